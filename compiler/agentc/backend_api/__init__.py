@@ -1,0 +1,28 @@
+"""What a backend author needs: declarations, the tracking view, and drafts of jobs and leases.
+
+`backend.py` files import from here, `agentc.kinds` and `agentc.ir.artifacts`, and nothing heavy.
+"""
+
+from agentc.backend_api.declare import (
+    Backend,
+    EnvironmentBackend,
+    ServerBackend,
+    SoftwareEnvironment,
+    StageBackend,
+)
+from agentc.backend_api.draft import JobDraft, LeaseDraft, LowerContext
+from agentc.backend_api.view import OptionView, Refusal, StageView
+
+__all__ = [
+    "Backend",
+    "EnvironmentBackend",
+    "JobDraft",
+    "LeaseDraft",
+    "LowerContext",
+    "OptionView",
+    "Refusal",
+    "ServerBackend",
+    "SoftwareEnvironment",
+    "StageBackend",
+    "StageView",
+]

@@ -1,0 +1,85 @@
+"""How a backend describes itself. A backend is an instance of one of three dataclasses below,
+exposed through the entry-point group `agentc.backends` (name = backend id)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from agentc.kinds.field import Field
+
+if TYPE_CHECKING:
+    from agentc.backend_api.draft import JobDraft, LeaseDraft, LowerContext
+    from agentc.backend_api.view import OptionView, StageView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoftwareEnvironment:
+    """A Python environment that job programs run in: its name and its lock.
+
+    `lock` is the text of a requirements file with exact pins; its sha256 enters content keys.
+    """
+
+    name: str
+    lock: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageBackend:
+    """Does the work of one stage kind.
+
+    `id` is `<family>.<kind>` (`trl.sft`); a spec may write the family alone (`backend: trl`).
+    `version` is the semantic version of what the job computes: bump it by hand when the same
+    inputs give another result. `capabilities` are words that other code and people can ask for.
+    `lower` turns a stage into one or more jobs; the last one yields the stage's artifact.
+    """
+
+    id: str
+    kind: str
+    version: int
+    doc: str
+    software: SoftwareEnvironment
+    lower: Callable[[StageView, LowerContext], tuple[JobDraft, ...]]
+    capabilities: frozenset[str] = frozenset()
+    options: tuple[Field, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentBackend:
+    """Serves tasks to agents over the AgentGym protocol. `id` is `env.<name>`.
+
+    `fields` are the keys an `environments:` entry accepts; `splits` names its task splits;
+    `reward_range` and `success_at` are declared facts that contracts are checked against.
+    """
+
+    id: str
+    version: int
+    doc: str
+    software: SoftwareEnvironment
+    lease: Callable[[OptionView], LeaseDraft]
+    fields: tuple[Field, ...] = ()
+    splits: tuple[str, ...] = ()
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    success_at: float = 1.0
+    max_turns: int = 30
+    capabilities: frozenset[str] = frozenset()
+    available: bool = True
+    """False while only the declaration exists: such an experiment checks and plans, but refuses
+    to run, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerBackend:
+    """Serves a checkpoint behind an OpenAI-compatible API. `id` is `serve.<name>`."""
+
+    id: str
+    version: int
+    doc: str
+    software: SoftwareEnvironment
+    lease: Callable[[OptionView], LeaseDraft]
+    fields: tuple[Field, ...] = ()
+    capabilities: frozenset[str] = frozenset()
+
+
+Backend: TypeAlias = StageBackend | EnvironmentBackend | ServerBackend

@@ -1,0 +1,106 @@
+"""Drafts that lowering returns: jobs and leases before keys, fusion and placement.
+
+Placeholders in `argv` are filled at run time by `agentc.runtime.job`: `{python}` is implied as the
+first word; `{job}` is the path of job.json; `{port}`, `{host}`, `{ready_file}`, `{model}` (the
+served checkpoint's directory) and `{served_name}` exist in lease commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from agentc.backend_api.declare import SoftwareEnvironment
+from agentc.backend_api.view import StageView
+from agentc.ir.module import Prompt
+from agentc.kinds.field import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseDraft:
+    """A server that a job needs while it runs.
+
+    `role` is "policy" or "environment". `backend`/`version`/`identity` (semantic settings) enter
+    the key of every job that uses it. `program` is argv after the interpreter, e.g.
+    `("-m", "agentc_backends.textcraft.job_serve", "--port", "0", "--ready-file", "{ready_file}")`.
+    `port`: "chosen" when the program binds port 0 itself and writes {host, port} to the ready
+    file; "held" when the runtime reserves a port and passes `{port}`; "none" for a remote
+    endpoint that is not started (then `url` is given). `probe` is the path whose 200 means alive.
+    `identity_check` names how the runtime asserts that the right thing is served: "model" (the
+    served model's root directory is the artifact meant, and one real completion works),
+    "environment" (GET /meta equals `expect`), or "none".
+    `input` names the job input (role) whose directory is `{model}`. `secrets` maps environment
+    variables to names of secrets.
+    """
+
+    role: Literal["policy", "environment"]
+    backend: str
+    version: int
+    software: SoftwareEnvironment | None
+    program: tuple[str, ...]
+    identity: Mapping[str, Json]
+    port: Literal["chosen", "held", "none"] = "chosen"
+    probe: str = "/health"
+    identity_check: Literal["model", "environment", "none"] = "none"
+    expect: Mapping[str, Json] = field(default_factory=dict)
+    url: str | None = None
+    input: str | None = None
+    environment_variables: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    ready_timeout_s: float = 300.0
+    served_name: str = "policy"
+    capabilities: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDraft:
+    """One job of a stage.
+
+    `name` is "" for the job that yields the stage's artifact, else a suffix (`rollout`) for an
+    earlier job of the same stage. `kind` is the rule that runs it. `view` is the scoped view that
+    this job read from: its `identity()` enters the key. `config` is what the job program receives
+    (effective values, rendered configuration of the real library): it never enters the key by
+    itself, so `config` must be a function of what was read, the version, and the inputs.
+    `placement` is given to the program too, and never enters the key.
+    `inputs` maps a role to stage ids or, with a leading ":", to a sibling job (`:rollout`).
+    `extra_identity` holds semantic facts that are not settings of this stage (the prompt text,
+    the environment's declaration). `resume` says that the program continues from its work folder.
+    """
+
+    kind: str
+    backend: str
+    version: int
+    software: SoftwareEnvironment
+    program: tuple[str, ...]
+    view: StageView
+    config: Mapping[str, Json]
+    inputs: Mapping[str, tuple[str, ...]]
+    produces: str
+    name: str = ""
+    placement: Mapping[str, Json] = field(default_factory=dict)
+    leases: tuple[LeaseDraft, ...] = ()
+    extra_identity: Mapping[str, Json] = field(default_factory=dict)
+    contract: Mapping[str, Json] = field(default_factory=dict)
+    resume: bool = False
+    processes: int = 1
+
+
+class LowerContext(Protocol):
+    """What lowering may ask the compiler for."""
+
+    def environment_lease(self, stage: StageView) -> LeaseDraft:
+        """The lease of the environment that the stage uses."""
+        ...
+
+    def environment_facts(self, stage: StageView) -> Mapping[str, Json]:
+        """Declared facts: {name, reward_range, success_at, max_turns, splits}."""
+        ...
+
+    def server_lease(self, stage: StageView, checkpoint_role: str) -> LeaseDraft:
+        """The lease of the server that the stage uses, serving the checkpoint of that role."""
+        ...
+
+    def prompt(self, stage: StageView) -> Prompt | None:
+        """The prompt object that the stage names."""
+        ...

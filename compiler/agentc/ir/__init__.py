@@ -1,0 +1,1 @@
+"""The typed intermediate representation: names bound, edges typed, rounds unrolled."""

@@ -1,0 +1,87 @@
+"""The IR: a Module of stages, environments, servers and prompts with names bound.
+
+Produced from syntax by `agentc.passes`; read by lowering. Rounds are unrolled, expressions are
+evaluated, every value is plain JSON with the span it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agentc.kinds.field import Json
+from agentc.source.span import Origin, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A JSON value with the place it was written; `span` is None for a default."""
+
+    json: Json
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One unrolled stage.
+
+    `id` is `sft`, or `eto.2.dpo` inside a repeat. `backend` is a full backend id (`trl.sft`) once
+    chosen, `auto` before. `inputs` maps a role to stage ids, in order. `uses` maps
+    "environment", "server", "prompt" to entries of the module's tables. `fields` holds what the
+    spec set (kind fields and, under their own names, the backend's `options:`); defaults are not
+    filled in. `field_spans` of nested groups are found through `spans` by dotted path.
+    """
+
+    id: str
+    kind: str
+    backend: str
+    fields: Mapping[str, Value]
+    options: Mapping[str, Value]
+    inputs: Mapping[str, tuple[str, ...]]
+    uses: Mapping[str, str]
+    origin: Origin
+    spans: Mapping[str, Span] = field(default_factory=dict)
+    doc: str | None = None
+    placement: Mapping[str, Value] = field(default_factory=dict)
+    round: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """An environment or a server as declared: a backend with settings, leased by jobs."""
+
+    name: str
+    backend: str
+    fields: Mapping[str, Value]
+    options: Mapping[str, Value]
+    origin: Origin
+    spans: Mapping[str, Span] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """One prompt object, shared by every stage that names it, so that training and evaluation
+    cannot drift apart. `examples` are in-context conversations."""
+
+    name: str
+    instruction: str
+    acknowledgement: str | None
+    examples: tuple[tuple[tuple[str, str], ...], ...]
+    reply_format: str
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """A whole experiment."""
+
+    name: str
+    stages: Mapping[str, Stage]
+    environments: Mapping[str, Resource]
+    servers: Mapping[str, Resource]
+    prompts: Mapping[str, Prompt]
+    params: Mapping[str, Json] = field(default_factory=dict)
+    description: str | None = None
+    paper: Mapping[str, Json] = field(default_factory=dict)
+    discrepancies: tuple[Mapping[str, Json], ...] = ()
+    origin: Origin | None = None

@@ -1,0 +1,187 @@
+"""Field and Role: what a stage kind, an environment, a server or a backend accepts.
+
+A field carries a JSON Schema fragment (draft 2020-12), a default, an identity class and its
+documentation; the published schema, structuring, keys and generated docs all derive from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from agentc.ir.artifacts import ArtifactType
+
+Json: TypeAlias = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+Identity: TypeAlias = Literal["semantic", "placement", "metadata"]
+"""semantic fields enter content keys; placement and metadata never do (design.md, section 7)."""
+
+
+class _Required:
+    """Marks a field without a default."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED = _Required()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One accepted key.
+
+    `schema` is a JSON Schema fragment without `default` and `description` (both are added from
+    here when the schema is published). `fields` is given for nested mappings with known keys.
+    """
+
+    name: str
+    schema: Mapping[str, Json]
+    doc: str
+    default: Json | _Required = None
+    identity: Identity = "semantic"
+    fields: tuple[Field, ...] = ()
+
+    @property
+    def required(self) -> bool:
+        return isinstance(self.default, _Required)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """An input of a stage: a named edge that accepts artifacts of certain types."""
+
+    name: str
+    accepts: tuple[ArtifactType, ...]
+    doc: str
+    many: bool = False
+    optional: bool = False
+
+
+def integer(
+    name: str,
+    doc: str,
+    default: int | None | _Required = None,
+    *,
+    minimum: int | None = None,
+    maximum: int | None = None,
+    nullable: bool = False,
+    identity: Identity = "semantic",
+) -> Field:
+    """An integer field, inclusive bounds."""
+    return _bounded("integer", name, doc, default, minimum, maximum, None, nullable, identity)
+
+
+def number(
+    name: str,
+    doc: str,
+    default: float | None | _Required = None,
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    above: float | None = None,
+    nullable: bool = False,
+    identity: Identity = "semantic",
+) -> Field:
+    """A float field; `above` is an exclusive lower bound."""
+    return _bounded("number", name, doc, default, minimum, maximum, above, nullable, identity)
+
+
+def boolean(name: str, doc: str, default: bool, *, identity: Identity = "semantic") -> Field:
+    """A true/false field."""
+    return Field(
+        name=name, schema={"type": "boolean"}, doc=doc, default=default, identity=identity
+    )
+
+
+def string(
+    name: str,
+    doc: str,
+    default: str | None | _Required = None,
+    *,
+    nullable: bool = False,
+    pattern: str | None = None,
+    identity: Identity = "semantic",
+) -> Field:
+    """A text field."""
+    schema: dict[str, Json] = {"type": ["string", "null"] if nullable else "string"}
+    if pattern is not None:
+        schema["pattern"] = pattern
+    return Field(name=name, schema=schema, doc=doc, default=default, identity=identity)
+
+
+def choice(
+    name: str,
+    doc: str,
+    choices: tuple[str, ...],
+    default: str | None | _Required = None,
+    *,
+    identity: Identity = "semantic",
+) -> Field:
+    """One of a closed list of words."""
+    return Field(
+        name=name,
+        schema={"type": "string", "enum": list(choices)},
+        doc=doc,
+        default=default,
+        identity=identity,
+    )
+
+
+def strings(
+    name: str,
+    doc: str,
+    default: tuple[str, ...] | None = (),
+    *,
+    identity: Identity = "semantic",
+) -> Field:
+    """A list of texts."""
+    return Field(
+        name=name,
+        schema={"type": "array", "items": {"type": "string"}},
+        doc=doc,
+        default=None if default is None else list(default),
+        identity=identity,
+    )
+
+
+def group(
+    name: str,
+    doc: str,
+    fields: tuple[Field, ...],
+    *,
+    nullable: bool = False,
+    identity: Identity = "semantic",
+) -> Field:
+    """A nested mapping with known keys; absent means all its defaults (or null when nullable)."""
+    return Field(
+        name=name,
+        schema={"type": ["object", "null"] if nullable else "object"},
+        doc=doc,
+        default=None if nullable else {},
+        identity=identity,
+        fields=fields,
+    )
+
+
+def _bounded(
+    kind: str,
+    name: str,
+    doc: str,
+    default: float | None | _Required,
+    minimum: float | None,
+    maximum: float | None,
+    above: float | None,
+    nullable: bool,
+    identity: Identity,
+) -> Field:
+    schema: dict[str, Json] = {"type": [kind, "null"] if nullable else kind}
+    if minimum is not None:
+        schema["minimum"] = minimum
+    if maximum is not None:
+        schema["maximum"] = maximum
+    if above is not None:
+        schema["exclusiveMinimum"] = above
+    return Field(name=name, schema=schema, doc=doc, default=default, identity=identity)

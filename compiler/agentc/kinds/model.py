@@ -1,0 +1,35 @@
+"""Fields of the `model` kind, shared by model.scratch, model.hf and model.path."""
+
+from agentc.kinds.field import Field, boolean, choice, integer, number, string
+
+MODEL_FIELDS: tuple[Field, ...] = (
+    string("repo", "Hub id, such as `meta-llama/Llama-2-7b-chat-hf` (model.hf).", nullable=True),
+    string(
+        "revision",
+        "Commit of the hub repository, 40 hex digits; a branch name is refused (model.hf).",
+        nullable=True,
+        pattern="^[0-9a-f]{40}$",
+    ),
+    string("path", "Directory in Hugging Face layout, relative to the spec (model.path).",
+           nullable=True),
+    boolean("trust_remote_code", "Run code that the model repository ships.", False),
+    choice("architecture", "Family of a new model.", ("llama", "qwen2"), "llama"),
+    integer("hidden_size", "Width of a new model.", 256, minimum=16),
+    integer("layers", "Number of transformer blocks.", 4, minimum=1),
+    integer("heads", "Number of attention heads; divides hidden_size.", 4, minimum=1),
+    integer("kv_heads", "Number of key/value heads; `heads` when null.", None, minimum=1,
+            nullable=True),
+    integer("intermediate_size", "Width of the MLP; twice hidden_size when null.", None, minimum=16,
+            nullable=True),
+    integer("context", "Longest sequence in tokens (max_position_embeddings).", 2048, minimum=32),
+    integer("vocab_size", "Size of the byte-level BPE vocabulary to train.", 1024, minimum=300),
+    boolean("tie_embeddings", "Share input and output embeddings.", True),
+    number("rope_theta", "Base of the rotary position embedding.", 10000.0, above=0),
+    choice(
+        "chat_format",
+        "How messages become text. `tokenizer` takes the template that the model ships.",
+        ("tokenizer", "chatml", "llama-2", "mistral", "vicuna"),
+        "tokenizer",
+    ),
+    integer("seed", "Seed of the initial weights.", 0, minimum=0),
+)

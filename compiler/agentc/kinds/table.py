@@ -1,0 +1,154 @@
+"""The table of stage kinds. One rule of the Snakefile stands for each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentc.ir.artifacts import (
+    CHECKPOINT,
+    COMPARISON,
+    METRICS,
+    PREFERENCE_PAIRS,
+    REPORT,
+    SFT_DATASET,
+    TRAJECTORIES,
+    ArtifactType,
+)
+from agentc.kinds.evaluation import COMPARE_FIELDS, EVALUATE_FIELDS
+from agentc.kinds.field import Field, Role
+from agentc.kinds.interaction import EXPERT_FIELDS, PAIR_FIELDS, ROLLOUT_FIELDS
+from agentc.kinds.model import MODEL_FIELDS
+from agentc.kinds.training import DPO_FIELDS, SFT_FIELDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A stage kind: `roles` are its inputs (edges), `fields` its settings, `produces` its product.
+
+    `uses` names what it needs besides artifacts: "environment", "server", "prompt" (each is a key
+    of the stage that refers to an entry of the section of that name). `default_backend` is what
+    `backend: auto` prefers when several backends can do the work.
+    """
+
+    name: str
+    doc: str
+    produces: ArtifactType
+    roles: tuple[Role, ...] = ()
+    fields: tuple[Field, ...] = ()
+    uses: tuple[str, ...] = ()
+    default_backend: str | None = None
+
+
+_POLICY = Role(name="policy", accepts=(CHECKPOINT,), doc="The model that acts.")
+
+KINDS: tuple[Kind, ...] = (
+    Kind(
+        name="model",
+        doc="Obtain a model: initialise one from scratch, take one from a hub or from a path.",
+        produces=CHECKPOINT,
+        roles=(
+            Role(
+                name="corpus",
+                accepts=(TRAJECTORIES, SFT_DATASET),
+                doc="Text that a new tokenizer is trained on (model.scratch).",
+                many=True,
+                optional=True,
+            ),
+        ),
+        fields=MODEL_FIELDS,
+    ),
+    Kind(
+        name="expert",
+        doc="Collect expert trajectories from an environment's own planner or gold paths.",
+        produces=TRAJECTORIES,
+        fields=EXPERT_FIELDS,
+        uses=("environment", "prompt"),
+        default_backend="expert.planner",
+    ),
+    Kind(
+        name="sft",
+        doc="Supervised fine-tuning on conversations; loss on assistant tokens only.",
+        produces=CHECKPOINT,
+        roles=(
+            Role(name="model", accepts=(CHECKPOINT,), doc="The model to start from."),
+            Role(
+                name="data", accepts=(TRAJECTORIES, SFT_DATASET), doc="What to imitate.", many=True
+            ),
+        ),
+        fields=SFT_FIELDS,
+        default_backend="trl.sft",
+    ),
+    Kind(
+        name="dpo",
+        doc="Direct preference optimisation on pairs of continuations.",
+        produces=CHECKPOINT,
+        roles=(
+            Role(name="model", accepts=(CHECKPOINT,), doc="The policy to start from."),
+            Role(
+                name="reference",
+                accepts=(CHECKPOINT,),
+                doc="The frozen reference; the starting policy when absent.",
+                optional=True,
+            ),
+            Role(name="data", accepts=(PREFERENCE_PAIRS,), doc="The pairs.", many=True),
+        ),
+        fields=DPO_FIELDS,
+        default_backend="trl.dpo",
+    ),
+    Kind(
+        name="rollout",
+        doc="Let a policy act in an environment and record the episodes.",
+        produces=TRAJECTORIES,
+        roles=(_POLICY,),
+        fields=ROLLOUT_FIELDS,
+        uses=("environment", "prompt", "server"),
+        default_backend="rollout.react",
+    ),
+    Kind(
+        name="pair",
+        doc="Build contrastive pairs from expert and explored trajectories (ETO, section 3).",
+        produces=PREFERENCE_PAIRS,
+        roles=(
+            Role(name="expert", accepts=(TRAJECTORIES,), doc="Expert trajectories.", many=True),
+            Role(name="rollouts", accepts=(TRAJECTORIES,), doc="Explored ones.", many=True),
+        ),
+        fields=PAIR_FIELDS,
+        default_backend="pair.contrast",
+    ),
+    Kind(
+        name="evaluate",
+        doc="Roll a policy out on a split and measure reward and success, with intervals.",
+        produces=METRICS,
+        roles=(_POLICY,),
+        fields=EVALUATE_FIELDS,
+        uses=("environment", "prompt", "server"),
+        default_backend="evaluate.agent",
+    ),
+    Kind(
+        name="compare",
+        doc="One table over several evaluations, with paired differences on the same tasks.",
+        produces=COMPARISON,
+        roles=(
+            Role(name="of", accepts=(METRICS,), doc="The evaluations, in table order.", many=True),
+            Role(
+                name="baseline",
+                accepts=(METRICS,),
+                doc="The evaluation that the others are compared with; the first when absent.",
+                optional=True,
+            ),
+        ),
+        fields=COMPARE_FIELDS,
+        default_backend="compare.paired",
+    ),
+    Kind(
+        name="report",
+        doc="One static HTML page over the whole experiment; added to every plan as its last job.",
+        produces=REPORT,
+        default_backend="report.html",
+    ),
+)
+
+
+def kind_named(name: str) -> Kind | None:
+    """The kind of that name, or None."""
+    return next((kind for kind in KINDS if kind.name == name), None)

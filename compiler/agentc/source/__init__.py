@@ -1,0 +1,1 @@
+"""Source text: files, spans, origins, and the positioned YAML tree."""
