@@ -1,0 +1,121 @@
+"""What a job program sees: its job file, its options, its progress line and its facts.
+
+A program is started as `python -m <module> JOB.json` by `agentc.runtime.job`, writes its artifact
+into `job.out`, and exits 0. Standard library only, Python 3.8+.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional
+
+
+class JobConfig:
+    """The job's `config`, read through a record: `assert_all_read` fails on a key that no code
+    read, so that nothing the compiler emits is ignored in silence."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = dict(values)
+        self._read: set = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self._read.add(name)
+        return self._values[name]
+
+    def assert_all_read(self) -> None:
+        """Raise RuntimeError naming each key of the config that was never read."""
+        unread = sorted(set(self._values) - self._read)
+        if unread:
+            raise RuntimeError("the job program ignored: " + ", ".join(unread))
+
+
+class Job:
+    """One running job, as described by its job file (see docs/design/contracts.md)."""
+
+    def __init__(self, path: Path) -> None:
+        self.spec: Dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        self.path = path
+        self.id: str = self.spec["id"]
+        self.key: str = self.spec["key"]
+        self.config = JobConfig(self.spec["config"])
+        self.placement: Dict[str, Any] = self.spec["placement"]
+        self.out = Path(self.spec["out"])
+        self.work = Path(self.spec["work"])
+        self.logs = Path(self.spec["logs"])
+        self.leases: Dict[str, Dict[str, Any]] = self.spec["leases"]
+        self._facts: Dict[str, Any] = {}
+        self._facts_path = Path(self.spec["facts"])
+        self._progress_path = Path(self.spec["progress"])
+        self._last_progress = 0.0
+        self._started = time.time()
+
+    def inputs(self, role: str) -> List[Path]:
+        """Data directories of the inputs of a role, in the order of the spec."""
+        return [Path(p) for p in self.spec["inputs"].get(role, [])]
+
+    def input(self, role: str) -> Path:
+        """The single data directory of a role. Raises ValueError when there is not just one."""
+        found = self.inputs(role)
+        if len(found) != 1:
+            raise ValueError("role %s has %d inputs, not one" % (role, len(found)))
+        return found[0]
+
+    def progress(
+        self,
+        done: float,
+        total: Optional[float],
+        unit: str,
+        force: bool = False,
+        **numbers: float,
+    ) -> None:
+        """Publish a progress line, at most twice a second: `done` of `total` `unit` ("rows",
+        "episodes", "steps"), plus any of loss, reward, tokens_per_s, rows_per_s, ..."""
+        now = time.time()
+        finished = total is not None and done >= total
+        if not force and not finished and now - self._last_progress < 0.5:
+            return
+        self._last_progress = now
+        line = {
+            "done": done,
+            "total": total,
+            "unit": unit,
+            "time": now,
+            "started": self._started,
+            "numbers": {k: v for k, v in numbers.items() if v is not None},
+        }
+        write_json(self._progress_path, line)
+
+    def facts(self, **facts: Any) -> None:
+        """Record facts for the manifest: tokens, counts, truncations, versions, ..."""
+        self._facts.update(facts)
+        write_json(self._facts_path, self._facts)
+
+
+def load_job(argv: Optional[List[str]] = None) -> Job:
+    """The job named by the last command-line word."""
+    words = sys.argv[1:] if argv is None else argv
+    return Job(Path(words[-1]))
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON atomically (a reader sees the old text or the new one, never a part)."""
+    temporary = path.with_name(path.name + ".%d.tmp" % os.getpid())
+    temporary.write_text(json.dumps(value, ensure_ascii=False, sort_keys=True), encoding="utf-8")
+    os.replace(str(temporary), str(path))
+
+
+def read_rows(path: Path) -> List[Dict[str, Any]]:
+    """All rows of a JSONL file."""
+    with path.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines if line.strip()]
+
+
+def write_rows(path: Path, rows: List[Dict[str, Any]]) -> None:
+    """Write a JSONL file with one row on each line."""
+    with path.open("w", encoding="utf-8") as out:
+        for row in rows:
+            out.write(json.dumps(row, ensure_ascii=False, sort_keys=True) + "\n")
