@@ -15,16 +15,18 @@ from pathlib import Path
 from agentc_backends.textcraft.recipe_files import Recipe, find_recipe_directory, read_recipes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RecipeBook:
     """All kept recipes, in sorted file order, with the look-ups that the game needs.
 
-    `recipes_for` has a craftable item's recipes, `members` the craftable items of a tag that
-    some recipe asks for, and `depths` the least number of crafting levels under a name.
+    `recipes_for` has a craftable item's recipes, `uses` the recipes that name an ingredient,
+    `members` the craftable items of a tag that some recipe asks for, and `depths` the least
+    number of crafting levels under a name.
     """
 
     recipes: tuple[Recipe, ...]
     recipes_for: Mapping[str, tuple[Recipe, ...]]
+    uses: Mapping[str, tuple[Recipe, ...]]
     members: Mapping[str, tuple[str, ...]]
     tags: frozenset[str]
     items: frozenset[str]
@@ -81,12 +83,16 @@ def build_recipe_book(parsed: Sequence[Recipe]) -> RecipeBook:
     recipes_for: dict[str, tuple[Recipe, ...]] = {}
     for recipe in kept:
         recipes_for[recipe.output] = (*recipes_for.get(recipe.output, ()), recipe)
+    uses: dict[str, tuple[Recipe, ...]] = {}
+    for recipe in kept:
+        for part in recipe.ingredients:
+            uses[part.name] = (*uses.get(part.name, ()), recipe)
     members = {tag: found for tag, found in sorted(members.items()) if found}
-    used = {part.name for recipe in kept for part in recipe.ingredients if part.is_tag}
     return RecipeBook(
         recipes=tuple(kept),
         recipes_for=recipes_for,
-        members={tag: found for tag, found in members.items() if tag in used},
+        uses=uses,
+        members=members,
         tags=frozenset(tags - plain),
         items=frozenset(items | plain),
         depths=_depths(recipes_for, members),

@@ -11,10 +11,12 @@ from agentc.backend_api.declare import (
     StageBackend,
 )
 from agentc.backend_api.draft import JobDraft, LeaseDraft, LowerContext
+from agentc.backend_api.table import BackendTable, load_backends
 from agentc.backend_api.view import OptionView, Refusal, StageView
 
 __all__ = [
     "Backend",
+    "BackendTable",
     "EnvironmentBackend",
     "JobDraft",
     "LeaseDraft",
@@ -25,4 +27,5 @@ __all__ = [
     "SoftwareEnvironment",
     "StageBackend",
     "StageView",
+    "load_backends",
 ]

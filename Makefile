@@ -1,0 +1,66 @@
+# agentc: every task a newcomer or CI needs. `make quickstart` and `make test` set up all they use.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+# Software environments of job programs are shared by quickstart, tests and benchmarks.
+export AGENTC_ENVIRONMENTS ?= $(CURDIR)/.agentc/environments
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+WORKERS ?= 2
+
+.PHONY: help setup environments quickstart test test-fast test-torch check format docs bench clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: $(VENV)/complete ## a Python environment with agentc, Snakemake and the developer tools
+
+$(VENV)/complete: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable '.[run,dev]'
+	touch $@
+
+environments: setup ## the software environments of the embedded backends (torch: about 1.5 GB)
+	$(BIN)/python -m agentc.runtime.environment light backends/agentc_backends/software/light.lock
+	$(BIN)/python -m agentc.runtime.environment torch backends/agentc_backends/software/torch.lock
+
+quickstart: environments ## ETO on TextCraft, a tiny model from scratch, two rounds, on the CPU
+	$(BIN)/agentc run specs/quickstart.yaml
+
+test: test-fast test-torch ## every test that needs no GPU and no vLLM
+	$(BIN)/pytest -m 'slow and not vllm' --durations=15
+
+test-fast: environments
+	$(BIN)/pytest -n $(WORKERS) -m 'not slow and not vllm'
+
+test-torch: environments .agentc/torch-tests/complete
+	PYTHONPATH=compiler:backends OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false \
+	  .agentc/torch-tests/bin/python -m pytest -n $(WORKERS) --durations=10 tests/torch
+
+# The torch environment is exact, so pytest lives in one of its own that sees torch's packages.
+.agentc/torch-tests/complete: backends/agentc_backends/software/torch.lock
+	rm -rf .agentc/torch-tests && $(PYTHON) -m venv .agentc/torch-tests
+	.agentc/torch-tests/bin/pip install --quiet pytest pytest-xdist
+	"$$($(BIN)/python -m agentc.runtime.environment torch $< --print-python)" -c \
+	  'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	  > "$$(.agentc/torch-tests/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch-environment.pth"
+	touch $@
+
+check: setup ## lint, format, types, import contracts, generated docs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m agentc.reference --check docs
+
+format: setup ## apply the formatter and the safe fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: setup ## write the generated pages: spec reference, backends, error codes
+	$(BIN)/python -m agentc.reference docs
+
+bench: environments ## ratios that docs/benchmarks.md quotes
+	$(BIN)/python -m benchmarks
+
+clean: ## remove everything that was built (the store too)
+	rm -rf .agentc $(VENV)

@@ -1,0 +1,60 @@
+"""The tasks that a choice of options leaves: goals by split, and their expert plans.
+
+Shared by every environment with the same options (`environment.py`); built from `recipes.py`,
+`splits.py` and `planner.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from agentc_backends.textcraft.planner import PlanStep, plan
+from agentc_backends.textcraft.recipes import RecipeBook
+from agentc_backends.textcraft.splits import split_goals
+
+
+@dataclass(frozen=True, slots=True)
+class TextCraftOptions:
+    """The values that shape tasks and prompts; all of them are part of the identity."""
+
+    max_depth: int | None = None
+    max_expert_steps: int | None = None
+    distractors: int = 10
+
+    def __post_init__(self) -> None:
+        if self.distractors < 0:
+            raise ValueError("distractors must be 0 or more")
+
+
+class TextCraftTasks:
+    """The goals that the options leave, their splits and, made when asked for, their plans."""
+
+    def __init__(self, book: RecipeBook, options: TextCraftOptions) -> None:
+        self.book = book
+        self.options = options
+        self._plans: dict[str, tuple[PlanStep, ...]] = {}
+        self.splits = {
+            split: tuple(goal for goal in goals if self._is_kept(goal))
+            for split, goals in split_goals(book).items()
+        }
+        self.kept = frozenset(goal for goals in self.splits.values() for goal in goals)
+        if not self.kept:
+            raise ValueError(f"no TextCraft task is left by {options}")
+
+    def plan(self, goal: str) -> tuple[PlanStep, ...]:
+        if goal not in self._plans:
+            self._plans[goal] = plan(self.book, goal)
+        return self._plans[goal]
+
+    def _is_kept(self, goal: str) -> bool:
+        max_depth, max_steps = self.options.max_depth, self.options.max_expert_steps
+        return (max_depth is None or self.book.depths[goal] <= max_depth) and (
+            max_steps is None or len(self.plan(goal)) <= max_steps
+        )
+
+
+@lru_cache(maxsize=16)
+def load_tasks(book: RecipeBook, options: TextCraftOptions) -> TextCraftTasks:
+    """The tasks of a book under these options, computed once."""
+    return TextCraftTasks(book, options)

@@ -1,0 +1,105 @@
+"""honoured_fields: which settings of its kind a stage backend really reads.
+
+Found by lowering sample stages through the tracking view, so the answer cannot drift from the
+code. Used by the generated support matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from agentc.backend_api.declare import SoftwareEnvironment, StageBackend
+from agentc.backend_api.draft import LeaseDraft
+from agentc.backend_api.view import StageView
+from agentc.ir.module import Prompt
+from agentc.kinds import kind_named
+from agentc.kinds.field import Field, Json
+from agentc.source.span import Origin, Source, Span
+
+_NOWHERE = Origin(span=Span(Source("<sample>", ""), 1, 1, 1, 1))
+
+
+class _SampleContext:
+    """Answers lowering with plausible leases and facts; nothing of it is ever run."""
+
+    def environment_lease(self, stage: StageView) -> LeaseDraft:
+        return _lease("environment")
+
+    def environment_facts(self, stage: StageView) -> Mapping[str, Json]:
+        return {
+            "name": "sample",
+            "reward_range": [0.0, 1.0],
+            "success_at": 1.0,
+            "max_turns": 10,
+            "splits": ["train", "test"],
+        }
+
+    def server_lease(self, stage: StageView, checkpoint_role: str) -> LeaseDraft:
+        return _lease("policy")
+
+    def prompt(self, stage: StageView) -> Prompt | None:
+        return Prompt(
+            name="sample",
+            instruction="Act.",
+            acknowledgement=None,
+            examples=(),
+            reply_format="react",
+            origin=_NOWHERE,
+        )
+
+
+def honoured_fields(backend: StageBackend) -> frozenset[str]:
+    """Top-level names of the kind's fields and the backend's options that lowering reads, over
+    a stage that sets only what is required and over one that sets everything."""
+    kind = kind_named(backend.kind)
+    assert kind is not None, backend.kind
+    table = (*kind.fields, *backend.options)
+    inputs = {role.name: ("sample",) for role in kind.roles}
+    names: set[str] = set()
+    for values in _samples(table):
+        view = StageView(
+            table=table, values=values, stage_id="sample", kind=kind.name, inputs=inputs
+        )
+        for job in backend.lower(view, _SampleContext()):
+            view.absorb(job.view)
+        refused = {refusal.path for refusal in view.refusals}
+        names |= {path.split(".")[0] for path in view.read if path not in refused}
+    return frozenset(names)
+
+
+def _samples(table: tuple[Field, ...]) -> Iterator[dict[str, Json]]:
+    yield {field.name: _sample(field) for field in table if field.required}
+    yield {field.name: _sample(field) for field in table}
+
+
+def _sample(declared: Field) -> Json:
+    if declared.fields:
+        return {sub.name: _sample(sub) for sub in declared.fields}
+    if not declared.required and declared.default is not None:
+        return declared.default  # type: ignore[return-value]
+    schema = declared.schema
+    choices = schema.get("enum")
+    if isinstance(choices, list):
+        return choices[0]
+    kinds = schema.get("type")
+    first = kinds[0] if isinstance(kinds, list) else kinds
+    if first == "boolean":
+        return True
+    if first == "array":
+        return ["sample"]
+    if first in ("integer", "number"):
+        low = schema.get("minimum", schema.get("exclusiveMinimum", 1))
+        assert isinstance(low, (int, float))
+        return int(max(low, 1)) if first == "integer" else float(low) + 0.5
+    return "a" * 40 if "pattern" in schema else "sample"
+
+
+def _lease(role: str) -> LeaseDraft:
+    return LeaseDraft(
+        role="policy" if role == "policy" else "environment",
+        backend=f"sample.{role}",
+        version=1,
+        software=SoftwareEnvironment(name="sample", lock=""),
+        program=("-m", "sample"),
+        identity={},
+    )

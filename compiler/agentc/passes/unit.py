@@ -1,0 +1,20 @@
+"""Unit: what passes transform. It holds one field for each level; a pass adds the next level or
+replaces the one it works on, and never looks above it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from agentc.ir.module import Module
+from agentc.plan.job import Plan
+from agentc.syntax.nodes import Spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """One experiment on its way from syntax to plan."""
+
+    spec: Spec
+    module: Module | None = None
+    plan: Plan | None = None
+    notes: tuple[str, ...] = field(default=())
