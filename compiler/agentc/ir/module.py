@@ -29,7 +29,10 @@ class Stage:
     chosen, `auto` before. `inputs` maps a role to stage ids, in order. `uses` maps
     "environment", "server", "prompt" to entries of the module's tables. `fields` holds what the
     spec set (kind fields and, under their own names, the backend's `options:`); defaults are not
-    filled in. `field_spans` of nested groups are found through `spans` by dotted path.
+    filled in. `spans` gives the place of each key by dotted path (`decode.temperature`,
+    `options.x`, `placement.gpus`; `data.0` is the first item of an input). `defaulted` names, by
+    dotted path, what came from the spec's `defaults:`: it was written for every stage that has
+    such a setting, so it is no error where the chosen backend has no use for it.
     """
 
     id: str
@@ -44,6 +47,7 @@ class Stage:
     doc: str | None = None
     placement: Mapping[str, Value] = field(default_factory=dict)
     round: int | None = None
+    defaulted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

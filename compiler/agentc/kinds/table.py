@@ -109,7 +109,13 @@ KINDS: tuple[Kind, ...] = (
         doc="Build contrastive pairs from expert and explored trajectories (ETO, section 3).",
         produces=PREFERENCE_PAIRS,
         roles=(
-            Role(name="expert", accepts=(TRAJECTORIES,), doc="Expert trajectories.", many=True),
+            Role(
+                name="expert",
+                accepts=(TRAJECTORIES,),
+                doc="Expert trajectories; not needed with `sources: self`.",
+                many=True,
+                optional=True,
+            ),
             Role(name="rollouts", accepts=(TRAJECTORIES,), doc="Explored ones.", many=True),
         ),
         fields=PAIR_FIELDS,

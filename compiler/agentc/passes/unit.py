@@ -11,10 +11,22 @@ from agentc.syntax.nodes import Spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which backend a stage got and why; `rejected` pairs the others with a reason each."""
+
+    stage: str
+    backend: str
+    automatic: bool
+    reason: str
+    rejected: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
     """One experiment on its way from syntax to plan."""
 
     spec: Spec
     module: Module | None = None
     plan: Plan | None = None
+    choices: tuple[Choice, ...] = ()
     notes: tuple[str, ...] = field(default=())

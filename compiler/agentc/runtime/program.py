@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Set
 
 
 class JobConfig:
@@ -20,7 +20,7 @@ class JobConfig:
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = dict(values)
-        self._read: set = set()
+        self._read: Set[str] = set()
 
     def __getitem__(self, name: str) -> Any:
         self._read.add(name)
@@ -105,7 +105,7 @@ def write_json(path: Path, value: Any) -> None:
     """Write JSON atomically (a reader sees the old text or the new one, never a part)."""
     temporary = path.with_name(path.name + ".%d.tmp" % os.getpid())
     temporary.write_text(json.dumps(value, ensure_ascii=False, sort_keys=True), encoding="utf-8")
-    os.replace(str(temporary), str(path))
+    temporary.replace(path)
 
 
 def read_rows(path: Path) -> List[Dict[str, Any]]:

@@ -1,0 +1,148 @@
+"""Rows of a data set -> token rows with masks; counts what is cut, left out or refused.
+
+Shared by every trainer, so that all are held to one label set. Neighbour: `tokens.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from agentc_backends.chat.tokens import Encoder
+
+IGNORED = -100
+"""The label of a token that is not trained."""
+
+Row: TypeAlias = Mapping[str, Any]
+
+
+class RowsError(ValueError):
+    """Rows that cannot be trained on; the message is written for people."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the rows. `tokens` and `trained_tokens` are sums over the kept rows (over
+    both sides of a pair); `truncated` rows were cut, `dropped` ones were left out."""
+
+    rows: int = 0
+    truncated: int = 0
+    dropped: int = 0
+    tokens: int = 0
+    trained_tokens: int = 0
+    longest: int = 0
+    untrained: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One token row: `ids`, and `trained[i]` true where token i enters the loss."""
+
+    ids: list[int]
+    trained: list[bool]
+
+    def labels(self) -> list[int]:
+        """The ids, with IGNORED where they are not trained."""
+        return [i if t else IGNORED for i, t in zip(self.ids, self.trained, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskRules:
+    """`loss_on`: "all_replies" or "after_prompt" (rows), "assistant" or "completion" (pairs);
+    `max_length` in tokens, prompt included; `truncation`: "error", "drop" or "right"."""
+
+    loss_on: str
+    max_length: int
+    truncation: str
+
+
+def encode_rows(
+    encoder: Encoder, rows: Sequence[Row], rules: MaskRules
+) -> tuple[list[Side], Counts]:
+    """Token rows of conversations (`messages`, `prompt_length`). Raises RowsError, FormatError."""
+    counts = Counts()
+    kept: list[Side] = []
+    for row in rows:
+        first = row["prompt_length"] if rules.loss_on == "after_prompt" else 0
+        encoded = encoder.encode(row["messages"])
+        side = Side(encoded.ids, [turn >= first for turn in encoded.turns])
+        fitted = _fit(row["id"], (side,), rules, counts)
+        if fitted is not None:
+            kept += fitted
+    return kept, _checked(counts, rules)
+
+
+def encode_pairs(
+    encoder: Encoder, rows: Sequence[Row], rules: MaskRules
+) -> tuple[list[tuple[Side, Side]], Counts]:
+    """Token rows (chosen, rejected) of preference pairs. Raises RowsError, FormatError.
+
+    Both sides hold the whole conversation; replies inside the prompt are never trained. With
+    `loss_on` "completion" everything from the first token after the prompt is: observations and
+    the text that closes a turn included.
+    """
+    counts = Counts()
+    kept: list[tuple[Side, Side]] = []
+    for row in rows:
+        prompt = row["prompt"]
+        sides = []
+        for name in ("chosen", "rejected"):
+            encoded = encoder.encode([*prompt, *row[name]])
+            if rules.loss_on == "completion":
+                start = encoded.first_of(len(prompt))
+                trained = [position >= start for position in range(len(encoded.ids))]
+            else:
+                trained = [turn >= len(prompt) for turn in encoded.turns]
+            sides.append(Side(encoded.ids, trained))
+        fitted = _fit(row["id"], tuple(sides), rules, counts)
+        if fitted is not None:
+            kept.append((fitted[0], fitted[1]))
+    return kept, _checked(counts, rules)
+
+
+def _fit(
+    name: str, sides: tuple[Side, ...], rules: MaskRules, counts: Counts
+) -> tuple[Side, ...] | None:
+    """The sides of one row within max_length, or None when the row is left out."""
+    longest = max(len(side.ids) for side in sides)
+    counts.longest = max(counts.longest, longest)
+    limit = rules.max_length
+    if longest > limit:
+        if rules.truncation == "error":
+            raise RowsError(
+                f"row {name} has {longest} tokens, more than max_length {limit}; raise "
+                "max_length, or set truncation to drop (leave such rows out) or right (cut them)"
+            )
+        if rules.truncation == "drop":
+            counts.dropped += 1
+            return None
+        counts.truncated += 1
+        # Each side is cut on its own, from the right.
+        sides = tuple(Side(side.ids[:limit], side.trained[:limit]) for side in sides)
+    # The first token is never predicted, so a label there trains nothing.
+    if not all(any(side.trained[1:]) for side in sides):
+        if rules.truncation == "drop":
+            counts.dropped += 1
+        else:
+            counts.untrained.append(name)
+        return None
+    counts.rows += 1
+    counts.tokens += sum(len(side.ids) for side in sides)
+    counts.trained_tokens += sum(sum(side.trained[1:]) for side in sides)
+    return sides
+
+
+def _checked(counts: Counts, rules: MaskRules) -> Counts:
+    if counts.untrained:
+        raise RowsError(
+            f"{len(counts.untrained)} rows have no trained token within max_length "
+            f"{rules.max_length} (first: {counts.untrained[0]}); raise max_length, or set "
+            "truncation to drop to leave them out"
+        )
+    if counts.rows == 0:
+        raise RowsError(
+            f"no rows to train on ({counts.dropped} were dropped); raise max_length or look at "
+            "the data"
+        )
+    return counts

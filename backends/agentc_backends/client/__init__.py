@@ -1,0 +1,33 @@
+"""The one client library for model servers and environment servers; needs httpx, nothing else.
+
+`chat.py` talks to OpenAI-compatible servers, `environment.py` to AgentGym-protocol ones. Both share
+`transport.py` (one request), `retry.py` (when to try again), `limits.py` (how fast), `routing.py`
+(which replica) and `errors.py` (what went wrong, by whose fault).
+"""
+
+from agentc_backends.client.chat import ChatClient, Reply, ScoredToken
+from agentc_backends.client.environment import EnvironmentClient, StepResult
+from agentc_backends.client.errors import (
+    BadRequestError,
+    ContextOverflowError,
+    EnvironmentServerError,
+    InfrastructureError,
+    ServiceError,
+)
+from agentc_backends.client.limits import RateLimits
+from agentc_backends.client.retry import RetryPolicy
+
+__all__ = [
+    "BadRequestError",
+    "ChatClient",
+    "ContextOverflowError",
+    "EnvironmentClient",
+    "EnvironmentServerError",
+    "InfrastructureError",
+    "RateLimits",
+    "Reply",
+    "RetryPolicy",
+    "ScoredToken",
+    "ServiceError",
+    "StepResult",
+]

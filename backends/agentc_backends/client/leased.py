@@ -1,0 +1,34 @@
+"""A ChatClient for a leased server, as described in a job file (contracts.md, section 3).
+
+Neighbours: `chat.py`; `openai_remote/backend.py` writes the settings that are read here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from agentc_backends.client.chat import ChatClient
+from agentc_backends.client.limits import RateLimits
+from agentc_backends.client.retry import RetryPolicy
+
+REMOTE_TOKEN = "AGENTC_REMOTE_TOKEN"
+"""Environment variable of the job that holds the key of a remote endpoint."""
+# A local server that refuses connections is dead: waiting longer would only delay the news.
+LOCAL_RETRY = RetryPolicy(attempts=4, base_s=0.2, cap_s=1.0)
+
+
+def chat_client(lease: Mapping[str, Any], *, concurrency: int) -> ChatClient:
+    """A client of the server behind `job.leases["policy"]`, with at most `concurrency` requests
+    in flight (fewer when the lease says so)."""
+    settings: Mapping[str, Any] = lease.get("client") or {}
+    remote = "log" not in lease
+    token = lease["token"] or (os.environ.get(REMOTE_TOKEN) if remote else None)
+    limits = RateLimits(
+        requests_per_minute=settings.get("requests_per_minute"),
+        tokens_per_minute=settings.get("tokens_per_minute"),
+        concurrency=min(concurrency, settings.get("concurrency") or concurrency),
+    )
+    retry = RetryPolicy(attempts=settings.get("attempts", 8)) if remote else LOCAL_RETRY
+    return ChatClient(lease["url"], token or None, lease["model"], retry=retry, limits=limits)

@@ -1,0 +1,158 @@
+"""One JSON request with retries: what chat and environment clients share.
+
+Neighbours: `retry.py`, `limits.py`, `routing.py`, `errors.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import httpx
+
+from agentc_backends.client.errors import (
+    BadRequestError,
+    ContextOverflowError,
+    InfrastructureError,
+)
+from agentc_backends.client.limits import Gate, RateLimits
+from agentc_backends.client.retry import RETRIED_STATUSES, RetryPolicy, retry_after
+from agentc_backends.client.routing import ranked
+
+_EXCERPT = 300
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """Seconds: to connect, and to wait for the next bytes of a reply."""
+
+    connect_s: float = 5.0
+    read_s: float = 300.0
+
+
+class Transport:
+    """Sends JSON to one of several replicas. Close it, or use it as a context manager."""
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        token: str | None,
+        *,
+        retry: RetryPolicy,
+        limits: RateLimits,
+        timeouts: Timeouts,
+    ) -> None:
+        if not urls:
+            raise ValueError("a client needs at least one address")
+        self._urls = tuple(url.rstrip("/") for url in urls)
+        self._retry = retry
+        self.gate = Gate(limits)
+        # The environment's proxies are not for loopback servers.
+        local = all(httpx.URL(url).host in ("127.0.0.1", "::1", "localhost") for url in self._urls)
+        self._client = httpx.AsyncClient(
+            headers={} if token is None else {"Authorization": f"Bearer {token}"},
+            timeout=httpx.Timeout(
+                timeouts.read_s, connect=timeouts.connect_s, pool=None, write=timeouts.read_s
+            ),
+            limits=httpx.Limits(
+                max_connections=limits.concurrency,
+                max_keepalive_connections=limits.concurrency,
+                # A kept connection that the server closes at the same moment is an error to us.
+                keepalive_expiry=60.0,
+            ),
+            trust_env=not local,
+        )
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        key: str = "",
+        cost: float = 0.0,
+        resend: bool = True,
+    ) -> Any:
+        """The JSON of the reply to a request, tried again by the policy.
+
+        `key` chooses the replica; the next one is tried when it cannot be reached. `cost` is what
+        the request is expected to take from the tokens per minute. With `resend` false, only a
+        request that surely never reached the service is sent again. Raises InfrastructureError,
+        BadRequestError or ContextOverflowError.
+        """
+        order = ranked(self._urls, key) if len(self._urls) > 1 else list(self._urls)
+        content = None if body is None else json.dumps(body).encode()
+        headers = {} if content is None else {"Content-Type": "application/json"}
+        start, tries, reached = monotonic(), 0, 0
+        while True:
+            url = order[reached % len(order)] + path
+            tries += 1
+            asked: float | None = None
+            try:
+                async with self.gate.admit(cost):
+                    reply = await self._client.request(
+                        method, url, content=content, headers=headers, params=query
+                    )
+            except httpx.HTTPError as error:
+                failure = f"{method} {url}: {_described(error)}"
+                again = resend or isinstance(error, _NEVER_SENT)
+                if isinstance(error, _NEVER_SENT):
+                    reached += 1
+            else:
+                if reply.status_code < 400:
+                    return _decoded(reply, method, url)
+                if reply.status_code not in RETRIED_STATUSES:
+                    raise _refusal(reply, method, url)
+                failure = f"{method} {url}: {reply.status_code} {reply.text[:_EXCERPT]}"
+                asked = retry_after(reply.headers)
+                # 429 and 503 say that nothing was done.
+                again = resend or reply.status_code in (429, 503)
+            elapsed = monotonic() - start
+            wait = self._retry.wait(tries, asked, elapsed) if again else None
+            if wait is None:
+                raise InfrastructureError(f"{failure} (tries: {tries}, {elapsed:.1f} s)")
+            await asyncio.sleep(wait)
+
+
+def _described(error: httpx.HTTPError) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _decoded(reply: httpx.Response, method: str, url: str) -> Any:
+    try:
+        return reply.json()
+    except ValueError as error:
+        excerpt = reply.text[:_EXCERPT]
+        raise InfrastructureError(f"{method} {url}: the reply is not JSON: {excerpt}") from error
+
+
+def _refusal(reply: httpx.Response, method: str, url: str) -> BadRequestError:
+    try:
+        body = reply.json()
+    except ValueError:
+        body = None
+    error = body.get("error", body) if isinstance(body, dict) else None
+    details: Mapping[str, Any] = error if isinstance(error, dict) else {}
+    said = details.get("message") or (error if isinstance(error, str) else reply.text[:_EXCERPT])
+    code, param = details.get("code"), details.get("param")
+    kind = ContextOverflowError if _is_overflow(code, str(said)) else BadRequestError
+    return kind(
+        f"{method} {url}: {reply.status_code} {said}",
+        status=reply.status_code,
+        code=None if code is None else str(code),
+        param=None if param is None else str(param),
+    )
+
+
+def _is_overflow(code: object, message: str) -> bool:
+    # vLLM has no code of its own for it, only OpenAI's sentence.
+    return code == "context_length_exceeded" or "maximum context length" in message

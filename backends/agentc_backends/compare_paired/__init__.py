@@ -1,0 +1,1 @@
+"""`compare.paired`: several evaluations in one table, with differences paired by task."""

@@ -1,0 +1,57 @@
+"""Declares `expert.planner` and lowers an expert stage to its one job."""
+
+from __future__ import annotations
+
+from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
+from agentc.ir.artifacts import TRAJECTORIES
+from agentc.kinds.field import Json
+from agentc_backends.rollout_react.backend import checked_split, prompt_config
+from agentc_backends.software import LIGHT
+
+
+def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    """One job that leases the environment alone."""
+    view = stage.scoped()
+    facts = context.environment_facts(view)
+    prompt = context.prompt(view)
+    react = prompt is None or prompt.reply_format == "react"
+    config: dict[str, Json] = {
+        "split": checked_split(view, facts["splits"]),
+        "limit": view.get("limit"),
+        "attempts": view.integer("attempts"),
+        "max_turns": view.get("max_turns"),
+        # Replies that are an action and nothing else have no place for a thought.
+        "thoughts": view.flag("thoughts") if react else False,
+        "seed": view.integer("seed"),
+        "prompt": prompt_config(prompt),
+        "reward_range": facts["reward_range"],
+        "success_at": facts["success_at"],
+    }
+    return (
+        JobDraft(
+            kind="expert",
+            backend=BACKEND.id,
+            version=BACKEND.version,
+            software=LIGHT,
+            program=("-m", "agentc_backends.expert_planner.job_expert"),
+            view=view,
+            config=config,
+            inputs={},
+            produces=TRAJECTORIES.name,
+            leases=(context.environment_lease(view),),
+            extra_identity={"prompt": prompt_config(prompt)},
+            contract={"reward_range": facts["reward_range"]},
+        ),
+    )
+
+
+BACKEND = StageBackend(
+    id="expert.planner",
+    kind="expert",
+    version=1,
+    doc="Replays the plans of an environment that has an expert (`/expert`), and records what the "
+    "environment answers.",
+    software=LIGHT,
+    lower=lower,
+    capabilities=frozenset({"expert", "thoughts"}),
+)

@@ -1,0 +1,1 @@
+"""Where models come from: `model.scratch`, `model.hf`, `model.path`. See README.md."""

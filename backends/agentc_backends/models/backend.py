@@ -1,0 +1,148 @@
+"""Declares `model.scratch`, `model.hf` and `model.path`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
+from agentc.ir.artifacts import CHECKPOINT
+from agentc.kinds.field import Json
+from agentc_backends.software import TORCH
+
+_VERSION = 1
+
+
+def _lower_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    chat_format = view.text("chat_format")
+    if chat_format == "tokenizer":
+        if view.is_set("chat_format"):
+            view.refuse(
+                "chat_format",
+                "a new tokenizer ships no template",
+                fix="set chat_format: chatml, llama-2, mistral or vicuna",
+            )
+        chat_format = "chatml"
+    if not view.inputs.get("corpus"):
+        view.refuse(
+            "corpus",
+            "a new tokenizer is trained on the text of a corpus, and this stage names none",
+            fix="add `corpus: [<a stage that yields trajectories or conversations>]`",
+        )
+    hidden, heads = view.integer("hidden_size"), view.integer("heads")
+    kv_heads = _or(view.get("kv_heads"), heads)
+    if hidden % heads or (hidden // heads) % 2:
+        view.refuse(
+            "heads",
+            f"{heads} heads do not cut a hidden_size of {hidden} into heads of even width",
+            fix="choose hidden_size as a multiple of 2 * heads (64 * heads serves everywhere)",
+        )
+    if heads % kv_heads:
+        view.refuse(
+            "kv_heads",
+            f"{kv_heads} key/value heads do not divide {heads} heads",
+            fix=f"set kv_heads to a divisor of {heads}",
+        )
+    config: dict[str, Json] = {
+        "architecture": view.text("architecture"),
+        "hidden_size": hidden,
+        "layers": view.integer("layers"),
+        "heads": heads,
+        "kv_heads": kv_heads,
+        "intermediate_size": _or(view.get("intermediate_size"), 2 * hidden),
+        "context": view.integer("context"),
+        "vocab_size": view.integer("vocab_size"),
+        "tie_embeddings": view.flag("tie_embeddings"),
+        "rope_theta": view.number("rope_theta"),
+        "chat_format": chat_format,
+        "seed": view.integer("seed"),
+    }
+    return (_draft("scratch", view, config),)
+
+
+def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    for name, example in (
+        ("repo", "meta-llama/Llama-2-7b-chat-hf"),
+        ("revision", "the 40 hex digits of a commit"),
+    ):
+        if not view.is_set(name):
+            view.refuse(name, f"model.hf needs `{name}`", fix=f"set {name}: {example}")
+    _refuse_remote_code(view)
+    config: dict[str, Json] = {
+        "repo": view.get("repo"),
+        "revision": view.get("revision"),
+        "chat_format": view.text("chat_format"),
+    }
+    return (_draft("hf", view, config),)
+
+
+def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    if not view.is_set("path"):
+        view.refuse("path", "model.path needs `path`", fix="set path: <a model directory>")
+    _refuse_remote_code(view)
+    path = view.get("path")
+    # The directory is no object of the store, so its content has to enter the key.
+    digest = context.digest_of(path) if isinstance(path, str) else None
+    if isinstance(path, str) and digest is None:
+        view.refuse("path", f"there is no directory {path}", fix="paths are relative to the spec")
+    config: dict[str, Json] = {"path": path, "chat_format": view.text("chat_format")}
+    return (replace(_draft("path", view, config), extra_identity={"files": digest}),)
+
+
+def _draft(name: str, view: StageView, config: dict[str, Json]) -> JobDraft:
+    return JobDraft(
+        kind="model",
+        backend=f"model.{name}",
+        version=_VERSION,
+        software=TORCH,
+        program=("-m", f"agentc_backends.models.job_{name}"),
+        view=view,
+        config=config,
+        inputs=view.inputs,
+        produces=CHECKPOINT.name,
+    )
+
+
+def _refuse_remote_code(view: StageView) -> None:
+    if view.flag("trust_remote_code"):
+        view.refuse(
+            "trust_remote_code",
+            "the trainers and servers of agentc do not run code from model repositories",
+            capability="trust_remote_code",
+            fix="choose a model whose architecture transformers has built in",
+        )
+
+
+def _or(value: Json, default: int) -> int:
+    return value if isinstance(value, int) else default
+
+
+SCRATCH = StageBackend(
+    id="model.scratch",
+    kind="model",
+    version=_VERSION,
+    doc="A new Llama- or Qwen2-type model with random weights and a byte-level BPE tokenizer "
+    "trained on the corpus: for runs without downloaded weights.",
+    software=TORCH,
+    lower=_lower_scratch,
+    capabilities=frozenset({"offline", "new_tokenizer"}),
+)
+
+HF = StageBackend(
+    id="model.hf",
+    kind="model",
+    version=_VERSION,
+    doc="A model from the Hugging Face hub at a pinned commit, safetensors only.",
+    software=TORCH,
+    lower=_lower_hf,
+    capabilities=frozenset({"pretrained"}),
+)
+
+PATH = StageBackend(
+    id="model.path",
+    kind="model",
+    version=_VERSION,
+    doc="A model directory of this machine in Hugging Face layout, safetensors only.",
+    software=TORCH,
+    lower=_lower_path,
+    capabilities=frozenset({"offline", "pretrained"}),
+)

@@ -1,0 +1,123 @@
+"""What every checkpoint directory of a run holds besides weights: the tokenizer, its template and
+agentc_chat.json. Used by the three model jobs and by the trainers."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from agentc_backends.chat.formats import FormatError, format_named
+from agentc_backends.chat.tokens import CHAT_FILE, require_tokens
+
+WEIGHT_SUFFIXES = (".safetensors", ".safetensors.index.json")
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack", ".npz", ".gguf")
+
+
+class CheckpointError(ValueError):
+    """A model directory that cannot be used; the message is written for people."""
+
+
+def quiet_libraries() -> None:
+    """Keep the Hugging Face libraries offline and silent unless the environment says otherwise.
+
+    Call before they are imported: they read these variables at import.
+    """
+    for name, value in (
+        ("HF_HUB_OFFLINE", "1"),
+        ("HF_DATASETS_OFFLINE", "1"),
+        ("HF_HUB_DISABLE_TELEMETRY", "1"),
+        ("DO_NOT_TRACK", "1"),
+        ("TRANSFORMERS_VERBOSITY", "error"),
+        ("TOKENIZERS_PARALLELISM", "false"),
+        ("TQDM_DISABLE", "1"),
+    ):
+        os.environ.setdefault(name, value)
+    # Deprecations inside pinned libraries are not the reader's business.
+    warnings.filterwarnings("ignore", category=FutureWarning)
+
+
+def check_directory(directory: Path) -> None:
+    """Raise CheckpointError unless `directory` holds a model in Hugging Face layout whose weights
+    are safetensors only."""
+    if not (directory / "config.json").is_file():
+        raise CheckpointError(f"{directory.name} has no config.json: not a model directory")
+    if not (directory / "tokenizer.json").is_file():
+        raise CheckpointError(
+            f"{directory.name} has no tokenizer.json; save it with a fast tokenizer first"
+        )
+    if not any(path.suffix == ".safetensors" for path in directory.iterdir()):
+        pickled = sorted(p.name for p in directory.iterdir() if p.suffix in PICKLES)
+        found = f" (found {', '.join(pickled)}, which can run code when read)" if pickled else ""
+        raise CheckpointError(
+            f"{directory.name} has no .safetensors weights{found}; convert them first"
+        )
+
+
+def settle_chat_format(directory: Path, chat_format: str) -> None:
+    """Write agentc_chat.json, and with a built-in format its template in place of the shipped one.
+
+    Raises CheckpointError when the tokenizer does not know the format's control tokens, or when
+    the format is `tokenizer` and it ships no template.
+    """
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(str(directory))
+    if chat_format == "tokenizer":
+        if not tokenizer.chat_template:
+            raise CheckpointError(
+                "the tokenizer ships no chat template; set chat_format on the model stage "
+                "(chatml, llama-2, mistral or vicuna)"
+            )
+    else:
+        chat = format_named(chat_format)
+        try:
+            require_tokens(tokenizer, chat)
+        except FormatError as error:
+            raise CheckpointError(str(error)) from None
+        _write_template(directory, chat.template)
+    write_chat_file(directory, chat_format)
+
+
+def write_chat_file(directory: Path, chat_format: str) -> None:
+    """Write agentc_chat.json."""
+    (directory / CHAT_FILE).write_text(
+        json.dumps({"chat_format": chat_format}) + "\n", encoding="utf-8"
+    )
+
+
+def companion_files(directory: Path) -> Iterator[Path]:
+    """The files of a checkpoint that training does not change: tokenizer, template, formats."""
+    for path in sorted(directory.iterdir()):
+        if not path.is_file() or path.name in ("config.json", "generation_config.json"):
+            continue
+        if path.name.endswith(WEIGHT_SUFFIXES) or path.suffix in PICKLES:
+            continue
+        if path.suffix in (".json", ".jinja", ".model", ".txt"):
+            yield path
+
+
+def load_model(directory: Path) -> Any:
+    """The causal language model of a checkpoint in float32, SDPA attention, safetensors only."""
+    import torch
+    from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    return AutoModelForCausalLM.from_pretrained(
+        str(directory), dtype=torch.float32, attn_implementation="sdpa", use_safetensors=True
+    )
+
+
+def _write_template(directory: Path, template: str) -> None:
+    (directory / "chat_template.jinja").write_text(template, encoding="utf-8")
+    settings = directory / "tokenizer_config.json"
+    if settings.exists():
+        values = json.loads(settings.read_text(encoding="utf-8"))
+        if values.pop("chat_template", None) is not None:
+            settings.write_text(
+                json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+            )

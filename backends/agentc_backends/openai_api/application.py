@@ -1,0 +1,238 @@
+"""The ASGI application: OpenAI's routes over a `TextModel`.
+
+Neighbours: `wire.py`, `replies.py`, `access.py`; `process.py` runs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from agentc_backends.openai_api.access import TokenGate
+from agentc_backends.openai_api.replies import (
+    JsonReply,
+    chat_reply,
+    completion_entry,
+    completion_reply,
+    error_reply,
+)
+from agentc_backends.openai_api.text_model import (
+    Choice,
+    Sampling,
+    StoppedError,
+    TextModel,
+    TokenScore,
+)
+from agentc_backends.openai_api.wire import (
+    TOKENIZE_FIELDS,
+    ApiError,
+    CompletionCall,
+    flag,
+    messages,
+    read_chat,
+    read_completion,
+    read_object,
+    read_template,
+    refuse_unknown,
+    require_model,
+    text,
+)
+
+_T = TypeVar("_T")
+_Produce = Callable[[Request], Awaitable[object]]
+
+
+def create_app(model: TextModel, served_name: str, *, token: str | None = None) -> ASGIApp:
+    """The application; with a token every route but /health demands it."""
+    handlers = _Handlers(model, served_name)
+    routes = [
+        Route("/health", _replying(handlers.health), methods=["GET"]),
+        Route("/v1/models", _replying(handlers.models), methods=["GET"]),
+        Route("/v1/chat/completions", _replying(handlers.chat), methods=["POST"]),
+        Route("/v1/completions", _replying(handlers.completions), methods=["POST"]),
+        Route("/tokenize", _replying(handlers.tokenize), methods=["POST"]),
+        Route("/reload", _replying(handlers.reload), methods=["POST"]),
+    ]
+    app = Starlette(routes=routes)
+    return app if token is None else TokenGate(app, token)
+
+
+class _Handlers:
+    """One coroutine for each route; each returns the JSON of a 200 or raises ApiError."""
+
+    def __init__(self, model: TextModel, served_name: str) -> None:
+        self._model = model
+        self._name = served_name
+
+    async def health(self, request: Request) -> object:
+        return {"status": "ok"}
+
+    async def models(self, request: Request) -> object:
+        entry = {
+            "id": self._name,
+            "object": "model",
+            "owned_by": "agentc",
+            "root": self._model.root,
+            "max_model_len": self._model.max_model_len,
+        }
+        return {"object": "list", "data": [entry]}
+
+    async def chat(self, request: Request) -> object:
+        call = read_chat(await read_object(request), self._name)
+        prompt = self._encode_chat(
+            call.messages,
+            call.template.add_generation_prompt,
+            call.template.continue_final_message,
+        )
+        sampling = call.sampling
+        if not call.limit_given:
+            room = max(1, self._model.max_model_len - len(prompt))
+            sampling = _with_limit(sampling, room)
+        self._check_room(prompt, sampling.max_tokens)
+        choices = await _unless_gone(request, self._model.generate(prompt, sampling))
+        return chat_reply(self._name, prompt, choices, self._model.decode, call.token_ids)
+
+    async def completions(self, request: Request) -> object:
+        call = read_completion(await read_object(request), self._name)
+        prompts = [self._encode_prompt(prompt, call.add_special_tokens) for prompt in call.prompts]
+        for prompt in prompts:
+            self._check_room(prompt, call.sampling.max_tokens)
+        work = asyncio.gather(*(self._complete(prompt, call) for prompt in prompts))
+        results = await _unless_gone(request, work)
+        entries: list[dict[str, Any]] = []
+        every: list[Choice] = []
+        for prompt, (choices, echoed) in zip(prompts, results, strict=True):
+            for choice in choices:
+                entry = completion_entry(
+                    len(entries),
+                    choice,
+                    self._model.decode,
+                    prompt=prompt,
+                    echoed=echoed,
+                    logprobs=call.sampling.logprobs is not None,
+                    token_ids=call.token_ids,
+                )
+                entries.append(entry)
+                every.append(choice)
+        return completion_reply(self._name, entries, sum(map(len, prompts)), every)
+
+    async def tokenize(self, request: Request) -> object:
+        body = await read_object(request)
+        refuse_unknown(body, TOKENIZE_FIELDS)
+        if "model" in body:
+            require_model(body, self._name)
+        if ("messages" in body) == ("prompt" in body):
+            raise ApiError(400, "give either messages or prompt", "invalid_value", "prompt")
+        if "messages" in body:
+            template = read_template(body)
+            tokens = self._encode_chat(
+                messages(body), template.add_generation_prompt, template.continue_final_message
+            )
+        else:
+            special = flag(body, "add_special_tokens", True)
+            tokens = self._model.encode(text(body, "prompt"), add_special_tokens=special)
+        return {
+            "tokens": tokens,
+            "count": len(tokens),
+            "max_model_len": self._model.max_model_len,
+        }
+
+    async def reload(self, request: Request) -> object:
+        body = await read_object(request)
+        refuse_unknown(body, frozenset({"path"}))
+        try:
+            await self._model.reload(text(body, "path"))
+        except ValueError as error:
+            raise ApiError(400, str(error), "invalid_value", "path") from error
+        return {"status": "ok", "root": self._model.root}
+
+    async def _complete(
+        self, prompt: list[int], call: CompletionCall
+    ) -> tuple[list[Choice], tuple[str, list[TokenScore]] | None]:
+        sampling = call.sampling
+        echoed: tuple[str, list[TokenScore]] | None = None
+        if call.echo:
+            scores: list[TokenScore] = []
+            if sampling.logprobs is not None:
+                scores = await self._model.score(prompt, sampling.logprobs)
+            echoed = (self._model.decode(prompt), scores)
+        if sampling.max_tokens == 0:
+            empty = Choice(text="", tokens=(), finish_reason="length")
+            return [empty] * sampling.n, echoed
+        return await self._model.generate(prompt, sampling), echoed
+
+    def _encode_chat(
+        self, conversation: Sequence[dict[str, str]], opening: bool, continued: bool
+    ) -> list[int]:
+        try:
+            return self._model.encode_chat(
+                conversation, add_generation_prompt=opening, continue_final_message=continued
+            )
+        except ValueError as error:
+            raise ApiError(400, str(error), "invalid_value", "messages") from error
+
+    def _encode_prompt(self, prompt: str | list[int], special: bool) -> list[int]:
+        if isinstance(prompt, str):
+            tokens = self._model.encode(prompt, add_special_tokens=special)
+            if not tokens:
+                raise ApiError(400, "the prompt is empty", "invalid_value", "prompt")
+            return tokens
+        try:
+            self._model.check_tokens(prompt)
+        except ValueError as error:
+            raise ApiError(400, str(error), "invalid_value", "prompt") from error
+        return prompt
+
+    def _check_room(self, prompt: Sequence[int], max_tokens: int) -> None:
+        asked, limit = len(prompt) + max_tokens, self._model.max_model_len
+        if asked > limit:
+            raise ApiError(
+                400,
+                f"this model's maximum context length is {limit} tokens, but {asked} were asked "
+                f"for ({len(prompt)} in the prompt, {max_tokens} for the completion)",
+                "context_length_exceeded",
+                "messages",
+            )
+
+
+def _with_limit(sampling: Sampling, limit: int) -> Sampling:
+    fields = {name: getattr(sampling, name) for name in Sampling.__slots__}
+    return Sampling(**{**fields, "max_tokens": limit})
+
+
+def _replying(produce: _Produce) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            return JsonReply(await produce(request))
+        except ApiError as error:
+            return error_reply(error)
+        except StoppedError:
+            return error_reply(ApiError(503, "the server is shutting down", "stopped"))
+
+    return endpoint
+
+
+async def _unless_gone(request: Request, work: Awaitable[_T]) -> _T:
+    """Await work, but cancel it once the client has closed the connection."""
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ApiError(499, "the client closed the connection", "client_closed")
+        return task.result()
+    finally:
+        task.cancel()
+        gone.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

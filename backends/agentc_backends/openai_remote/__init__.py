@@ -1,0 +1,1 @@
+"""`serve.openai`: a remote OpenAI-compatible endpoint; nothing is started."""

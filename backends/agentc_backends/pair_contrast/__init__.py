@@ -1,0 +1,1 @@
+"""`pair.contrast`: contrastive pairs from expert and explored trajectories, by ETO's rules."""

@@ -1,0 +1,35 @@
+"""Job: write the report. `python -m agentc_backends.report_html.job_report JOB.json`.
+
+Inputs: one role for each stage, named like it. Besides `data/` the job reads what lies next to it
+in the store: manifests, training logs, and the objects that those were made from.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from agentc.runtime.program import load_job
+from agentc_backends.report_html.collect import collect
+from agentc_backends.report_html.page import render_page
+
+
+def main() -> int:
+    """Exit 0 with index.html written."""
+    job = load_job()
+    config = job.config
+    experiment = config["experiment"]
+    trajectories, missing = config["trajectories"], config["missing"]
+    config.assert_all_read()
+    inputs = {role: job.inputs(role) for role in job.spec["inputs"]}
+    collection = collect(inputs, experiment.get("rounds") or [])
+    page = render_page(collection, experiment, trajectories=trajectories, missing=missing)
+    path = job.out / "index.html"
+    path.write_text(page, encoding="utf-8")
+    job.facts(jobs=len(collection.nodes), bytes=path.stat().st_size)
+    job.progress(1, 1, "pages", force=True)
+    print(f"{len(collection.nodes)} jobs, {path.stat().st_size / 1e6:.1f} MB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

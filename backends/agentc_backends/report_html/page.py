@@ -1,0 +1,121 @@
+"""Puts the page together: the view model, the template, the inlined style and script.
+
+Everything that comes from a spec or a model is data: the template escapes it, the script shows it
+as text, and a content security policy lets no other script run and nothing be loaded.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from importlib import resources
+from typing import Any
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from agentc_backends.report_html import browser, charts, graph, tables
+from agentc_backends.report_html.collect import Collection
+
+
+def render_page(
+    collection: Collection,
+    experiment: Mapping[str, Any],
+    *,
+    trajectories: int,
+    missing: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    """The HTML of the report. `missing` are jobs without a result: {"id", "kind", "state"}."""
+    script = _file("browser.js")
+    environment = Environment(
+        autoescape=True,
+        loader=FunctionLoader(_file),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "duration": graph.duration,
+        "number": _number,
+        "percent": _percent,
+        "moment": _moment,
+    }
+    template = environment.get_template("page.html.j2")
+    return template.render(
+        experiment=experiment,
+        paper=_paper(experiment.get("paper") or {}),
+        missing=missing,
+        evaluations=tables.evaluations(collection),
+        comparisons=tables.comparisons(collection),
+        curves=charts.curve_charts(collection),
+        training=charts.training_charts(collection),
+        distributions=[browser.rewards(n) for n in collection.of_type("Trajectories")],
+        graph=graph.draw_graph(collection),
+        jobs=tables.jobs(collection),
+        total_s=tables.total_seconds(collection),
+        software=tables.software(collection),
+        machines=tables.machines(collection),
+        data=embedded_json(browser.browser_data(collection, trajectories)),
+        style=Markup(_file("style.css")),
+        script=Markup(script),
+        script_hash=_digest(script),
+    )
+
+
+def embedded_json(value: object) -> Markup:
+    """JSON that is safe between <script type="application/json"> and </script>: no `<`, `>` or `&`
+    is left in it, so no text can end the element or open a comment."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return Markup(text)
+
+
+def _file(name: str) -> str:
+    folder = resources.files("agentc_backends.report_html").joinpath("templates")
+    return folder.joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(script: str) -> str:
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return "sha256-" + base64.b64encode(digest).decode("ascii")
+
+
+def _paper(paper: Mapping[str, Any]) -> dict[str, Any]:
+    """The paper's facts; only web addresses become links."""
+    links = []
+    arxiv, doi = paper.get("arxiv"), paper.get("doi")
+    for label, address in (
+        ("paper", paper.get("url")),
+        ("arXiv", f"https://arxiv.org/abs/{arxiv}" if arxiv else None),
+        ("DOI", f"https://doi.org/{doi}" if doi else None),
+        ("code", paper.get("code")),
+    ):
+        if address and urlsplit(str(address)).scheme in ("http", "https"):
+            links.append((label, str(address)))
+    return {
+        "title": paper.get("title"),
+        "authors": ", ".join(map(str, paper.get("authors") or ())),
+        "where": " ".join(str(paper[k]) for k in ("venue", "year") if paper.get(k)),
+        "links": links,
+    }
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
+
+
+def _percent(value: float, low: float = 0.0, high: float = 1.0) -> str:
+    """A place on a scale, as CSS wants it."""
+    share = (value - low) / (high - low) if high > low else 0.0
+    return f"{100 * min(max(share, 0.0), 1.0):.2f}%"
+
+
+def _moment(seconds: float | None) -> str:
+    if seconds is None:
+        return "?"
+    return datetime.fromtimestamp(seconds, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")

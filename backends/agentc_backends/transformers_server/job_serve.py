@@ -1,0 +1,79 @@
+"""Serves a checkpoint until SIGTERM: `python -m agentc_backends.transformers_server.job_serve`.
+
+Binds loopback, takes the run's token from AGENTC_TOKEN, and writes a ready file with the address
+once it listens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from agentc_backends.openai_api.process import add_process_arguments, begin
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    token = begin(options)
+    # Before torch is imported: OpenMP reads it once.
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    return _serve(options, token)
+
+
+def _serve(options: argparse.Namespace, token: str | None) -> int:
+    import torch
+
+    from agentc_backends.openai_api.application import create_app
+    from agentc_backends.openai_api.process import serve
+    from agentc_backends.transformers_server.checkpoint import load_checkpoint
+    from agentc_backends.transformers_server.engine import Limits
+    from agentc_backends.transformers_server.served_model import ServedModel
+
+    torch.set_num_threads(options.threads)
+    # The event loop and the engine take turns in the interpreter; the default of 5 ms would
+    # leave the engine waiting for as long as one of its steps takes.
+    sys.setswitchinterval(0.0005)
+    try:
+        checkpoint = load_checkpoint(
+            options.model, options.dtype, trust_remote_code=options.trust_remote_code
+        )
+        model = ServedModel(
+            checkpoint,
+            Limits(
+                max_batch_tokens=options.max_batch_tokens,
+                max_sequences=options.max_sequences,
+                cache_bytes=options.cache_mb << 20,
+                settle_close_calls=options.dtype == "float32",
+            ),
+            max_model_len=options.max_model_len,
+            dtype=options.dtype,
+            trust_remote_code=options.trust_remote_code,
+        )
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    app = create_app(model, options.served_name, token=token)
+    serve(app, options, facts={"root": model.root}, on_stop=model.stop)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="transformers_server.job_serve", description=__doc__)
+    add_process_arguments(parser)
+    parser.add_argument("--model", required=True, help="directory in Hugging Face layout")
+    parser.add_argument("--max-model-len", type=int, help="default: the model's context")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
+    parser.add_argument("--threads", type=int, default=1, help="of torch")
+    parser.add_argument("--max-batch-tokens", type=int, default=512, help="tokens in one pass")
+    parser.add_argument("--max-sequences", type=int, default=64, help="replies under way")
+    parser.add_argument("--cache-mb", type=int, default=2048, help="for keys and values, in MiB")
+    parser.add_argument("--trust-remote-code", action="store_true")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,231 @@
+"""Declares `trl.sft` and `trl.dpo` and lowers their stages to the exact keyword arguments of TRL
+1.16's SFTConfig and DPOConfig (Hugging Face names), plus LoRA settings and mask rules.
+
+Only `output_dir`, `use_cpu`, `dataloader_pin_memory` and `ddp_backend` are added by the job: the
+machine decides them.
+"""
+
+from __future__ import annotations
+
+from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
+from agentc.ir.artifacts import CHECKPOINT
+from agentc.kinds.field import Json
+from agentc_backends.software import TORCH
+
+_SAVED_SHARE = 0.1
+"""Steps between checkpoints, as a share of the run, when `save_every` is null."""
+
+
+def _lower_sft(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    if view.flag("packing"):
+        view.refuse(
+            "packing",
+            "trl.sft does not pack: on CPU, and without flash attention, packed rows would attend "
+            "to each other",
+            capability="packing",
+            fix="leave it out; rows of a step are batched by length",
+        )
+    config: dict[str, Json] = {
+        "arguments": {
+            **_shared_arguments(view),
+            "dataset_kwargs": {"skip_prepare_dataset": True},
+            "loss_type": "nll",
+            "packing": False,
+        },
+        "mask": _mask(view, view.text("loss_on")),
+        "min_reward": view.get("min_reward"),
+        "lora": view.get("lora"),
+    }
+    return (_draft("sft", "agentc_backends.trl_trainers.job_sft", view, config),)
+
+
+def _lower_dpo(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    config: dict[str, Json] = {
+        "arguments": {
+            **_shared_arguments(view),
+            **_preference_loss(view),
+            "beta": view.number("beta"),
+            "disable_dropout": True,
+            "precompute_ref_log_probs": True,
+        },
+        "mask": _mask(view, view.text("score_on")),
+        "lora": view.get("lora"),
+    }
+    return (_draft("dpo", "agentc_backends.trl_trainers.job_dpo", view, config),)
+
+
+def _draft(kind: str, program: str, view: StageView, config: dict[str, Json]) -> JobDraft:
+    processes = view.integer("processes")
+    return JobDraft(
+        kind=kind,
+        backend=f"trl.{kind}",
+        version=1,
+        software=TORCH,
+        program=("-m", program),
+        view=view,
+        config=config,
+        inputs=view.inputs,
+        produces=CHECKPOINT.name,
+        placement={"processes": processes},
+        resume=True,
+        processes=processes,
+    )
+
+
+def _mask(view: StageView, loss_on: str) -> dict[str, Json]:
+    return {
+        "loss_on": loss_on,
+        "max_length": view.integer("max_length"),
+        "truncation": view.text("truncation"),
+    }
+
+
+def _shared_arguments(view: StageView) -> dict[str, Json]:
+    micro_batch, accumulation = _batches(view)
+    max_steps = view.get("max_steps")
+    save_every = view.get("save_every")
+    checkpointing = view.flag("gradient_checkpointing")
+    return {
+        "learning_rate": view.number("lr"),
+        "num_train_epochs": view.number("epochs"),
+        "max_steps": -1 if max_steps is None else max_steps,
+        "per_device_train_batch_size": micro_batch,
+        "gradient_accumulation_steps": accumulation,
+        "average_tokens_across_devices": True,
+        **_schedule(view),
+        "optim": "adamw_torch_fused",
+        "weight_decay": view.number("weight_decay"),
+        "adam_beta1": view.number("adam_beta1"),
+        "adam_beta2": view.number("adam_beta2"),
+        "adam_epsilon": 1e-8,
+        "max_grad_norm": view.number("max_grad_norm"),
+        "max_length": view.integer("max_length"),
+        "bf16": view.text("dtype") == "bfloat16",
+        "gradient_checkpointing": checkpointing,
+        "seed": view.integer("seed"),
+        "save_strategy": "steps",
+        "save_steps": _SAVED_SHARE if save_every is None else save_every,
+        "save_total_limit": 2,
+        "logging_steps": view.integer("log_every"),
+        "logging_first_step": True,
+        "logging_nan_inf_filter": False,
+        "report_to": "none",
+        "disable_tqdm": True,
+        "dataloader_num_workers": 0,
+        "ddp_find_unused_parameters": False,
+    }
+
+
+def _batches(view: StageView) -> tuple[int, int]:
+    """(rows a process handles at once, micro-batches in a step); refuses what does not divide."""
+    whole = view.integer("global_batch")
+    processes = view.integer("processes")
+    given = view.get("micro_batch")
+    if whole % processes:
+        view.refuse(
+            "processes",
+            f"{processes} processes cannot share a global_batch of {whole} equally",
+            fix=f"set processes to a divisor of {whole}: {_divisors(whole)}",
+        )
+        return 1, 1
+    local = whole // processes
+    micro = local if not isinstance(given, int) else given
+    if local % micro:
+        view.refuse(
+            "micro_batch",
+            f"{micro} does not divide the {local} rows that each process takes of a step "
+            f"(global_batch {whole} / processes {processes})",
+            fix=f"set micro_batch to a divisor of {local}: {_divisors(local)}",
+        )
+        return 1, 1
+    return micro, local // micro
+
+
+def _divisors(number: int) -> str:
+    return ", ".join(str(d) for d in range(1, number + 1) if number % d == 0)
+
+
+def _schedule(view: StageView) -> dict[str, Json]:
+    scheduler = view.text("scheduler")
+    ratio = view.number("warmup_ratio")
+    if ratio and scheduler == "constant":
+        view.refuse(
+            "warmup_ratio",
+            "the scheduler `constant` has no warm-up",
+            fix="set scheduler: constant_with_warmup",
+        )
+    if ratio >= 1:
+        # From 1 on, transformers reads the number as a count of steps.
+        view.refuse("warmup_ratio", "must be below 1", fix="set a share such as 0.1")
+    return {"lr_scheduler_type": scheduler, "warmup_steps": ratio}
+
+
+def _preference_loss(view: StageView) -> dict[str, Json]:
+    """`loss_type`, `loss_weights` and `label_smoothing` of DPOConfig.
+
+    TRL 1.16 ignores label_smoothing in its `sigmoid` loss. Conservative DPO with share e is
+    2(1 - e) sigmoid - (1 - 2e) robust, which those three arguments can say.
+    """
+    loss = view.text("loss")
+    smoothing = view.number("label_smoothing")
+    mean = view.flag("mean_log_prob")
+    nll_weight = view.number("nll_weight")
+    terms: list[Json] = [loss]
+    weights: list[Json] = [1.0]
+    if loss == "ipo" and not mean:
+        view.refuse(
+            "loss",
+            "TRL's ipo divides log-probabilities by the number of trained tokens",
+            capability="ipo_sum",
+            fix="set mean_log_prob: true to say so",
+        )
+    if loss == "hinge" and mean:
+        view.refuse(
+            "mean_log_prob",
+            "TRL has no hinge loss on mean log-probabilities",
+            capability="hinge_mean",
+            fix="use loss: sigmoid or ipo, or leave mean_log_prob out",
+        )
+    if smoothing and (loss != "sigmoid" or mean):
+        view.refuse(
+            "label_smoothing",
+            "trl.dpo smooths only the sigmoid loss on summed log-probabilities",
+            capability="label_smoothing_any",
+            fix="use loss: sigmoid without mean_log_prob, or leave label_smoothing out",
+        )
+    if smoothing >= 0.5:
+        view.refuse("label_smoothing", "must be below 0.5", fix="set a share such as 0.1")
+    elif smoothing and loss == "sigmoid":
+        terms = ["sigmoid", "robust"]
+        weights = [2 * (1 - smoothing), -(1 - 2 * smoothing)]
+    elif mean and loss == "sigmoid":
+        terms = ["sigmoid_norm"]
+    if nll_weight:
+        terms.append("sft")
+        weights.append(nll_weight)
+    return {"loss_type": terms, "loss_weights": weights, "label_smoothing": smoothing}
+
+
+_TRAINER = frozenset({"lora", "resume", "multiprocess", "observation_mask", "after_prompt"})
+
+SFT = StageBackend(
+    id="trl.sft",
+    kind="sft",
+    version=1,
+    doc="Supervised fine-tuning with TRL's SFTTrainer, on rows masked by agentc.",
+    software=TORCH,
+    lower=_lower_sft,
+    capabilities=_TRAINER | {"min_reward"},
+)
+
+DPO = StageBackend(
+    id="trl.dpo",
+    kind="dpo",
+    version=1,
+    doc="Direct preference optimisation with TRL's DPOTrainer, on pairs masked by agentc: "
+    "observations inside a continuation are not scored.",
+    software=TORCH,
+    lower=_lower_dpo,
+    capabilities=_TRAINER
+    | {"nll_weight", "mean_log_prob", "label_smoothing", "score_on_completion", "ipo", "hinge"},
+)

@@ -1,0 +1,56 @@
+"""The order of training rows: a permutation of each epoch, cut into optimiser steps.
+
+Within a step the longest rows come first, so that micro-batches hold rows of like length. That
+changes no result: losses are sums over the rows (or tokens) of a step, divided once.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+
+from torch.utils.data import Sampler
+
+
+class StepSampler(Sampler[int]):
+    """Yields row indices. `lengths` in tokens; a step takes `global_batch` rows and the last step
+    of an epoch what is left. `multiple` = micro_batch * processes: an epoch's last micro-batches
+    are filled up with empty rows (index len(lengths) and on, see `empty_rows`), so that several
+    processes always take the same number of equally large micro-batches."""
+
+    def __init__(
+        self, lengths: Sequence[int], *, global_batch: int, multiple: int, seed: int
+    ) -> None:
+        self.lengths = lengths
+        self.global_batch = global_batch
+        self.empty = empty_rows(len(lengths), multiple)
+        self.seed = seed
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the permutation; called by the training loop at each epoch's start."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self.lengths) + self.empty
+
+    def __iter__(self) -> Iterator[int]:
+        rows = list(range(len(self.lengths)))
+        random.Random(f"{self.seed}/{self.epoch}").shuffle(rows)
+        for start in range(0, len(rows), self.global_batch):
+            step = rows[start : start + self.global_batch]
+            yield from sorted(step, key=lambda row: (-self.lengths[row], row))
+        yield from range(len(self.lengths), len(self))
+
+
+def empty_rows(rows: int, multiple: int) -> int:
+    """How many empty rows make `rows` a multiple of micro_batch * processes; none for 1."""
+    return -rows % multiple
+
+
+def total_steps(rows: int, global_batch: int, epochs: float, max_steps: int | None) -> int:
+    """Optimiser steps of a run: ceil(rows / global_batch) in an epoch, the last one smaller."""
+    if max_steps is not None:
+        return max_steps
+    return math.ceil(epochs * math.ceil(rows / global_batch))

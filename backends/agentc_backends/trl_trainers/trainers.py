@@ -1,0 +1,197 @@
+"""TRL's trainers, fed with rows that are tokenised, masked and ordered here.
+
+`RowTrainer` is SFTTrainer with the row order of `order.py`. `PairTrainer` is DPOTrainer with
+per-token masks (stock TRL scores every token after the prompt) and losses that do not depend on
+how a step is cut into micro-batches and processes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from agentc.runtime.program import write_json
+from agentc_backends.trl_trainers.order import StepSampler
+from datasets import Dataset
+from trl import DPOTrainer, SFTTrainer
+
+_ZERO_SCORE = {"sigmoid": math.log(2), "robust": math.log(2), "sigmoid_norm": math.log(2)}
+
+
+class RowTrainer(SFTTrainer):  # type: ignore[misc]
+    """SFTTrainer in a given row order, writing no model cards."""
+
+    def __init__(self, *, sampler: StepSampler, **options: Any) -> None:
+        self._order = sampler
+        super().__init__(**options)
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> StepSampler:
+        return self._order
+
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+
+class PairTrainer(DPOTrainer):  # type: ignore[misc]
+    """DPOTrainer on rows {chosen_ids, chosen_mask, rejected_ids, rejected_mask, ref_*_logps}.
+
+    The loss of a step is the mean over its pairs; the `sft` term is the mean over the trained
+    tokens of its chosen sides. TRL means over each micro-batch instead, so that its result depends
+    on the micro-batch size; here a micro-batch's share is weighted by what it holds.
+    """
+
+    loss_is_scaled_for_ga = True
+
+    def __init__(self, *, sampler: StepSampler, reference_cache: Path, **options: Any) -> None:
+        self._order = sampler
+        self._reference_cache = reference_cache
+        super().__init__(**options)
+        self._term_weights = list(self.loss_weights)
+
+    def _prepare_dataset(self, dataset: Dataset, *_: Any) -> Dataset:
+        return dataset
+
+    def _precompute_ref_logps(self, dataset: Dataset, name: str, batch_size: int) -> Dataset:
+        """The data set with the reference's log-probabilities, computed once in batches of like
+        length, or read from the file that an attempt before this one left."""
+        if self._reference_cache.exists():
+            values = json.loads(self._reference_cache.read_text(encoding="utf-8"))
+        else:
+            values = self._reference_values(dataset, batch_size)
+            if self.accelerator.is_main_process:
+                write_json(self._reference_cache, values)
+        # The reference is not needed any more: free its memory.
+        self.ref_model = None
+        for index, column in enumerate(("ref_chosen_logps", "ref_rejected_logps")):
+            dataset = dataset.add_column(column, [pair[index] for pair in values])
+        return dataset
+
+    def _reference_values(self, dataset: Dataset, batch_size: int) -> list[list[float]]:
+        """[chosen, rejected] summed log-probabilities of each row; each process does its share."""
+        rows = dataset.to_list()
+        longest = [max(len(row["chosen_ids"]), len(row["rejected_ids"])) for row in rows]
+        by_length = sorted(range(len(rows)), key=lambda row: (-longest[row], row))
+        model = self.ref_model or self.model
+        found: list[tuple[int, list[float]]] = []
+        starts = range(0, len(rows), batch_size)
+        for start in starts[self.args.process_index :: self.args.world_size]:
+            indices = by_length[start : start + batch_size]
+            batch = self._prepare_inputs(self.data_collator([rows[i] for i in indices]))
+            chosen, rejected = self.compute_ref_log_probs(model, batch)
+            pairs = torch.stack((chosen, rejected), dim=1).float().tolist()
+            found += zip(indices, pairs, strict=True)
+        if self.args.world_size > 1:
+            shares: list[Any] = [None] * self.args.world_size
+            torch.distributed.all_gather_object(shares, found)
+            found = [item for share in shares for item in share]
+        return [pair for _, pair in sorted(found)]
+
+    def _set_signature_columns_if_needed(self) -> None:
+        self._signature_columns = [
+            "chosen_ids",
+            "chosen_mask",
+            "rejected_ids",
+            "rejected_mask",
+            "ref_chosen_logps",
+            "ref_rejected_logps",
+        ]
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> StepSampler:
+        return self._order
+
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def _get_num_items_in_batch(self, batch_samples: list[Any], device: Any) -> torch.Tensor:
+        """Pairs and trained chosen tokens of the whole step, over all processes: shape (2,)."""
+        counts = sum(
+            (torch.stack(_held(batch["completion_mask"])) for batch in batch_samples),
+            start=torch.zeros(2, dtype=torch.long),
+        ).to(device)
+        if self.args.world_size > 1:
+            counts = self.accelerator.gather(counts.unsqueeze(0)).sum(dim=0)
+        return counts
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: dict[str, torch.Tensor],
+        return_outputs: bool = False,
+        num_items_in_batch: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """This micro-batch's share of the step's loss (times the number of processes, over which
+        gradients are averaged)."""
+        mask = inputs["completion_mask"]
+        held_pairs, held_tokens = (int(count) for count in _held(mask))
+        pairs, tokens = (
+            (held_pairs, held_tokens)
+            if num_items_in_batch is None
+            else (int(count) for count in num_items_in_batch)
+        )
+        size = mask.size(0) // 2
+        terms, weights, surplus = [], [], 0.0
+        for term, weight in zip(self._terms(), self._term_weights, strict=True):
+            if term == "sft":
+                if held_tokens == 0:
+                    continue
+                weights.append(weight * held_tokens / tokens)
+            else:
+                weights.append(weight * size / pairs)
+                # Empty pairs add a constant, which has no gradient; take it out of the number.
+                surplus += weight * (size - held_pairs) / pairs * self._empty_loss(term)
+            terms.append(term)
+        self.loss_types, self.loss_weights = terms, weights
+        loss: torch.Tensor = super().compute_loss(model, inputs)
+        return (loss - surplus) * self.accelerator.num_processes
+
+    def _terms(self) -> Sequence[str]:
+        terms: list[str] = self.args.loss_type
+        return terms
+
+    def _empty_loss(self, term: str) -> float:
+        if term == "hinge":
+            return 1.0
+        if term == "ipo":
+            return float((1 / (2 * self.beta)) ** 2)
+        return _ZERO_SCORE[term]
+
+
+@dataclass(frozen=True, slots=True)
+class PairCollator:
+    """Pads pairs on the right into one batch: the chosen sides first, then the rejected ones.
+
+    Gives input_ids, attention_mask and completion_mask of shape (2 * pairs, longest side), and
+    ref_*_logps of shape (pairs,) when the rows have them.
+    """
+
+    pad: int
+
+    def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        ids = [row["chosen_ids"] for row in rows] + [row["rejected_ids"] for row in rows]
+        masks = [row["chosen_mask"] for row in rows] + [row["rejected_mask"] for row in rows]
+        length = max(len(side) for side in ids)
+        batch = {
+            "input_ids": torch.tensor([s + [self.pad] * (length - len(s)) for s in ids]),
+            "attention_mask": torch.tensor(
+                [[1] * len(s) + [0] * (length - len(s)) for s in ids]
+            ),
+            "completion_mask": torch.tensor(
+                [list(map(int, m)) + [0] * (length - len(m)) for m in masks]
+            ),
+        }
+        for name in ("ref_chosen_logps", "ref_rejected_logps"):
+            if name in rows[0]:
+                batch[name] = torch.tensor([row[name] for row in rows])
+        return batch
+
+
+def _held(mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Non-empty pairs and trained chosen tokens of a completion mask (2 * pairs, length)."""
+    scored = mask[:, 1:].sum(dim=1)
+    chosen, _ = scored.chunk(2)
+    return (chosen > 0).sum(), chosen.sum()

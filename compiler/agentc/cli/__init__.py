@@ -1,0 +1,127 @@
+"""The command line: `agentc COMMAND ...`. One module for each command, imported when typed.
+
+A command module has HELP (one line), `configure(parser)` and `execute(arguments) -> int`. Exit
+codes are those of docs/design/contracts.md, section 8.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+from agentc import __version__
+
+COMMANDS = (
+    "check",
+    "plan",
+    "compile",
+    "run",
+    "status",
+    "report",
+    "why",
+    "explain",
+    "schema",
+    "store",
+)
+
+EXIT_DONE = 0
+EXIT_SPEC = 1
+EXIT_USAGE = 2
+EXIT_FAILED = 3
+EXIT_STORE = 4
+EXIT_NOT_FOUND = 5
+EXIT_BUG = 70
+EXIT_INTERRUPTED = 130
+
+_EPILOG = """\
+A first look:
+  agentc check specs/quickstart.yaml       is the spec right? (no job is started)
+  agentc plan specs/quickstart.yaml        what would run, what is there already, and why
+  agentc run specs/quickstart.yaml         run what is missing, then write the report
+
+exit codes:
+  0 done            1 the spec has errors    2 wrong command line    3 a job failed
+  4 the store is damaged or unusable         5 a named thing was not found
+  130 interrupted
+"""
+
+
+class _Command(Protocol):
+    HELP: str
+
+    def configure(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def execute(self, arguments: argparse.Namespace) -> int: ...
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code, and never lets an exception out."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        arguments = _parse(words)
+        execute = cast("_Command", arguments.command).execute
+        code = execute(arguments)
+        sys.stdout.flush()
+        return code
+    except SystemExit as stop:  # argparse, for --help and for a wrong command line
+        return stop.code if isinstance(stop.code, int) else EXIT_USAGE
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # the reader went away: `agentc schema | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_DONE
+    except Exception as error:
+        return _report_bug(error)
+
+
+def _parse(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="agentc",
+        description="Compile an experiment of LLM-agent research from one YAML spec, and run it.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"agentc {__version__}")
+    typed = next((word for word in words if not word.startswith("-")), None)
+    if typed is not None and typed not in COMMANDS:
+        from agentc.diagnostics.suggest import did_you_mean
+
+        hint = did_you_mean(typed, COMMANDS) or f"commands: {', '.join(COMMANDS)}"
+        parser.error(f"no command `{typed}`; {hint}")
+    if not words:
+        words = ["--help"]
+    if words[0] == "--version":
+        return parser.parse_args(words)
+    # Only the typed command is imported; all of them are for the list of --help.
+    names = COMMANDS if typed is None else (typed,)
+    subparsers = parser.add_subparsers(metavar="COMMAND", title="commands", required=True)
+    for name in names:
+        command = cast("_Command", importlib.import_module(f"agentc.cli.{name}"))
+        subparser = subparsers.add_parser(
+            name,
+            help=command.HELP,
+            description=command.HELP,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        subparser.set_defaults(command=command)
+        command.configure(subparser)
+    return parser.parse_args(words)
+
+
+def _report_bug(error: Exception) -> int:
+    if os.environ.get("AGENTC_DEBUG") == "1":
+        traceback.print_exc()
+    else:
+        kind = type(error).__name__
+        print(
+            f"agentc: this is a bug in agentc ({kind}: {error})\n"
+            "Run the command again with AGENTC_DEBUG=1 for the traceback, and please report it.",
+            file=sys.stderr,
+        )
+    return EXIT_BUG

@@ -1,0 +1,69 @@
+"""Arguments that several commands share: the spec, `-p name=value`, and how errors are shown."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from agentc.diagnostics.diagnostic import Diagnostic
+from agentc.diagnostics.render import render_json, render_text
+
+
+def add_spec_arguments(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """SPEC and -p; an `optional` SPEC that is left out is None."""
+    parser.add_argument(
+        "spec",
+        type=Path,
+        nargs="?" if optional else None,
+        metavar="SPEC",
+        help="the spec, a YAML file",
+    )
+    parser.add_argument(
+        "-p",
+        "--param",
+        dest="params",
+        action=_Param,
+        default={},
+        metavar="NAME=VALUE",
+        help="value of one of the spec's params; may be given several times",
+    )
+
+
+def show_diagnostics(
+    diagnostics: Sequence[Diagnostic], form: str = "text", stream: TextIO | None = None
+) -> None:
+    """Print diagnostics: text to standard error, JSON to standard output."""
+    if form == "json":
+        print(render_json(diagnostics), file=stream or sys.stdout)
+        return
+    target = stream or sys.stderr
+    text = render_text(diagnostics, colour=wants_colour(target))
+    if text:
+        print(text, end="", file=target)
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """Colour only on a terminal that can, and not against NO_COLOR (no-color.org)."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return stream.isatty()
+
+
+class _Param(argparse.Action):
+    """Collects `name=value` into a dict; the last of two equal names wins."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,
+    ) -> None:
+        name, equals, value = str(values).partition("=")
+        if not equals or not name:
+            parser.error(f"-p takes NAME=VALUE, not `{values}`")
+        setattr(namespace, self.dest, {**getattr(namespace, self.dest), name.strip(): value})

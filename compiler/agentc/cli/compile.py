@@ -1,0 +1,46 @@
+"""`agentc compile SPEC -o DIR`: a directory that plain Snakemake can run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from agentc.cli.arguments import add_spec_arguments, show_diagnostics
+
+HELP = "write a directory that `snakemake` alone can run"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    add_spec_arguments(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="where to write; files of an earlier compilation are replaced, results stay",
+    )
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """0 with the directory written; 1 when the spec has errors; 2 when DIR cannot be written."""
+    from agentc.backend_api import load_backends
+    from agentc.compilation import compile_spec
+    from agentc.emit import compile_to
+
+    compiled = compile_spec(arguments.spec, arguments.params, load_backends())
+    show_diagnostics(compiled.diagnostics)
+    if compiled.plan is None:
+        return 1
+    directory: Path = arguments.output
+    try:
+        compile_to(directory, compiled.plan, compiled.spec.source.text, arguments.spec.parent)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        print(f"agentc: cannot write {directory}: {reason}", file=sys.stderr)
+        return 2
+    print(f"{directory}: {len(compiled.plan.jobs)} jobs")
+    print(f"run it with: cd {directory} && snakemake -c2")
+    return 0

@@ -1,0 +1,142 @@
+"""`agentc explain NAME`: a diagnostic code, or how a stage of a spec was understood."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from agentc.cli.arguments import add_spec_arguments, show_diagnostics
+
+if TYPE_CHECKING:
+    from agentc.backend_api import StageBackend
+    from agentc.compilation import Compilation
+    from agentc.ir.module import Stage
+    from agentc.kinds.field import Field
+
+HELP = "explain a diagnostic code, or the backend and the settings of a stage"
+_CODE = re.compile(r"(?i)AGC\d+")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("name", metavar="CODE|STAGE", help="such as AGC602, `sft` or `eto.2.dpo`")
+    add_spec_arguments(parser, optional=True)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """0; 1 when the spec has no such thing because it has errors; 2 without a spec; 5 for an
+    unknown code or stage."""
+    if _CODE.fullmatch(arguments.name):
+        return _explain_code(arguments.name)
+    if arguments.spec is None:
+        print(
+            f"agentc: to explain a stage, name its spec too: agentc explain {arguments.name} SPEC",
+            file=sys.stderr,
+        )
+        return 2
+    return _explain_stage(arguments)
+
+
+def _explain_code(name: str) -> int:
+    from agentc.diagnostics import CODES, code_named
+    from agentc.diagnostics.suggest import did_you_mean
+
+    code = code_named(name)
+    if code is None:
+        hint = did_you_mean(name.upper(), [known.code for known in CODES])
+        print(f"agentc: there is no code {name}{f'; {hint}' if hint else ''}", file=sys.stderr)
+        return 5
+    print(f"{code.code}: {code.title}\n\n{code.explanation}")
+    if code.example:
+        print("\nFor example:\n")
+        print("\n".join(f"    {line}" for line in code.example.splitlines()))
+    return 0
+
+
+def _explain_stage(arguments: argparse.Namespace) -> int:
+    from agentc.backend_api import StageBackend, load_backends
+    from agentc.compilation import compile_spec
+    from agentc.diagnostics.suggest import did_you_mean, listed
+
+    table = load_backends()
+    compiled = compile_spec(arguments.spec, arguments.params, table)
+    stages = {} if compiled.module is None else compiled.module.stages
+    found = [s for name, s in stages.items() if _is_meant(arguments.name, name)]
+    show_diagnostics(compiled.diagnostics)
+    if not found:
+        if compiled.has_errors:
+            return 1
+        hint = did_you_mean(arguments.name, stages) or f"it has {listed(stages)}"
+        print(f"agentc: the spec has no stage `{arguments.name}`; {hint}", file=sys.stderr)
+        return 5
+    for stage in found:
+        backend = table.backends.get(stage.backend)
+        if isinstance(backend, StageBackend):
+            print("\n".join(_lines(stage, backend, compiled)))
+    return 1 if compiled.has_errors else 0
+
+
+def _is_meant(name: str, stage_id: str) -> bool:
+    """A stage by id, or `eto.dpo` for that stage of every round."""
+    plain = ".".join(part for part in stage_id.split(".") if not part.isdigit())
+    return name in (stage_id, plain)
+
+
+def _lines(stage: Stage, backend: StageBackend, compiled: Compilation) -> Iterator[str]:
+    from agentc.backend_api.honoured import honoured_fields
+    from agentc.kinds import kind_named
+
+    kind = kind_named(stage.kind)
+    assert kind is not None
+    yield f"{stage.id}: {kind.doc}"
+    yield f"  from {_place(stage)}"
+    choice = next((c for c in compiled.choices if c.stage == stage.id), None)
+    how = "" if choice is None else f" ({choice.reason})"
+    yield f"  backend: {backend.id}, version {backend.version}{how}"
+    yield f"    {backend.doc}"
+    for name, reason in () if choice is None else choice.rejected:
+        yield f"    not {name}: {reason}"
+    for role, producers in stage.inputs.items():
+        yield f"  {role}: {', '.join(producers)}"
+    for section, name in stage.uses.items():
+        yield f"  {section}: {name}"
+    read = honoured_fields(backend)
+    rows = [
+        row
+        for field in (*kind.fields, *backend.options)
+        for row in _setting(field, stage, field.name in read)
+    ]
+    widths = [max((len(row[n]) for row in rows), default=0) for n in range(2)]
+    yield "  settings:"
+    for name, value, note in rows:
+        yield f"    {name.ljust(widths[0])}  {value.ljust(widths[1])}  {note}"
+    yield ""
+
+
+def _place(stage: Stage) -> str:
+    span = stage.origin.span
+    steps = "".join(f", {step}" for step in stage.origin.steps)
+    return f"{span.source.name}:{span.line}{steps}"
+
+
+def _setting(field: Field, stage: Stage, read: bool) -> Iterator[tuple[str, str, str]]:
+    """Rows of path, effective value and origin: where the spec sets it, or `default`."""
+    from agentc.backend_api import OptionView
+    from agentc.passes.lowering import given_paths, stage_values
+    from agentc.passes.place import stage_span
+
+    values = stage_values(stage)
+    view = OptionView(table=(field,), values=values)
+    given = {path for path in given_paths((field,), values) if path.split(".")[0] == field.name}
+    whole = view.get(field.name)
+    leaves = [f"{field.name}.{sub.name}" for sub in field.fields] if whole is not None else []
+    for path in leaves or [field.name]:
+        span = stage_span(stage, path)
+        note = f"{span.source.name}:{span.line}" if path in given else "default"
+        note += "" if field.identity == "semantic" else f" ({field.identity})"
+        note += "" if read else f", which {stage.backend} does not read"
+        yield path, json.dumps(view.get(path), ensure_ascii=False), note

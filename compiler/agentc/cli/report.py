@@ -1,0 +1,180 @@
+"""`agentc report [NAME|SPEC]`: where the report of the last run is; of an unfinished run, a report
+over what the store has so far."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agentc.runtime.layout import StoreLayout
+from agentc.store.paths import RunFolder
+
+HELP = "print the path of a run's report; render a partial one while the run is unfinished"
+
+_SPEC_ENDINGS = (".yaml", ".yml")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME|SPEC",
+        help="the experiment, by name or by its spec (default: the one run last)",
+    )
+    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    parser.add_argument("--open", action="store_true", help="open it in the web browser, too")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """0 with the path on standard output; 1 the spec cannot be read, 3 the report could not be
+    rendered, 5 there is nothing to report on."""
+    from agentc.run.work import find_work, read_plan
+    from agentc.store.paths import store_root
+
+    layout = StoreLayout(store_root(arguments.store))
+    name, code = _experiment(arguments.name, layout)
+    if name is None:
+        return code
+    folder = RunFolder.of(layout, name)
+    work = find_work(read_plan(folder.last_plan), layout)
+    job = next((job for job in work.needed if job["kind"] == "report"), None)
+    if job is None:
+        return _fail(f"the plan of {name} has no report: no backend for reports is installed", 5)
+    page = layout.data(f"{job['kind']}/{job['key']}") / "index.html"
+    if not page.is_file():
+        published = [j for j in work.present if j is not job]
+        if not published:
+            return _fail(f"no job of {name} has a result yet; `agentc status {name}` shows them", 5)
+        try:
+            page = _render_partial(job, work.needed, layout, folder)
+        except (_RenderError, OSError) as error:
+            return _fail(f"the report of {name} could not be rendered: {error}", 3)
+        print(
+            f"agentc: {name} is not finished: {len(published)} of {len(work.needed)} jobs are in "
+            "this report",
+            file=sys.stderr,
+        )
+    print(page)
+    if arguments.open:
+        import webbrowser
+
+        webbrowser.open(page.as_uri())
+    return 0
+
+
+class _RenderError(Exception):
+    """The report program failed; the message holds what it said."""
+
+
+def _experiment(given: str | None, layout: StoreLayout) -> tuple[str | None, int]:
+    """The name of the experiment meant, or None with the exit code, after saying why."""
+    from agentc.diagnostics.suggest import did_you_mean
+    from agentc.store.paths import run_names
+
+    known = run_names(layout)
+    name = given or (known[0] if known else None)
+    if name is None:
+        return None, _fail(f"nothing was run with the store {layout.root} yet", 5)
+    if name.endswith(_SPEC_ENDINGS):
+        spec = _name_in(Path(name))
+        if spec is None:
+            return None, 1
+        name = spec
+    if name not in known:
+        hint = did_you_mean(name, known) or f"known: {', '.join(known) or 'none'}"
+        return None, _fail(f"no run of `{name}`; {hint}", 5)
+    return name, 0
+
+
+def _name_in(spec: Path) -> str | None:
+    """The experiment's name in a spec; None, with its errors shown, when it cannot be read."""
+    from agentc.backend_api import load_backends
+    from agentc.cli.arguments import show_diagnostics
+    from agentc.compilation import compile_spec
+
+    compiled = compile_spec(spec, {}, load_backends())
+    if compiled.module is None:
+        show_diagnostics(compiled.diagnostics)
+        return None
+    return compiled.module.name
+
+
+def _render_partial(
+    job: Mapping[str, Any],
+    needed: tuple[Mapping[str, Any], ...],
+    layout: StoreLayout,
+    folder: RunFolder,
+) -> Path:
+    """Run the report's own program over the objects that exist, in `runs/<name>/report/`; the
+    compiler never imports backends."""
+    import json
+
+    from agentc.runtime import environment
+    from agentc.runtime.plan_file import PlanError, PlanFile
+
+    home = folder.path / "report"
+    for part in ("data", "work", "logs"):
+        (home / part).mkdir(parents=True, exist_ok=True)
+    inputs = {
+        role: [str(layout.data(name)) for name in names if layout.is_published(name)]
+        for role, names in job["inputs"].items()
+    }
+    file = home / "job.json"
+    described = {
+        **{name: job[name] for name in ("id", "key", "kind", "placement", "contract")},
+        "config": {**job["config"], "missing": _missing(job, needed, layout)},
+        "inputs": {role: paths for role, paths in inputs.items() if paths},
+        "input_objects": job["inputs"],
+        "leases": {},
+        "out": str(home / "data"),
+        "work": str(home / "work"),
+        "logs": str(home / "logs"),
+        "facts": str(home / "facts.json"),
+        "progress": str(home / "progress.json"),
+    }
+    file.write_text(json.dumps(described, ensure_ascii=False), encoding="utf-8")
+    try:
+        state = json.loads(folder.state.read_text(encoding="utf-8"))
+        lock, text = PlanFile(Path(state["plan"])).lock(job["environment"])
+        directory, _ = environment.ensure_environment(layout, lock, text)
+        code = environment.code_directory(layout, environment.packages_of([job["program"]]))
+    except (PlanError, environment.SoftwareEnvironmentError, ValueError, KeyError) as error:
+        raise _RenderError(str(error)) from error
+    done = subprocess.run(
+        [str(directory / "bin" / "python"), *job["program"], str(file)],
+        cwd=home,
+        env=environment.job_variables(code, 1, False, {}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise _RenderError(done.stderr.strip() or f"its program exited with {done.returncode}")
+    return home / "data" / "index.html"
+
+
+def _missing(
+    report: Mapping[str, Any], needed: tuple[Mapping[str, Any], ...], layout: StoreLayout
+) -> list[dict[str, str]]:
+    """The jobs without a result, each with how it stands."""
+    from agentc.run.observe import Observer
+    from agentc.run.wording import sentence
+
+    seen = Observer(layout, needed, since=0.0).look()
+    kinds = {job["id"]: job["kind"] for job in needed}
+    return [
+        {"id": one.id, "kind": kinds[one.id], "state": sentence(one)}
+        for one in seen
+        if one.state != "done" and one.id != report["id"]
+    ]
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"agentc: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,52 @@
+"""`agentc status [NAME]`: how the last run of an experiment stands, from the store's own files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+HELP = "show how the jobs of the last run stand"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="the experiment (default: the one run last)"
+    )
+    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    parser.add_argument("--json", action="store_true", help="one JSON object for each job")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """0 when all is done or under way, 3 when a job failed, 5 when nothing is known of it."""
+    import json
+    from dataclasses import asdict
+
+    from agentc.diagnostics.suggest import did_you_mean
+    from agentc.run.observe import Observer
+    from agentc.run.wording import sentence
+    from agentc.run.work import find_work, read_plan
+    from agentc.runtime.layout import StoreLayout
+    from agentc.store.paths import RunFolder, run_names, store_root
+
+    layout = StoreLayout(store_root(arguments.store))
+    known = run_names(layout)
+    name = arguments.name or (known[0] if known else None)
+    if name is None or name not in known:
+        if name is None:
+            print(f"agentc: nothing was run with the store {layout.root} yet", file=sys.stderr)
+        else:
+            hint = did_you_mean(name, known) or f"known: {', '.join(known) or 'none'}"
+            print(f"agentc: no run of `{name}`; {hint}", file=sys.stderr)
+        return 5
+    work = find_work(read_plan(RunFolder.of(layout, name).last_plan), layout)
+    seen = Observer(layout, work.needed, since=0.0).look()
+    if arguments.json:
+        for one in seen:
+            print(json.dumps(asdict(one), ensure_ascii=False, sort_keys=True))
+    else:
+        width = max((len(one.id) for one in seen), default=0)
+        print(f"{name}: {sum(one.state == 'done' for one in seen)} of {len(seen)} jobs are done")
+        for one in seen:
+            print(f"  {one.id:<{width}}  {sentence(one)}")
+    return 3 if any(one.state in ("failed", "killed") for one in seen) else 0

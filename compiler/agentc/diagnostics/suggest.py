@@ -1,0 +1,133 @@
+"""The nearest valid name for what somebody wrote, by edit distance and by the field's synonyms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_SYNONYMS: dict[str, tuple[str, ...]] = {
+    # What the same setting is called in the trainers and papers of the field.
+    "learning_rate": ("lr",),
+    "num_epochs": ("epochs",),
+    "num_train_epochs": ("epochs",),
+    "batch_size": ("global_batch", "micro_batch"),
+    "train_batch_size": ("global_batch",),
+    "per_device_train_batch_size": ("micro_batch",),
+    "gradient_accumulation_steps": ("global_batch", "micro_batch"),
+    "lr_scheduler_type": ("scheduler",),
+    "lr_scheduler": ("scheduler",),
+    "warmup": ("warmup_ratio",),
+    "warmup_steps": ("warmup_ratio",),
+    "max_seq_length": ("max_length",),
+    "max_seq_len": ("max_length",),
+    "model_max_length": ("max_length",),
+    "max_new_tokens": ("max_tokens",),
+    "max_completion_tokens": ("max_tokens",),
+    "sampling": ("decode",),
+    "generation": ("decode",),
+    "num_samples": ("attempts",),
+    "n_samples": ("attempts",),
+    "max_steps_per_episode": ("max_turns",),
+    "env": ("environment",),
+    "envs": ("environments",),
+    "policy": ("model",),
+    "model": ("policy",),
+    "dataset": ("data",),
+    "ref": ("reference",),
+    "ref_model": ("reference",),
+    "type": ("kind",),
+    "stage": ("kind",),
+    "steps": ("stages",),
+    "pipeline": ("stages",),
+    "jobs": ("stages",),
+    "variables": ("params",),
+    "args": ("params",),
+    "parameters": ("params",),
+    "rounds": ("n",),
+    "iterations": ("n",),
+    "resources": ("placement",),
+    "num_layers": ("layers",),
+    "num_hidden_layers": ("layers",),
+    "num_attention_heads": ("heads",),
+    "num_key_value_heads": ("kv_heads",),
+    "max_position_embeddings": ("context",),
+    "system": ("instruction",),
+    "format": ("reply_format",),
+    "version": ("agentc",),
+    "gamma": ("beta",),
+    "bf16": ("dtype",),
+    "peft": ("lora",),
+    "r": ("rank",),
+    "lora_alpha": ("alpha",),
+    "lora_r": ("rank",),
+}
+_MOST = 3
+
+
+def suggestions(written: str, allowed: Iterable[str]) -> tuple[str, ...]:
+    """Up to three of `allowed` that the writer may have meant, nearest first; often none."""
+    names = sorted(set(allowed))
+    folded = written.strip().lower().replace("-", "_").replace(" ", "_")
+    same = [name for name in names if name.lower() == folded]
+    if same:
+        return tuple(same[:_MOST])
+    meant = [name for name in _SYNONYMS.get(folded, ()) if name in names]
+    limit = _tolerance(folded)
+    distances = [(distance(folded, name.lower(), limit), name) for name in names]
+    near = sorted(pair for pair in distances if pair[0] <= min(limit, len(pair[1]) - 1))
+    best = [name for found, name in near if found == near[0][0]]
+    if meant and (not near or near[0][0] > 1):
+        return tuple(meant[:_MOST])
+    if not best:
+        best = [name for name in names if len(folded) >= 4 and _contains(folded, name)]
+    return tuple(best[:_MOST])
+
+
+def did_you_mean(written: str, allowed: Iterable[str]) -> str | None:
+    """The help line for a wrong name, or None when nothing is near."""
+    return offer(suggestions(written, allowed))
+
+
+def offer(names: Iterable[str]) -> str | None:
+    """ "did you mean `a` or `b`?", or None for no names."""
+    quoted = [f"`{name}`" for name in names]
+    return f"did you mean {' or '.join(quoted)}?" if quoted else None
+
+
+def listed(names: Iterable[str], most: int = 12) -> str:
+    """Names for a message: "`a`, `b` and 3 more"."""
+    quoted = [f"`{name}`" for name in names]
+    if len(quoted) > most:
+        return f"{', '.join(quoted[:most])} and {len(quoted) - most} more"
+    return ", ".join(quoted)
+
+
+def distance(left: str, right: str, limit: int) -> int:
+    """Edits (insert, delete, replace, swap neighbours) that make `left` of `right`.
+
+    The optimal string alignment distance; gives up with `limit + 1` once it is exceeded.
+    """
+    if abs(len(left) - len(right)) > limit:
+        return limit + 1
+    before_last: list[int] = []
+    last = list(range(len(right) + 1))
+    for row, char in enumerate(left, 1):
+        now = [row]
+        for column, other in enumerate(right, 1):
+            cost = min(last[column] + 1, now[-1] + 1, last[column - 1] + (char != other))
+            if row > 1 and column > 1 and char == right[column - 2] and left[row - 2] == other:
+                cost = min(cost, before_last[column - 2] + 1)
+            now.append(cost)
+        if min(now) > limit:
+            return limit + 1
+        before_last, last = last, now
+    return min(last[-1], limit + 1)
+
+
+def _tolerance(word: str) -> int:
+    if len(word) <= 4:
+        return 1
+    return 2 if len(word) <= 8 else 3
+
+
+def _contains(written: str, name: str) -> bool:
+    return len(name) >= 4 and (written in name or name in written)

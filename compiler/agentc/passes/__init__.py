@@ -1,0 +1,57 @@
+"""The compiler's middle end: one tuple of plain functions, each `(Unit, PassContext) -> Unit`.
+
+The front end (`agentc.passes.front`) reads a spec into a Unit with a module; these passes make a
+plan of it. Each module of this folder that holds a pass says what it requires and ensures;
+`AGENTC_DEBUG=1` verifies the unit after each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TypeAlias
+
+from agentc.ir.verify import verify_module
+from agentc.passes.assign_keys import assign_keys
+from agentc.passes.check_settings import check_settings
+from agentc.passes.choose_backends import choose_backends
+from agentc.passes.context import PassContext
+from agentc.passes.finish import finish
+from agentc.passes.fuse_servers import fuse_servers
+from agentc.passes.infer_artifacts import infer_artifacts
+from agentc.passes.lower import lower
+from agentc.passes.unit import Choice, Unit
+from agentc.plan.verify import verify_plan
+
+__all__ = ["PASSES", "Choice", "PassContext", "Unit", "run_passes"]
+
+Pass: TypeAlias = Callable[[Unit, PassContext], Unit]
+
+PASSES: tuple[Pass, ...] = (
+    infer_artifacts,
+    choose_backends,  # tries every candidate, so edges must be known
+    check_settings,
+    lower,  # the last pass that sees stages; makes no plan when anything is wrong
+    assign_keys,
+    fuse_servers,
+    finish,
+)
+
+
+def run_passes(unit: Unit, context: PassContext, *, verify: bool | None = None) -> Unit:
+    """Run every pass in order. `verify` (default: AGENTC_DEBUG is set) checks the invariants of
+    the level after each and raises AssertionError naming the pass that broke one."""
+    checked = bool(os.environ.get("AGENTC_DEBUG")) if verify is None else verify
+    for transform in PASSES:
+        unit = transform(unit, context)
+        if checked and not context.sink.has_errors:
+            _verify(unit, transform.__name__)
+    return unit
+
+
+def _verify(unit: Unit, after: str) -> None:
+    faults = [] if unit.module is None else verify_module(unit.module)
+    if unit.plan is not None:
+        faults += verify_plan(unit.plan)
+    if faults:
+        raise AssertionError(f"after {after}: " + "; ".join(faults))

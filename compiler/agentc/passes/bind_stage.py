@@ -1,0 +1,398 @@
+"""bind_stage: one unrolled stage of syntax becomes a stage of the IR. Part of `resolve_names`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agentc.backend_api import BackendTable
+from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.ir.module import Stage, Value
+from agentc.kinds import Kind
+from agentc.kinds.field import Field, Json, Role, string
+from agentc.passes.expand_repeat import Rounds, Unrolled, select_round
+from agentc.passes.references import References, Refused
+from agentc.passes.take_defaults import Defaults
+from agentc.schema import language
+from agentc.schema.coerce import Coercion, Failed
+from agentc.schema.keys import Place, read_keys
+from agentc.source.span import Origin, Span
+from agentc.source.tree import Computed, Entry, Node, Scalar, Unknown, described
+from agentc.source.tree import Mapping as MappingNode
+from agentc.source.tree import Sequence as SequenceNode
+from agentc.syntax.expression import Evaluator
+from agentc.syntax.nodes import Spec
+
+_TEXT = string("backend", "")
+_DOC = string("doc", "", nullable=True, identity="metadata")
+_AUTO = "auto"
+
+
+@dataclass(slots=True)
+class _Draft:
+    """What has been read of a stage so far; `whole` is False once anything is missing."""
+
+    unrolled: Unrolled
+    kind: Kind
+    spans: dict[str, Span] = field(default_factory=dict)
+    defaulted: set[str] = field(default_factory=set)
+    whole: bool = True
+
+
+@dataclass(slots=True, kw_only=True)
+class StageBinder:
+    """Binds the stages of one spec. Values without expressions are coerced once for all rounds."""
+
+    spec: Spec
+    rounds: Rounds
+    references: References
+    defaults: Defaults
+    table: BackendTable
+    evaluator: Evaluator
+    sink: Sink
+    _known: dict[tuple[int, int], tuple[Json | Failed, dict[str, Span], Node]] = field(
+        default_factory=dict
+    )
+
+    def bind(self, unrolled: Unrolled) -> Stage | None:
+        """The stage, or None when something of it is wrong (reported)."""
+        declared = unrolled.declared
+        if declared.kind is None:
+            return None
+        draft = _Draft(unrolled, declared.kind, dict(declared.keys))
+        backend = self._backend(draft)
+        stage = Stage(
+            id=unrolled.id,
+            kind=declared.kind.name,
+            backend=backend or _AUTO,
+            fields=self._fields(draft),
+            options=self._options(draft, backend),
+            inputs=self._inputs(draft),
+            uses=self._uses(draft),
+            origin=Origin(declared.span, unrolled.steps),
+            spans=draft.spans,
+            doc=self._doc(draft),
+            placement=self._placement(draft),
+            round=unrolled.round,
+            defaulted=frozenset(draft.defaulted),
+        )
+        return stage if draft.whole else None
+
+    def _backend(self, draft: _Draft) -> str | None:
+        node = draft.unrolled.declared.backend
+        if node is None:
+            return _AUTO
+        value = self._value(draft, "backend", node, _TEXT)
+        if not isinstance(value, Value):
+            return None
+        name = str(value.json)
+        if name == _AUTO:
+            return _AUTO
+        kind = draft.kind.name
+        found = self.table.find(name, kind)
+        if found is not None:
+            return found.id
+        possible = [backend.id for backend in self.table.stage_backends(kind)]
+        short = [name.removesuffix(f".{kind}").removeprefix(f"{kind}.") for name in possible]
+        other = self.table.backends.get(name)
+        self.sink.error(
+            "AGC601",
+            f"no backend `{name}` for kind {kind}",
+            node.span,
+            expected=f"one of {listed([*possible, _AUTO])}",
+            notes=() if other is None else (f"{name} is there, but does other work",),
+            fix=did_you_mean(name, [*possible, *short, _AUTO]),
+            steps=draft.unrolled.steps,
+        )
+        draft.whole = False
+        return None
+
+    def _fields(self, draft: _Draft) -> dict[str, Value]:
+        values: dict[str, Value] = {}
+        for declared in draft.kind.fields:
+            own = draft.unrolled.declared.fields.get(declared.name)
+            value = self._field(draft, declared, own)
+            if value is not None:
+                values[declared.name] = value
+            elif own is None and declared.required and declared.name not in self.spec.defaults:
+                self.sink.error(
+                    "AGC202",
+                    f"stage `{draft.unrolled.declared.name.text}` of kind {draft.kind.name} needs "
+                    f"`{declared.name}`",
+                    draft.unrolled.declared.span,
+                    notes=(declared.doc,),
+                    fix="give it here, or under `defaults:` for all stages",
+                )
+                draft.whole = False
+        return values
+
+    def _field(self, draft: _Draft, declared: Field, own: Entry | None) -> Value | None:
+        """The stage's value, the default's, or both merged where the field is a group."""
+        name = declared.name
+        default = None
+        if (own is None or declared.fields) and (entry := self.defaults.take(name)) is not None:
+            draft.spans.setdefault(name, entry.key.span)
+            default = self._value(draft, name, entry.value, declared)
+        value = None if own is None else self._value(draft, name, own.value, declared)
+        if default is None:
+            return value
+        if isinstance(default.json, dict):
+            given = value.json if value is not None and isinstance(value.json, dict) else {}
+            draft.defaulted |= {f"{name}.{key}" for key in default.json if key not in given}
+            if value is not None and isinstance(value.json, dict):
+                return Value({**default.json, **given}, value.span)
+        elif own is None:
+            draft.defaulted.add(name)
+        return default if own is None else value
+
+    def _options(self, draft: _Draft, backend: str | None) -> dict[str, Value]:
+        entries = draft.unrolled.declared.options
+        if not entries or backend is None:
+            return {}
+        kind = draft.kind.name
+        candidates = [
+            found for found in self.table.stage_backends(kind) if backend in (found.id, _AUTO)
+        ]
+        fields: dict[str, Field] = {}
+        for candidate in candidates:
+            for each in candidate.options:
+                fields.setdefault(each.name, each)
+        place = Place(
+            f"options of stage `{draft.unrolled.declared.name.text}`",
+            f"`options` of stage `{draft.unrolled.declared.name.text}`"
+            + (f" (backend {backend})" if backend != _AUTO else ""),
+            draft.unrolled.steps,
+        )
+        given = MappingNode(tuple(entries.values()), draft.unrolled.declared.span)
+        known = read_keys(given, fields, place, self.sink, self.table)
+        draft.whole &= len(known) == len(entries)
+        values: dict[str, Value] = {}
+        for name, entry in known.items():
+            draft.spans[f"options.{name}"] = entry.key.span
+            value = self._value(draft, name, entry.value, fields[name], under="options.")
+            if value is not None:
+                values[name] = value
+        return values
+
+    def _placement(self, draft: _Draft) -> dict[str, Value]:
+        fields = {each.name: each for each in language.PLACEMENT_FIELDS}
+        entries = dict(draft.unrolled.declared.placement)
+        default = self.defaults.take("placement")
+        if default is not None and isinstance(default.value, MappingNode):
+            place = Place("defaults.placement", "`placement` of `defaults`")
+            for name, entry in read_keys(default.value, fields, place, self.sink).items():
+                entries.setdefault(name, entry)
+        values: dict[str, Value] = {}
+        for name, entry in entries.items():
+            draft.spans[f"placement.{name}"] = entry.key.span
+            value = self._value(draft, name, entry.value, fields[name], under="placement.")
+            if value is not None:
+                values[name] = value
+        return values
+
+    def _doc(self, draft: _Draft) -> str | None:
+        node = draft.unrolled.declared.doc
+        value = None if node is None else self._value(draft, "doc", node, _DOC)
+        return value.json if value is not None and isinstance(value.json, str) else None
+
+    def _inputs(self, draft: _Draft) -> dict[str, tuple[str, ...]]:
+        inputs: dict[str, tuple[str, ...]] = {}
+        for role in draft.kind.roles:
+            entry = draft.unrolled.declared.roles.get(role.name)
+            if entry is not None:
+                found = self._role(draft, role, entry.value)
+                if found:
+                    inputs[role.name] = found
+            elif not role.optional:
+                draft.whole = False  # structuring has reported it
+        return inputs
+
+    def _role(self, draft: _Draft, role: Role, node: Node) -> tuple[str, ...]:
+        selected = self._selected(draft, role.name, node)
+        if selected is None:
+            return ()
+        ids: list[str] = []
+        items, listed_items = _items(selected)
+        for item in items:
+            for stage_id in self._reference(draft, role, item, draft.unrolled):
+                draft.spans[f"{role.name}.{len(ids)}"] = item.span
+                ids.append(stage_id)
+        if role.many or not draft.whole:
+            if not items:
+                self._report(
+                    draft,
+                    "AGC205",
+                    f"`{role.name}` cannot be empty",
+                    selected.span,
+                    expected="the name of a stage, or a list of names",
+                )
+            return tuple(ids)
+        if len(ids) > 1 or listed_items:
+            shown = listed(ids) if len(ids) > 1 else "a list"
+            self._report(
+                draft,
+                "AGC404",
+                f"`{role.name}` takes one stage, not {shown}",
+                selected.span,
+                fix=f"write `{role.name}: {ids[0]}`" if len(ids) == 1 else None,
+            )
+        return tuple(ids)
+
+    def _reference(self, draft: _Draft, role: Role, node: Node, at: Unrolled) -> Sequence[str]:
+        if isinstance(node, Unknown):
+            draft.whole = False
+            return ()
+        text = _text(node)
+        if text is None:
+            self._report(
+                draft,
+                "AGC203",
+                f"`{role.name}` cannot be {described(node)}",
+                node.span,
+                expected="the name of a stage" + (", or a list of names" if role.many else ""),
+            )
+            return ()
+        found = self.references.resolve(text, at)
+        if isinstance(found, tuple):
+            return found
+        if not isinstance(found, Refused):
+            outside = Unrolled(id=at.repeat or at.id, declared=at.declared, scope=at.scope)
+            start = self.evaluator.evaluate(found, at.scope, at.steps)
+            return self._reference(draft, role, start, outside)
+        draft.whole = False
+        if found.code is not None:
+            self.sink.error(
+                found.code,
+                found.message,
+                node.span,
+                expected=found.expected,
+                notes=found.notes,
+                fix=found.fix,
+                steps=draft.unrolled.steps,
+            )
+        return ()
+
+    def _uses(self, draft: _Draft) -> dict[str, str]:
+        chosen: dict[str, str] = {}
+        sections: dict[str, Mapping[str, object]] = {
+            "environment": self.spec.environments,
+            "server": self.spec.servers,
+            "prompt": self.spec.prompts,
+        }
+        for use in draft.kind.uses:
+            entries = sections[use]
+            entry = draft.unrolled.declared.uses.get(use) or self.defaults.take(use)
+            if entry is None:
+                if len(entries) == 1:
+                    chosen[use] = next(iter(entries))
+                elif entries or use != "prompt":
+                    self._choose(draft, use, entries)
+                continue
+            draft.spans.setdefault(use, entry.key.span)
+            node = self._selected(draft, use, entry.value)
+            if node is None:
+                continue
+            name = _text(node)
+            if name in entries:
+                chosen[use] = str(name)
+                continue
+            expected = f"one of {listed(entries)}" if entries else f"an entry of `{use}s:`"
+            self._report(
+                draft,
+                "AGC402",
+                f"no {use} `{name}`"
+                if name is not None
+                else f"`{use}` cannot be {described(node)}",
+                node.span,
+                expected=expected,
+                fix=None if name is None else did_you_mean(name, entries),
+            )
+        return chosen
+
+    def _choose(self, draft: _Draft, use: str, entries: Mapping[str, object]) -> None:
+        name = draft.unrolled.declared.name.text
+        if entries:
+            message = f"stage `{name}` has to say which {use} it uses"
+            expected = f"`{use}:` with one of {listed(entries)}"
+            fix = f"write `{use}: {next(iter(entries))}` here, or under `defaults:`"
+        else:
+            message = f"stage `{name}` of kind {draft.kind.name} needs a {use}"
+            expected = f"a section `{use}s:` with one entry at least"
+            fix = None
+        draft.whole = False
+        self.sink.error("AGC403", message, draft.unrolled.declared.span, expected=expected, fix=fix)
+
+    def _selected(self, draft: _Draft, path: str, node: Node) -> Node | None:
+        """The node of this round with its expressions computed; None when there is none."""
+        unrolled = draft.unrolled
+        count = self.rounds.counts.get(unrolled.repeat or "", 1)
+        chosen = select_round(node, unrolled, count, self.evaluator, self.sink, path)
+        if chosen is None:
+            draft.whole = False
+            return None
+        computed = self.evaluator.evaluate(chosen, unrolled.scope, unrolled.steps)
+        if isinstance(computed, Unknown):
+            draft.whole = False
+            return None
+        return computed
+
+    def _value(
+        self, draft: _Draft, name: str, node: Node, declared: Field, under: str = ""
+    ) -> Value | None:
+        computed = self._selected(draft, name, node)
+        if computed is None:
+            return None
+        key = (id(computed), id(declared))
+        known = self._known.get(key)
+        if known is None:
+            coercion = Coercion(self.sink, draft.unrolled.steps if computed is not node else ())
+            known = (coercion.field(computed, declared, name), coercion.spans, computed)
+            self._known[key] = known
+        json, spans, _ = known
+        for path, span in spans.items():
+            draft.spans.setdefault(under + path, span)
+        if isinstance(json, Failed):
+            draft.whole = False
+            return None
+        return Value(json, computed.span)
+
+    def _report(
+        self,
+        draft: _Draft,
+        code: str,
+        message: str,
+        span: Span,
+        *,
+        expected: str | None = None,
+        fix: str | None = None,
+        notes: Iterable[str] = (),
+    ) -> None:
+        draft.whole = False
+        self.sink.error(
+            code,
+            message,
+            span,
+            expected=expected,
+            notes=notes,
+            fix=fix,
+            steps=draft.unrolled.steps,
+        )
+
+
+def _items(node: Node) -> tuple[tuple[Node, ...], bool]:
+    match node:
+        case SequenceNode(items=items):
+            return items, True
+        case Computed(json=list(values)):
+            return tuple(Computed(value, node.span) for value in values), True
+    return (node,), False
+
+
+def _text(node: Node) -> str | None:
+    match node:
+        case Scalar(text=text) if text:
+            return text
+        case Computed(json=str(text)):
+            return text
+    return None

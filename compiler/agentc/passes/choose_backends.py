@@ -1,0 +1,113 @@
+"""choose_backends: settle `backend: auto`, and remember why.
+
+Requires: edges checked.
+Ensures: every stage names an installed backend of its kind, and the unit holds a Choice for each
+stage; a stage for which none could be found keeps its name and has been reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agentc.backend_api import StageBackend
+from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.ir.module import Stage
+from agentc.kinds import kind_named
+from agentc.passes.context import PassContext
+from agentc.passes.lowering import Attempt, ModuleContext, attempt_lowering
+from agentc.passes.place import stage_span
+from agentc.passes.unit import Choice, Unit
+
+AUTO = "auto"
+
+
+def choose_backends(unit: Unit, context: PassContext) -> Unit:
+    """Choose by lowering on every candidate: one that honours everything the stage sets wins,
+    the kind's default before the others."""
+    module = unit.module
+    if module is None:
+        return unit
+    lowering = ModuleContext(module, context.table, context.directory)
+    stages: dict[str, Stage] = {}
+    choices: list[Choice] = []
+    for name, stage in module.stages.items():
+        choice = _choose(stage, lowering, context)
+        if choice is None:
+            stages[name] = stage
+        else:
+            choices.append(choice)
+            stages[name] = replace(stage, backend=choice.backend)
+    return replace(unit, module=replace(module, stages=stages), choices=tuple(choices))
+
+
+def _choose(stage: Stage, lowering: ModuleContext, context: PassContext) -> Choice | None:
+    candidates = context.table.stage_backends(stage.kind)
+    if stage.backend != AUTO:
+        return _named(stage, candidates, context)
+    if not candidates:
+        context.sink.error(
+            "AGC604",
+            f"no installed backend does `{stage.kind}`",
+            stage.origin.span,
+            fix="install a distribution that provides one",
+            steps=stage.origin.steps,
+        )
+        return None
+    if len(candidates) == 1:
+        reason = "the only installed backend of its kind"
+        return Choice(stage=stage.id, backend=candidates[0].id, automatic=True, reason=reason)
+    kind = kind_named(stage.kind)
+    default = None if kind is None else kind.default_backend
+    ordered = sorted(candidates, key=lambda backend: (backend.id != default, backend.id))
+    attempts = [attempt_lowering(stage, backend, lowering) for backend in ordered]
+    best = min(attempts, key=_complaints)  # the first of the best, so the default wins ties
+    return Choice(
+        stage=stage.id,
+        backend=best.backend.id,
+        automatic=True,
+        reason=_reason(best, default),
+        rejected=tuple(
+            (attempt.backend.id, _why_not(attempt)) for attempt in attempts if attempt is not best
+        ),
+    )
+
+
+def _named(
+    stage: Stage, candidates: tuple[StageBackend, ...], context: PassContext
+) -> Choice | None:
+    found = context.table.find(stage.backend, stage.kind)
+    if isinstance(found, StageBackend):
+        return Choice(stage=stage.id, backend=found.id, automatic=False, reason="the spec names it")
+    names = [backend.id for backend in candidates]
+    context.sink.error(
+        "AGC601",
+        f"no installed backend `{stage.backend}` does `{stage.kind}`",
+        stage_span(stage, "backend"),
+        expected=listed([*names, AUTO]),
+        fix=did_you_mean(stage.backend, names),
+        steps=stage.origin.steps,
+    )
+    return None
+
+
+def _complaints(attempt: Attempt) -> int:
+    lost = len(attempt.unread) + len(attempt.unused) + len(attempt.refusals)
+    return lost + (1000 if attempt.failure else 0)
+
+
+def _reason(best: Attempt, default: str | None) -> str:
+    if not best.honours_all:
+        return "no backend honours everything that the stage sets; this one comes nearest"
+    if best.backend.id == default:
+        return "the default of its kind, and it honours everything that the stage sets"
+    return "it honours everything that the stage sets"
+
+
+def _why_not(attempt: Attempt) -> str:
+    if attempt.failure:
+        return f"it fails: {attempt.failure}"
+    reasons = [refusal.reason for refusal in attempt.refusals]
+    ignored = [*attempt.unread, *attempt.unused]
+    if ignored:
+        reasons.append(f"it would ignore {listed(ignored)}")
+    return "; ".join(reasons) or "it could do the work too, but is not the default"

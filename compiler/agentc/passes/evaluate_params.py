@@ -1,0 +1,163 @@
+"""evaluate_params: the value of each param, from `-p` or from its default.
+
+Requires: a structured spec.
+Ensures: a scope with every declared param; one whose value is missing or wrong has been reported
+and stands there as MISSING, so that what depends on it is not reported again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.kinds.field import Field, Json
+from agentc.schema import language
+from agentc.schema.coerce import Coercion, Failed, as_json
+from agentc.schema.describe import describe
+from agentc.source.load import load_text
+from agentc.source.span import Source, Span
+from agentc.source.tree import Entry, Node, Scalar, Sequence, described
+from agentc.syntax.expression import MISSING, RESERVED_NAMES, Evaluator
+from agentc.syntax.nodes import ParamDecl, Spec
+
+_JSON_TYPES = {"int": "integer", "float": "number", "bool": "boolean", "str": "string"}
+_FIELDS = {field.name: field for field in language.PARAM_FIELDS}
+
+
+def evaluate_params(
+    spec: Spec, given: Mapping[str, str], evaluator: Evaluator, sink: Sink
+) -> dict[str, Json]:
+    """Values by name, in declared order. A default may use the params declared above it."""
+    scope: dict[str, Json] = {}
+    for name, declared in spec.params.items():
+        if name in RESERVED_NAMES:
+            sink.error(
+                "AGC309",
+                f"no param can be called `{name}`",
+                declared.name.span,
+                notes=("expressions use this word themselves",),
+            )
+        scope[name] = _value(declared, given.get(name), scope, evaluator, sink)
+    for name in given:
+        if name not in spec.params:
+            sink.error(
+                "AGC306",
+                f"the spec has no param `{name}`",
+                expected=f"one of {listed(spec.params)}" if spec.params else None,
+                fix=did_you_mean(name, spec.params),
+            )
+    return scope
+
+
+def _value(
+    declared: ParamDecl,
+    given: str | None,
+    scope: Mapping[str, Json],
+    evaluator: Evaluator,
+    sink: Sink,
+) -> Json:
+    name = declared.name.text
+    rules = _rules(declared, sink)
+    if rules is None:
+        return MISSING
+    default = declared.settings.get("default")
+    node: Node
+    if given is not None:
+        found = _from_command_line(name, given, rules, sink)
+        if found is None:
+            return MISSING
+        node = found
+    elif default is None:
+        sink.error(
+            "AGC305",
+            f"param `{name}` has no value",
+            declared.name.span,
+            expected=describe(rules),
+            fix=f"give one with `-p {name}=...`, or declare a `default`",
+        )
+        return MISSING
+    else:
+        node = evaluator.evaluate(default.value, scope)
+    trial = Sink()
+    value = Coercion(trial).value(node, rules, name)
+    for found_wrong in trial.sorted():
+        sink.error(
+            "AGC307",
+            f"param `{name}` cannot be {described(node)}",
+            found_wrong.span,
+            expected=found_wrong.expected,
+            fix=found_wrong.fix,
+        )
+    return MISSING if isinstance(value, Failed) else value
+
+
+def _rules(declared: ParamDecl, sink: Sink) -> dict[str, Json] | None:
+    """The declaration as a JSON Schema fragment; None when it is broken."""
+    name = declared.name.text
+    settings: dict[str, Json] = {}
+    for key, entry in declared.settings.items():
+        if key == "default":
+            continue
+        value = _setting(entry, _FIELDS[key], f"{name}.{key}", sink)
+        if isinstance(value, Failed):
+            return None
+        settings[key] = value
+    kind = settings.get("type")
+    if not isinstance(kind, str):
+        return None
+    item: dict[str, Json] = {}
+    if kind != "list":
+        item["type"] = _JSON_TYPES[kind]
+    for key, keyword in (("min", "minimum"), ("max", "maximum")):
+        bound = settings.get(key)
+        if bound is None:
+            continue
+        if kind in ("bool", "str"):
+            span = declared.settings[key].key.span
+            sink.error("AGC203", f"a param of type {kind} has no `{key}`", span)
+            return None
+        item[keyword] = bound
+    choices = settings.get("choices")
+    if isinstance(choices, list):
+        item["enum"] = choices
+    if kind == "list" and ("minimum" in item or "maximum" in item):
+        item["type"] = "number"
+    return {"type": "array", "items": item} if kind == "list" else item
+
+
+def _setting(entry: Entry, declared: Field, path: str, sink: Sink) -> Json | Failed:
+    if isinstance(entry.value, Scalar) and entry.value.is_expression:
+        sink.error(
+            "AGC203",
+            f"`{path}` cannot be an expression",
+            entry.value.span,
+            expected=describe(declared.schema),
+        )
+        return Coercion(Sink()).value(entry.value, {"type": "null"}, path)
+    return Coercion(sink).field(entry.value, declared, path)
+
+
+def _from_command_line(name: str, text: str, rules: Mapping[str, Json], sink: Sink) -> Node | None:
+    """The text of `-p name=text`: as it is where text is wanted, else read like a spec's value.
+    A list may be written `1,2` or `[1, 2]`."""
+    written = f"{name}={text}"
+    source = Source("-p", written)
+    start = len(name) + 2
+    span = Span(source, 1, start, 1, len(written) + 1)
+    if rules.get("type") != "array":
+        return Scalar(text, rules.get("type") == "string", span)
+    if not text.startswith("["):
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        return Sequence(tuple(Scalar(part, False, span) for part in parts), span)
+    trial = Sink()
+    node = load_text(Source("-p", text), trial)
+    if node is None:
+        sink.error("AGC307", f"param `{name}` cannot be `{text}`", span, expected=describe(rules))
+        return None
+    value = as_json(node)
+    items = value if isinstance(value, list) else [value]
+    if not all(item is None or isinstance(item, (bool, int, float, str)) for item in items):
+        sink.error("AGC307", f"param `{name}` cannot be `{text}`", span, expected=describe(rules))
+        return None
+    return node

@@ -1,0 +1,26 @@
+"""What people are told about an experiment as a whole: by the report, by plan.json, by status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentc.ir.module import Module
+from agentc.kinds.field import Json
+
+
+def experiment_facts(module: Module) -> Mapping[str, Json]:
+    """{description, paper, discrepancies, rounds: [{repeat, round, stages}]}."""
+    rounds: dict[tuple[str, int], list[Json]] = {}
+    for stage in module.stages.values():
+        if stage.round is not None:
+            repeat = stage.id.split(f".{stage.round}.")[0]
+            rounds.setdefault((repeat, stage.round), []).append(stage.id)
+    return {
+        "description": module.description,
+        "paper": dict(module.paper),
+        "discrepancies": [dict(entry) for entry in module.discrepancies],
+        "rounds": [
+            {"repeat": repeat, "round": number, "stages": stages}
+            for (repeat, number), stages in rounds.items()
+        ],
+    }

@@ -1,0 +1,89 @@
+"""Digests of files that a spec names but no store holds, such as a model directory.
+
+Digests of large files are remembered in the user's cache by size and time of change, because a
+model of 13 GB takes half a minute to read and `agentc check` should take none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+_CHUNK = 1 << 20
+_WORTH_REMEMBERING = 1 << 24
+
+
+def content_digest(path: Path) -> str | None:
+    """SHA-256 over relative names and contents of all files under `path` (or of the one file),
+    in sorted order; hidden files and folders are left out. None when nothing is there or it may
+    not be read."""
+    try:
+        files = [path] if path.is_file() else sorted(_files(path))
+        if not files:
+            return None
+        known = _Remembered()
+        parts = [[file.relative_to(path).as_posix(), known.digest(file)] for file in files]
+        known.save()
+    except OSError:
+        return None
+    text = json.dumps(parts, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _files(directory: Path) -> Iterable[Path]:
+    for folder, folders, names in os.walk(directory):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(folder) / name for name in names if not name.startswith("."))
+
+
+class _Remembered:
+    """Digests of large files by (path, size, time of change in nanoseconds, inode)."""
+
+    def __init__(self) -> None:
+        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        self._path = Path(base) / "agentc" / "digests.json"
+        self._known: dict[str, str] | None = None
+        self._changed = False
+
+    def digest(self, file: Path) -> str:
+        state = file.stat()
+        if state.st_size < _WORTH_REMEMBERING:
+            return _sha256(file)
+        mark = f"{file.resolve()}:{state.st_size}:{state.st_mtime_ns}:{state.st_ino}"
+        known = self._load()
+        if mark not in known:
+            known[mark] = _sha256(file)
+            self._changed = True
+        return known[mark]
+
+    def save(self) -> None:
+        """Keep what was computed; a cache that cannot be written is no error."""
+        if not self._changed:
+            return
+        temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(json.dumps(self._known), encoding="utf-8")
+            temporary.replace(self._path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+
+    def _load(self) -> dict[str, str]:
+        if self._known is None:
+            try:
+                value = json.loads(self._path.read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                value = {}
+            self._known = value if isinstance(value, dict) else {}
+        return self._known
+
+
+def _sha256(file: Path) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as content:
+        while chunk := content.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()

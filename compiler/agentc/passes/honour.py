@@ -1,0 +1,161 @@
+"""Reports what lowering would lose or refuse, naming the backends that would honour it.
+
+The names are found by really lowering the stage on the other backends of its kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agentc.backend_api import Backend, EnvironmentBackend, Refusal, ServerBackend
+from agentc.diagnostics.suggest import listed
+from agentc.ir.module import Module, Resource, Stage
+from agentc.passes.context import PassContext
+from agentc.passes.lowering import (
+    Attempt,
+    ModuleContext,
+    ResourceAttempt,
+    attempt_lowering,
+    attempt_resource,
+)
+from agentc.passes.place import stage_span
+
+
+def report_stage(
+    stage: Stage, attempt: Attempt, lowering: ModuleContext, context: PassContext
+) -> None:
+    """One error for each setting of a stage that its backend does not honour."""
+    if attempt.honours_all:
+        return
+    chosen = attempt.backend
+    if attempt.failure:
+        _report_failure(stage, chosen, attempt.failure, context)
+    others = [
+        attempt_lowering(stage, backend, lowering)
+        for backend in context.table.stage_backends(stage.kind)
+        if backend.id != chosen.id
+    ]
+    for path in attempt.unread:
+        able = [other.backend.id for other in others if other.honours(path)]
+        _report_unread(stage, path, chosen, able, context)
+    for use in attempt.unused:
+        context.sink.error(
+            "AGC606",
+            f"{chosen.id} uses no {use}, but `{stage.id}` names one",
+            stage_span(stage, use),
+            notes=_able([other.backend.id for other in others if other.honours(use)]),
+            fix=f"remove `{use}`",
+            steps=stage.origin.steps,
+        )
+    for refusal in attempt.refusals:
+        able = [other.backend.id for other in others if other.honours(refusal.path)]
+        able += [
+            backend.id
+            for backend in _peers(stage, refusal, context)
+            if refusal.capability in backend.capabilities and backend.id != chosen.id
+        ]
+        _report_refusal(stage, refusal, chosen, sorted(set(able)), context)
+
+
+def report_resources(module: Module, lowering: ModuleContext, context: PassContext) -> None:
+    """The same for every environment and server of the module."""
+    for section, entries in (
+        ("environment", module.environments),
+        ("server", module.servers),
+    ):
+        for name, entry in entries.items():
+            attempt = lowering.resource(section, name)
+            if attempt is not None:
+                _report_resource(entry, attempt, context)
+
+
+def _report_resource(entry: Resource, attempt: ResourceAttempt, context: PassContext) -> None:
+    chosen = attempt.backend
+    if attempt.failure:
+        _report_failure(entry, chosen, attempt.failure, context)
+    if isinstance(chosen, EnvironmentBackend) and not chosen.available:
+        context.sink.warning(
+            "AGC607",
+            f"{chosen.id} has no server yet: this experiment checks and plans, but cannot run",
+            stage_span(entry, "backend"),
+        )
+    lost = [*attempt.unread, *(refusal.path for refusal in attempt.refusals)]
+    able: dict[str, list[str]] = {path: [] for path in lost}
+    for other in context.table.servers() if lost and isinstance(chosen, ServerBackend) else ():
+        if other.id == chosen.id:
+            continue
+        tried = attempt_resource(replace(entry, backend=other.id), context.table)
+        if tried is None or tried.failure:
+            continue
+        ignored = {*tried.unread, *(refusal.path for refusal in tried.refusals)}
+        for path in lost:
+            if path not in ignored:
+                able[path].append(other.id)
+    for path in attempt.unread:
+        _report_unread(entry, path, chosen, able[path], context)
+    for refusal in attempt.refusals:
+        _report_refusal(entry, refusal, chosen, able[refusal.path], context)
+
+
+def _report_unread(
+    entry: Stage | Resource, path: str, chosen: Backend, able: list[str], context: PassContext
+) -> None:
+    fix = f"remove `{path}`"
+    context.sink.error(
+        "AGC602",
+        f"`{path}` has no effect: {chosen.id} does not read it here",
+        stage_span(entry, path),
+        notes=_able(able),
+        fix=f"use {able[0]}, or {fix}" if able else fix,
+        steps=entry.origin.steps,
+    )
+
+
+def _report_refusal(
+    entry: Stage | Resource,
+    refusal: Refusal,
+    chosen: Backend,
+    able: list[str],
+    context: PassContext,
+) -> None:
+    span = stage_span(entry, refusal.path)
+    if any(found.span == span and found.severity == "error" for found in context.sink.sorted()):
+        return  # an earlier pass has found the same fault
+    notes = [f"{listed(able)} {'support' if len(able) > 1 else 'supports'} it"] if able else []
+    context.sink.error(
+        "AGC603",
+        f"{chosen.id}: {refusal.reason}",
+        span,
+        notes=notes,
+        fix=refusal.fix,
+        steps=entry.origin.steps,
+    )
+
+
+def _report_failure(
+    entry: Stage | Resource, chosen: Backend, failure: str, context: PassContext
+) -> None:
+    context.sink.error(
+        "AGC605",
+        f"{chosen.id} failed to lower this ({failure})",
+        entry.origin.span,
+        notes=("this is a bug of the backend; please report it to its authors",),
+        steps=entry.origin.steps,
+    )
+
+
+def _able(able: list[str]) -> tuple[str, ...]:
+    if not able:
+        return ("no other installed backend of its kind would honour it here",)
+    return (f"{listed(able)} would honour it",)
+
+
+def _peers(stage: Stage, refusal: Refusal, context: PassContext) -> tuple[Backend, ...]:
+    """The backends among which one may have the capability that a refusal asks for."""
+    match refusal.path.split(".")[0]:
+        case "server":
+            return context.table.servers()
+        case "environment":
+            return context.table.environments()
+        case _:
+            return context.table.stage_backends(stage.kind)

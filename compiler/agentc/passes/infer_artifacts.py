@@ -1,0 +1,108 @@
+"""infer_artifacts: give every edge its artifact type, and end the experiment with a report.
+
+Requires: a module with names bound and without circles.
+Ensures: every required role of every stage is filled, each edge carries a type that its role
+accepts, and the last stage is a `report` that depends on all others (where a backend for
+reports is installed).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agentc.diagnostics.suggest import listed
+from agentc.ir.artifacts import ArtifactType
+from agentc.ir.module import Module, Stage
+from agentc.kinds import kind_named
+from agentc.kinds.field import Role
+from agentc.passes.context import PassContext
+from agentc.passes.place import stage_span
+from agentc.passes.unit import Unit
+
+REPORT = "report"
+
+
+def infer_artifacts(unit: Unit, context: PassContext) -> Unit:
+    """Check the edges and add the report."""
+    module = unit.module
+    if module is None:
+        return unit
+    for stage in module.stages.values():
+        _check_edges(stage, module, context)
+    if not context.table.stage_backends(REPORT):
+        return unit
+    return replace(unit, module=_with_report(module))
+
+
+def _check_edges(stage: Stage, module: Module, context: PassContext) -> None:
+    kind = kind_named(stage.kind)
+    if kind is None or stage.kind == REPORT:
+        return
+    for role in kind.roles:
+        producers = stage.inputs.get(role.name, ())
+        if not producers and not role.optional:
+            context.sink.error(
+                "AGC502",
+                f"`{stage.id}` has no `{role.name}`",
+                stage.origin.span,
+                expected=f"{_wanted(role)}: {role.doc}",
+                notes=_offer(role, module),
+                steps=stage.origin.steps,
+            )
+        for producer in producers:
+            made = _product(producer, module)
+            if made is not None and made not in role.accepts:
+                context.sink.error(
+                    "AGC501",
+                    f"`{role.name}` of a {stage.kind} stage takes {_types(role)}, "
+                    f"but `{producer}` makes {made.name}",
+                    stage_span(stage, role.name),
+                    expected=_wanted(role),
+                    notes=_offer(role, module),
+                    steps=stage.origin.steps,
+                )
+
+
+def _with_report(module: Module) -> Module:
+    """The report reads every stage under the stage's own id as role, so that it knows which is
+    which even when the objects were made by another experiment."""
+    others = {name: stage for name, stage in module.stages.items() if stage.kind != REPORT}
+    if not others:
+        return module
+    given = next((s for s in module.stages.values() if s.kind == REPORT), None)
+    origin = module.origin or next(iter(others.values())).origin
+    report = given or Stage(
+        id=REPORT if REPORT not in others else "final_report",
+        kind=REPORT,
+        backend="auto",
+        fields={},
+        options={},
+        inputs={},
+        uses={},
+        origin=origin,
+        doc="One page over the whole experiment.",
+    )
+    report = replace(report, inputs={name: (name,) for name in others})
+    return replace(module, stages={**others, report.id: report})
+
+
+def _product(stage_id: str, module: Module) -> ArtifactType | None:
+    stage = module.stages.get(stage_id)
+    kind = None if stage is None else kind_named(stage.kind)
+    return None if kind is None else kind.produces
+
+
+def _types(role: Role) -> str:
+    return " or ".join(accepted.name for accepted in role.accepts)
+
+
+def _wanted(role: Role) -> str:
+    some = "one or more stages that make" if role.many else "a stage that makes"
+    return f"{some} {_types(role)}"
+
+
+def _offer(role: Role, module: Module) -> tuple[str, ...]:
+    names = [name for name in module.stages if _product(name, module) in role.accepts]
+    if not names:
+        return (f"no stage of this spec makes {_types(role)}",)
+    return (f"stages that make it: {listed(names)}",)

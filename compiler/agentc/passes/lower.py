@@ -1,0 +1,161 @@
+"""lower: turn stages into jobs without keys, and hold backends to the honoured-keys contract.
+
+Requires: backends chosen.
+Ensures: a plan whose jobs stand in topological order, each with program, configuration, leases
+and identity; or diagnostics that name every setting which would be lost or refused, and the
+backends that would honour it. No plan is made when anything is wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePath
+
+from agentc.backend_api import JobDraft, LeaseDraft, SoftwareEnvironment, StageBackend
+from agentc.ir.module import Module, Stage
+from agentc.passes.context import PassContext
+from agentc.passes.honour import report_resources, report_stage
+from agentc.passes.lowering import ModuleContext, attempt_lowering
+from agentc.passes.size import job_placement, job_resources
+from agentc.passes.unit import Unit
+from agentc.plan.job import EnvLock, Job, Lease, Place, Plan
+from agentc.source.span import Origin
+
+
+def lower(unit: Unit, context: PassContext) -> Unit:
+    """Lower every stage, and check every environment and server, used or not."""
+    module = unit.module
+    if module is None:
+        return unit
+    lowering = ModuleContext(module, context.table, context.directory)
+    environments = _Environments()
+    jobs: list[Job] = []
+    report_resources(module, lowering, context)
+    for stage in ordered(module):
+        backend = context.table.backends.get(stage.backend)
+        if not isinstance(backend, StageBackend):
+            continue
+        attempt = attempt_lowering(stage, backend, lowering)
+        report_stage(stage, attempt, lowering, context)
+        jobs += [_job(stage, draft, attempt.drafts, environments) for draft in attempt.drafts]
+    if context.sink.has_errors:
+        return unit
+    source = _origin(module).span.source
+    plan = Plan(
+        name=module.name,
+        spec_file=PurePath(source.name).name,
+        spec_sha256=EnvLock(name="", lock=source.text).sha256,
+        params=module.params,
+        environments=environments.locks(),
+        jobs=tuple(jobs),
+    )
+    return replace(unit, plan=plan)
+
+
+def ordered(module: Module) -> list[Stage]:
+    """Stages in topological order, as declared where that is free."""
+    result: dict[str, Stage] = {}
+    for start in module.stages:
+        pending = [(start, False)]
+        while pending:
+            name, parents_done = pending.pop()
+            stage = module.stages.get(name)
+            if stage is None or name in result:
+                continue
+            if parents_done:
+                result[name] = stage
+                continue
+            pending.append((name, True))
+            parents = [parent for names in stage.inputs.values() for parent in names]
+            pending += [(parent, False) for parent in reversed(parents) if parent not in result]
+    return list(result.values())
+
+
+class _Environments:
+    """Names software environments; two locks that claim one name are told apart."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str], str] = {}
+        self._locks: dict[str, EnvLock] = {}
+
+    def name(self, software: SoftwareEnvironment) -> str:
+        wanted = (software.name, software.lock)
+        if wanted not in self._names:
+            name = software.name
+            if name in self._locks:
+                name += "-" + EnvLock(name=name, lock=software.lock).sha256[:8]
+            self._names[wanted] = name
+            self._locks[name] = EnvLock(name=name, lock=software.lock)
+        return self._names[wanted]
+
+    def locks(self) -> dict[str, EnvLock]:
+        return dict(sorted(self._locks.items()))
+
+
+def _job(
+    stage: Stage, draft: JobDraft, drafts: tuple[JobDraft, ...], environments: _Environments
+) -> Job:
+    return Job(
+        id=_job_id(stage.id, draft.name),
+        stage=stage.id,
+        kind=draft.kind,
+        backend=draft.backend,
+        version=draft.version,
+        produces=draft.produces,
+        environment=environments.name(draft.software),
+        program=draft.program,
+        inputs={
+            role: tuple(_job_id(stage.id, i[1:]) if i.startswith(":") else i for i in ids)
+            for role, ids in draft.inputs.items()
+        },
+        config=draft.config,
+        identity={"settings": draft.view.identity(), "facts": dict(draft.extra_identity)},
+        origin=_place(stage.origin),
+        placement=job_placement(stage, draft),
+        leases=tuple(_lease(lease, environments) for lease in draft.leases),
+        contract=draft.contract,
+        resources=job_resources(stage, draft, drafts),
+        processes=draft.processes,
+        resume=draft.resume,
+        round=stage.round,
+    )
+
+
+def _lease(draft: LeaseDraft, environments: _Environments) -> Lease:
+    return Lease(
+        role=draft.role,
+        backend=draft.backend,
+        version=draft.version,
+        environment=None if draft.software is None else environments.name(draft.software),
+        program=draft.program,
+        identity=draft.identity,
+        port=draft.port,
+        probe=draft.probe,
+        identity_check=draft.identity_check,
+        expect=draft.expect,
+        url=draft.url,
+        input=draft.input,
+        variables=draft.environment_variables,
+        secrets=draft.secrets,
+        ready_timeout_s=draft.ready_timeout_s,
+        served_name=draft.served_name,
+        client=draft.client,
+    )
+
+
+def _job_id(stage: str, name: str) -> str:
+    return f"{stage}:{name}" if name else stage
+
+
+def _place(origin: Origin) -> Place:
+    span = origin.span
+    return Place(
+        file=PurePath(span.source.name).name,
+        line=span.line,
+        column=span.column,
+        steps=origin.steps,
+    )
+
+
+def _origin(module: Module) -> Origin:
+    return module.origin or next(iter(module.stages.values())).origin

@@ -1,0 +1,231 @@
+"""Trial lowering: run one backend on one stage and say what came out and what it did not honour.
+
+Used by `choose_backends` (which candidate honours everything?), by `lower` (the real thing), and
+for naming the backends that would honour what the chosen one does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agentc.backend_api import (
+    BackendTable,
+    EnvironmentBackend,
+    JobDraft,
+    LeaseDraft,
+    OptionView,
+    Refusal,
+    ServerBackend,
+    StageBackend,
+    StageView,
+)
+from agentc.ir.module import Module, Prompt, Resource, Stage, Value
+from agentc.kinds import KINDS
+from agentc.kinds.field import Field, Json
+from agentc.passes.experiment import experiment_facts
+from agentc.passes.external import content_digest
+
+_KINDS = {kind.name: kind for kind in KINDS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """What a backend made of a stage.
+
+    `unread` are dotted paths that the spec sets and no job's view read; `unused` are keys among
+    environment, server and prompt that lowering never asked for; `failure` is the text of an
+    exception, which is a bug of the backend.
+    """
+
+    backend: StageBackend
+    drafts: tuple[JobDraft, ...] = ()
+    unread: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    failure: str | None = None
+
+    @property
+    def honours_all(self) -> bool:
+        """Whether nothing of the stage is lost or refused."""
+        return not (self.unread or self.unused or self.refusals or self.failure)
+
+    def honours(self, path: str) -> bool:
+        """Whether this backend reads the setting at a dotted path and does not refuse it."""
+        lost = {*self.unread, *self.unused, *(refusal.path for refusal in self.refusals)}
+        return self.failure is None and path not in lost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceAttempt:
+    """What an environment or server backend made of its entry in the spec."""
+
+    backend: EnvironmentBackend | ServerBackend
+    lease: LeaseDraft | None = None
+    unread: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    failure: str | None = None
+
+
+class ModuleContext:
+    """The LowerContext of a module: answers from its environments, servers and prompts.
+
+    Leases are drafted once for each entry. `asked` records which of environment, server and
+    prompt the lowering of the current stage asked for.
+    """
+
+    def __init__(self, module: Module, table: BackendTable, directory: Path) -> None:
+        self._module = module
+        self._table = table
+        self._leases: dict[tuple[str, str], ResourceAttempt | None] = {}
+        self._directory = directory
+        self._digests: dict[str, str | None] = {}
+        self.asked: set[str] = set()
+
+    def environment_lease(self, stage: StageView) -> LeaseDraft:
+        attempt = self._used(stage, "environment")
+        if attempt is None or attempt.lease is None:
+            raise _MissingResourceError("environment")
+        return attempt.lease
+
+    def environment_facts(self, stage: StageView) -> Mapping[str, Json]:
+        attempt = self._used(stage, "environment")
+        if attempt is None or not isinstance(attempt.backend, EnvironmentBackend):
+            raise _MissingResourceError("environment")
+        backend = attempt.backend
+        return {
+            "name": backend.id.removeprefix("env."),
+            "reward_range": list(backend.reward_range),
+            "success_at": backend.success_at,
+            "max_turns": backend.max_turns,
+            "splits": list(backend.splits),
+        }
+
+    def server_lease(self, stage: StageView, checkpoint_role: str) -> LeaseDraft:
+        attempt = self._used(stage, "server")
+        if attempt is None or attempt.lease is None:
+            raise _MissingResourceError("server")
+        if attempt.lease.port == "none":  # a remote endpoint serves what it serves
+            return attempt.lease
+        return replace(attempt.lease, input=checkpoint_role)
+
+    def prompt(self, stage: StageView) -> Prompt | None:
+        self.asked.add("prompt")
+        name = self._module.stages[stage.stage_id].uses.get("prompt")
+        return None if name is None else self._module.prompts.get(name)
+
+    def experiment(self) -> Mapping[str, Json]:
+        return {"name": self._module.name, **experiment_facts(self._module)}
+
+    def digest_of(self, path: str) -> str | None:
+        if path not in self._digests:
+            self._digests[path] = content_digest(self._directory / Path(path).expanduser())
+        return self._digests[path]
+
+    def resource(self, section: str, name: str) -> ResourceAttempt | None:
+        """The drafted lease of an entry of `environments` or `servers`; None for one that is not
+        declared or whose backend is unknown."""
+        key = (section, name)
+        if key not in self._leases:
+            entries = (
+                self._module.environments if section == "environment" else (self._module.servers)
+            )
+            entry = entries.get(name)
+            self._leases[key] = None if entry is None else attempt_resource(entry, self._table)
+        return self._leases[key]
+
+    def _used(self, stage: StageView, section: str) -> ResourceAttempt | None:
+        self.asked.add(section)
+        name = self._module.stages[stage.stage_id].uses.get(section)
+        return None if name is None else self.resource(section, name)
+
+
+class _MissingResourceError(Exception):
+    """A stage lacks an environment or server; an earlier pass has said so already."""
+
+
+def attempt_lowering(stage: Stage, backend: StageBackend, context: ModuleContext) -> Attempt:
+    """Lower a stage on a backend. Never raises: a bug of the backend becomes `failure`."""
+    kind = _KINDS[stage.kind]
+    table = (*kind.fields, *backend.options)
+    values = stage_values(stage)
+    view = StageView(
+        table=table, values=values, stage_id=stage.id, kind=stage.kind, inputs=stage.inputs
+    )
+    context.asked.clear()
+    failure = None
+    drafts: tuple[JobDraft, ...] = ()
+    try:
+        drafts = backend.lower(view, context)
+    except _MissingResourceError:
+        return Attempt(backend=backend)
+    except Exception as error:
+        failure = f"{type(error).__name__}: {error}"
+    for draft in drafts:
+        if draft.view is not view:
+            view.absorb(draft.view)
+    return Attempt(
+        backend=backend,
+        drafts=drafts,
+        unread=tuple(
+            path
+            for path in given_paths(table, values)
+            if path not in view.read and path not in stage.defaulted
+        ),
+        unused=tuple(
+            use
+            for use in kind.uses
+            # A stage that names none takes the only entry of a section; that is no wish of it.
+            if use in stage.uses and use in stage.spans and use not in context.asked
+        ),
+        refusals=tuple(dict.fromkeys(view.refusals)),
+        failure=failure,
+    )
+
+
+def attempt_resource(entry: Resource, table: BackendTable) -> ResourceAttempt | None:
+    """Draft the lease of an environment or server entry; None when its backend is unknown."""
+    backend = table.backends.get(entry.backend)
+    if not isinstance(backend, (EnvironmentBackend, ServerBackend)):
+        return None
+    values = {**_plain(entry.fields), **_plain(entry.options)}
+    view = OptionView(table=backend.fields, values=values)
+    lease, failure = None, None
+    try:
+        lease = backend.lease(view)
+    except Exception as error:
+        failure = f"{type(error).__name__}: {error}"
+    return ResourceAttempt(
+        backend=backend,
+        lease=lease,
+        unread=tuple(p for p in given_paths(backend.fields, values) if p not in view.read),
+        refusals=tuple(dict.fromkeys(view.refusals)),
+        failure=failure,
+    )
+
+
+def stage_values(stage: Stage) -> dict[str, Json]:
+    """What the spec sets: kind fields and backend options in one mapping."""
+    return {**_plain(stage.fields), **_plain(stage.options)}
+
+
+def given_paths(table: tuple[Field, ...], values: Mapping[str, Json]) -> Iterator[str]:
+    """Dotted paths of the leaves that are set. An explicit null that is the default sets
+    nothing; a name that the table lacks counts as set, so that it is never lost in silence."""
+    declared = {field.name: field for field in table}
+    for name, value in values.items():
+        field = declared.get(name)
+        if field is not None and value is None and field.default is None:
+            continue
+        if field is not None and field.fields and isinstance(value, dict):
+            if not value:
+                yield name
+            for path in given_paths(field.fields, value):
+                yield f"{name}.{path}"
+        else:
+            yield name
+
+
+def _plain(values: Mapping[str, Value]) -> dict[str, Json]:
+    return {name: value.json for name, value in values.items()}

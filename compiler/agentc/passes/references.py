@@ -1,0 +1,185 @@
+"""What a reference in a spec means: `sft`, `policy`, `eto.dpo`, `eto.1.dpo`, `eto.*.evaluate`.
+
+Used by `resolve_names`. A reference gives stage ids; several only where a list may stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.passes.expand_repeat import Rounds, Unrolled
+from agentc.source.scalars import read_integer
+from agentc.source.tree import Node
+from agentc.syntax.nodes import RepeatDecl, Spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A reference that means nothing: the parts of a diagnostic. `code` is None when the trouble
+    has been reported elsewhere."""
+
+    code: str | None
+    message: str = ""
+    expected: str | None = None
+    notes: tuple[str, ...] = ()
+    fix: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """Resolves references against the declared names of a spec and its unrolled rounds."""
+
+    spec: Spec
+    rounds: Rounds
+
+    def resolve(self, text: str, at: Unrolled) -> tuple[str, ...] | Node | Refused:
+        """Stage ids in order; or, for a carried name in round 1, the node to resolve instead."""
+        parts = text.strip().split(".")
+        if len(parts) == 1:
+            return self._bare(parts[0], at)
+        repeat = self.spec.stages.get(parts[0])
+        if not isinstance(repeat, RepeatDecl):
+            return self._unknown_dotted(text, parts, at)
+        return self._in_repeat(repeat, parts[1:], text)
+
+    def _bare(self, name: str, at: Unrolled) -> tuple[str, ...] | Node | Refused:
+        if name in at.carried:
+            return at.carried[name]
+        if name in at.names:
+            target = at.names[name]
+            return Refused(code=None) if target is None else (target,)
+        if name in self.spec.models:
+            return (name,)
+        found = self.spec.stages.get(name)
+        if isinstance(found, RepeatDecl):
+            return Refused(
+                code="AGC412",
+                message=f"`{name}` is a repeat, not a stage",
+                expected=f"one of its stages: {listed(f'{name}.{s}' for s in found.stages)}",
+                notes=(f"`{name}.*.STAGE` in a list means that of every round",),
+            )
+        if found is not None:
+            return (name,)
+        return self._unknown(name, at)
+
+    def _unknown(self, name: str, at: Unrolled) -> Refused:
+        visible = self._visible(at)
+        inside = [
+            f"{repeat}.{name}"
+            for repeat, declared in self.spec.stages.items()
+            if isinstance(declared, RepeatDecl) and name in declared.stages
+        ]
+        carried = [
+            repeat
+            for repeat, declared in self.spec.stages.items()
+            if isinstance(declared, RepeatDecl)
+            and name in [carry.name.text for carry in declared.carry]
+        ]
+        notes: tuple[str, ...] = ()
+        if inside:
+            notes = (f"`{name}` is a stage of a repeat: outside of it, it is `{inside[0]}`",)
+        elif carried:
+            notes = (f"`{name}` is carried in repeat `{carried[0]}` and known only there",)
+        for section, entries in (
+            ("environments", self.spec.environments),
+            ("servers", self.spec.servers),
+            ("prompts", self.spec.prompts),
+            ("params", self.spec.params),
+        ):
+            if name in entries:
+                notes = (*notes, f"`{name}` is an entry of `{section}:`, not a stage")
+        fix = did_you_mean(name, visible)
+        return Refused(
+            code="AGC401",
+            message=f"no stage or model `{name}`",
+            expected=None if fix else f"one of {listed(visible)}",
+            notes=notes,
+            fix=f"write `{inside[0]}`" if inside else fix,
+        )
+
+    def _unknown_dotted(self, text: str, parts: list[str], at: Unrolled) -> Refused:
+        repeats = [n for n, found in self.spec.stages.items() if isinstance(found, RepeatDecl)]
+        head = parts[0]
+        if head in self.spec.models or head in self.spec.stages:
+            return Refused(
+                code="AGC401",
+                message=f"`{head}` has no stages of its own, so `{text}` means nothing",
+                fix=f"write `{head}`",
+            )
+        near = did_you_mean(head, repeats)
+        return Refused(
+            code="AGC401",
+            message=f"no repeat `{head}`",
+            expected=f"one of {listed(repeats)}" if repeats and not near else None,
+            fix=near or did_you_mean(text, self._visible(at)),
+        )
+
+    def _in_repeat(
+        self, repeat: RepeatDecl, parts: list[str], text: str
+    ) -> tuple[str, ...] | Refused:
+        name, count = repeat.name.text, self.rounds.counts.get(repeat.name.text, 1)
+        number = read_integer(parts[0]) if len(parts) == 2 else None
+        stage = parts[-1]
+        if len(parts) > 2 or (len(parts) == 2 and parts[0] != "*" and number is None):
+            return Refused(
+                code="AGC412",
+                message=f"`{text}` names no stage of `{name}`",
+                expected=f"`{name}.STAGE` (last round), `{name}.1.STAGE`, or `{name}.*.STAGE`",
+            )
+        if stage not in repeat.stages:
+            whole = read_integer(stage) is not None
+            return Refused(
+                code="AGC412" if whole else "AGC401",
+                message=f"`{name}` has no stage `{stage}`",
+                expected=f"one of {listed(repeat.stages)}",
+                notes=(f"write `{name}.{stage}.STAGE` for a stage of that round",) * whole,
+                fix=did_you_mean(stage, repeat.stages),
+            )
+        if len(parts) == 1:
+            return (f"{name}.{count}.{stage}",)
+        if number is None:
+            return tuple(f"{name}.{each}.{stage}" for each in range(1, count + 1))
+        if not 1 <= number <= count:
+            return Refused(
+                code="AGC412",
+                message=f"`{name}` has no round {number}",
+                expected=f"a round from 1 to {count}",
+            )
+        return (f"{name}.{number}.{stage}",)
+
+    def _visible(self, at: Unrolled) -> list[str]:
+        names = {*at.names, *at.carried, *self.spec.models}
+        for name, declared in self.spec.stages.items():
+            if isinstance(declared, RepeatDecl):
+                names |= {f"{name}.{stage}" for stage in declared.stages}
+            else:
+                names.add(name)
+        names.discard(at.declared.name.text)
+        return sorted(names)
+
+
+def find_cycle(edges: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The stages of one circle, each waiting for the next; () when there is none."""
+    done: set[str] = set()
+    for root in edges:
+        if root in done:
+            continue
+        path: dict[str, None] = {}
+        pending = [(root, iter(edges[root]))]
+        path[root] = None
+        while pending:
+            name, inputs = pending[-1]
+            following = next((each for each in inputs if each in edges and each not in done), None)
+            if following is None:
+                pending.pop()
+                path.pop(name)
+                done.add(name)
+            elif following in path:
+                names = list(path)
+                return tuple(names[names.index(following) :])
+            else:
+                path[following] = None
+                pending.append((following, iter(edges[following])))
+    return ()

@@ -1,0 +1,152 @@
+"""resolve_names: bind names, compute and type values; syntax becomes the IR.
+
+Requires: a structured spec, its params, and unrolled rounds.
+Ensures: a closed module: every edge of a stage in it leads to a stage in it. A stage with an error,
+and what depends on it, is left out, so later passes can go on and find further errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentc.backend_api import BackendTable
+from agentc.diagnostics.sink import Sink
+from agentc.ir.module import Module, Stage
+from agentc.kinds.field import Json
+from agentc.passes.bind_stage import StageBinder
+from agentc.passes.expand_repeat import Rounds
+from agentc.passes.references import References, find_cycle
+from agentc.passes.resolve_entries import (
+    resolve_discrepancies,
+    resolve_paper,
+    resolve_prompts,
+    resolve_resources,
+    resolve_text,
+)
+from agentc.passes.take_defaults import Defaults
+from agentc.schema import language
+from agentc.source.span import Origin
+from agentc.source.tree import Scalar
+from agentc.syntax.expression import Evaluator
+from agentc.syntax.nodes import RepeatDecl, Spec, StageDecl
+
+
+def resolve_names(
+    spec: Spec,
+    params: Mapping[str, Json],
+    rounds: Rounds,
+    table: BackendTable,
+    evaluator: Evaluator,
+    sink: Sink,
+) -> Module:
+    """The module; partial when the sink has errors."""
+    name_field, description_field = language.TOP_LEVEL_FIELDS
+    name = resolve_text(spec.name, name_field, params, evaluator, sink)
+    description = resolve_text(spec.description, description_field, params, evaluator, sink)
+    environments = resolve_resources("environment", spec, params, table, evaluator, sink)
+    servers = resolve_resources("server", spec, params, table, evaluator, sink)
+    prompts = resolve_prompts(spec, params, evaluator, sink)
+    defaults = Defaults(spec)
+    binder = StageBinder(
+        spec=spec,
+        rounds=rounds,
+        references=References(spec, rounds),
+        defaults=defaults,
+        table=table,
+        evaluator=evaluator,
+        sink=sink,
+    )
+    stages: dict[str, Stage] = {}
+    for unrolled in rounds.stages:
+        stage = binder.bind(unrolled)
+        if stage is not None:
+            stages[stage.id] = stage
+    if not spec.models and not spec.stages and not sink.has_errors:
+        sink.error(
+            "AGC211",
+            "the spec has neither stages nor models",
+            spec.span,
+            fix="add `models:` and `stages:`; specs/quickstart.yaml is an example",
+        )
+    broken = _has_broken_stages(spec)
+    if not broken:
+        defaults.report_unused(sink)
+    _report_cycle(stages, sink)
+    paper = resolve_paper(spec, params, evaluator, sink)
+    discrepancies = resolve_discrepancies(spec, params, evaluator, sink)
+    if not sink.has_errors:
+        _warn_unused(spec, stages, sink)
+    return Module(
+        name=name or "",
+        stages=_closed(stages),
+        environments=environments,
+        servers=servers,
+        prompts=prompts,
+        params=dict(params),
+        description=description,
+        paper=paper,
+        discrepancies=discrepancies,
+        origin=Origin(spec.span),
+    )
+
+
+def _closed(stages: Mapping[str, Stage]) -> dict[str, Stage]:
+    """Without stages that depend on one that is not there, or on themselves."""
+    kept = dict(stages)
+    while True:
+        lost = [
+            name
+            for name, stage in kept.items()
+            if any(each not in kept for inputs in stage.inputs.values() for each in inputs)
+        ]
+        cycle = () if lost else find_cycle(_edges(kept))
+        if not lost and not cycle:
+            return kept
+        for name in (*lost, *cycle):
+            del kept[name]
+
+
+def _edges(stages: Mapping[str, Stage]) -> dict[str, tuple[str, ...]]:
+    return {
+        name: tuple(each for inputs in stage.inputs.values() for each in inputs)
+        for name, stage in stages.items()
+    }
+
+
+def _report_cycle(stages: Mapping[str, Stage], sink: Sink) -> None:
+    cycle = find_cycle(_edges(stages))
+    if not cycle:
+        return
+    first, second = cycle[0], cycle[1 % len(cycle)]
+    stage = stages[first]
+    span = stage.origin.span
+    for role, inputs in stage.inputs.items():
+        if second in inputs:
+            span = stage.spans.get(f"{role}.{inputs.index(second)}", span)
+    shown = " -> ".join(f"`{name}`" for name in (*cycle, first))
+    message = "the stage waits for itself" if len(cycle) == 1 else f"a circle of stages: {shown}"
+    notes = ("an arrow means `needs`",) if len(cycle) > 1 else ()
+    sink.error("AGC405", message, span, notes=notes, steps=stage.origin.steps)
+
+
+def _has_broken_stages(spec: Spec) -> bool:
+    declared = [*spec.models.values(), *spec.stages.values()]
+    inner = [s for each in declared if isinstance(each, RepeatDecl) for s in each.stages.values()]
+    return any(isinstance(each, StageDecl) and each.kind is None for each in [*declared, *inner])
+
+
+def _warn_unused(spec: Spec, stages: Mapping[str, Stage], sink: Sink) -> None:
+    used = {each for stage in stages.values() for name in stage.inputs.values() for each in name}
+    for name, model in spec.models.items():
+        if name not in used and spec.stages:
+            sink.warning("AGC411", f"no stage uses the model `{name}`", model.name.span)
+    named = {(use, entry) for stage in stages.values() for use, entry in stage.uses.items()}
+    declared: tuple[tuple[str, Mapping[str, Scalar]], ...] = (
+        ("environment", {name: found.name for name, found in spec.environments.items()}),
+        ("server", {name: found.name for name, found in spec.servers.items()}),
+        ("prompt", {name: found.name for name, found in spec.prompts.items()}),
+    )
+    for use, entries in declared:
+        for name, written in entries.items():
+            if (use, name) not in named:
+                sink.warning("AGC411", f"no stage uses the {use} `{name}`", written.span)

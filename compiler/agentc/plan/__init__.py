@@ -1,0 +1,1 @@
+"""The plan: jobs with content keys, leases, sessions; canonical text, comparison, explanation."""

@@ -1,0 +1,89 @@
+"""Verifier of the plan level: what emission and the runtime rely on."""
+
+from __future__ import annotations
+
+import re
+
+from agentc.plan.canonical import plain_json
+from agentc.plan.job import Job, Plan
+from agentc.plan.keys import DIGITS
+
+_KEY = re.compile(f"[0-9a-f]{{{DIGITS}}}")
+
+
+def verify_plan(plan: Plan) -> list[str]:
+    """The invariants that do not hold, as sentences; empty for a sound plan."""
+    faults: list[str] = []
+    known: set[str] = set()
+    by_key: dict[str, Job] = {}
+    keyed = any(job.key for job in plan.jobs)
+    for job in plan.jobs:
+        if job.id in known:
+            faults.append(f"two jobs are called {job.id}")
+        faults += [
+            f"{job.id} reads {parent}, which does not stand before it"
+            for parent in job.parents()
+            if parent not in known
+        ]
+        known.add(job.id)
+        if job.environment not in plan.environments:
+            faults.append(f"{job.id} runs in the unknown environment {job.environment}")
+        faults += [
+            f"the {lease.role} lease of {job.id} serves the unknown role {lease.input}"
+            for lease in job.leases
+            if lease.input is not None and lease.input not in job.inputs
+        ]
+        if len({lease.role for lease in job.leases}) != len(job.leases):
+            faults.append(f"{job.id} has two leases of one role")
+        faults += _written(job)
+        if not keyed:
+            continue
+        if not _KEY.fullmatch(job.key):
+            faults.append(f"{job.id} has the key {job.key!r}")
+        same = by_key.setdefault(job.key, job)
+        if (same.kind, same.program, same.produces) != (job.kind, job.program, job.produces):
+            faults.append(f"{same.id} and {job.id} are different work under one key")
+    faults += [f"the target {name} is no job" for name in plan.targets if name not in known]
+    return faults + _sessions(plan)
+
+
+def _written(job: Job) -> list[str]:
+    try:
+        for part in (job.config, job.placement, job.identity, job.contract):
+            plain_json(part)
+    except TypeError as error:
+        return [f"{job.id} cannot be written down: {error}"]
+    return []
+
+
+def _sessions(plan: Plan) -> list[str]:
+    jobs = plan.by_id()
+    member_of: dict[str, str] = {}
+    faults: list[str] = []
+    for session in plan.sessions:
+        if len({jobs[name].key for name in session.members if name in jobs}) < 2:
+            faults.append(f"{session.id} joins fewer than two pieces of work")
+        for name in session.members:
+            if name not in jobs:
+                faults.append(f"{session.id} has the unknown member {name}")
+            if name in member_of:
+                faults.append(f"{name} is a member of {member_of[name]} and {session.id}")
+            member_of[name] = session.id
+    if not faults and _is_cyclic(plan, member_of):
+        faults.append("sessions wait for each other in a circle")
+    return faults
+
+
+def _is_cyclic(plan: Plan, member_of: dict[str, str]) -> bool:
+    parents: dict[str, set[str]] = {}
+    for job in plan.jobs:
+        node = member_of.get(job.id, job.id)
+        parents.setdefault(node, set()).update(
+            member_of.get(parent, parent) for parent in job.parents()
+        )
+    while parents:
+        free = {node for node, needed in parents.items() if not needed & parents.keys()}
+        if not free:
+            return True
+        parents = {node: needed for node, needed in parents.items() if node not in free}
+    return False

@@ -1,0 +1,130 @@
+"""The outcome of a run for people: why jobs failed, and the tables and the report at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentc.run.observe import Seen
+from agentc.run.work import Document, object_of
+from agentc.runtime.layout import StoreLayout
+from agentc.runtime.lease import last_lines
+
+
+def describe_failures(
+    layout: StoreLayout, jobs: Iterable[Mapping[str, Any]], seen: Sequence[Seen], driver_log: Path
+) -> str:
+    """Each failed job with its last log lines and the path of its log; when none is known to have
+    failed, the last lines of the driver's log."""
+    by_id = {one.id: one for one in seen}
+    parts: list[str] = []
+    told: set[str] = set()
+    for job in jobs:
+        found = by_id.get(job["id"])
+        if found is None or found.state not in ("failed", "killed"):
+            continue
+        log = layout.staging(object_of(job)) / "logs" / "log.txt"
+        text = f"{found.id} failed: {found.message or found.state}"
+        tail = last_lines(log, 20)
+        if found.message in told:
+            text = f"{found.id} failed for the same reason"
+        elif tail:
+            text += "\n" + "\n".join(f"  | {line}" for line in tail.splitlines())
+        told.add(found.message)
+        text += f"\n  log: {log}" if log.exists() else ""
+        parts.append(text)
+    if not parts:
+        tail = "\n".join(f"  | {line}" for line in last_lines(driver_log, 25).splitlines())
+        parts.append(f"Snakemake stopped without finishing:\n{tail}")
+    parts.append(f"Snakemake's log: {driver_log}")
+    return "\n\n".join(parts)
+
+
+def tables(document: Document, layout: StoreLayout) -> str:
+    """Comparisons of the plan that exist, else its metrics, as text tables."""
+    comparisons, metrics = [], []
+    for job in document["jobs"]:
+        name = object_of(job)
+        if job["produces"] == "Comparison" and layout.is_published(name):
+            value = _read(layout.data(name) / "comparison.json")
+            comparisons.append(_comparison(str(job["stage"]), value))
+        elif job["produces"] == "Metrics" and layout.is_published(name):
+            metrics.append((str(job["stage"]), _read(layout.data(name) / "metrics.json")))
+    if comparisons:
+        return "\n\n".join(comparisons)
+    return _metrics(metrics) if metrics else ""
+
+
+def report_path(document: Document, layout: StoreLayout) -> Path | None:
+    """The page of the plan's report, when it exists."""
+    for job in reversed(document["jobs"]):
+        if job["produces"] == "Report":
+            page = layout.data(object_of(job)) / "index.html"
+            if page.exists():
+                return page
+    return None
+
+
+def _comparison(title: str, value: Mapping[str, Any]) -> str:
+    rows = [["", "n", "reward", "success", "difference", "p"]]
+    for row in value.get("rows") or []:
+        difference = row.get("difference") or {}
+        chance = difference.get("p_value")
+        rows.append(
+            [
+                str(row.get("name")),
+                str(row.get("n")),
+                _interval(row.get("reward")),
+                _interval(row.get("success")),
+                _interval(difference, signed=True) if difference else "-",
+                f"{chance:.3g}" if isinstance(chance, (int, float)) else "-",
+            ]
+        )
+    confidence = value.get("confidence")
+    note = f"{confidence:.0%} intervals" if isinstance(confidence, float) else "intervals"
+    head = f"{title}: means with {note}; differences are paired, to {value.get('baseline')}"
+    return head + "\n" + _aligned(rows)
+
+
+def _metrics(found: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    rows = [["", "n", "reward", "success"]]
+    for stage, value in found:
+        rows.append(
+            [
+                stage,
+                str(value.get("n")),
+                _interval(value.get("reward")),
+                _interval(value.get("success")),
+            ]
+        )
+    return _aligned(rows)
+
+
+def _interval(value: Any, signed: bool = False) -> str:
+    if not isinstance(value, Mapping) or not isinstance(value.get("mean"), (int, float)):
+        return "-"
+    sign = "+" if signed else ""
+    text = f"{value['mean']:{sign}.3f}"
+    if isinstance(value.get("low"), (int, float)) and isinstance(value.get("high"), (int, float)):
+        text += f" [{value['low']:{sign}.3f}, {value['high']:{sign}.3f}]"
+    return text
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  " + "  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

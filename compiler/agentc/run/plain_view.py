@@ -1,0 +1,47 @@
+"""PlainView: timestamped lines for logs and pipes: every change of state, and now and then how
+far the active jobs are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TextIO
+
+from agentc.run.observe import Seen
+from agentc.run.wording import sentence
+
+_EVERY_S = 15.0
+
+
+class PlainView:
+    """Writes lines to a stream. Use as a context manager, like the live view."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._states: dict[str, str] = {}
+        self._told: dict[str, float] = {}
+
+    def __enter__(self) -> PlainView:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stream.flush()
+
+    def show(self, jobs: Sequence[Seen]) -> None:
+        """Tell what changed since the last call."""
+        now = time.monotonic()
+        for seen in jobs:
+            before = self._states.get(seen.id)
+            if before is None and seen.state in ("waiting", "done"):
+                self._states[seen.id] = seen.state
+                continue
+            again = seen.active and now - self._told.get(seen.id, now) >= _EVERY_S
+            if seen.state != before or again:
+                self._states[seen.id] = seen.state
+                self._told[seen.id] = now
+                self.say(f"{seen.id}: {sentence(seen)}")
+
+    def say(self, text: str) -> None:
+        """One line with the time."""
+        self._stream.write(f"{time.strftime('%H:%M:%S')} {text}\n")
+        self._stream.flush()

@@ -1,0 +1,71 @@
+"""Records of runs in `runs/<name>/`: the plan that was run, the one before it, and a history."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentc.run.work import Work, object_of
+from agentc.store.paths import RunFolder
+
+
+class Record:
+    """The record of one run of an experiment."""
+
+    def __init__(self, folder: RunFolder, work: Work, began: float) -> None:
+        self._folder = folder
+        self._work = work
+        self._began = began
+        self._reused = [job["id"] for job in work.present]
+
+    def open(self, plan_text: str, directory: Path) -> None:
+        """Keep the plan (and the different one before it) and say that a run is going on."""
+        folder = self._folder
+        folder.path.mkdir(parents=True, exist_ok=True)
+        if folder.last_plan.exists():
+            before = folder.last_plan.read_text(encoding="utf-8")
+            if before != plan_text:
+                _write(folder.previous_plan, before)
+        if not folder.last_plan.exists() or before != plan_text:
+            _write(folder.last_plan, plan_text)
+        state = {"began": self._began, "pid": os.getpid(), "plan": str(directory / "plan.json")}
+        _write(folder.state, json.dumps(state, sort_keys=True) + "\n")
+
+    def close(self, code: int, failed: Sequence[str]) -> None:
+        """Add the run to the history: which jobs ran, which were there already, which failed."""
+        layout = self._work.layout
+        ran = [
+            {"id": job["id"], "object": object_of(job), "wall_s": _wall(layout.manifest(name))}
+            for job in self._work.missing
+            if layout.is_published(name := object_of(job))
+        ]
+        line: Mapping[str, Any] = {
+            "began": self._began,
+            "ended": time.time(),
+            "exit": code,
+            "spec": self._work.document["spec"],
+            "params": self._work.document.get("params") or {},
+            "ran": ran,
+            "reused": self._reused,
+            "failed": list(failed),
+        }
+        with self._folder.history.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n")
+
+
+def _wall(manifest: Path) -> float | None:
+    try:
+        value = json.loads(manifest.read_text(encoding="utf-8")).get("wall_s")
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, (int, float)) else None
+
+
+def _write(path: Path, text: str) -> None:
+    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)

@@ -1,0 +1,81 @@
+"""Numbers and states of a run in words, shared by the plain lines, the live view and `status`."""
+
+from __future__ import annotations
+
+from agentc.run.observe import Seen
+
+STATE_WORDS = {
+    "waiting": "waiting",
+    "environment": "building its software environment",
+    "leases": "starting servers",
+    "running": "running",
+    "checking": "checking the result",
+    "done": "done",
+    "failed": "failed",
+    "killed": "killed",
+}
+
+
+def amount(seen: Seen) -> str:
+    """`40/100 rows`, or "" when nothing is known."""
+    if seen.done is None:
+        return ""
+    if seen.total is None:
+        return f"{seen.done:g} {seen.unit}".rstrip()
+    return f"{seen.done:g}/{seen.total:g} {seen.unit}".rstrip()
+
+
+def speed(seen: Seen) -> str:
+    """`2.1 rows/s`; what the program itself reports is preferred to what was observed."""
+    own = seen.numbers.get(f"{seen.unit}_per_s")
+    rate = own if own is not None else seen.rate
+    if not rate:
+        return ""
+    if rate >= 0.1:
+        return f"{rate:.{1 if rate < 100 else 0}f} {seen.unit}/s"
+    return f"{60 * rate:.1f} {seen.unit}/min"
+
+
+def numbers(seen: Seen) -> str:
+    """Losses, rewards, tokens a second: `loss 0.412, 350 tokens/s`."""
+    parts = []
+    for name, value in sorted(seen.numbers.items()):
+        if not isinstance(value, (int, float)) or name == f"{seen.unit}_per_s":
+            continue
+        if name.endswith("_per_s"):
+            parts.append(f"{value:.4g} {name[: -len('_per_s')]}/s")
+        else:
+            parts.append(f"{name} {value:.4g}")
+    return ", ".join(parts)
+
+
+def duration(seconds: float | None) -> str:
+    """`41 s`, `3 min 20 s`, `2 h 05 min`."""
+    if seconds is None:
+        return ""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 100:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def remaining(seen: Seen) -> str:
+    """`about 3 min 20 s left`."""
+    return f"about {duration(seen.remaining)} left" if seen.remaining is not None else ""
+
+
+def sentence(seen: Seen) -> str:
+    """All of it on one line."""
+    words = STATE_WORDS[seen.state]
+    if seen.state == "done":
+        return f"done in {duration(seen.seconds)}" if seen.seconds is not None else "done"
+    if seen.state in ("failed", "killed"):
+        return f"{words}: {seen.message.splitlines()[0]}" if seen.message else words
+    if seen.state == "environment" and seen.message:
+        return f"{words} ({seen.message})"
+    parts = [amount(seen), speed(seen), numbers(seen), remaining(seen)]
+    return ", ".join([words, *(part for part in parts if part)])

@@ -1,0 +1,88 @@
+"""The wrapper around every job: `python -m agentc.runtime.job --plan P --store S --job ID`.
+
+Snakemake's shell lines exec this. It locks the object, provides the software environment and the
+servers, runs the program, checks what came out, and publishes it; see contracts.md, section 3.
+With `--session ID` it does so for all members of a session on shared servers.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence
+
+from agentc.runtime.layout import StoreLayout
+from agentc.runtime.plan_file import PlanError, PlanFile
+
+USAGE = "usage: python -m agentc.runtime.job --plan PLAN --store STORE (--job | --session) ID"
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Exit status: 0 published (by this wrapper or another), 1 failed, 2 wrong command line,
+    128+n ended by signal n."""
+    options = _parse(sys.argv[1:] if argv is None else argv)
+    if options is None:
+        print(USAGE, file=sys.stderr)
+        return 2
+    layout = StoreLayout(options["store"])
+    session: Optional[Dict[str, Any]] = None
+    try:
+        plan = PlanFile(Path(options["plan"]).absolute())
+        if "session" in options:
+            session = plan.session(options["session"])
+            jobs = plan.session_jobs(session)
+        else:
+            jobs = [plan.job(options["job"])]
+    except PlanError as error:
+        print("agentc: %s" % error, file=sys.stderr)
+        return 1
+    if all(map(layout.is_published, _objects(jobs, session))):
+        return 0
+    return _work(layout, plan, jobs, session)
+
+
+def _work(
+    layout: StoreLayout,
+    plan: PlanFile,
+    jobs: List[Dict[str, Any]],
+    session: Optional[Dict[str, Any]],
+) -> int:
+    # Imported late: a wrapper that finds its object in the store is done in half the time.
+    from agentc.runtime import process
+    from agentc.runtime.environment import SoftwareEnvironmentError
+    from agentc.runtime.supervise import StoppedError
+    from agentc.runtime.unit import Unit
+
+    process.die_with_parent(signal.SIGTERM)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        return Unit(layout, plan, jobs, session).run()
+    except (PlanError, SoftwareEnvironmentError) as error:
+        print("agentc: %s" % error, file=sys.stderr)
+        return 1
+    except StoppedError as error:
+        print("agentc: %s" % error, file=sys.stderr)
+        return 128 + error.number
+
+
+def _objects(jobs: List[Dict[str, Any]], session: Optional[Dict[str, Any]]) -> List[str]:
+    found = ["%s/%s" % (job["kind"], job["key"]) for job in jobs]
+    return found + (["session/" + session["key"]] if session else [])
+
+
+def _parse(words: Sequence[str]) -> Optional[Dict[str, str]]:
+    """Four options with a value each; argparse would cost every job 10 ms."""
+    found: Dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        name = rest.pop(0)
+        if name not in ("--plan", "--store", "--job", "--session") or not rest:
+            return None
+        found[name[2:]] = rest.pop(0)
+    complete = {"plan", "store"} <= set(found) and ("job" in found) != ("session" in found)
+    return found if complete else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

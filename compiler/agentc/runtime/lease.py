@@ -1,0 +1,273 @@
+"""Leases: servers that a job needs while it runs. Started, probed, checked, watched, ended.
+
+The fields of a lease are those of `agentc.backend_api.LeaseDraft`. What a server must prove
+before work starts is in `agentc.runtime.probe`.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from agentc.runtime.supervise import Child, Supervisor
+
+GRACE_S = 10.0
+"""How long a server may take to stop after SIGTERM."""
+_PORT_TAKEN = ("address already in use", "eaddrinuse", "errno 98")
+_PORT_TRIES = 4
+
+
+class LeaseError(Exception):
+    """A server did not start, is not what was asked for, or died; the message has its last
+    lines."""
+
+
+class Lease:
+    """One server. `endpoint` is what the job program is told about it."""
+
+    def __init__(
+        self,
+        spec: Mapping[str, Any],
+        *,
+        python: Optional[Path],
+        variables: Mapping[str, str],
+        model: Optional[Path],
+        folder: Path,
+        logs: Path,
+    ) -> None:
+        self.role: str = spec["role"]
+        self.spec = spec
+        self.model = model
+        self.log = logs / (self.role + ".log")
+        self.child: Optional[Child] = None
+        self.ready_s = 0.0
+        self.token = binascii.hexlify(os.urandom(16)).decode("ascii")
+        self.url: Optional[str] = spec.get("url")
+        self._python = python
+        self._variables = dict(variables)
+        self._ready_file = folder / (self.role + ".ready.json")
+        self._held: Optional[socket.socket] = None
+
+    @property
+    def remote(self) -> bool:
+        """Whether the endpoint is somebody else's and nothing is started."""
+        return self.spec.get("port") == "none"
+
+    @property
+    def endpoint(self) -> Dict[str, Any]:
+        """`{"url", "token", "model", "log", "client"}` for the job file."""
+        found: Dict[str, Any] = {"url": self.url, "token": "" if self.remote else self.token}
+        if self.spec.get("served_name"):
+            found["model"] = self.spec["served_name"]
+        if not self.remote:
+            found["log"] = str(self.log)
+        if self.spec.get("client"):
+            found["client"] = self.spec["client"]
+        return found
+
+    def start(self, supervisor: Supervisor) -> None:
+        """Start the server's program. Raises LeaseError when it cannot be started at all."""
+        self._ready_file.unlink() if self._ready_file.exists() else None
+        words = {
+            "{host}": "127.0.0.1",
+            "{port}": "0",
+            "{ready_file}": str(self._ready_file),
+            "{model}": str(self.model or ""),
+            "{served_name}": str(self.spec.get("served_name") or ""),
+        }
+        if self.spec.get("port") == "held":
+            words["{port}"] = str(self._hold_port())
+            self.url = "http://127.0.0.1:" + words["{port}"]
+        argv = [str(self._python), *fill(self.spec["program"], words)]
+        variables = {**self._variables, **fill_values(self.spec.get("variables") or {}, words)}
+        variables["AGENTC_TOKEN"] = self.token
+        try:
+            self.child = supervisor.start(
+                self.role, argv, cwd=self.log.parent.parent, variables=variables, log=self.log
+            )
+        except OSError as error:
+            raise LeaseError("the %s server cannot be started: %s" % (self.role, error)) from None
+
+    def port_was_taken(self) -> bool:
+        """Whether the server ended because somebody else took its port meanwhile."""
+        return self.spec.get("port") == "held" and any(
+            sign in last_lines(self.log, 40).lower() for sign in _PORT_TAKEN
+        )
+
+    def read_ready_file(self) -> bool:
+        """Take the address from the ready file, if it has been written."""
+        try:
+            ready = json.loads(self._ready_file.read_text(encoding="utf-8"))
+            self.url = "http://%s:%d" % (ready["host"], int(ready["port"]))
+        except FileNotFoundError:
+            return False
+        except (ValueError, KeyError, TypeError) as error:
+            raise LeaseError(
+                "the %s server wrote a ready file that cannot be read (%s: %s); expected "
+                '{"host": ..., "port": ...}, written atomically'
+                % (self.role, type(error).__name__, error)
+            ) from None
+        return True
+
+    def release_port(self) -> None:
+        """Stop holding the port: the server listens on it now."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+    def _hold_port(self) -> int:
+        self.release_port()
+        # A bound socket that does not listen keeps the kernel from giving the port to anybody
+        # who asks for a free one, while a server that names it (SO_REUSEADDR) can bind it.
+        self._held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._held.bind(("127.0.0.1", 0))
+        port: int = self._held.getsockname()[1]
+        return port
+
+    def manifest(self) -> Dict[str, Any]:
+        """What the manifest of the job says about this lease."""
+        found = {
+            name: self.spec.get(name)
+            for name in ("role", "backend", "version", "environment", "identity", "served_name")
+        }
+        found["ready_s"] = round(self.ready_s, 3)
+        if self.child is not None:
+            found["cpu_s"] = round(self.child.cpu_s, 3)
+            found["max_rss_mb"] = round(self.child.max_rss_mb, 1)
+        if self.remote:
+            found["url"] = self.url
+        return found
+
+
+def start_all(leases: Sequence[Lease], supervisor: Supervisor) -> None:
+    """Start all servers at once and return when each is ready and is what it should be.
+
+    Raises LeaseError (a server died, is late, or is another one) or StoppedError.
+    """
+    for lease in leases:
+        if not lease.remote:
+            lease.start(supervisor)
+    checks = [_Check(lease) for lease in leases]
+    try:
+        for check in checks:
+            check.begin()
+        tries = {lease.role: 1 for lease in leases}
+
+        def settled() -> bool:
+            for check in checks:
+                child = check.lease.child
+                if not check.done and child is not None and child.status is not None:
+                    if check.lease.port_was_taken() and tries[check.lease.role] < _PORT_TRIES:
+                        tries[check.lease.role] += 1
+                        check.cancel()
+                        check.lease.start(supervisor)
+                        check.begin()
+                        continue
+                    raise LeaseError(death_message(check.lease))
+                if check.error is not None:
+                    raise LeaseError(check.error + _tail(check.lease))
+            return all(check.done for check in checks)
+
+        supervisor.wait(settled, every=0.05)
+    finally:
+        for check in checks:
+            check.cancel()
+            check.lease.release_port()
+
+
+def end_all(leases: Sequence[Lease], supervisor: Supervisor) -> None:
+    """End the servers: TERM, grace, KILL, each with its whole group."""
+    supervisor.end([lease.child for lease in leases if lease.child is not None], GRACE_S)
+
+
+def dead(leases: Sequence[Lease]) -> Optional[Lease]:
+    """The first server that has ended, or None."""
+    for lease in leases:
+        if lease.child is not None and lease.child.status is not None:
+            return lease
+    return None
+
+
+def death_message(lease: Lease) -> str:
+    """What to tell people about a server that ended by itself."""
+    status = lease.child.status if lease.child is not None else None
+    how = (
+        "was killed by signal %d" % -status if status and status < 0 else "exited with %s" % status
+    )
+    return "the %s server (%s) %s%s" % (lease.role, lease.spec["backend"], how, _tail(lease))
+
+
+def fill(words: Sequence[str], values: Mapping[str, str]) -> List[str]:
+    """Words with their placeholders (`{port}`, ...) replaced; other braces stay."""
+    filled = []
+    for word in words:
+        for placeholder, value in values.items():
+            word = word.replace(placeholder, value)
+        filled.append(word)
+    return filled
+
+
+def fill_values(variables: Mapping[str, str], values: Mapping[str, str]) -> Dict[str, str]:
+    """The same for the values of environment variables."""
+    return {name: fill([text], values)[0] for name, text in variables.items()}
+
+
+def last_lines(log: Path, count: int) -> str:
+    """The last lines of a log, or "" when there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 65536))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-count:])
+
+
+def _tail(lease: Lease) -> str:
+    if lease.remote:
+        return ""
+    lines = last_lines(lease.log, 20)
+    if not lines:
+        return "; it wrote no log (%s)" % lease.log
+    return "; its last lines (%s):\n%s" % (lease.log, lines)
+
+
+class _Check:
+    """Probes one lease in a thread, so that the loop can watch for deaths meanwhile."""
+
+    def __init__(self, lease: Lease) -> None:
+        self.lease = lease
+        self.done = False
+        self.error: Optional[str] = None
+        self._stop: Optional[threading.Event] = None
+
+    def begin(self) -> None:
+        self._stop = threading.Event()
+        thread = threading.Thread(target=self._run, args=(self._stop,), daemon=True)
+        thread.start()
+
+    def cancel(self) -> None:
+        if self._stop is not None:
+            self._stop.set()
+
+    def _run(self, stop: threading.Event) -> None:
+        from agentc.runtime import probe
+
+        started = time.monotonic()
+        try:
+            probe.await_ready(self.lease, started, stop)
+        except Exception as error:
+            if not stop.is_set():
+                self.error = str(error) or repr(error)
+        else:
+            if not stop.is_set():
+                self.lease.ready_s = time.monotonic() - started
+                self.done = True

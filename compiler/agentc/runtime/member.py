@@ -1,0 +1,216 @@
+"""Member: one job inside a wrapper, from its staging directory to its published object.
+
+A wrapper runs one member, or all members of a session beside each other on shared servers.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from agentc.runtime.contracts import ContractError, check_artifact
+from agentc.runtime.layout import StoreLayout
+from agentc.runtime.lease import Lease, fill, last_lines
+from agentc.runtime.publish import hardware, publish
+from agentc.runtime.staging import Staging
+from agentc.runtime.supervise import Child, Supervisor
+
+TRY_AGAIN = 75
+"""Exit code of a program that asks for another attempt (EX_TEMPFAIL)."""
+RETRY_DELAYS_S = (1.0, 5.0)
+"""Pauses before the second and the third attempt."""
+
+
+class Member:
+    """One job of this wrapper. `failure` is set when it has failed for good."""
+
+    def __init__(self, layout: StoreLayout, job: Mapping[str, Any], started: float) -> None:
+        self.layout = layout
+        self.job = job
+        self.id: str = job["id"]
+        self.name = "%s/%s" % (job["kind"], job["key"])
+        self.staging = Staging(layout, self.name)
+        self.python: Optional[Path] = None
+        self.environment: Dict[str, Any] = {}
+        self.variables: Dict[str, str] = {}
+        self.leases: List[Lease] = []
+        self.child: Optional[Child] = None
+        self.failure: Optional[str] = None
+        self.published = False
+        self._started = started
+        self._program_started = 0.0
+        self._tries = 0
+        self._not_before = 0.0
+        self._cpu_s = 0.0
+        self._max_rss_mb = 0.0
+
+    @property
+    def settled(self) -> bool:
+        """Published or failed for good."""
+        return self.published or self.failure is not None
+
+    @property
+    def running(self) -> bool:
+        """Whether its program is at work."""
+        return self.child is not None
+
+    def blocked(self) -> Optional[str]:
+        """The first input that is not published, or None."""
+        for objects in self.job["inputs"].values():
+            for name in objects:
+                if not self.layout.is_published(name):
+                    return str(name)
+        return None
+
+    @property
+    def resting(self) -> bool:
+        """Whether it waits for its next attempt."""
+        return not self.settled and not self.running and time.monotonic() < self._not_before
+
+    def due(self) -> bool:
+        """Whether the program may be started, as far as this job is concerned."""
+        return not self.settled and not self.running and not self.resting
+
+    def start(self, supervisor: Supervisor) -> None:
+        """Start the program."""
+        if self._tries and not self.job.get("resume"):
+            self.staging.empty_data()
+        self.staging.begin_attempt(self._job_file())
+        self._tries += 1
+        argv = [str(self.python), *fill(self.job["program"], {"{job}": self._job_path()})]
+        if not any("{job}" in word for word in self.job["program"]):
+            argv.append(self._job_path())
+        self._program_started = time.time()
+        try:
+            self.child = supervisor.start(
+                self.id,
+                argv,
+                cwd=self.staging.path,
+                variables=self.variables,
+                log=self.staging.log,
+            )
+        except OSError as error:
+            self.fail("its program cannot be started: %s" % error)
+            return
+        self.staging.status("running")
+
+    def finish(self, supervisor: Supervisor, leases_to_end: Sequence[Lease]) -> None:
+        """The program has ended: publish, try again later, or fail. Servers of this job alone
+        are ended before its logs are sealed."""
+        assert self.child is not None
+        child, self.child = self.child, None
+        supervisor.end([child], grace=1.0)
+        self._cpu_s += child.cpu_s
+        self._max_rss_mb = max(self._max_rss_mb, child.max_rss_mb)
+        if child.status == TRY_AGAIN and self._tries <= len(RETRY_DELAYS_S):
+            delay = RETRY_DELAYS_S[self._tries - 1]
+            self._not_before = time.monotonic() + delay
+            self.staging.status("running", "the program asked for another attempt (exit 75)")
+            return
+        if child.status != 0:
+            self.fail("its program %s" % how_it_ended(child.status))
+            return
+        ended = time.time()
+        self.staging.status("checking")
+        from agentc.runtime import lease as leasing
+
+        try:
+            self._check()
+        except ContractError as error:
+            self.fail(str(error))
+            return
+        leasing.end_all(leases_to_end, supervisor)
+        publish(self.layout, self.staging, self._manifest(ended), supervisor.redactor)
+        self.published = True
+
+    def fail(self, message: str) -> None:
+        """Give the job up; its staging directory stays."""
+        self.failure = message
+        self.staging.status("failed", message)
+
+    def describe_failure(self) -> str:
+        """The failure with the last lines of the log, for people."""
+        tail = last_lines(self.staging.log, 20)
+        text = "agentc: job %s failed: %s" % (self.id, self.failure)
+        if tail:
+            text += "\nlast lines of %s:\n%s" % (
+                self.staging.log,
+                "\n".join("  | " + line for line in tail.splitlines()),
+            )
+        return text
+
+    def _check(self) -> None:
+        check_artifact(
+            self.job["produces"],
+            self.staging.data,
+            self.job.get("contract") or {},
+            self._inputs(),
+            self.staging.facts(),
+        )
+
+    def _inputs(self) -> Dict[str, List[str]]:
+        return {
+            role: [str(self.layout.data(name)) for name in objects]
+            for role, objects in self.job["inputs"].items()
+        }
+
+    def _job_path(self) -> str:
+        return str(self.staging.job_file)
+
+    def _job_file(self) -> Dict[str, Any]:
+        staging = self.staging
+        return {
+            "id": self.id,
+            "key": self.job["key"],
+            "kind": self.job["kind"],
+            "config": self.job["config"],
+            "placement": self.job.get("placement") or {},
+            "processes": self.job.get("processes", 1),
+            "resources": self.job.get("resources") or {},
+            "contract": self.job.get("contract") or {},
+            "inputs": self._inputs(),
+            "input_objects": self.job["inputs"],
+            "out": str(staging.data),
+            "work": str(staging.work),
+            "logs": str(staging.logs),
+            "facts": str(staging.facts_file),
+            "progress": str(staging.progress_file),
+            "leases": {lease.role: lease.endpoint for lease in self.leases},
+        }
+
+    def _manifest(self, ended: float) -> Dict[str, Any]:
+        job = self.job
+        return {
+            "manifest": 1,
+            "id": self.id,
+            "kind": job["kind"],
+            "key": job["key"],
+            "type": job["produces"],
+            "backend": job["backend"],
+            "version": job["version"],
+            "inputs": job["inputs"],
+            "identity": job.get("identity") or {},
+            "config": job["config"],
+            "environment": self.environment,
+            "leases": [lease.manifest() for lease in self.leases],
+            "facts": self.staging.facts(),
+            "hardware": hardware(),
+            "started": self._started,
+            "wall_s": round(ended - self._started, 3),
+            "program_s": round(ended - self._program_started, 3),
+            "cpu_s": round(self._cpu_s, 3),
+            "max_rss_mb": round(self._max_rss_mb, 1),
+            "attempts": self.staging.attempts,
+            "origin": job.get("origin") or {},
+        }
+
+
+def how_it_ended(status: Optional[int]) -> str:
+    """An exit status in words."""
+    if status is not None and status < 0:
+        note = " (out of memory?)" if status == -9 else ""
+        return "was killed by signal %d%s" % (-status, note)
+    if status == TRY_AGAIN:
+        return "asked for another attempt %d times (exit 75)" % (len(RETRY_DELAYS_S) + 1)
+    return "exited with %s" % status

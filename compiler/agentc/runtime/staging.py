@@ -1,0 +1,109 @@
+"""The staging directory of a job at work: what survives a cut-off, and what is told meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+from agentc.runtime.layout import StoreLayout
+from agentc.runtime.program import write_json
+
+STATES = ("waiting", "environment", "leases", "running", "checking", "published", "failed")
+
+
+class Staging:
+    """`staging/<kind>/<key>/`; only the holder of the object's lock may use it."""
+
+    def __init__(self, layout: StoreLayout, name: str) -> None:
+        self.name = name
+        self.path = layout.staging(name)
+        self.data = self.path / "data"
+        self.work = self.path / "work"
+        self.logs = self.path / "logs"
+        self.log = self.logs / "log.txt"
+        self.job_file = self.path / "job.json"
+        self.facts_file = self.path / "facts.json"
+        self.progress_file = self.path / "progress.json"
+        self.status_file = self.path / "status.json"
+        self.publish = self.path / "publish"
+        self.attempts = 0
+        self._mark = ""
+        self._id = name
+
+    def previous_mark(self) -> Optional[str]:
+        """The mark of the processes of an earlier attempt, when there was one."""
+        found = _read_json(self.status_file).get("mark")
+        return found if isinstance(found, str) else None
+
+    def prepare(self, job_id: str, mark: str, keep_data: bool) -> None:
+        """Make the directories; `data/` is emptied unless `keep_data`."""
+        self._id, self._mark = job_id, mark
+        attempts = _read_json(self.status_file).get("attempts")
+        self.attempts = attempts if isinstance(attempts, int) else 0
+        unpublished = self.publish / "data"
+        if unpublished.is_dir() and not self.data.exists():
+            unpublished.rename(self.data)
+        remove_tree(self.publish)
+        for folder in (self.data, self.work, self.logs):
+            folder.mkdir(parents=True, exist_ok=True)
+        if not keep_data:
+            self.empty_data()
+
+    def empty_data(self) -> None:
+        """Forget what an earlier attempt wrote; `work/` stays."""
+        remove_tree(self.data)
+        self.data.mkdir()
+
+    def begin_attempt(self, job: Dict[str, Any]) -> None:
+        """Write job.json and count the attempt."""
+        self.attempts += 1
+        for stale in (self.facts_file, self.progress_file):
+            if stale.exists():
+                stale.unlink()
+        # The file holds the tokens of this run's servers.
+        descriptor = os.open(str(self.job_file), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+            json.dump(job, out, ensure_ascii=False, sort_keys=True, indent=1)
+
+    def facts(self) -> Dict[str, Any]:
+        """What the program reported."""
+        return _read_json(self.facts_file)
+
+    def status(self, state: str, message: str = "") -> None:
+        """Tell the world what the wrapper is doing (contracts.md, section 7)."""
+        assert state in STATES, state
+        value = {
+            "state": state,
+            "time": time.time(),
+            "pid": os.getpid(),
+            "host": os.uname().nodename,
+            "message": message,
+            "id": self._id,
+            "attempts": self.attempts,
+            "mark": self._mark,
+        }
+        write_json(self.status_file, value)
+
+    def remove(self) -> None:
+        """The object is published: nothing here is needed any more."""
+        remove_tree(self.path)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a directory if it is there."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(str(path))
+
+
+def _read_json(path: Path) -> Dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

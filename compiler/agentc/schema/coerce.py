@@ -1,0 +1,353 @@
+"""Turns nodes into JSON values, directed by the type that is wanted at their place.
+
+Text is read as the wanted type (`scalars.py`), groups by their fields, anything a fragment says
+beyond that by `jsonschema`, which is imported only then (it costs a third of `agentc check`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping as Table
+from dataclasses import dataclass, field
+
+from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.suggest import did_you_mean
+from agentc.kinds.field import Field, Json
+from agentc.schema.describe import describe, types_of
+from agentc.schema.keys import Place, read_keys
+from agentc.source.scalars import (
+    advise,
+    is_null,
+    plain_value,
+    read_boolean,
+    read_integer,
+    read_number,
+)
+from agentc.source.span import Span
+from agentc.source.tree import Computed, Mapping, Node, Scalar, Sequence, Unknown, described
+
+_UNDERSTOOD = frozenset(
+    {
+        "type",
+        "enum",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "pattern",
+        "minLength",
+        "maxLength",
+        "items",
+        "minItems",
+        "maxItems",
+        "anyOf",
+        "oneOf",
+        "title",
+        "description",
+        "default",
+        "examples",
+    }
+)
+
+
+class Failed:
+    """No value; the sink says why, or has said so before."""
+
+    __slots__ = ()
+
+
+FAILED = Failed()
+
+
+@dataclass(slots=True)
+class Coercion:
+    """Collects the places of nested values while coercing. `spans` maps a dotted path to the
+    place of its key (for a list item, of the item)."""
+
+    sink: Sink
+    steps: tuple[str, ...] = ()
+    spans: dict[str, Span] = field(default_factory=dict)
+
+    def field(self, node: Node, declared: Field, path: str) -> Json | Failed:
+        """The value of a declared field, or FAILED."""
+        if not declared.fields:
+            return self.value(node, declared.schema, path, declared.doc)
+        if isinstance(node, Unknown):
+            return FAILED
+        if _reads_null(node) and "null" in types_of(declared.schema):
+            return None
+        if not isinstance(node, Mapping):
+            self._wrong(node, path, describe(declared.schema, declared.fields))
+            return FAILED
+        return self.group(node, declared.fields, path)
+
+    def group(self, node: Mapping, fields: tuple[Field, ...], path: str) -> Json | Failed:
+        """A mapping with known keys: what is given, without defaults."""
+        place = Place(path, f"`{path}`", self.steps)
+        entries = read_keys(node, [inner.name for inner in fields], place, self.sink)
+        values: dict[str, Json] = {}
+        failed = False
+        for inner in fields:
+            entry = entries.get(inner.name)
+            if entry is None:
+                if inner.required:
+                    self.sink.error(
+                        "AGC202",
+                        f"`{path}` needs `{inner.name}`",
+                        node.span,
+                        expected=f"`{inner.name}`: {describe(inner.schema)}",
+                        steps=self.steps,
+                    )
+                    failed = True
+                continue
+            inner_path = f"{path}.{inner.name}"
+            self.spans[inner_path] = entry.key.span
+            value = self.field(entry.value, inner, inner_path)
+            if isinstance(value, Failed):
+                failed = True
+            else:
+                values[inner.name] = value
+        return FAILED if failed else values
+
+    def value(
+        self, node: Node, schema: Table[str, Json], path: str, doc: str = ""
+    ) -> Json | Failed:
+        """The value of a node where a schema fragment is wanted, or FAILED. `doc` says what the
+        fragment means, for messages about its pattern."""
+        if isinstance(node, Unknown):
+            return FAILED
+        if not _UNDERSTOOD.issuperset(schema):
+            return self._by_jsonschema(node, schema, path)
+        branches = schema.get("anyOf", schema.get("oneOf"))
+        if isinstance(branches, list):
+            return self._one_of(node, [b for b in branches if isinstance(b, dict)], schema, path)
+        types = types_of(schema)
+        if not types:
+            if "enum" in schema:
+                return self._checked(as_json(node), node, schema, path)
+            return as_json(node)
+        value = self._typed(node, types, schema, path)
+        if isinstance(value, Failed):
+            return value
+        return self._checked(value, node, schema, path, doc)
+
+    def _typed(
+        self, node: Node, types: tuple[str, ...], schema: Table[str, Json], path: str
+    ) -> Json | Failed:
+        match node:
+            case Scalar():
+                value = _scalar(node, types)
+            case Computed(json=computed):
+                value = _fitting(computed, types)
+                if isinstance(value, list):
+                    node = Sequence(tuple(Computed(item, node.span) for item in value), node.span)
+                    return self._items(node, schema, path)
+            case Sequence() if "array" in types:
+                return self._items(node, schema, path)
+            case Mapping() if "object" in types:
+                return as_json(node)
+            case _:
+                value = FAILED
+        if isinstance(value, Failed):
+            self._wrong(node, path, describe(schema), types)
+        return value
+
+    def _items(self, node: Sequence, schema: Table[str, Json], path: str) -> Json | Failed:
+        inner = schema.get("items")
+        values: list[Json] = []
+        failed = False
+        for index, item in enumerate(node.items):
+            self.spans[f"{path}.{index}"] = item.span
+            value = self.value(item, inner if isinstance(inner, dict) else {}, f"{path}.{index}")
+            if isinstance(value, Failed):
+                failed = True
+            else:
+                values.append(value)
+        return FAILED if failed else values
+
+    def _one_of(
+        self, node: Node, branches: list[dict[str, Json]], schema: Table[str, Json], path: str
+    ) -> Json | Failed:
+        for branch in branches:
+            trial = Coercion(Sink(), self.steps)
+            value = trial.value(node, branch, path)
+            if not isinstance(value, Failed):
+                self.spans.update(trial.spans)
+                return value
+        self._wrong(node, path, describe(schema))
+        return FAILED
+
+    def _checked(
+        self, value: Json, node: Node, schema: Table[str, Json], path: str, doc: str = ""
+    ) -> Json | Failed:
+        """Choices, bounds and patterns of a value that is of the right type."""
+        if value is None and "null" in types_of(schema):
+            return value
+        choices = schema.get("enum")
+        if isinstance(choices, list) and value not in choices:
+            self.sink.error(
+                "AGC204",
+                f"`{path}` cannot be {described(node)}",
+                node.span,
+                expected=describe(schema),
+                fix=did_you_mean(str(value), [str(choice) for choice in choices]),
+                steps=self.steps,
+            )
+            return FAILED
+        pattern = schema.get("pattern")
+        if isinstance(value, str) and isinstance(pattern, str) and not re.search(pattern, value):
+            self.sink.error(
+                "AGC210",
+                f"`{path}` cannot be {described(node)}",
+                node.span,
+                expected=describe(schema),
+                notes=(doc,) if doc else (),
+                steps=self.steps,
+            )
+            return FAILED
+        if not _within(value, schema):
+            self.sink.error(
+                "AGC205",
+                f"`{path}` cannot be {described(node)}",
+                node.span,
+                expected=_bounds_in_words(value, schema),
+                steps=self.steps,
+            )
+            return FAILED
+        return value
+
+    def _by_jsonschema(self, node: Node, schema: Table[str, Json], path: str) -> Json | Failed:
+        from jsonschema import Draft202012Validator
+
+        value = as_json(node)
+        if Draft202012Validator(dict(schema)).is_valid(value):
+            return value
+        self._wrong(node, path, f"a value that fits {json.dumps(schema, sort_keys=True)}")
+        return FAILED
+
+    def _wrong(self, node: Node, path: str, expected: str, types: tuple[str, ...] = ()) -> None:
+        self.sink.error(
+            "AGC203",
+            f"`{path}` cannot be {described(node)}",
+            node.span,
+            expected=expected,
+            fix=_advice(node, types),
+            steps=self.steps,
+        )
+
+
+def as_json(node: Node) -> Json:
+    """The plain meaning of a tree (YAML 1.2's core schema), where no type is wanted."""
+    match node:
+        case Scalar():
+            return plain_value(node)
+        case Computed(json=computed):
+            return computed
+        case Sequence(items=items):
+            return [as_json(item) for item in items]
+        case Mapping(entries=entries):
+            return {entry.key.text: as_json(entry.value) for entry in entries}
+        case Unknown():
+            return None
+
+
+def _scalar(node: Scalar, types: tuple[str, ...]) -> Json | Failed:
+    text = node.text
+    if node.quoted:
+        return text if "string" in types else FAILED
+    if is_null(text):
+        return None if "null" in types else FAILED
+    if "boolean" in types and (boolean := read_boolean(text)) is not None:
+        return boolean
+    if "integer" in types and (whole := read_integer(text)) is not None:
+        return whole
+    if "number" in types and (number := read_number(text)) is not None:
+        return number
+    return text if "string" in types else FAILED
+
+
+def _fitting(value: Json, types: tuple[str, ...]) -> Json | Failed:
+    """A computed value as one of the wanted types."""
+    match value:
+        case None if "null" in types:
+            return None
+        case bool():
+            return value if "boolean" in types else FAILED
+        case int() if "integer" in types or "number" in types:
+            return value
+        case float() if "number" in types:
+            return value
+        case float() if "integer" in types and value.is_integer() and abs(value) < 2**53:
+            return int(value)
+        case str() if "string" in types:
+            return value
+        case int() | float() if "string" in types:
+            return str(value)
+        case list() if "array" in types:
+            return value
+    return FAILED
+
+
+def _reads_null(node: Node) -> bool:
+    match node:
+        case Scalar(text=text, quoted=False):
+            return is_null(text)
+        case Computed(json=None):
+            return True
+    return False
+
+
+def _within(value: Json, schema: Table[str, Json]) -> bool:
+    if isinstance(value, bool):
+        return True
+    if isinstance(value, (int, float)):
+        least, most = schema.get("minimum"), schema.get("maximum")
+        above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+        return not (
+            (isinstance(least, (int, float)) and value < least)
+            or (isinstance(most, (int, float)) and value > most)
+            or (isinstance(above, (int, float)) and value <= above)
+            or (isinstance(below, (int, float)) and value >= below)
+        )
+    keys = ("minLength", "maxLength") if isinstance(value, str) else ("minItems", "maxItems")
+    if isinstance(value, (str, list)):
+        shortest, longest = schema.get(keys[0]), schema.get(keys[1])
+        return not (
+            (isinstance(shortest, int) and len(value) < shortest)
+            or (isinstance(longest, int) and len(value) > longest)
+        )
+    return True
+
+
+def _bounds_in_words(value: Json, schema: Table[str, Json]) -> str:
+    if isinstance(value, (int, float)):
+        return describe(schema)
+    unit, prefix = ("characters", "Length") if isinstance(value, str) else ("items", "Items")
+    least, most = schema.get(f"min{prefix}"), schema.get(f"max{prefix}")
+    limits = [f"at least {least}" if least is not None else "", f"at most {most}" if most else ""]
+    return f"{' and '.join(limit for limit in limits if limit)} {unit}"
+
+
+def _advice(node: Node, types: tuple[str, ...]) -> str | None:
+    if not isinstance(node, Scalar):
+        return None
+    wanted = [name for name in types if name != "null"]
+    if node.quoted:
+        plain = Scalar(node.text, False, node.span)
+        if not isinstance(_scalar(plain, types), Failed) and wanted:
+            return f"remove the quotes: `{node.text}`"
+        return None
+    if is_null(node.text):
+        if node.text and "string" in types:
+            return f'write "{node.text}" in quotes if the text is meant'
+        return "give a value, or leave the key out"
+    if wanted == ["array"]:
+        return f"write `[{node.text}]`"
+    if "boolean" in wanted:
+        return advise(node.text, "boolean")
+    if "integer" in wanted or "number" in wanted:
+        return advise(node.text, "number") or (
+            advise(node.text, "null") if "null" in types else None
+        )
+    return None

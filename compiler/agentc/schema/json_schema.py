@@ -1,0 +1,327 @@
+"""The published JSON Schema (draft 2020-12) of the spec language, for editors and other tools.
+
+Built from the same tables that structuring reads: the language, the stage kinds, the backends.
+It is a little wider than the compiler: names, rounds and required settings that `defaults:` may
+give are left to `agentc check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, StageBackend
+from agentc.kinds import KINDS, Kind
+from agentc.kinds.field import Field, Json, Role
+from agentc.schema import language
+from agentc.schema.describe import types_of
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+Schema = dict[str, Json]
+
+_EXPRESSION: Schema = {"$ref": "#/$defs/expression"}
+_PER_ROUND: Schema = {"$ref": "#/$defs/per_round"}
+_GROUPED: Schema = {"$ref": "#/$defs/grouped_number"}
+_DEFINITIONS: Schema = {
+    "expression": {
+        "description": "An expression over params, evaluated when the spec is compiled.",
+        "type": "string",
+        "pattern": r"\{\{",
+    },
+    "grouped_number": {
+        "description": "A number with `_` between its digits, such as 10_000.",
+        "type": "string",
+        "pattern": r"^[-+]?[0-9]+(_[0-9]+)+(\.[0-9]*)?$",
+    },
+    "per_round": {
+        "description": "A value for each round of a repeat.",
+        "type": "object",
+        "properties": {
+            language.PER_ROUND: {"anyOf": [{"type": "array", "minItems": 1}, _EXPRESSION]}
+        },
+        "required": [language.PER_ROUND],
+        "additionalProperties": False,
+    },
+}
+
+
+def language_schema(table: BackendTable) -> Schema:
+    """The schema of a whole spec."""
+    definitions: Schema = dict(_DEFINITIONS)
+    for kind in KINDS:
+        definitions[_stage_name(kind)] = _stage(kind, table)
+    definitions["placement"] = _mapping(language.PLACEMENT_FIELDS)
+    definitions["stage"] = _dispatch(
+        "kind", {"kind": {"enum": [kind.name for kind in KINDS]}}, _kind_branches(), ["kind"]
+    )
+    definitions["repeat"] = _repeat()
+    resources: list[EnvironmentBackend | ServerBackend] = [*table.environments()]
+    resources += table.servers()
+    for backend in resources:
+        definitions[_resource_name(backend.id)] = _mapping(
+            backend.fields, extra={"backend": _text(language.RESOURCE_KEYS["backend"])}
+        )
+    sections: Schema = {
+        "agentc": {"const": language.VERSION},
+        **{field.name: _published(field) for field in language.TOP_LEVEL_FIELDS},
+        "paper": _mapping(language.PAPER_FIELDS),
+        "params": _named(_mapping(language.PARAM_FIELDS)),
+        "models": _named({"$ref": "#/$defs/stage_model"}),
+        "environments": _named(_resources([backend.id for backend in table.environments()])),
+        "servers": _named(_resources([backend.id for backend in table.servers()])),
+        "prompts": _named(_mapping(language.PROMPT_FIELDS, extra={"examples": _examples()})),
+        "defaults": _defaults(),
+        "stages": _named(
+            {
+                "if": {"required": ["repeat"]},
+                "then": {"$ref": "#/$defs/repeat"},
+                "else": {"$ref": "#/$defs/stage"},
+            }
+        ),
+        "discrepancies": {"type": "array", "items": _mapping(language.DISCREPANCY_FIELDS)},
+    }
+    for key, doc in language.TOP_LEVEL.items():
+        section = sections[key]
+        assert isinstance(section, dict)
+        section.setdefault("description", doc)
+    return {
+        "$schema": DIALECT,
+        "$id": f"urn:agentc:spec:{language.VERSION}",
+        "title": "agentc spec",
+        "type": "object",
+        "properties": sections,
+        "required": ["agentc", "name"],
+        "additionalProperties": False,
+        "$defs": definitions,
+    }
+
+
+def kind_schema(kind: Kind, table: BackendTable) -> Schema:
+    """The schema of one stage of a kind."""
+    definitions = {**_DEFINITIONS, "placement": _mapping(language.PLACEMENT_FIELDS)}
+    return {
+        "$schema": DIALECT,
+        "title": f"agentc stage of kind {kind.name}",
+        **_stage(kind, table),
+        "$defs": definitions,
+    }
+
+
+def fields_schema(title: str, fields: Sequence[Field]) -> Schema:
+    """The schema of a mapping with declared fields, such as a backend's options."""
+    return {"$schema": DIALECT, "title": title, **_mapping(fields), "$defs": _DEFINITIONS}
+
+
+def _stage(kind: Kind, table: BackendTable) -> Schema:
+    backends = table.stage_backends(kind.name)
+    is_model = kind.name == "model"
+    properties: Schema = {
+        "kind": {"const": kind.name, "description": kind.doc},
+        "backend": _backend_names([backend.id for backend in backends], kind.name, ("auto",)),
+        "doc": _text(language.STAGE_KEYS["doc"]),
+        **{role.name: _role(role) for role in kind.roles},
+        **{use: _text(language.USES[use]) for use in kind.uses},
+        **{field.name: _published(field) for field in kind.fields},
+        "options": _mapping(_options(backends)),
+        "placement": {
+            "$ref": "#/$defs/placement",
+            "description": language.STAGE_KEYS["placement"],
+        },
+    }
+    required: list[Json] = [] if is_model else ["kind"]
+    required += [role.name for role in kind.roles if not role.optional]
+    schema: Schema = {
+        "type": "object",
+        "description": kind.doc,
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+    narrowed: list[Json] = [
+        {
+            "if": _is_backend(backend.id, kind.name),
+            "then": {"properties": {"options": _mapping(backend.options)}},
+        }
+        for backend in backends
+        if len(backends) > 1
+    ]
+    if narrowed:
+        schema["allOf"] = narrowed
+    return schema
+
+
+def _options(backends: Iterable[StageBackend]) -> tuple[Field, ...]:
+    fields: dict[str, Field] = {}
+    for backend in backends:
+        for field in backend.options:
+            fields.setdefault(field.name, field)
+    return tuple(fields.values())
+
+
+def _kind_branches() -> list[Json]:
+    return [
+        {
+            "if": {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]},
+            "then": {"$ref": f"#/$defs/{_stage_name(kind)}"},
+        }
+        for kind in KINDS
+    ]
+
+
+def _dispatch(key: str, properties: Schema, branches: list[Json], required: list[Json]) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "allOf": branches,
+        "description": f"Which keys there are depends on `{key}`.",
+    }
+
+
+def _resources(ids: Sequence[str]) -> Schema:
+    family = ids[0].split(".")[0] if ids else ""
+    branches: list[Json] = [
+        {"if": _is_backend(each, family), "then": {"$ref": f"#/$defs/{_resource_name(each)}"}}
+        for each in ids
+    ]
+    names = _backend_names(ids, family, ())
+    if not branches:
+        return {"type": "object", "required": ["backend"]}
+    return _dispatch("backend", {"backend": names}, branches, ["backend"])
+
+
+def _is_backend(backend: str, family: str) -> Schema:
+    names: list[Json] = [backend, *_short(backend, family)]
+    return {"properties": {"backend": {"enum": names}}, "required": ["backend"]}
+
+
+def _backend_names(ids: Sequence[str], family: str, more: tuple[str, ...]) -> Schema:
+    names = [*ids, *(short for each in ids for short in _short(each, family)), *more]
+    return {
+        "description": language.STAGE_KEYS["backend"],
+        "anyOf": [{"enum": list(dict.fromkeys(names))}, _EXPRESSION, _PER_ROUND],
+    }
+
+
+def _short(backend: str, family: str) -> tuple[str, ...]:
+    for short in (backend.removesuffix(f".{family}"), backend.removeprefix(f"{family}.")):
+        if short != backend:
+            return (short,)
+    return ()
+
+
+def _repeat() -> Schema:
+    carry: Schema = {
+        "type": "object",
+        "properties": {key: _text(doc) for key, doc in language.CARRY_KEYS.items()},
+        "required": [*language.CARRY_KEYS],
+        "additionalProperties": False,
+    }
+    inner: Schema = {
+        "type": "object",
+        "properties": {
+            "n": _published(language.ROUNDS),
+            "carry": {
+                **_named(carry),
+                "description": language.REPEAT_INNER_KEYS["carry"],
+            },
+            "stages": {
+                **_named({"$ref": "#/$defs/stage"}),
+                "description": language.REPEAT_INNER_KEYS["stages"],
+            },
+        },
+        "required": ["n", "stages"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"repeat": inner, "doc": _text(language.REPEAT_KEYS["doc"])},
+        "required": ["repeat"],
+        "additionalProperties": False,
+    }
+
+
+def _defaults() -> Schema:
+    fragments: dict[str, list[Json]] = {}
+    for kind in KINDS:
+        for field in kind.fields:
+            published = _published(field, relaxed=True)
+            known = fragments.setdefault(field.name, [])
+            if published not in known:
+                known.append(published)
+    properties: Schema = {
+        name: known[0] if len(known) == 1 else {"anyOf": known}
+        for name, known in sorted(fragments.items())
+    }
+    properties |= {use: _text(doc) for use, doc in language.USES.items()}
+    properties["placement"] = {"$ref": "#/$defs/placement"}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _examples() -> Schema:
+    conversation: Schema = {"type": "array", "items": _mapping(language.MESSAGE_FIELDS)}
+    return {"type": "array", "items": conversation, "description": language.EXAMPLES_DOC}
+
+
+def _named(values: Schema) -> Schema:
+    return {
+        "type": ["object", "null"],
+        "propertyNames": {"pattern": language.NAME_PATTERN},
+        "additionalProperties": values,
+    }
+
+
+def _role(role: Role) -> Schema:
+    shapes: list[Json] = [{"type": "string"}, _PER_ROUND]
+    if role.many:
+        shapes.append({"type": "array", "items": {"type": "string"}, "minItems": 1})
+    accepts = " or ".join(accepted.name for accepted in role.accepts)
+    return {"description": f"{role.doc} Takes {accepts}.", "anyOf": shapes}
+
+
+def _mapping(fields: Sequence[Field], extra: Schema | None = None) -> Schema:
+    return {
+        "type": "object",
+        "properties": {**{field.name: _published(field) for field in fields}, **(extra or {})},
+        "required": [field.name for field in fields if field.required],
+        "additionalProperties": False,
+    }
+
+
+def _published(field: Field, relaxed: bool = False) -> Schema:
+    """A field as a property: its fragment, or an expression, or a value for each round."""
+    if field.fields:
+        fragment = _mapping(field.fields)
+        if "null" in types_of(field.schema):
+            fragment["type"] = ["object", "null"]
+        shapes: list[Json] = [fragment, _PER_ROUND]
+    else:
+        fragment = dict(field.schema)
+        shapes = [fragment, _PER_ROUND]
+        types = types_of(fragment)
+        if set(types) & {"integer", "number"}:
+            shapes.append(_GROUPED)
+        if types:
+            shapes.append(_EXPRESSION)
+        if "string" in types and "enum" not in fragment and "pattern" not in fragment:
+            # Text may be written without quotes even where YAML reads a number: `code: 2e-5`.
+            shapes.append({"type": ["number", "boolean"]})
+    published: Schema = {"description": field.doc, "x-identity": field.identity}
+    if field.required:
+        if not relaxed:
+            published["description"] = f"{field.doc} Required."
+    elif field.default is not None and field.default != {}:
+        published["default"] = field.default  # type: ignore[assignment]
+    published["anyOf"] = shapes
+    return published
+
+
+def _text(doc: str) -> Schema:
+    return {"type": "string", "description": doc}
+
+
+def _stage_name(kind: Kind) -> str:
+    return f"stage_{kind.name}"
+
+
+def _resource_name(backend: str) -> str:
+    return f"resource_{backend.replace('.', '_')}"

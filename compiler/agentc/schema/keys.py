@@ -1,0 +1,132 @@
+"""Reads the keys of a mapping against those allowed there: unknown keys are errors with the
+nearest valid name, or with the place where such a key belongs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, StageBackend
+from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.suggest import distance, listed, offer, suggestions
+from agentc.kinds import KINDS
+from agentc.schema import language
+from agentc.source.tree import Entry, Mapping, Node, Scalar, described
+
+_NAME = re.compile(language.NAME_PATTERN)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place for messages: `path` is dotted (`stages.sft`), `what` is prose for the mapping
+    ("stage `sft` of kind sft"), `steps` say how it came to be compiled."""
+
+    path: str
+    what: str
+    steps: tuple[str, ...] = ()
+
+
+def as_mapping(node: Node, place: Place, sink: Sink, expected: str) -> Mapping | None:
+    """The node if it is a mapping; else an error. Nothing at all counts as an empty mapping."""
+    if isinstance(node, Mapping):
+        return node
+    if isinstance(node, Scalar) and node.text == "" and not node.quoted:
+        return Mapping((), node.span)
+    sink.error(
+        "AGC203",
+        f"{place.what} cannot be {described(node)}",
+        node.span,
+        expected=expected,
+        steps=place.steps,
+    )
+    return None
+
+
+def read_keys(
+    node: Mapping,
+    allowed: Collection[str],
+    place: Place,
+    sink: Sink,
+    table: BackendTable | None = None,
+) -> dict[str, Entry]:
+    """Entries by key. A misspelt key is reported and then read as what was probably meant, so
+    that it does not also count as missing."""
+    found = {entry.key.text: entry for entry in node.entries if entry.key.text in allowed}
+    for entry in node.entries:
+        key = entry.key.text
+        if key in found:
+            continue
+        near = suggestions(key, (name for name in allowed if name not in found))
+        near = near or suggestions(key, allowed)
+        notes, hint = belongs(key, place, table)
+        slip = bool(near) and distance(key.lower(), near[0].lower(), 1) <= 1
+        exact = bool(notes) and not (slip and near[0].lower() == key.lower())
+        sink.error(
+            "AGC201",
+            f"unknown key `{key}` in {place.what}",
+            entry.key.span,
+            expected=None if near or exact else f"one of {listed(sorted(allowed))}",
+            notes=notes if exact else (),
+            fix=hint if exact and not slip else offer(near),
+            steps=place.steps,
+        )
+        if len(near) == 1 and near[0] not in found and not exact:
+            found[near[0]] = Entry(entry.key, entry.value)
+    return found
+
+
+def belongs(
+    key: str, place: Place, table: BackendTable | None
+) -> tuple[tuple[str, ...], str | None]:
+    """Where else in the language such a key exists: notes, and a hint when one is plain."""
+    if place.path and key in language.TOP_LEVEL and key != "name":
+        return (f"`{key}` is a key of the top level",), None
+    kinds = [kind.name for kind in KINDS if any(field.name == key for field in kind.fields)]
+    kinds += [k.name for k in KINDS if any(role.name == key for role in k.roles)]
+    groups = sorted(
+        {
+            field.name
+            for kind in KINDS
+            for field in kind.fields
+            for inner in field.fields
+            if inner.name == key
+        }
+    )
+    notes: list[str] = []
+    hint = None
+    if kinds:
+        shown = " and ".join(list(dict.fromkeys(kinds))[:4])
+        notes.append(f"`{key}` belongs to kind {shown}")
+    if groups:
+        notes.append(f"`{key}` belongs under `{groups[0]}:`")
+        hint = f"write `{groups[0]}: {{{key}: ...}}`"
+    if key in language.STAGE_KEYS and not place.path.startswith("stages"):
+        notes.append(f"`{key}` is a key of stages")
+    if key in (field.name for field in language.PLACEMENT_FIELDS):
+        notes.append(f"`{key}` belongs under `placement:`")
+        hint = f"write `placement: {{{key}: ...}}`"
+    for backend in table or ():
+        if isinstance(backend, StageBackend) and any(f.name == key for f in backend.options):
+            notes.append(f"`{key}` is an option of backend {backend.id}: it goes under `options:`")
+        elif isinstance(backend, (EnvironmentBackend, ServerBackend)) and any(
+            field.name == key for field in backend.fields
+        ):
+            notes.append(f"`{key}` belongs to {backend.id}")
+    return tuple(notes[:3]), hint
+
+
+def checked_name(name: Scalar, what: str, sink: Sink) -> bool:
+    """Whether a declared name is of the allowed form; else an error."""
+    if _NAME.match(name.text):
+        return True
+    tidy = re.sub(r"[^a-z0-9]+", "_", name.text.lower()).strip("_")
+    tidy = tidy if _NAME.match(tidy) else f"x_{tidy}".rstrip("_")
+    sink.error(
+        "AGC206",
+        f"`{name.text}` cannot be the name of {what}",
+        name.span,
+        expected="small letters, digits and `_`, starting with a letter",
+        fix=f"write `{tidy}`",
+    )
+    return False

@@ -1,0 +1,117 @@
+"""The keys of the language that belong to no stage kind: the top level, params, prompts, ...
+
+Structuring, the published JSON Schema and the hints for misplaced keys read these tables.
+"""
+
+from __future__ import annotations
+
+from agentc.kinds.field import REQUIRED, Field, choice, integer, number, string, strings
+
+VERSION = 1
+NAME_PATTERN = "^[a-z][a-z0-9_]*$"
+EXPERIMENT_PATTERN = "^[a-z0-9][a-z0-9_-]*$"
+PARAM_TYPES = ("int", "float", "bool", "str", "list")
+
+TOP_LEVEL: dict[str, str] = {
+    "agentc": "Version of the spec language: 1.",
+    "name": "Name of the experiment: small letters, digits, `_` and `-`.",
+    "description": "What the experiment shows, in a few sentences.",
+    "paper": "The paper that the spec reproduces.",
+    "params": "Typed settings that `-p name=value` changes and `{{ name }}` uses.",
+    "models": "Models to start from; each is a stage of kind `model`.",
+    "environments": "Environments that agents act in.",
+    "servers": "How checkpoints are served while they act.",
+    "prompts": "Prompts, shared by training and evaluation.",
+    "defaults": "Values for every stage that has such a key and does not set it.",
+    "stages": "What is done, as a graph of stages and repeats.",
+    "discrepancies": "Where paper and code disagree, and which side this spec takes.",
+}
+
+TOP_LEVEL_FIELDS: tuple[Field, ...] = (
+    string("name", TOP_LEVEL["name"], REQUIRED, pattern=EXPERIMENT_PATTERN, identity="metadata"),
+    string("description", TOP_LEVEL["description"], nullable=True, identity="metadata"),
+)
+
+PARAM_FIELDS: tuple[Field, ...] = (
+    choice("type", "Type of the value.", PARAM_TYPES, REQUIRED),
+    Field(name="default", schema={}, doc="Value when `-p` gives none; without it, `-p` must."),
+    string("doc", "What the param is for.", nullable=True, identity="metadata"),
+    number("min", "Smallest value allowed (of each item, for a list).", nullable=True),
+    number("max", "Largest value allowed (of each item, for a list).", nullable=True),
+    Field(
+        name="choices",
+        schema={"type": ["array", "null"], "minItems": 1},
+        doc="The values allowed (for each item, for a list).",
+    ),
+)
+
+MESSAGE_FIELDS: tuple[Field, ...] = (
+    choice("role", "Who speaks.", ("user", "assistant"), REQUIRED),
+    string("content", "What is said.", REQUIRED),
+)
+
+PROMPT_FIELDS: tuple[Field, ...] = (
+    string("instruction", "The first message of every conversation.", REQUIRED),
+    string("acknowledgement", "The agent's reply to the instruction, such as `OK`.", nullable=True),
+    choice(
+        "reply_format",
+        "`react`: a thought, then `Action:`; `action_only`: nothing but the action.",
+        ("react", "action_only"),
+        "react",
+    ),
+)
+EXAMPLES_DOC = "In-context conversations, each a list of {role, content}, user first, taking turns."
+
+PAPER_FIELDS: tuple[Field, ...] = (
+    string("title", "Title.", nullable=True, identity="metadata"),
+    strings("authors", "Authors.", identity="metadata"),
+    string("venue", "Where it appeared.", nullable=True, identity="metadata"),
+    integer("year", "When it appeared.", nullable=True, identity="metadata"),
+    string("url", "Where to read it.", nullable=True, identity="metadata"),
+    string("arxiv", "Number on arXiv.", nullable=True, identity="metadata"),
+    string("doi", "Digital object identifier.", nullable=True, identity="metadata"),
+    string("code", "Where the authors' code is.", nullable=True, identity="metadata"),
+)
+
+DISCREPANCY_FIELDS: tuple[Field, ...] = (
+    string("what", "The setting or step in question.", REQUIRED, identity="metadata"),
+    string("paper", "What the paper says.", REQUIRED, identity="metadata"),
+    string("code", "What the authors' code does.", REQUIRED, identity="metadata"),
+    string("chosen", "What this spec does, and why.", REQUIRED, identity="metadata"),
+)
+
+PLACEMENT_FIELDS: tuple[Field, ...] = (
+    integer("cpus", "CPU cores.", nullable=True, minimum=1, identity="placement"),
+    integer("gpus", "GPUs.", nullable=True, minimum=0, identity="placement"),
+    integer("mem_mb", "Memory in MiB.", nullable=True, minimum=1, identity="placement"),
+    integer("minutes", "Time limit.", nullable=True, minimum=1, identity="placement"),
+    string("partition", "Partition of the cluster.", nullable=True, identity="placement"),
+)
+
+STAGE_KEYS: dict[str, str] = {
+    "kind": "What the stage does.",
+    "backend": "What does it: an id such as `trl.sft`, its family (`trl`), or `auto`.",
+    "doc": "A note for readers.",
+    "options": "Settings of the backend's own.",
+    "placement": "Resources; never part of a result's identity.",
+}
+MODEL_KEYS: dict[str, str] = {key: doc for key, doc in STAGE_KEYS.items() if key != "kind"}
+RESOURCE_KEYS: dict[str, str] = {"backend": "Which environment or server, by id or short name."}
+
+REPEAT_KEYS: dict[str, str] = {"repeat": "Rounds of stages.", "doc": "A note for readers."}
+ROUNDS = integer("n", "Number of rounds.", REQUIRED, minimum=1, maximum=10_000)
+REPEAT_INNER_KEYS: dict[str, str] = {
+    "n": ROUNDS.doc,
+    "carry": "Names that stand for a stage of the round before.",
+    "stages": "The stages of one round.",
+}
+CARRY_KEYS: dict[str, str] = {
+    "from": "The stage outside the repeat that round 1 takes.",
+    "next": "The stage of this round that the next round takes.",
+}
+USES: dict[str, str] = {
+    "environment": "Entry of `environments:`; may be left out when there is exactly one.",
+    "server": "Entry of `servers:`; may be left out when there is exactly one.",
+    "prompt": "Entry of `prompts:`; may be left out when there is exactly one.",
+}
+PER_ROUND = "per_round"

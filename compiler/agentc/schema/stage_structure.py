@@ -1,0 +1,225 @@
+"""Structuring of models, stages and repeats. Neighbour: `structure.py`, which reads the rest."""
+
+from __future__ import annotations
+
+from agentc.backend_api import BackendTable
+from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.kinds import KINDS, Kind, kind_named
+from agentc.schema import language
+from agentc.schema.keys import Place, as_mapping, checked_name, read_keys
+from agentc.source.tree import Entry, Mapping, Node, Scalar, described
+from agentc.syntax.nodes import CarryDecl, RepeatDecl, StageDecl
+
+
+def read_model(name: Scalar, node: Node, sink: Sink, table: BackendTable) -> StageDecl:
+    """A model: a stage of kind `model` that needs no `kind:`."""
+    kind = kind_named("model")
+    assert kind is not None
+    place = Place(f"models.{name.text}", f"model `{name.text}`")
+    mapping = as_mapping(node, place, sink, "a mapping with `backend` and its settings")
+    if mapping is None:
+        return StageDecl(name=name, kind=None, span=name.span)
+    return _read(name, kind, mapping, language.MODEL_KEYS, place, sink, table)
+
+
+def read_stage_or_repeat(
+    name: Scalar, node: Node, sink: Sink, table: BackendTable
+) -> StageDecl | RepeatDecl:
+    """An entry of `stages:`."""
+    place = Place(f"stages.{name.text}", f"stage `{name.text}`")
+    mapping = as_mapping(node, place, sink, "a mapping with `kind`, or with `repeat`")
+    if mapping is None:
+        return StageDecl(name=name, kind=None, span=name.span)
+    if mapping.find("repeat") is not None:
+        return _repeat(name, mapping, sink, table)
+    return _stage(name, mapping, place, sink, table)
+
+
+def _stage(
+    name: Scalar, mapping: Mapping, place: Place, sink: Sink, table: BackendTable
+) -> StageDecl:
+    entry = mapping.find("kind") or _misspelt_kind(mapping, place, sink)
+    broken = StageDecl(name=name, kind=None, span=name.span)
+    if entry is None:
+        sink.error(
+            "AGC202",
+            f"{place.what} needs `kind`",
+            name.span,
+            expected=f"one of {listed([kind.name for kind in KINDS], 20)}; or `repeat`",
+        )
+        return broken
+    node = entry.value
+    kind = kind_named(node.text) if isinstance(node, Scalar) else None
+    if kind is None:
+        names = [kind.name for kind in KINDS]
+        sink.error(
+            "AGC209",
+            f"`kind` of {place.what} cannot be {described(node)}",
+            node.span,
+            expected=f"one of {listed(names, 20)}",
+            fix=did_you_mean(node.text, names) if isinstance(node, Scalar) else None,
+        )
+        return broken
+    place = Place(place.path, f"{place.what} of kind {kind.name}")
+    return _read(name, kind, mapping, language.STAGE_KEYS, place, sink, table)
+
+
+def _misspelt_kind(mapping: Mapping, place: Place, sink: Sink) -> Entry | None:
+    """Without its kind nothing of a stage can be checked, so look for it under other names."""
+    for entry in mapping.entries:
+        value = entry.value
+        if (
+            isinstance(value, Scalar)
+            and kind_named(value.text) is not None
+            and did_you_mean(entry.key.text, ["kind"]) is not None
+        ):
+            return entry  # read_keys reports the key
+    return None
+
+
+def _read(
+    name: Scalar,
+    kind: Kind,
+    mapping: Mapping,
+    common: dict[str, str],
+    place: Place,
+    sink: Sink,
+    table: BackendTable,
+) -> StageDecl:
+    roles = [role.name for role in kind.roles]
+    fields = [field.name for field in kind.fields]
+    keys = read_keys(mapping, [*common, *roles, *kind.uses, *fields], place, sink, table)
+    for role in kind.roles:
+        if not role.optional and role.name not in keys:
+            accepts = " or ".join(accepted.name for accepted in role.accepts)
+            sink.error(
+                "AGC202",
+                f"{place.what} needs `{role.name}`",
+                name.span,
+                expected=f"the name of a stage that makes {accepts}",
+                notes=(role.doc,),
+            )
+    options, placement = keys.get("options"), keys.get("placement")
+    return StageDecl(
+        name=name,
+        kind=kind,
+        span=name.span,
+        backend=_value(keys, "backend"),
+        doc=_value(keys, "doc"),
+        roles={key: keys[key] for key in roles if key in keys},
+        uses={key: keys[key] for key in kind.uses if key in keys},
+        fields={key: keys[key] for key in fields if key in keys},
+        options=_inner(options, place, sink),
+        options_span=None if options is None else options.key.span,
+        placement=_inner(
+            placement, place, sink, [field.name for field in language.PLACEMENT_FIELDS]
+        ),
+        keys={key: entry.key.span for key, entry in keys.items()},
+    )
+
+
+def _inner(
+    entry: Entry | None, place: Place, sink: Sink, allowed: list[str] | None = None
+) -> dict[str, Entry]:
+    if entry is None:
+        return {}
+    inner = Place(f"{place.path}.{entry.key.text}", f"`{entry.key.text}` of {place.what}")
+    mapping = as_mapping(entry.value, inner, sink, "a mapping")
+    if mapping is None:
+        return {}
+    if allowed is None:
+        return {each.key.text: each for each in mapping.entries}
+    return read_keys(mapping, allowed, inner, sink)
+
+
+def _repeat(name: Scalar, mapping: Mapping, sink: Sink, table: BackendTable) -> RepeatDecl:
+    place = Place(f"stages.{name.text}", f"repeat `{name.text}`")
+    outer = read_keys(mapping, language.REPEAT_KEYS, place, sink)
+    inner = as_mapping(
+        outer["repeat"].value, place, sink, "a mapping with `n`, `carry` and `stages`"
+    )
+    if inner is None:
+        return RepeatDecl(name=name, rounds=None, carry=(), stages={}, span=name.span)
+    keys = read_keys(inner, language.REPEAT_INNER_KEYS, place, sink)
+    for key in ("n", "stages"):
+        if key not in keys:
+            sink.error(
+                "AGC202",
+                f"{place.what} needs `{key}`",
+                name.span,
+                notes=(language.REPEAT_INNER_KEYS[key],),
+            )
+    stages: dict[str, StageDecl] = {}
+    entry = keys.get("stages")
+    body = None
+    if entry is not None:
+        body = as_mapping(
+            entry.value,
+            Place(place.path, f"`stages` of {place.what}"),
+            sink,
+            "a mapping of names to stages",
+        )
+    for each in () if body is None else body.entries:
+        found = _inner_stage(name, each, sink, table)
+        if found is not None:
+            stages[each.key.text] = found
+    return RepeatDecl(
+        name=name,
+        rounds=_value(keys, "n"),
+        carry=_carry(keys.get("carry"), place, sink),
+        stages=stages,
+        span=name.span,
+    )
+
+
+def _inner_stage(repeat: Scalar, entry: Entry, sink: Sink, table: BackendTable) -> StageDecl | None:
+    name, node = entry.key, entry.value
+    place = Place(f"stages.{repeat.text}.{name.text}", f"stage `{name.text}`")
+    checked_name(name, f"a stage of repeat `{repeat.text}`", sink)
+    mapping = as_mapping(node, place, sink, "a mapping with `kind`")
+    if mapping is None:
+        return StageDecl(name=name, kind=None, span=name.span)
+    nested = mapping.find("repeat")
+    if nested is not None:
+        sink.error(
+            "AGC410",
+            f"a repeat cannot stand inside repeat `{repeat.text}`",
+            nested.key.span,
+            fix="write the inner rounds as a repeat of their own, or as stages",
+        )
+        return StageDecl(name=name, kind=None, span=name.span)
+    return _stage(name, mapping, place, sink, table)
+
+
+def _carry(entry: Entry | None, place: Place, sink: Sink) -> tuple[CarryDecl, ...]:
+    if entry is None:
+        return ()
+    example = "a mapping such as `policy: {from: sft, next: dpo}`"
+    mapping = as_mapping(entry.value, Place(place.path, f"`carry` of {place.what}"), sink, example)
+    found: list[CarryDecl] = []
+    for each in () if mapping is None else mapping.entries:
+        checked_name(each.key, "a carried stage", sink)
+        what = Place(f"{place.path}.carry", f"carried `{each.key.text}` of {place.what}")
+        inner = as_mapping(each.value, what, sink, example)
+        if inner is None:
+            continue
+        keys = read_keys(inner, language.CARRY_KEYS, what, sink)
+        for key in language.CARRY_KEYS:
+            if key not in keys:
+                sink.error(
+                    "AGC202",
+                    f"{what.what} needs `{key}`",
+                    each.key.span,
+                    notes=(language.CARRY_KEYS[key],),
+                )
+        if len(keys) == len(language.CARRY_KEYS):
+            found.append(
+                CarryDecl(name=each.key, start=keys["from"].value, next=keys["next"].value)
+            )
+    return tuple(found)
+
+
+def _value(keys: dict[str, Entry], key: str) -> Node | None:
+    entry = keys.get(key)
+    return None if entry is None else entry.value

@@ -1,0 +1,214 @@
+"""Structuring: the positioned tree becomes syntax nodes; unknown and missing keys are errors.
+
+Values stay nodes: they are computed and typed in `agentc.passes`, once params and rounds are
+known. Stages are read by `stage_structure.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from agentc.backend_api import BackendTable
+from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.kinds.field import Field
+from agentc.schema import language
+from agentc.schema.describe import describe
+from agentc.schema.keys import Place, as_mapping, checked_name, read_keys
+from agentc.schema.stage_structure import read_model, read_stage_or_repeat
+from agentc.source.scalars import read_integer
+from agentc.source.span import Source, Span
+from agentc.source.tree import Entry, Node, Scalar, described
+from agentc.syntax.nodes import (
+    ParamDecl,
+    PromptDecl,
+    RepeatDecl,
+    ResourceDecl,
+    Spec,
+    StageDecl,
+)
+
+_Decl = TypeVar("_Decl")
+
+
+def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink) -> Spec:
+    """The spec as far as it can be read; everything wrong with its structure is in the sink."""
+    if root is None:
+        return Spec(source=source, span=Span(source, 1, 1, 1, 1))
+    place = Place("", "the spec")
+    expected = "a mapping that starts with `agentc: 1` and `name: ...`"
+    mapping = as_mapping(root, place, sink, expected)
+    if mapping is None:
+        return Spec(source=source, span=root.span)
+    keys = read_keys(mapping, language.TOP_LEVEL, Place("", "the top level"), sink, table)
+    start = Span(source, root.span.line, root.span.column, root.span.line, root.span.column + 1)
+    _check_version(keys.get("agentc"), start, sink)
+    if "name" not in keys:
+        sink.error("AGC202", "the spec has no `name`", start, fix="write `name: my_experiment`")
+
+    def section(key: str, read: Callable[[Scalar, Node], _Decl | None]) -> dict[str, _Decl]:
+        return dict(_declared(keys.get(key), read, sink))
+
+    models = section("models", lambda name, node: read_model(name, node, sink, table))
+    stages: dict[str, StageDecl | RepeatDecl] = section(
+        "stages", lambda name, node: read_stage_or_repeat(name, node, sink, table)
+    )
+    for name in stages:
+        if name in models:
+            sink.error(
+                "AGC207",
+                f"`{name}` is the name of a model already",
+                stages[name].name.span,
+                notes=(f"the model is declared in line {models[name].name.span.line}",),
+                fix="rename one of them",
+            )
+    return Spec(
+        source=source,
+        span=root.span,
+        name=_value(keys, "name"),
+        description=_value(keys, "description"),
+        paper=_value(keys, "paper"),
+        params=section("params", lambda name, node: _param(name, node, sink)),
+        models=models,
+        environments=section(
+            "environments", lambda n, v: _resource("environment", n, v, table, sink)
+        ),
+        servers=section("servers", lambda n, v: _resource("server", n, v, table, sink)),
+        prompts=section("prompts", lambda name, node: _prompt(name, node, sink)),
+        defaults=_defaults(keys.get("defaults"), sink),
+        stages={name: found for name, found in stages.items() if name not in models},
+        discrepancies=_value(keys, "discrepancies"),
+    )
+
+
+def check_required(
+    keys: dict[str, Entry], fields: Iterable[Field], name: Scalar, place: Place, sink: Sink
+) -> bool:
+    """Report fields without a default that are not given; whether all are."""
+    missing = [field for field in fields if field.required and field.name not in keys]
+    for field in missing:
+        sink.error(
+            "AGC202",
+            f"{place.what} needs `{field.name}`",
+            name.span,
+            expected=f"`{field.name}`: {describe(field.schema)}",
+            notes=(field.doc,),
+            steps=place.steps,
+        )
+    return not missing
+
+
+def _declared(
+    entry: Entry | None, read: Callable[[Scalar, Node], _Decl | None], sink: Sink
+) -> Iterable[tuple[str, _Decl]]:
+    if entry is None:
+        return
+    key = entry.key.text
+    what = language.TOP_LEVEL.get(key, key)
+    expected = f"a mapping of names to declarations. {what}"
+    mapping = as_mapping(entry.value, Place(key, f"`{key}`"), sink, expected)
+    for each in () if mapping is None else mapping.entries:
+        checked_name(each.key, f"an entry of `{key}`", sink)
+        found = read(each.key, each.value)
+        if found is not None:
+            yield each.key.text, found
+
+
+def _value(keys: dict[str, Entry], key: str) -> Node | None:
+    entry = keys.get(key)
+    return None if entry is None else entry.value
+
+
+def _check_version(entry: Entry | None, start: Span, sink: Sink) -> None:
+    if entry is None:
+        sink.error(
+            "AGC202",
+            "the spec does not say which version of the language it is written in",
+            start,
+            fix=f"write `agentc: {language.VERSION}` as the first line",
+        )
+        return
+    node = entry.value
+    if isinstance(node, Scalar) and read_integer(node.text) == language.VERSION:
+        return
+    sink.error(
+        "AGC208",
+        f"the version of the language cannot be {described(node)}",
+        node.span,
+        expected=f"`{language.VERSION}`",
+    )
+
+
+def _param(name: Scalar, node: Node, sink: Sink) -> ParamDecl | None:
+    place = Place(f"params.{name.text}", f"param `{name.text}`")
+    expected = "a mapping such as `{type: int, default: 0}`"
+    mapping = as_mapping(node, place, sink, expected)
+    if mapping is None:
+        return ParamDecl(name=name, settings={})
+    keys = read_keys(mapping, [field.name for field in language.PARAM_FIELDS], place, sink)
+    check_required(keys, language.PARAM_FIELDS, name, place, sink)
+    return ParamDecl(name=name, settings=keys)
+
+
+def _resource(
+    what: str, name: Scalar, node: Node, table: BackendTable, sink: Sink
+) -> ResourceDecl | None:
+    resources = table.environments() if what == "environment" else table.servers()
+    backends = [each.id for each in resources]
+    place = Place(f"{what}s.{name.text}", f"{what} `{name.text}`")
+    expected = "a mapping with `backend` and its settings"
+    mapping = as_mapping(node, place, sink, expected)
+    if mapping is None:
+        return ResourceDecl(name=name, backend=None, settings={}, span=name.span)
+    keys = {entry.key.text: entry for entry in mapping.entries}
+    backend = keys.pop("backend", None)
+    if backend is None:
+        near = [key for key in keys if did_you_mean(key, ["backend"])]
+        if near:
+            wrong = keys.pop(near[0])
+            sink.error(
+                "AGC201",
+                f"unknown key `{near[0]}` in {place.what}",
+                wrong.key.span,
+                fix="did you mean `backend`?",
+            )
+            backend = wrong
+        else:
+            sink.error(
+                "AGC202",
+                f"{place.what} needs `backend`",
+                name.span,
+                expected=f"`backend: ...` with one of {listed(backends)}",
+            )
+    return ResourceDecl(
+        name=name,
+        backend=None if backend is None else backend.value,
+        settings=keys,
+        span=name.span,
+    )
+
+
+def _prompt(name: Scalar, node: Node, sink: Sink) -> PromptDecl | None:
+    place = Place(f"prompts.{name.text}", f"prompt `{name.text}`")
+    mapping = as_mapping(node, place, sink, "a mapping with `instruction`")
+    if mapping is None:
+        return PromptDecl(name=name, settings={}, examples=None, span=name.span)
+    allowed = [*(field.name for field in language.PROMPT_FIELDS), "examples"]
+    keys = read_keys(mapping, allowed, place, sink)
+    check_required(keys, language.PROMPT_FIELDS, name, place, sink)
+    examples = keys.pop("examples", None)
+    return PromptDecl(
+        name=name,
+        settings=keys,
+        examples=None if examples is None else examples.value,
+        span=name.span,
+    )
+
+
+def _defaults(entry: Entry | None, sink: Sink) -> dict[str, Entry]:
+    if entry is None:
+        return {}
+    expected = "a mapping of stage keys to values"
+    mapping = as_mapping(entry.value, Place("defaults", "`defaults`"), sink, expected)
+    return {} if mapping is None else {each.key.text: each for each in mapping.entries}

@@ -1,0 +1,75 @@
+"""Which store, and where the records of runs lie beside its objects."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentc.runtime.layout import StoreLayout
+
+STORE_VARIABLE = "AGENTC_STORE"
+DEFAULT = Path(".agentc") / "store"
+
+
+def store_root(option: str | None) -> Path:
+    """The store's folder: the option, else $AGENTC_STORE, else `.agentc/store` here."""
+    return Path(option or os.environ.get(STORE_VARIABLE) or DEFAULT).absolute()
+
+
+def open_store(option: str | None) -> StoreLayout:
+    """The store by that rule; its folder is made when it is not there.
+
+    Raises OSError when it cannot be made or written to.
+    """
+    root = store_root(option)
+    root.mkdir(parents=True, exist_ok=True)
+    if not os.access(root, os.W_OK | os.X_OK):
+        raise PermissionError(13, "the store cannot be written to", str(root))
+    return StoreLayout(root)
+
+
+def plans_folder(layout: StoreLayout) -> Path:
+    """Compiled plans lie beside the store: `.agentc/plans`."""
+    return layout.root.parent / "plans"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """`runs/<name>/` of a store: what the last run of an experiment meant, and what runs did.
+
+    `last_plan` is the plan that was run last and `previous_plan` the different one before it;
+    `history` has one line for each run.
+    """
+
+    path: Path
+
+    @classmethod
+    def of(cls, layout: StoreLayout, name: str) -> RunFolder:
+        """The folder of an experiment."""
+        return cls(layout.root / "runs" / name)
+
+    @property
+    def last_plan(self) -> Path:
+        return self.path / "last-plan.json"
+
+    @property
+    def previous_plan(self) -> Path:
+        return self.path / "previous-plan.json"
+
+    @property
+    def history(self) -> Path:
+        return self.path / "history.jsonl"
+
+    @property
+    def state(self) -> Path:
+        """state.json: the run that is going on, or the last one."""
+        return self.path / "state.json"
+
+
+def run_names(layout: StoreLayout) -> list[str]:
+    """Experiments that were run with this store, the latest first."""
+    folder = layout.root / "runs"
+    plans = [RunFolder(path).last_plan for path in folder.iterdir()] if folder.is_dir() else []
+    known = [(plan.stat().st_mtime, plan.parent.name) for plan in plans if plan.is_file()]
+    return [name for _, name in sorted(known, reverse=True)]

@@ -1,0 +1,1 @@
+"""What was written: declarations with places, before names are bound and values computed."""

@@ -1,0 +1,99 @@
+"""Syntax nodes: the declarations of a spec as written. Values are still nodes of the source
+tree, since what they mean depends on params, rounds and the backend (see `agentc.passes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agentc.kinds import Kind
+from agentc.source.span import Source, Span
+from agentc.source.tree import Entry, Node, Scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParamDecl:
+    """A typed setting of the spec. `settings` holds what was given of `language.PARAM_FIELDS`."""
+
+    name: Scalar
+    settings: Mapping[str, Entry]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceDecl:
+    """An environment or a server: a backend and its settings."""
+
+    name: Scalar
+    backend: Node | None
+    settings: Mapping[str, Entry]
+    """All keys but `backend`; checked once the backend is known."""
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptDecl:
+    """A prompt; `settings` holds what was given of `language.PROMPT_FIELDS`."""
+
+    name: Scalar
+    settings: Mapping[str, Entry]
+    examples: Node | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageDecl:
+    """A stage, or a model (a stage of kind `model`). `kind` is None when the spec names none that
+    exists; then nothing else of the stage was read, and references to it are not errors."""
+
+    name: Scalar
+    kind: Kind | None
+    span: Span
+    backend: Node | None = None
+    doc: Node | None = None
+    roles: Mapping[str, Entry] = field(default_factory=dict)
+    uses: Mapping[str, Entry] = field(default_factory=dict)
+    fields: Mapping[str, Entry] = field(default_factory=dict)
+    options: Mapping[str, Entry] = field(default_factory=dict)
+    options_span: Span | None = None
+    placement: Mapping[str, Entry] = field(default_factory=dict)
+    keys: Mapping[str, Span] = field(default_factory=dict)
+    """Where each top-level key of the stage stands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarryDecl:
+    """A name inside a repeat: `start` in round 1, the previous round's `next` afterwards."""
+
+    name: Scalar
+    start: Node
+    next: Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatDecl:
+    """Rounds of stages. `rounds` is None when missing or broken (reported already)."""
+
+    name: Scalar
+    rounds: Node | None
+    carry: tuple[CarryDecl, ...]
+    stages: Mapping[str, StageDecl]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """A whole spec as written. Sections keep their written order."""
+
+    source: Source
+    span: Span
+    name: Node | None = None
+    description: Node | None = None
+    paper: Node | None = None
+    params: Mapping[str, ParamDecl] = field(default_factory=dict)
+    models: Mapping[str, StageDecl] = field(default_factory=dict)
+    environments: Mapping[str, ResourceDecl] = field(default_factory=dict)
+    servers: Mapping[str, ResourceDecl] = field(default_factory=dict)
+    prompts: Mapping[str, PromptDecl] = field(default_factory=dict)
+    defaults: Mapping[str, Entry] = field(default_factory=dict)
+    stages: Mapping[str, StageDecl | RepeatDecl] = field(default_factory=dict)
+    discrepancies: Node | None = None

@@ -1,0 +1,136 @@
+"""Runs a job program as the runtime does: a job file, a process of its own, a staging folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """Where a job ran and how it ended."""
+
+    staging: Path
+    code: int
+    output: str
+
+    @property
+    def data(self) -> Path:
+        return self.staging / "data"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        facts: dict[str, Any] = json.loads((self.staging / "facts.json").read_text("utf-8"))
+        return facts
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        lines = (self.data / name).read_text("utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+
+RunJob = Callable[..., JobRun]
+
+
+def write_job(
+    staging: Path,
+    config: Mapping[str, Any],
+    *,
+    inputs: Mapping[str, Sequence[Path]] | None = None,
+    placement: Mapping[str, Any] | None = None,
+    leases: Mapping[str, Any] | None = None,
+    contract: Mapping[str, Any] | None = None,
+) -> Path:
+    """A staging folder with its job file (docs/design/contracts.md, section 3)."""
+    for folder in ("data", "work", "logs"):
+        (staging / folder).mkdir(parents=True, exist_ok=True)
+    job = {
+        "id": "test",
+        "key": "0" * 32,
+        "kind": "test",
+        "config": config,
+        "placement": placement or {},
+        "contract": contract or {},
+        "inputs": {role: [str(p) for p in paths] for role, paths in (inputs or {}).items()},
+        "input_objects": {role: [str(p) for p in paths] for role, paths in (inputs or {}).items()},
+        "out": str(staging / "data"),
+        "work": str(staging / "work"),
+        "logs": str(staging / "logs"),
+        "facts": str(staging / "facts.json"),
+        "progress": str(staging / "progress.json"),
+        "leases": leases or {},
+    }
+    path = staging / "job.json"
+    path.write_text(json.dumps(job), encoding="utf-8")
+    return path
+
+
+def job_command(module: str, job: Path) -> list[str]:
+    return [sys.executable, "-m", module, str(job)]
+
+
+def job_environment() -> dict[str, str]:
+    paths = os.pathsep.join(str(ROOT / name) for name in ("compiler", "backends"))
+    return {**os.environ, "PYTHONPATH": paths, "PYTHONUTF8": "1"}
+
+
+@pytest.fixture
+def run_job(tmp_path: Path) -> RunJob:
+    """`run_job(module, config, inputs=..., placement=..., leases=..., staging=...)`."""
+
+    def run(module: str, config: Mapping[str, Any], **rest: Any) -> JobRun:
+        staging = rest.pop("staging", tmp_path / "staging")
+        timeout = rest.pop("timeout", 60)
+        job = write_job(staging, config, **rest)
+        done = subprocess.run(
+            job_command(module, job),
+            cwd=staging,
+            env=job_environment(),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        return JobRun(staging, done.returncode, done.stdout + done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def job_process() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts a job program and leaves it running: `job_process(module, config, placement, leases,
+    staging)`."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(
+        module: str,
+        config: Mapping[str, Any],
+        placement: Mapping[str, Any],
+        leases: Mapping[str, Any],
+        staging: Path,
+    ) -> subprocess.Popen[str]:
+        job = write_job(staging, config, placement=placement, leases=leases)
+        process = subprocess.Popen(
+            job_command(module, job),
+            cwd=staging,
+            env=job_environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()

@@ -1,0 +1,223 @@
+"""The report: what is in it, that foreign text stays text, and that a browser agrees."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentc.runtime.contracts import check_artifact
+from agentc_backends.report_html.browser import TEXT_LIMIT, browser_data
+from agentc_backends.report_html.collect import Collection, collect
+from agentc_backends.report_html.lineage import learning_curves
+from agentc_backends.report_html.page import embedded_json, render_page
+
+MODULE = "agentc_backends.report_html.job_report"
+HOSTILE = '</script><script>document.title="owned"</script><img src=x onerror="alert(1)"><!--'
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+class Page(HTMLParser):
+    """Elements and visible text of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.data = ""
+        self._within = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag in ("script", "style"):
+            kind = dict(attrs).get("type")
+            self._within = "data" if kind == "application/json" else "code"
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("script", "style"):
+            self._within = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._within == "data":
+            self.data += data
+        elif not self._within:
+            self.text += data
+
+    def ids(self) -> set[str]:
+        return {str(attrs["id"]) for _, attrs in self.tags if attrs.get("id")}
+
+
+def collected(store: Any, experiment: dict[str, Any]) -> Collection:
+    return collect(store.inputs, experiment["rounds"])
+
+
+def rendered(store: Any, experiment: dict[str, Any], **rest: Any) -> Page:
+    return Page(render_page(collected(store, experiment), experiment, trajectories=60, **rest))
+
+
+def test_the_job_writes_a_page_that_the_contract_accepts(
+    run_job: Any, example_store: Any, experiment: Any
+) -> None:
+    config = {"experiment": experiment, "trajectories": 20, "missing": []}
+    done = run_job(MODULE, config, inputs=example_store.inputs)
+    assert done.code == 0, done.output
+    check_artifact("Report", done.data, {}, {}, done.facts)
+    assert done.facts["jobs"] == 18
+    page = Page((done.data / "index.html").read_text("utf-8"))
+    assert "Trial and Error" in page.text
+    assert "the published numbers were made with" in page.text
+
+
+def test_nothing_is_loaded_and_every_link_inside_leads_somewhere(
+    example_store: Any, experiment: Any
+) -> None:
+    page = rendered(example_store, experiment)
+    for tag, attributes in page.tags:
+        assert "src" not in attributes
+        assert tag != "link"
+        target = attributes.get("href")
+        if target and target.startswith("#"):
+            assert target[1:] in page.ids(), target
+        elif target:
+            assert (tag, target.split(":")[0]) == ("a", "https")
+
+
+def test_inner_jobs_of_evaluations_are_found_through_manifests(
+    example_store: Any, experiment: Any
+) -> None:
+    collection = collected(example_store, experiment)
+    names = [node.name for node in collection.nodes]
+    assert "evaluate_sft:rollout" in names
+    assert names.index("sft") < names.index("evaluate_sft:rollout") < names.index("evaluate_sft")
+
+
+def test_the_learning_curve_follows_the_models(example_store: Any, experiment: Any) -> None:
+    [chart] = learning_curves(collected(example_store, experiment))
+    [line] = chart["lines"]
+    assert [point["label"] for point in line] == ["base", "sft", "eto.1.dpo", "eto.2.dpo"]
+    assert [point["evaluation"] for point in line][-1] == "eto.2.evaluate"
+
+
+def test_results_show_intervals_and_errors(example_store: Any, experiment: Any) -> None:
+    text = re.sub(r"\s+", " ", rendered(example_store, experiment).text)
+    metrics = json.loads(
+        (example_store.inputs["eto.2.evaluate"][0] / "metrics.json").read_text("utf-8")
+    )
+    reward = metrics["reward"]
+    shown = f"{reward['mean']:.3f} [{reward['low']:.3f}, {reward['high']:.3f}]"
+    assert shown in text
+    assert metrics["n_error"] == 1
+
+
+def test_hostile_text_is_shown_as_text_everywhere(example_store: Any, experiment: Any) -> None:
+    [folder] = example_store.inputs["eto.1.explore"]
+    path = folder / "trajectories.jsonl"
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    rows[0]["messages"][3]["content"] = HOSTILE
+    rows[0]["id"] = rows[0]["end"] = HOSTILE
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    manifest_path = folder.parent / "artifact.json"
+    manifest = json.loads(manifest_path.read_text("utf-8"))
+    manifest["config"] = manifest["facts"] = {HOSTILE: HOSTILE}
+    manifest_path.write_text(json.dumps(manifest), encoding="utf-8")
+    hostile = {
+        **experiment,
+        "name": HOSTILE,
+        "description": HOSTILE,
+        "paper": {"title": HOSTILE, "url": "javascript:alert(1)", "code": 'https://x/"onclick="a'},
+        "discrepancies": [dict.fromkeys(("what", "paper", "code", "chosen"), HOSTILE)],
+    }
+    example_store.inputs[HOSTILE] = example_store.inputs.pop("eto.1.explore")
+    missing = [{"id": HOSTILE, "kind": HOSTILE, "state": HOSTILE}]
+    plain = rendered(example_store, experiment)
+    page = rendered(example_store, hostile, missing=missing)
+    assert [t for t, _ in page.tags].count("script") == 2
+    assert {t for t, _ in page.tags} <= {t for t, _ in plain.tags} | {"ul", "li"}
+    assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
+    assert not any("javascript" in str(a.get("href")) for _, a in page.tags)
+    data = json.loads(page.data)
+    assert HOSTILE in data["texts"]
+    assert "<" not in page.data
+
+
+def test_embedded_json_survives_the_round_trip() -> None:
+    value = {"a": [HOSTILE, "\u2028 é 😀 \\u003c", None, 1.5], "<k>": "&amp;"}
+    text = str(embedded_json(value))
+    assert json.loads(text) == value
+    assert not set("<>&\u2028") & set(text)
+
+
+def test_the_browser_holds_a_bounded_spread_of_episodes(
+    example_store: Any, experiment: Any
+) -> None:
+    data = browser_data(collected(example_store, experiment), 7)
+    stage = next(s for s in data["stages"] if s["name"] == "eto.1.explore")
+    assert (stage["total"], stage["shown"], len(stage["rows"])) == (120, 7, 7)
+    assert stage["rows"][0]["id"].endswith("item_0#0")
+    assert int(stage["rows"][-1]["id"].split("_")[1].split("#")[0]) > 90
+    assert len(set(data["texts"])) == len(data["texts"])
+
+
+def test_long_texts_are_cut_with_a_note(example_store: Any, experiment: Any) -> None:
+    [folder] = example_store.inputs["eto.1.explore"]
+    path = folder / "trajectories.jsonl"
+    row = json.loads(path.read_text("utf-8").splitlines()[0])
+    row["messages"][2]["content"] = "x" * (TEXT_LIMIT + 10)
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    data = browser_data(collected(example_store, experiment), 7)
+    assert any(text.endswith("... 10 more characters") for text in data["texts"])
+
+
+def test_a_part_of_a_run_renders_with_what_is_missing(example_store: Any, experiment: Any) -> None:
+    for stage in list(example_store.inputs):
+        if stage not in ("expert", "base"):
+            del example_store.inputs[stage]
+    missing = [{"id": "sft", "kind": "sft", "state": "running, 3/90 steps"}]
+    page = rendered(example_store, experiment, missing=missing)
+    assert "1 of 3 jobs have no result yet" in page.text
+    assert "running, 3/90 steps" in page.text
+    assert "results" not in page.ids()
+
+
+def test_the_same_store_gives_the_same_page(example_store: Any, experiment: Any) -> None:
+    pages = {
+        render_page(collected(example_store, experiment), experiment, trajectories=5)
+        for _ in range(2)
+    }
+    assert len(pages) == 1
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium to run the page's script")
+@pytest.mark.slow
+def test_in_a_browser_the_script_runs_and_foreign_script_does_not(
+    example_store: Any, experiment: Any, tmp_path: Path
+) -> None:
+    [folder] = example_store.inputs["expert"]
+    path = folder / "trajectories.jsonl"
+    row = json.loads(path.read_text("utf-8").splitlines()[0])
+    row["id"] = HOSTILE
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    page = render_page(collected(example_store, experiment), experiment, trajectories=60)
+    target = tmp_path / "index.html"
+    target.write_text(page, encoding="utf-8")
+    assert CHROMIUM is not None
+    words = ["--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000"]
+    shown = subprocess.run(
+        [CHROMIUM, *words, f"--user-data-dir={tmp_path}/profile", "--dump-dom", target.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    seen = Page(shown)
+    assert "expert: 1 match; all of its 1 episodes are in this page." in seen.text
+    assert HOSTILE in seen.text
+    assert "<title>quickstart: report</title>" in shown
+    assert not any(tag == "img" for tag, _ in seen.tags)

@@ -1,0 +1,313 @@
+"""The rollout job against a real TextCraft server and a policy server in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentc.runtime.contracts import check_artifact
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+MODULE = "agentc_backends.rollout_react.job_rollout"
+TOKEN = "policy-token"
+CONFIG = {
+    "split": "train",
+    "limit": 12,
+    "attempts": 2,
+    "decode": {"temperature": 1.0, "top_p": 1.0, "max_tokens": 64, "stop": []},
+    "max_turns": 6,
+    "on_invalid": "observe",
+    "on_overflow": "end",
+    "seed": 5,
+    "prompt_seed": 0,
+    "prompt_per_attempt": True,
+    "prompt": {
+        "instruction": "Craft things.",
+        "acknowledgement": "OK",
+        "examples": [],
+        "reply_format": "react",
+    },
+    "reward_range": [0.0, 1.0],
+    "success_at": 1.0,
+    "invalid_message": "Invalid format.",
+    "action_span": "line",
+    "action_space": "optional",
+}
+PLACEMENT = {"concurrency": 8, "error_budget": 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A server that a test started."""
+
+    process: subprocess.Popen[bytes]
+    lease: dict[str, Any]
+
+
+Start = Callable[..., Started]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def launch(name: str, command: list[str], token: str, **lease: Any) -> Started:
+        ready = tmp_path / f"{name}-{len(processes)}.json"
+        paths = os.pathsep.join(str(ROOT / part) for part in ("compiler", "backends"))
+        process = subprocess.Popen(
+            [sys.executable, *[word.replace("READY", str(ready)) for word in command]],
+            env={**os.environ, "PYTHONPATH": paths, "AGENTC_TOKEN": token},
+            start_new_session=True,
+        )
+        processes.append(process)
+        deadline = time.monotonic() + 30
+        while not ready.exists():
+            assert process.poll() is None, f"{name} ended with {process.returncode}"
+            assert time.monotonic() < deadline, f"{name} is not ready"
+            time.sleep(0.02)
+        address = json.loads(ready.read_text("utf-8"))
+        url = f"http://{address['host']}:{address['port']}"
+        return Started(process, {"url": url, "token": token, **lease})
+
+    yield launch
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def environment(start: Start) -> Started:
+    command = ["-m", "agentc_backends.textcraft.job_serve", "--port", "0", "--ready-file", "READY"]
+    return start("environment", command, "environment-token")
+
+
+@pytest.fixture
+def policy(start: Start) -> Callable[..., Started]:
+    def launch(mode: str = "mixed", delay: float = 0.0) -> Started:
+        command = [str(HERE / "policy_server.py"), "READY", "--mode", mode, "--delay", str(delay)]
+        return start("policy", command, TOKEN, model="policy")
+
+    return launch
+
+
+def leases(policy: Started, environment: Started) -> dict[str, Any]:
+    return {"policy": policy.lease, "environment": environment.lease}
+
+
+def requests_made(policy: Started) -> int:
+    with urllib.request.urlopen(policy.lease["url"] + "/health") as answer:
+        return int(json.load(answer)["requests"])
+
+
+def test_episodes_satisfy_the_contract_and_are_counted(
+    run_job: Any, policy: Any, environment: Started
+) -> None:
+    done = run_job(MODULE, CONFIG, placement=PLACEMENT, leases=leases(policy(), environment))
+    assert done.code == 0, done.output
+    check_artifact("Trajectories", done.data, {"reward_range": [0, 1]}, {}, done.facts)
+    rows = done.rows("trajectories.jsonl")
+    assert [row["attempt"] for row in rows] == [0, 1] * 12
+    assert [row["prompt_seed"] for row in rows] == [0, 1] * 12
+    assert len({row["seed"] for row in rows}) == 24
+    assert done.facts["episodes"] == 24
+    assert done.facts["turns"] == sum(row["turns"] for row in rows) > 24
+    assert done.facts["completion_tokens"] == 7 * done.facts["turns"]
+    assert done.facts["stops"] == {"stop": done.facts["turns"]}
+    assert 0 < done.facts["invalid"] < done.facts["turns"]
+    progress = json.loads((done.staging / "progress.json").read_text("utf-8"))
+    assert (progress["done"], progress["total"], progress["unit"]) == (24, 24, "episodes")
+    assert "reward" in progress["numbers"]
+
+
+def test_an_invalid_reply_costs_a_turn_and_is_answered(
+    run_job: Any, policy: Any, environment: Started
+) -> None:
+    config = {**CONFIG, "limit": 1, "attempts": 1, "max_turns": 3}
+    done = run_job(
+        MODULE, config, placement=PLACEMENT, leases=leases(policy("silent"), environment)
+    )
+    [row] = done.rows("trajectories.jsonl")
+    assert (row["end"], row["turns"], row["invalid"], row["reward"]) == ("limit", 3, 3, 0.0)
+    assert row["messages"][4] == {"role": "user", "content": "Observation: Invalid format."}
+    assert row["last_observation"] == "Observation: Invalid format."
+
+
+def test_an_invalid_reply_can_end_the_episode(
+    run_job: Any, policy: Any, environment: Started
+) -> None:
+    config = {**CONFIG, "limit": 1, "attempts": 1, "on_invalid": "fail", "reward_range": [-1, 1]}
+    done = run_job(
+        MODULE, config, placement=PLACEMENT, leases=leases(policy("silent"), environment)
+    )
+    [row] = done.rows("trajectories.jsonl")
+    assert (row["end"], row["turns"], row["reward"]) == ("failure", 1, -1)
+
+
+def test_an_overflow_ends_the_episode_or_the_stage(
+    run_job: Any, policy: Any, environment: Started, tmp_path: Path
+) -> None:
+    served = leases(policy("overflow"), environment)
+    done = run_job(MODULE, CONFIG, placement=PLACEMENT, leases=served)
+    assert {row["end"] for row in done.rows("trajectories.jsonl")} == {"overflow"}
+    assert {row["turns"] for row in done.rows("trajectories.jsonl")} == {2}
+    config = {**CONFIG, "on_overflow": "error"}
+    done = run_job(MODULE, config, placement=PLACEMENT, leases=served, staging=tmp_path / "second")
+    assert done.code == 1
+    assert "on_overflow" in done.output
+
+
+def test_results_do_not_depend_on_concurrency_or_order(
+    run_job: Any, policy: Any, environment: Started, tmp_path: Path
+) -> None:
+    served = leases(policy(delay=0.02), environment)
+    texts = []
+    for concurrency in (1, 32):
+        done = run_job(
+            MODULE,
+            CONFIG,
+            placement={**PLACEMENT, "concurrency": concurrency},
+            leases=served,
+            staging=tmp_path / str(concurrency),
+        )
+        assert done.code == 0, done.output
+        texts.append((done.data / "trajectories.jsonl").read_bytes())
+    assert texts[0] == texts[1]
+
+
+def test_a_flaky_server_is_tried_again_with_the_same_result(
+    run_job: Any, policy: Any, environment: Started, tmp_path: Path
+) -> None:
+    config = {**CONFIG, "limit": 4, "max_turns": 2}
+    texts = []
+    for mode in ("mixed", "flaky"):
+        done = run_job(
+            MODULE,
+            config,
+            placement={"concurrency": 2, "error_budget": 0.0},
+            leases=leases(policy(mode), environment),
+            staging=tmp_path / mode,
+        )
+        if done.code == 75:  # three tries can all hit; a rerun finishes the rest
+            done = run_job(
+                MODULE,
+                config,
+                placement={"concurrency": 2, "error_budget": 0.0},
+                leases=leases(policy(mode), environment),
+                staging=tmp_path / mode,
+            )
+        assert done.code == 0, done.output
+        texts.append((done.data / "trajectories.jsonl").read_bytes())
+    assert texts[0] == texts[1]
+
+
+def test_errors_over_the_budget_fail_with_75_and_are_played_again(
+    run_job: Any, policy: Any, environment: Started
+) -> None:
+    broken = policy("broken")
+    done = run_job(MODULE, CONFIG, placement=PLACEMENT, leases=leases(broken, environment))
+    assert done.code == 75, done.output
+    assert "infrastructure error" in done.output
+    assert "500" in done.output
+    assert not (done.data / "trajectories.jsonl").exists()
+    done = run_job(MODULE, CONFIG, placement=PLACEMENT, leases=leases(policy(), environment))
+    assert done.code == 0, done.output
+    assert 0 < done.facts["resumed"] < 24
+    assert all(row["end"] != "error" for row in done.rows("trajectories.jsonl"))
+
+
+def test_errors_within_the_budget_are_kept_apart(
+    run_job: Any, policy: Any, environment: Started
+) -> None:
+    done = run_job(
+        MODULE,
+        CONFIG,
+        placement={"concurrency": 8, "error_budget": 0.9},
+        leases=leases(policy("broken"), environment),
+    )
+    assert done.code == 0, done.output
+    check_artifact("Trajectories", done.data, {"reward_range": [0, 1]}, {}, done.facts)
+    errors = [row for row in done.rows("trajectories.jsonl") if row["end"] == "error"]
+    assert len(errors) == done.facts["errors"] > 0
+    assert all(row["reward"] is None and not row["success"] for row in errors)
+
+
+def test_a_refused_request_is_no_infrastructure_error(
+    run_job: Any, policy: Any, environment: Started
+) -> None:
+    done = run_job(
+        MODULE, CONFIG, placement=PLACEMENT, leases=leases(policy("refuse"), environment)
+    )
+    assert done.code == 1
+    assert "unsupported field: seed" in done.output
+
+
+def test_an_unknown_split_names_those_that_exist(
+    run_job: Any, policy: Any, environment: Started
+) -> None:
+    config = {**CONFIG, "split": "dev"}
+    done = run_job(MODULE, config, placement=PLACEMENT, leases=leases(policy(), environment))
+    assert done.code == 1
+    assert "train, validation, test" in done.output
+
+
+@pytest.mark.parametrize("victim", ["policy", "environment"])
+def test_a_dead_server_ends_the_job_within_seconds(
+    victim: str, policy: Any, environment: Started, tmp_path: Path, job_process: Any
+) -> None:
+    acting = policy(delay=0.3)
+    job = job_process(MODULE, CONFIG, PLACEMENT, leases(acting, environment), tmp_path / "dead")
+    wait_for_rows(tmp_path / "dead", 3)
+    (acting if victim == "policy" else environment).process.send_signal(signal.SIGKILL)
+    began = time.monotonic()
+    output, _ = job.communicate(timeout=15)
+    assert job.returncode == 75
+    assert f"the {victim} server" in output
+    assert time.monotonic() - began < 8
+
+
+def test_a_killed_job_continues_where_it_was(
+    run_job: Any, policy: Any, environment: Started, tmp_path: Path, job_process: Any
+) -> None:
+    acting = policy(delay=0.1)
+    whole = run_job(
+        MODULE, CONFIG, placement=PLACEMENT, leases=leases(acting, environment),
+        staging=tmp_path / "whole",
+    )  # fmt: skip
+    before = requests_made(acting)
+    staging = tmp_path / "cut"
+    job = job_process(MODULE, CONFIG, PLACEMENT, leases(acting, environment), staging)
+    wait_for_rows(staging, 6)
+    job.kill()
+    job.wait()
+    with (staging / "work" / "episodes.jsonl").open("ab") as journal:
+        journal.write(b'{"id": "half a li')
+    again = run_job(
+        MODULE, CONFIG, placement=PLACEMENT, leases=leases(acting, environment), staging=staging
+    )
+    assert again.code == 0, again.output
+    assert again.facts["resumed"] >= 6
+    assert again.facts["episodes"] == 24
+    name = "trajectories.jsonl"
+    assert (again.data / name).read_bytes() == (whole.data / name).read_bytes()
+    # Finished episodes were not played again: only those in flight at the kill were lost.
+    assert requests_made(acting) - before < before + PLACEMENT["concurrency"] * 6
+
+
+def wait_for_rows(staging: Path, count: int) -> None:
+    journal = staging / "work" / "episodes.jsonl"
+    deadline = time.monotonic() + 30
+    while not journal.exists() or len(journal.read_bytes().splitlines()) < count:
+        assert time.monotonic() < deadline, "no episode finished"
+        time.sleep(0.02)

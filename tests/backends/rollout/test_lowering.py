@@ -1,0 +1,185 @@
+"""Lowering of rollout, evaluate, expert, pair and compare stages, without the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from agentc.backend_api import (
+    EnvironmentBackend,
+    JobDraft,
+    LeaseDraft,
+    OptionView,
+    StageBackend,
+    StageView,
+)
+from agentc.ir.module import Prompt
+from agentc.kinds import kind_named
+from agentc.kinds.field import Json
+from agentc.source.span import Origin, Source, Span
+from agentc_backends.compare_paired.backend import BACKEND as COMPARE
+from agentc_backends.evaluate_agent.backend import BACKEND as EVALUATE
+from agentc_backends.expert_planner.backend import BACKEND as EXPERT
+from agentc_backends.pair_contrast.backend import BACKEND as PAIR
+from agentc_backends.rollout_react.backend import BACKEND as ROLLOUT
+from agentc_backends.textcraft.backend import BACKEND as TEXTCRAFT
+from agentc_backends.textcraft.environment import TextCraftEnvironment
+
+NOWHERE = Origin(span=Span(Source("spec.yaml", ""), 1, 1, 1, 1))
+
+
+class Context:
+    """Answers of the compiler for one environment, server and prompt."""
+
+    def __init__(self, reply_format: str = "react", instruction: str = "Act.") -> None:
+        self.shown = Prompt(
+            name="p",
+            instruction=instruction,
+            acknowledgement="OK",
+            examples=((("user", "t"), ("assistant", "a")),),
+            reply_format=reply_format,
+            origin=NOWHERE,
+        )
+
+    def environment_lease(self, stage: StageView) -> LeaseDraft:
+        return TEXTCRAFT.lease(OptionView(table=TEXTCRAFT.fields, values={}))
+
+    def environment_facts(self, stage: StageView) -> Mapping[str, Json]:
+        return {
+            "name": "textcraft",
+            "reward_range": [0.0, 1.0],
+            "success_at": 1.0,
+            "max_turns": 60,
+            "splits": ["train", "validation", "test"],
+        }
+
+    def server_lease(self, stage: StageView, checkpoint_role: str) -> LeaseDraft:
+        return LeaseDraft(
+            role="policy",
+            backend="serve.sample",
+            version=1,
+            software=None,
+            program=(),
+            identity={},
+            input=checkpoint_role,
+        )
+
+    def prompt(self, stage: StageView) -> Prompt | None:
+        return self.shown
+
+    def experiment(self) -> Mapping[str, Json]:
+        return {"name": "sample"}
+
+
+def lowered(
+    backend: StageBackend, context: Context | None = None, **values: Any
+) -> tuple[StageView, tuple[JobDraft, ...]]:
+    kind = kind_named(backend.kind)
+    assert kind is not None
+    view = StageView(
+        table=(*kind.fields, *backend.options),
+        values=values,
+        stage_id="s",
+        kind=kind.name,
+        inputs={role.name: (role.name,) for role in kind.roles},
+    )
+    drafts = backend.lower(view, context or Context())
+    for draft in drafts:
+        view.absorb(draft.view)
+    return view, drafts
+
+
+def test_an_evaluation_rolls_out_as_an_equal_rollout_stage_does() -> None:
+    settings: dict[str, Any] = {
+        "split": "test",
+        "limit": 20,
+        "decode": {"temperature": 0.7},
+        "action_span": "rest",
+    }
+    _, (rollout,) = lowered(ROLLOUT, **settings)
+    _, (inner, metrics) = lowered(EVALUATE, **settings, confidence=0.9)
+    for field in ("kind", "backend", "version", "config", "inputs", "leases", "extra_identity"):
+        assert getattr(inner, field) == getattr(rollout, field), field
+    assert inner.view.identity() == rollout.view.identity()
+    assert "confidence" not in inner.view.identity()
+    assert metrics.view.identity() == {"confidence": 0.9}
+    assert metrics.inputs == {"rollouts": (":rollout",)}
+
+
+def test_placement_stays_out_of_config_and_identity() -> None:
+    _, (one,) = lowered(ROLLOUT, split="test")
+    _, (other,) = lowered(ROLLOUT, split="test", concurrency=2, error_budget=0.5)
+    assert one.config == other.config
+    assert one.view.identity() == other.view.identity()
+    assert other.placement == {"concurrency": 2, "error_budget": 0.5}
+
+
+def test_the_prompt_belongs_to_the_identity() -> None:
+    _, (one,) = lowered(ROLLOUT, split="test")
+    _, (other,) = lowered(ROLLOUT, Context(instruction="Act well."), split="test")
+    assert one.extra_identity != other.extra_identity
+
+
+def test_a_split_that_the_environment_lacks_is_refused() -> None:
+    view, _ = lowered(ROLLOUT, split="dev")
+    [refusal] = view.refusals
+    assert refusal.path == "split"
+    assert "train, validation, test" in refusal.reason
+
+
+@pytest.mark.parametrize(
+    ("backend", "reply_format", "values", "unread"),
+    [
+        (ROLLOUT, "react", {"on_invalid": "fail", "invalid_message": "x"}, "invalid_message"),
+        (ROLLOUT, "action_only", {"action_space": "required"}, "action_space"),
+        (EXPERT, "action_only", {"thoughts": True}, "thoughts"),
+        (PAIR, "react", {"seed": 1}, "seed"),
+        (PAIR, "react", {"sources": "self", "prompt_from": "expert"}, "prompt_from"),
+        (COMPARE, "react", {"interval": "normal", "resamples": 500}, "resamples"),
+    ],
+)
+def test_a_setting_without_effect_is_not_read(
+    backend: StageBackend, reply_format: str, values: dict[str, Any], unread: str
+) -> None:
+    needed = {} if backend in (PAIR, COMPARE) else {"split": "test"}
+    view, _ = lowered(backend, Context(reply_format), **needed, **values)
+    assert unread not in view.read
+    assert set(values) - {unread} <= view.read
+
+
+def test_pairs_against_an_expert_need_one() -> None:
+    kind = kind_named("pair")
+    assert kind is not None
+    view = StageView(table=kind.fields, values={}, stage_id="s", kind="pair",
+                     inputs={"rollouts": ("r",)})  # fmt: skip
+    [draft] = PAIR.lower(view, Context())
+    [refusal] = draft.view.refusals
+    assert refusal.path == "sources"
+    view.values = {"sources": "self"}
+    [draft] = PAIR.lower(view, Context())
+    assert not draft.view.refusals
+    assert draft.inputs == {"rollouts": ("r",)}
+
+
+def test_the_textcraft_lease_passes_its_options_on_and_expects_them() -> None:
+    view = OptionView(table=TEXTCRAFT.fields, values={"max_depth": 2, "distractors": 3})
+    lease = TEXTCRAFT.lease(view)
+    words = " ".join(lease.program)
+    assert "--max-depth 2" in words
+    assert "--distractors 3" in words
+    assert "--max-expert-steps" not in words
+    assert lease.identity == {"max_depth": 2, "distractors": 3}
+    environment = TextCraftEnvironment(max_depth=2, distractors=3)
+    identity = environment.identity()
+    assert {name: identity[name] for name in lease.expect} == lease.expect
+
+
+def test_declared_facts_are_those_of_the_environment() -> None:
+    environment = TextCraftEnvironment
+    assert isinstance(TEXTCRAFT, EnvironmentBackend)
+    assert TEXTCRAFT.splits == environment.splits
+    assert TEXTCRAFT.reward_range == environment.reward_range
+    assert TEXTCRAFT.success_at == environment.success_threshold
+    assert TEXTCRAFT.max_turns == environment.default_max_steps

@@ -1,0 +1,96 @@
+"""Lowering of server entries: every field reaches the lease, and only semantic ones the key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
+from agentc_backends.openai_remote.backend import BACKEND as OPENAI
+from agentc_backends.scripted_server.backend import BACKEND as SCRIPTED
+from agentc_backends.transformers_server.backend import BACKEND as TRANSFORMERS
+from agentc_backends.vllm_server.backend import BACKEND as VLLM
+
+BACKENDS = (OPENAI, SCRIPTED, TRANSFORMERS, VLLM)
+REQUIRED: dict[str, dict[str, Any]] = {
+    "serve.openai": {"url": "https://example.org/v1", "model": "big"},
+}
+OTHER: dict[tuple[str, str], Any] = {
+    ("serve.openai", "url"): "https://example.com/v1",
+    ("serve.openai", "model"): "small",
+    ("serve.openai", "api_key"): "MY_KEY",
+    ("serve.scripted", "rules"): [{"reply": "hello"}],
+}
+
+
+def lease(backend: ServerBackend, **values: Any) -> tuple[LeaseDraft, OptionView]:
+    view = OptionView(table=backend.fields, values={**REQUIRED.get(backend.id, {}), **values})
+    return backend.lease(view), view
+
+
+def another_value(backend: ServerBackend, name: str) -> Any:
+    field = next(f for f in backend.fields if f.name == name)
+    if (backend.id, name) in OTHER:
+        return OTHER[backend.id, name]
+    if "enum" in field.schema:
+        return next(v for v in field.schema["enum"] if v != field.default)  # type: ignore[union-attr]
+    kinds = field.schema["type"]
+    kind = kinds if isinstance(kinds, str) else kinds[0]  # type: ignore[index]
+    low = field.schema.get("minimum", 0)
+    return {"boolean": field.default is not True, "integer": int(low) + 17, "number": 0.5}[kind]  # type: ignore[arg-type]
+
+
+CASES = [(backend, field.name) for backend in BACKENDS for field in backend.fields]
+
+
+@pytest.mark.parametrize(("backend", "name"), CASES, ids=lambda v: getattr(v, "id", v))
+def test_each_field_changes_the_lease(backend: ServerBackend, name: str) -> None:
+    field = next(f for f in backend.fields if f.name == name)
+    before, _ = lease(backend)
+    after, view = lease(backend, **{name: another_value(backend, name)})
+    assert name in view.read
+    assert after != before
+    changes_key = dict(after.identity) != dict(before.identity)
+    assert changes_key == (field.identity == "semantic")
+
+
+@pytest.mark.parametrize("backend", BACKENDS, ids=lambda b: b.id)
+def test_defaults_do_not_enter_the_key(backend: ServerBackend) -> None:
+    draft, _ = lease(backend)
+    assert set(draft.identity) == set(REQUIRED.get(backend.id, {}))
+
+
+def test_a_remote_endpoint_starts_nothing_and_holds_no_key() -> None:
+    draft, view = lease(OPENAI, api_key="MY_KEY", requests_per_minute=30.0)
+    assert draft.port == "none"
+    assert draft.program == ()
+    assert draft.software is None
+    assert dict(draft.secrets) == {"AGENTC_REMOTE_TOKEN": "MY_KEY"}
+    assert draft.client["requests_per_minute"] == 30.0
+    assert not view.refusals
+
+
+@pytest.mark.parametrize(
+    ("url", "refused"),
+    [
+        ("http://example.org/v1", True),
+        ("https://example.org/v1", False),
+        ("http://127.0.0.1:8000/v1", False),
+        ("http://127.0.0.1.example.org/v1", True),
+    ],
+)
+def test_keys_are_not_sent_in_the_clear(url: str, refused: bool) -> None:
+    _, view = lease(OPENAI, url=url, api_key="MY_KEY")
+    assert [r.path for r in view.refusals] == (["url"] if refused else [])
+
+
+def test_rules_survive_the_filling_of_placeholders() -> None:
+    draft, _ = lease(SCRIPTED, rules=[{"reply": "serve {model} at {port}"}])
+    word = draft.program[draft.program.index("--rules") + 1]
+    assert "{model}" not in word
+    assert __import__("json").loads(word) == [{"reply": "serve {model} at {port}"}]
+
+
+def test_a_bad_pattern_is_refused_when_compiling() -> None:
+    _, view = lease(SCRIPTED, rules=[{"reply": "x", "match": "(unclosed"}])
+    assert [r.path for r in view.refusals] == ["rules"]

@@ -1,0 +1,142 @@
+"""Fixtures of the front end's tests: a small table of backends, and reading of spec texts.
+
+Everything is imported inside the fixtures, since tests/torch runs in an environment without
+agentc's own dependencies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from agentc.backend_api import BackendTable
+    from agentc.diagnostics import Sink
+    from agentc.ir.module import Module
+    from agentc.syntax.nodes import Spec
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def small_table() -> BackendTable:
+    """A table that changes only with these tests, so that expected messages stay as they are.
+    Nothing in it can be lowered: the front end never does."""
+    from agentc.backend_api import (
+        BackendTable,
+        EnvironmentBackend,
+        ServerBackend,
+        SoftwareEnvironment,
+        StageBackend,
+    )
+    from agentc.kinds.field import REQUIRED, Field, boolean, choice, group, integer, string, strings
+
+    software = SoftwareEnvironment(name="none", lock="")
+
+    def never(*_: object) -> object:
+        raise AssertionError("the front end does not lower")
+
+    def stage(id: str, kind: str, options: tuple[Field, ...] = ()) -> StageBackend:
+        return StageBackend(
+            id=id,
+            kind=kind,
+            version=1,
+            doc=f"Does {kind}.",
+            software=software,
+            lower=never,  # type: ignore[arg-type]
+            options=options,
+        )
+
+    found = (
+        stage("model.scratch", "model"),
+        stage("model.hf", "model"),
+        stage("expert.planner", "expert"),
+        stage("trl.sft", "sft", (boolean("use_liger", "Fused kernels.", False),)),
+        stage("trl.dpo", "dpo", (boolean("precompute", "Reference first.", True),)),
+        stage(
+            "openrlhf.dpo",
+            "dpo",
+            (
+                integer("zero_stage", "DeepSpeed stage.", 2, minimum=0, maximum=3),
+                Field(
+                    name="extra",
+                    schema={"type": "object", "propertyNames": {"pattern": "^--"}},
+                    doc="Further flags.",
+                    default={},
+                ),
+            ),
+        ),
+        stage("rollout.react", "rollout", (choice("span", "Rule.", ("line", "rest"), "line"),)),
+        stage("pair.contrast", "pair"),
+        stage("evaluate.agent", "evaluate"),
+        stage("compare.paired", "compare"),
+        EnvironmentBackend(
+            id="env.textcraft",
+            version=1,
+            doc="Crafting.",
+            software=software,
+            lease=never,  # type: ignore[arg-type]
+            fields=(
+                integer("max_depth", "Deepest goal.", None, minimum=1, nullable=True),
+                integer("distractors", "Useless commands.", 10, minimum=0),
+            ),
+            splits=("train", "test"),
+        ),
+        EnvironmentBackend(
+            id="env.webshop",
+            version=1,
+            doc="Shopping.",
+            software=software,
+            lease=never,  # type: ignore[arg-type]
+            fields=(string("catalogue", "Folder of products.", REQUIRED),),
+        ),
+        ServerBackend(
+            id="serve.transformers",
+            version=1,
+            doc="On a CPU.",
+            software=software,
+            lease=never,  # type: ignore[arg-type]
+            fields=(integer("threads", "Threads.", 1, minimum=1, identity="placement"),),
+        ),
+        ServerBackend(
+            id="serve.vllm",
+            version=1,
+            doc="On GPUs.",
+            software=software,
+            lease=never,  # type: ignore[arg-type]
+            fields=(
+                integer("replicas", "Copies.", 1, minimum=1, identity="placement"),
+                group("cache", "Key/value cache.", (integer("gib", "Size.", 4, minimum=1),)),
+                strings("flags", "Further flags."),
+            ),
+        ),
+    )
+    return BackendTable({backend.id: backend for backend in found})
+
+
+@pytest.fixture
+def read_text(
+    small_table: BackendTable,
+) -> Callable[..., tuple[Spec, Module | None, Sink]]:
+    """Reads a spec from text, with `-p` values as keyword arguments."""
+    from agentc.diagnostics import Sink
+    from agentc.passes.front import build_module
+    from agentc.source.load import load_bytes
+
+    def read(text: str | bytes, **params: str) -> tuple[Spec, Module | None, Sink]:
+        sink = Sink()
+        data = text.encode() if isinstance(text, str) else text
+        source, root = load_bytes(data, "spec.yaml", sink)
+        spec, module = build_module(source, root, params, small_table, sink)
+        return spec, module, sink
+
+    return read

@@ -1,0 +1,129 @@
+"""`agentc check` as typed: exit codes, formats, and no traceback for any input."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+GOOD = "specs/quickstart.yaml"
+
+
+def agentc(*words: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    code = "import sys; from agentc.cli import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=folder,
+        env={**os.environ, "NO_COLOR": "", **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_right_spec(repository: Path) -> None:
+    done = agentc("check", GOOD, folder=repository)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{GOOD}: no errors")
+    assert done.stderr == ""
+
+
+def test_params_reach_the_spec(repository: Path) -> None:
+    done = agentc("check", GOOD, "-p", "rounds=3", "-p", "seed=5", folder=repository)
+    assert done.returncode == 0, done.stderr
+    done = agentc("check", GOOD, "-p", "rounds=0", folder=repository)
+    assert done.returncode == 1
+    assert "AGC307" in done.stderr
+    done = agentc("check", GOOD, "-p", "rounds", folder=repository)
+    assert done.returncode == 2
+    assert "NAME=VALUE" in done.stderr
+
+
+def test_errors_are_text_on_stderr_or_json_on_stdout(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("agentc: 1\nname: demo\nstags: {}\n")
+    done = agentc("check", "bad.yaml", folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("bad.yaml:3:1: error[AGC201]")
+    done = agentc("check", "bad.yaml", "--format", "json", folder=tmp_path)
+    assert done.returncode == 1
+    document = json.loads(done.stdout)
+    assert document["diagnostics"][0]["line"] == 3
+
+
+def test_a_missing_file_is_an_error_of_the_spec(tmp_path: Path) -> None:
+    done = agentc("check", "absent.yaml", folder=tmp_path)
+    assert done.returncode == 1
+    assert "AGC101" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_wrong_command_lines(tmp_path: Path) -> None:
+    done = agentc("chekc", folder=tmp_path)
+    assert done.returncode == 2
+    assert "did you mean `check`?" in done.stderr
+    assert agentc("check", folder=tmp_path).returncode == 2
+    assert agentc("--nonsense", folder=tmp_path).returncode == 2
+
+
+def test_version_and_help(tmp_path: Path) -> None:
+    assert agentc("--version", folder=tmp_path).stdout.startswith("agentc ")
+    done = agentc("--help", folder=tmp_path)
+    assert done.returncode == 0
+    from agentc.cli import COMMANDS
+
+    for command in COMMANDS:
+        assert f"    {command}" in done.stdout
+    assert "exit codes" in done.stdout
+
+
+def test_a_bug_is_said_to_be_one(tmp_path: Path) -> None:
+    spec = tmp_path / "x.yaml"
+    spec.write_text("agentc: 1\n")
+    broken = tmp_path / "sitecustomize.py"  # a compiler that raises, as a bug would make it
+    broken.write_text(
+        "import agentc.passes.front as front\n"
+        "def build_module(*_): raise KeyError('lost')\n"
+        "front.build_module = build_module\n"
+    )
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = agentc("check", str(spec), folder=tmp_path, PYTHONPATH=path)
+    assert done.returncode == 70
+    assert "this is a bug in agentc" in done.stderr
+    assert "Traceback" not in done.stderr
+    done = agentc("check", str(spec), folder=tmp_path, PYTHONPATH=path, AGENTC_DEBUG="1")
+    assert "Traceback" in done.stderr
+
+
+def test_only_the_typed_command_is_imported(tmp_path: Path) -> None:
+    code = (
+        "import sys; from agentc.cli import main; main(['check', 'absent.yaml']); "
+        "print(sorted(m for m in sys.modules if m.startswith('agentc.cli.')), "
+        "[m for m in ('rich', 'jsonschema', 'snakemake', 'numpy', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "['agentc.cli.arguments', 'agentc.cli.check'] []"
+
+
+@pytest.mark.slow
+def test_check_takes_less_than_its_budget(repository: Path) -> None:
+    """design.md, section 11: 0.3 s. CPU time is taken, since the machine is shared."""
+    times = []
+    for _ in range(5):
+        before = os.times()
+        start = time.perf_counter()
+        assert agentc("check", "specs/eto/textcraft.yaml", folder=repository).returncode == 0
+        after = os.times()
+        cpu = after.children_user + after.children_system
+        cpu -= before.children_user + before.children_system
+        times.append(min(cpu, time.perf_counter() - start))
+    assert statistics.median(times) < 0.6  # twice the budget: CI machines differ

@@ -1,0 +1,215 @@
+"""The static Snakefile under real Snakemake and the real job runtime, with toy programs.
+
+What matters most: whatever Snakemake does, it never deletes a manifest that was published.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from agentc.emit import compile_to
+from agentc.plan.job import Plan, Resources
+from toy_plan import job, plan
+
+pytest.importorskip("snakemake", reason="needs `pip install agentc[run]`")
+
+MADE = plan(
+    job("base", "model"),
+    job("scores", "evaluate", served=None, policy=["base"]),
+    job("explore", "rollout", data=["base"]),
+    job("tuned", "dpo", data=["explore"]),
+    job("report", "report", a=["scores"], b=["tuned"]),
+)
+# The toy has no server to share; a session is what Snakemake sees of one.
+FUSED = replace(
+    MADE,
+    sessions=(
+        plan(
+            job("base", "model"),
+            job("scores", "evaluate", served="base"),
+            job("explore", "rollout", served="base"),
+        ).sessions[0],
+    ),
+)
+
+# Publishes like the runtime and then fails, as a wrapper does that is killed at that moment.
+DIES_AFTER_PUBLISHING = """
+import os, pathlib, sys
+words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+import json
+document = json.load(open(words["--plan"]))
+job = next(j for j in document["jobs"] if j["id"] == words["--job"])
+folder = pathlib.Path(words["--store"], "objects", job["kind"], job["key"])
+folder.mkdir(parents=True, exist_ok=True)
+(folder / "artifact.json").write_text("{}")
+sys.exit(9)
+"""
+
+
+def snakemake(
+    directory: Path, *words: str, python_path: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, "HOME": str(directory)}
+    if python_path is not None:
+        variables["PYTHONPATH"] = str(python_path)
+    return subprocess.run(
+        [sys.executable, "-m", "snakemake", "-c2", *words],
+        cwd=directory,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def manifest(directory: Path, made: Plan, name: str) -> Path:
+    objects = directory / ".agentc/store/objects"
+    return objects / made.by_id()[name].object / "artifact.json"
+
+
+def started(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
+    """Counts by rule from Snakemake's table of jobs."""
+    lines = (done.stdout + done.stderr).splitlines()
+    if "Job stats:" not in lines:
+        return {}
+    table = lines[lines.index("Job stats:") + 3 :]
+    rows = [line.split() for line in table[: table.index("")]]
+    return {name: int(count) for name, count in rows if name not in ("all", "total")}
+
+
+@pytest.fixture
+def compiled(tmp_path: Path) -> Path:
+    compile_to(tmp_path, FUSED)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_compiled_directory_runs_by_itself(compiled: Path) -> None:
+    done = snakemake(compiled)
+    assert done.returncode == 0, done.stderr
+    assert started(done) == {"model": 1, "session": 1, "dpo": 1, "report": 1}
+    for one in FUSED.jobs:
+        assert json.loads(manifest(compiled, FUSED, one.id).read_text())["id"] == one.id
+    again = snakemake(compiled)
+    assert "Nothing to be done" in again.stdout + again.stderr
+
+    # A member that is new in a session runs with what follows it, and nothing else.
+    manifest(compiled, FUSED, "report").unlink()
+    manifest(compiled, FUSED, "scores").unlink()
+    session = compiled / ".agentc/store/objects" / FUSED.sessions[0].object / "artifact.json"
+    session.unlink()
+    before = manifest(compiled, FUSED, "tuned").stat().st_mtime_ns
+    done = snakemake(compiled)
+    assert done.returncode == 0, done.stderr
+    assert started(done) == {"session": 1, "report": 1}
+    assert manifest(compiled, FUSED, "tuned").stat().st_mtime_ns == before
+
+    # Even when it is told to run everything, no manifest goes.
+    names = [manifest(compiled, FUSED, one.id) for one in FUSED.jobs]
+    texts = [path.read_text() for path in names]
+    assert snakemake(compiled, "--forceall").returncode == 0
+    assert [path.read_text() for path in names] == texts
+
+
+@pytest.mark.slow
+def test_a_job_that_dies_after_publishing_keeps_its_object(tmp_path: Path) -> None:
+    made = plan(job("base", "model"))
+    compile_to(tmp_path, made)
+    package = tmp_path / "fake/agentc/runtime"
+    package.mkdir(parents=True)
+    (package / "job.py").write_text(DIES_AFTER_PUBLISHING)
+    for folder in (package, package.parent):
+        (folder / "__init__.py").touch()
+    assert snakemake(tmp_path, python_path=tmp_path / "fake").returncode != 0
+    assert manifest(tmp_path, made, "base").exists()
+    done = snakemake(tmp_path)
+    assert "Nothing to be done" in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_another_run_may_publish_while_this_one_waits(tmp_path: Path) -> None:
+    """Between the look at the store and the start of a job somebody else makes its object."""
+    slow = job("first", "expert")
+    made = plan(slow, job("base", "model", data=["first"]))
+    compile_to(tmp_path, made)
+    package = tmp_path / "fake/agentc/runtime"
+    package.mkdir(parents=True)
+    # The first job publishes the object of both; the second finds its manifest or fails.
+    (package / "job.py").write_text(
+        "import json, pathlib, sys\n"
+        "words = dict(zip(sys.argv[1::2], sys.argv[2::2]))\n"
+        "jobs = json.load(open(words['--plan']))['jobs']\n"
+        "paths = [pathlib.Path(words['--store'], 'objects', j['kind'], j['key'], 'artifact.json')"
+        " for j in jobs]\n"
+        "if words['--job'] == 'base':\n"
+        "    sys.exit(0 if paths[1].read_text() == 'theirs' else 1)\n"
+        "for path in paths:\n"
+        "    path.parent.mkdir(parents=True, exist_ok=True)\n"
+        "    path.write_text('theirs')\n"
+    )
+    for folder in (package, package.parent):
+        (folder / "__init__.py").touch()
+    done = snakemake(tmp_path, python_path=tmp_path / "fake")
+    assert done.returncode == 0, done.stderr
+    assert manifest(tmp_path, made, "base").read_text() == "theirs"
+
+
+@pytest.mark.slow
+def test_a_killed_driver_does_not_block_the_next(compiled: Path) -> None:
+    """What a killed Snakemake leaves: a lock, and marks of outputs that it thinks are broken."""
+    assert snakemake(compiled, "--until", "model").returncode == 0
+    marks = compiled / ".snakemake/incomplete"
+    locks = compiled / ".snakemake/locks"
+    assert marks.is_dir()
+    import base64
+
+    for one in FUSED.jobs:
+        path = str(manifest(compiled, FUSED, one.id))
+        (marks / base64.b64encode(path.encode(), b"-_").decode()).touch()
+    locks.mkdir(exist_ok=True)
+    (locks / "0.output.lock").write_text(str(manifest(compiled, FUSED, "tuned")) + "\n")
+    done = snakemake(compiled)
+    assert done.returncode == 0, done.stderr
+    assert "model" not in started(done)
+
+
+@pytest.mark.slow
+def test_resources_and_store_come_from_plan_and_command_line(tmp_path: Path) -> None:
+    made = plan(
+        job("base", "model", resources=Resources(cpus=2, gpus=1, mem_mb=2000, minutes=30)),
+        job("sft", "sft", model=["base"], placement={"partition": "fast"}),
+    )
+    compile_to(tmp_path / "compiled", made)
+    done = snakemake(
+        tmp_path / "compiled", "-n", "--config", f"store={tmp_path / 'elsewhere'}"
+    )
+    text = done.stdout + done.stderr
+    assert done.returncode == 0, text
+    assert "gpu=1" in text
+    assert "mem_mb=2000" in text
+    assert "runtime=30" in text
+    assert "slurm_partition=fast" in text
+    assert str(tmp_path / "elsewhere/objects/sft") in text
+
+
+@pytest.mark.slow
+def test_a_failed_job_stops_only_what_needs_it(tmp_path: Path) -> None:
+    broken = replace(job("broken", "sft"), program=("-c", "raise SystemExit(3)"))
+    made = plan(
+        broken,
+        job("behind", "dpo", model=["broken"]),
+        job("beside", "expert"),
+    )
+    compile_to(tmp_path, made)
+    done = snakemake(tmp_path)
+    assert done.returncode != 0
+    assert manifest(tmp_path, made, "beside").exists()
+    assert not manifest(tmp_path, made, "broken").exists()
+    assert not manifest(tmp_path, made, "behind").exists()

@@ -1,0 +1,169 @@
+"""Literal keys of every key version. The files of a version are never edited: a change that
+breaks one gives every user another key for the same work, and needs a new version."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agentc.backend_api import OptionView
+from agentc.kinds import KINDS, Field, kind_named
+from agentc.plan.job import EnvLock, Job, Lease, Place, Resources
+from agentc.plan.keys import KEY_VERSION, job_key, session_key
+
+FOLDER = Path(__file__).parent
+VERSION_1: dict[str, Any] = json.loads((FOLDER / "keys-1.json").read_text(encoding="utf-8"))
+LOCKS = {name: EnvLock(name=name, lock=f"{name}==1.0\n") for name in ("train", "serve")}
+
+
+def whole_job() -> Job:
+    """A job with something in every attribute that enters a key."""
+    policy = Lease(
+        role="policy",
+        backend="serve.pinned",
+        version=2,
+        environment="serve",
+        program=("-m", "pinned"),
+        identity={"context": 512},
+        port="held",
+        probe="/health",
+        identity_check="model",
+        expect={"a": 1},
+        url=None,
+        input="policy",
+        variables={"A": "B"},
+        secrets={"TOKEN": "NAME"},
+        ready_timeout_s=10.0,
+        served_name="policy",
+    )
+    environment = replace(
+        policy, role="environment", backend="env.pinned", input=None, identity={"depth": 2}
+    )
+    return Job(
+        id="rounds.2.explore",
+        stage="rounds.2.explore",
+        kind="rollout",
+        backend="rollout.pinned",
+        version=3,
+        produces="Trajectories",
+        environment="train",
+        program=("-m", "pinned"),
+        inputs={"policy": ("tuned",), "data": ("a", "b")},
+        config={"split": "train"},
+        identity={
+            "settings": {"split": "train", "decode.temperature": 0.7, "attempts": 4},
+            "facts": {"prompt": {"instruction": "Act.\nÄ", "examples": []}},
+        },
+        origin=Place(file="x.yaml", line=3, column=5),
+        leases=(policy, environment),
+    )
+
+
+PRODUCERS = {"tuned": "1" * 32, "a": "2" * 32, "b": "3" * 32}
+
+
+def key(job: Job, **changes: Any) -> str:
+    return job_key(replace(job, **changes), LOCKS, PRODUCERS)
+
+
+def test_version_1_whole_job() -> None:
+    assert KEY_VERSION == 1, "add the files of the new version; leave the old ones"
+    assert key(whole_job()) == VERSION_1["job"]
+    assert session_key(["1" * 32, "2" * 32]) == VERSION_1["session"]
+
+
+@pytest.mark.parametrize("name", VERSION_1["kinds"])
+def test_version_1_settings_of(name: str) -> None:
+    """Every field that the kind had when the version was made, set to what is not its default.
+    Fields that came later are absent here, so they must not change the key."""
+    kind = kind_named(name)
+    assert kind is not None
+    view = OptionView(table=kind.fields, values=VERSION_1["kinds"][name]["values"])
+    for field in kind.fields:
+        view.get(field.name)
+    job = replace(whole_job(), kind=name, identity={"settings": view.identity(), "facts": {}})
+    assert key(job) == VERSION_1["kinds"][name]["key"]
+
+
+def test_version_1_covers_the_kinds_of_its_time() -> None:
+    assert set(VERSION_1["kinds"]) <= {kind.name for kind in KINDS}
+    assert len(VERSION_1["kinds"]) == 8
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "evaluate"},
+        {"backend": "rollout.other"},
+        {"version": 4},
+        {"environment": "serve"},
+        {"identity": {"settings": {}, "facts": {}}},
+        {"inputs": {"policy": ("tuned",), "data": ("b", "a")}},
+        {"inputs": {"policy": ("tuned",), "other": ("a", "b")}},
+        {"leases": whole_job().leases[:1]},
+        {"leases": (replace(whole_job().leases[0], version=9), whole_job().leases[1])},
+        {"leases": (replace(whole_job().leases[0], identity={}), whole_job().leases[1])},
+        {"leases": (replace(whole_job().leases[0], environment="train"), whole_job().leases[1])},
+        {"leases": (replace(whole_job().leases[0], backend="serve.b"), whole_job().leases[1])},
+        {"leases": (replace(whole_job().leases[0], input="data"), whole_job().leases[1])},
+    ],
+)
+def test_what_enters_a_key(changes: dict[str, Any]) -> None:
+    assert key(whole_job(), **changes) != key(whole_job())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"id": "other", "stage": "other", "round": 7},
+        {"config": {"anything": True}, "program": ("-m", "elsewhere")},
+        {"placement": {"concurrency": 99}, "processes": 8},
+        {"resources": Resources(cpus=64, gpus=8, mem_mb=10**6, minutes=9)},
+        {"origin": Place(file="y.yaml", line=9, column=9)},
+        {"resume": True, "contract": {"reward_range": [0, 1]}},
+        {"leases": tuple(reversed(whole_job().leases))},
+        {"leases": (replace(whole_job().leases[0], port="chosen"), whole_job().leases[1])},
+        {"leases": (replace(whole_job().leases[0], secrets={}), whole_job().leases[1])},
+    ],
+)
+def test_what_never_enters_a_key(changes: dict[str, Any]) -> None:
+    assert key(whole_job(), **changes) == key(whole_job())
+
+
+def test_whole_numbers_are_one_number() -> None:
+    settings = {"settings": {"epochs": 3}, "facts": {}}
+    assert key(whole_job(), identity=settings) == key(
+        whole_job(), identity={"settings": {"epochs": 3.0}, "facts": {}}
+    )
+    assert key(whole_job(), identity=settings) != key(
+        whole_job(), identity={"settings": {"epochs": True}, "facts": {}}
+    )
+
+
+def test_an_empty_role_is_an_absent_role() -> None:
+    inputs = dict(whole_job().inputs)
+    assert key(whole_job(), inputs={**inputs, "extra": ()}) == key(whole_job())
+
+
+def non_default(field: Field) -> Any:
+    """A valid value that is not the default, for making the file of a new version."""
+    if field.fields:
+        return {inner.name: non_default(inner) for inner in field.fields}
+    choices = field.schema.get("enum")
+    if isinstance(choices, list):
+        return next(choice for choice in choices if choice != field.default)
+    types = field.schema["type"]
+    match types[0] if isinstance(types, list) else types:
+        case "boolean":
+            return not field.default
+        case "string":
+            return "0123456789" * 4 if "pattern" in field.schema else "pinned"
+        case "array":
+            return ["pinned", "second"]
+        case "integer":
+            return (field.default if isinstance(field.default, int) else 100) + 1
+        case _:
+            return (field.default if isinstance(field.default, (int, float)) else 0.25) / 2 + 0.125

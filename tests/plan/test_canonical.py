@@ -1,0 +1,54 @@
+"""Canonical JSON: one text for one value, and no text for what has none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from agentc.plan.canonical import canonical_text, plain_json, pretty_text
+from hypothesis import given
+from hypothesis import strategies as st
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(VALUES)
+def test_pretty_text_is_json_with_indent(value: Any) -> None:
+    expected = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    assert pretty_text(value) == expected
+
+
+@given(st.dictionaries(st.text(), VALUES))
+def test_canonical_text_knows_no_order(value: dict[str, Any]) -> None:
+    turned = dict(reversed(value.items()))
+    assert canonical_text(value) == canonical_text(turned)
+
+
+@given(VALUES)
+def test_canonical_text_reads_back_as_an_equal_value(value: Any) -> None:
+    assert json.loads(canonical_text(value)) == value
+
+
+def test_kinds_of_values_stay_apart() -> None:
+    values = [1, True, "1", None, "null", [], {}, "", 0, False, 1.5]
+    assert len({canonical_text(value) for value in values}) == len(values)
+
+
+@pytest.mark.parametrize("value", [{1}, Path("x"), float("nan"), float("inf"), {1: 2}, b"x"])
+def test_what_has_no_stable_form_is_refused(value: Any) -> None:
+    for write in (canonical_text, pretty_text, plain_json):
+        with pytest.raises(TypeError, match="no canonical form"):
+            write({"inside": [value]})
+
+
+def test_tuples_and_read_only_mappings_are_lists_and_mappings() -> None:
+    value = MappingProxyType({"a": (1, MappingProxyType({"b": ()}))})
+    assert pretty_text(value) == pretty_text({"a": [1, {"b": []}]})

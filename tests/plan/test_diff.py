@@ -1,0 +1,93 @@
+"""Comparing two plans: what changed in a job, and where what it inherits comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentc.plan.diff import Change, compare_plans, explain_root
+from agentc.plan.job import EnvLock, Plan
+from agentc.plan.render import plan_document
+from toy_plan import job, plan
+
+
+def chain(beta: float = 0.1, version: int = 1, lock: str = "a==1\n", **more: Any) -> Plan:
+    """data -> sft -> dpo -> scores, and a side branch that reads data alone."""
+    return plan(
+        job("data", "expert"),
+        job("sft", "sft", data=["data"], version=version),
+        job("dpo", "dpo", model=["sft"], settings={"beta": beta, **more}),
+        job("scores", "evaluate", served="dpo"),
+        job("side", "sft", data=["data"]),
+        lock=EnvLock(name="empty", lock=lock),
+    )
+
+
+def differences(before: Plan | None, after: Plan) -> dict[str, Any]:
+    document = None if before is None else plan_document(before)
+    return compare_plans(document, plan_document(after))
+
+
+def test_nothing_changed() -> None:
+    assert {d.novelty for d in differences(chain(), chain()).values()} == {"same"}
+
+
+def test_a_setting_changes_its_job_and_what_follows() -> None:
+    found = differences(chain(), chain(beta=0.5))
+    assert [d.id for d in found.values() if d.novelty == "changed"] == ["dpo", "scores"]
+    assert found["dpo"].changes == (Change(path="settings.beta", before=0.1, after=0.5),)
+    assert found["dpo"].changes[0].text() == "beta: 0.1 -> 0.5"
+    assert found["dpo"].roots == ("dpo",)
+    assert found["scores"].changes == ()
+    assert found["scores"].upstream == ("dpo",)
+    assert found["scores"].roots == ("dpo",)
+    assert explain_root(found, "dpo") == "dpo (beta: 0.1 -> 0.5)"
+
+
+def test_two_causes_are_both_named() -> None:
+    found = differences(chain(), chain(beta=0.5, version=2))
+    assert found["scores"].roots == ("dpo", "sft")
+    assert found["dpo"].upstream == ("sft",)
+    assert [c.text() for c in found["sft"].changes] == ["version: 1 -> 2"]
+
+
+def test_a_setting_back_to_its_default() -> None:
+    found = differences(chain(loss="ipo"), chain())
+    assert [c.text() for c in found["dpo"].changes] == ["loss: ipo -> default"]
+
+
+def test_another_lock_changes_every_job() -> None:
+    found = differences(chain(), chain(lock="a==2\n"))
+    assert {d.novelty for d in found.values()} == {"changed"}
+    assert [c.text() for c in found["side"].changes] == ["environment: other versions of packages"]
+
+
+def test_new_and_gone_jobs() -> None:
+    before = plan(job("data", "expert"), job("old", "sft", data=["data"]))
+    after = plan(job("data", "expert"), job("new", "sft", data=["data"]))
+    found = differences(before, after)
+    assert {name: d.novelty for name, d in found.items()} == {
+        "data": "same",
+        "new": "new",
+        "old": "gone",
+    }
+
+
+def test_an_input_taken_from_another_job() -> None:
+    jobs = [job("a", "expert"), job("b", "expert")]
+    found = differences(
+        plan(*jobs, job("sft", data=["a"], settings={})),
+        plan(*jobs, job("sft", data=["b"], settings={})),
+    )
+    assert [c.text() for c in found["sft"].changes] == ["input data: a -> b"]
+    assert found["sft"].roots == ("sft",)
+
+
+def test_without_an_earlier_plan_everything_is_new() -> None:
+    assert {d.novelty for d in differences(None, chain()).values()} == {"new"}
+
+
+def test_long_values_are_cut() -> None:
+    change = Change(path="facts.prompt.instruction", before="a\n" * 100, after="b")
+    assert len(change.text()) < 120
+    assert "200 characters" not in change.text()
+    assert change.text().startswith("prompt.instruction: a a a")

@@ -1,0 +1,74 @@
+"""Sessions never make a circle, whatever the graph, and save a start for each member but one."""
+
+from __future__ import annotations
+
+from agentc.plan.job import Job
+from agentc.plan.verify import verify_plan
+from agentc.plan.work import plan_work
+from hypothesis import given
+from hypothesis import strategies as st
+from toy_plan import job, plan
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> list[Job]:
+    """Random graphs in which jobs serve earlier jobs' checkpoints and read any earlier job."""
+    jobs: list[Job] = [job("j0", "model")]
+    for n in range(1, draw(st.integers(1, 14))):
+        earlier = [one.id for one in jobs]
+        read = draw(st.lists(st.sampled_from(earlier), max_size=3, unique=True))
+        served = draw(st.none() | st.sampled_from(earlier[: max(1, len(earlier) // 2)]))
+        server = {"context": draw(st.sampled_from([256, 512]))}
+        jobs.append(job(f"j{n}", "rollout", served=served, server=server, data=read))
+    return jobs
+
+
+@given(graphs())
+def test_sessions_are_sound(jobs: list[Job]) -> None:
+    assert verify_plan(plan(*jobs)) == []
+
+
+@given(graphs())
+def test_members_share_one_server(jobs: list[Job]) -> None:
+    made = plan(*jobs)
+    by_id = made.by_id()
+    for session in made.sessions:
+        members = [by_id[name] for name in session.members]
+        assert len({one.inputs["policy"] for one in members}) == 1
+        assert len({str(one.leases[0].identity) for one in members}) == 1
+
+
+@given(graphs())
+def test_starts_are_saved(jobs: list[Job]) -> None:
+    fused, apart = plan(*jobs), plan(*jobs, fuse=False)
+    here, there = (plan_work(made, lambda name: False) for made in (fused, apart))
+    assert here.server_starts + here.saved_starts == there.server_starts
+    spared = sum(len(session.members) - 1 for session in fused.sessions)
+    assert here.saved_starts == spared
+
+
+def test_jobs_of_different_depth_stay_apart() -> None:
+    made = plan(
+        job("base", "model"),
+        job("first", "rollout", served="base"),
+        job("pairs", "pair", rollouts=["first"]),
+        job("later", "rollout", served="base", data=["pairs"]),
+    )
+    assert made.sessions == ()
+
+
+def test_equal_work_is_one_member() -> None:
+    made = plan(
+        job("base", "model"),
+        job("a", "rollout", served="base", settings={"split": "test"}),
+        job("b", "rollout", served="base", settings={"split": "test"}),
+        job("c", "rollout", served="base", settings={"split": "train"}),
+    )
+    assert [session.members for session in made.sessions] == [("a", "c")]
+
+
+def test_a_session_has_the_key_of_its_members() -> None:
+    jobs = [job("base", "model"), *(job(n, "rollout", served="base") for n in "abc")]
+    whole, part = plan(*jobs), plan(*jobs[:-1])
+    assert whole.sessions[0].key != part.sessions[0].key
+    assert plan(jobs[0], *reversed(jobs[1:])).sessions[0].key == whole.sessions[0].key

@@ -1,0 +1,45 @@
+"""What a run would do, given what the store has."""
+
+from __future__ import annotations
+
+from agentc.plan.work import plan_work
+from toy_plan import job, plan
+
+MADE = plan(
+    job("base", "model"),
+    job("sft", "sft", model=["base"]),
+    job("scores", "evaluate", served="sft"),
+    job("explore", "rollout", served="sft"),
+    job("report", "report", a=["scores"], b=["explore"], c=["sft"]),
+)
+
+
+def states(*present: str) -> dict[str, str]:
+    objects = {MADE.by_id()[name].object for name in present}
+    return dict(plan_work(MADE, objects.__contains__).states)
+
+
+def test_an_empty_store_runs_everything() -> None:
+    assert set(states().values()) == {"run"}
+    work = plan_work(MADE, lambda name: False)
+    assert (work.server_starts, work.saved_starts) == (1, 1)
+
+
+def test_what_only_finished_work_needed_is_not_made_again() -> None:
+    assert states("sft") == {
+        "base": "unneeded",
+        "sft": "cached",
+        "scores": "run",
+        "explore": "run",
+        "report": "run",
+    }
+
+
+def test_a_finished_target_needs_nothing() -> None:
+    assert set(states("report").values()) == {"cached", "unneeded"}
+
+
+def test_a_session_with_one_member_left_saves_nothing() -> None:
+    objects = {MADE.by_id()[name].object for name in ("sft", "scores")}
+    work = plan_work(MADE, objects.__contains__)
+    assert (work.server_starts, work.saved_starts) == (1, 0)

@@ -1,0 +1,103 @@
+"""Plans made by hand, for tests of what works on plans alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agentc.backend_api import BackendTable
+from agentc.diagnostics import Sink
+from agentc.kinds.field import Json
+from agentc.passes import PassContext, Unit
+from agentc.passes.assign_keys import assign_keys
+from agentc.passes.fuse_servers import fuse_servers
+from agentc.plan.job import EnvLock, Job, Lease, Place, Plan, Resources
+from agentc.source.span import Source, Span
+from agentc.syntax.nodes import Spec
+
+LOCK = EnvLock(name="empty", lock="# an environment without packages\n")
+CODE = (
+    "import json, pathlib, sys; job = json.load(open(sys.argv[-1]));"
+    "pathlib.Path(job['out'], 'made.txt').write_text(job['id'])"
+)
+_SOURCE = Source("toy.yaml", "agentc: 1\n")
+_SPEC = Spec(source=_SOURCE, span=Span(_SOURCE, 1, 1, 1, 2))
+
+
+def job(
+    name: str,
+    kind: str = "sft",
+    *,
+    served: str | None = None,
+    settings: Mapping[str, Json] | None = None,
+    version: int = 1,
+    server: Mapping[str, Json] | None = None,
+    resources: Resources | None = None,
+    placement: Mapping[str, Json] | None = None,
+    round: int | None = None,
+    **inputs: Sequence[str],
+) -> Job:
+    """A job that writes a file. `served` names the job whose checkpoint a leased server needs."""
+    leases: tuple[Lease, ...] = ()
+    wired = {role: tuple(names) for role, names in inputs.items()}
+    if served is not None:
+        wired["policy"] = (served,)
+        leases = (lease(server or {}),)
+    return Job(
+        id=name,
+        stage=name.split(":")[0],
+        kind=kind,
+        backend=f"toy.{kind}",
+        version=version,
+        produces="Toy",
+        environment="empty",
+        program=("-c", CODE),
+        inputs=wired,
+        config={},
+        identity={"settings": {"name": name} if settings is None else settings, "facts": {}},
+        origin=Place(file="toy.yaml", line=1, column=1),
+        leases=leases,
+        resources=resources or Resources(),
+        placement=placement or {},
+        round=round,
+    )
+
+
+def lease(identity: Mapping[str, Json]) -> Lease:
+    return Lease(
+        role="policy",
+        backend="serve.toy",
+        version=1,
+        environment="empty",
+        program=("-m", "toy"),
+        identity=identity,
+        port="chosen",
+        probe="/health",
+        identity_check="none",
+        expect={},
+        url=None,
+        input="policy",
+        variables={},
+        secrets={},
+        ready_timeout_s=5.0,
+        served_name="policy",
+    )
+
+
+def plan(*jobs: Job, fuse: bool = True, lock: EnvLock = LOCK) -> Plan:
+    """The plan of jobs in topological order: keyed, and fused unless told otherwise."""
+    bare = Plan(
+        name="toy",
+        spec_file="toy.yaml",
+        spec_sha256="0" * 64,
+        params={},
+        environments={"empty": lock},
+        jobs=jobs,
+    )
+    context = PassContext(table=BackendTable({}), sink=Sink(), directory=Path())
+    unit = assign_keys(Unit(spec=_SPEC, plan=bare), context)
+    unit = fuse_servers(unit, context) if fuse else unit
+    assert unit.plan is not None
+    read = {parent for one in jobs for parent in one.parents()}
+    return replace(unit.plan, targets=tuple(one.id for one in jobs if one.id not in read))

@@ -1,0 +1,200 @@
+"""Servers of a job: readiness, identity, ports, death, and the end of every process."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tiny_plan import TinyPlan, wait_for
+
+
+@pytest.fixture
+def rollout(plan: TinyPlan) -> TinyPlan:
+    """A plan with a published checkpoint to serve."""
+    plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
+    assert plan.run("model").returncode == 0
+    return plan
+
+
+@pytest.mark.parametrize("port", ["chosen", "held"])
+def test_program_talks_to_the_checked_server(rollout: TinyPlan, port: str) -> None:
+    lease = rollout.lease(port=port)
+    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
+    done = rollout.run("act")
+    assert done.returncode == 0, done.stderr
+    (described,) = rollout.manifest("act")["leases"]
+    assert described["role"] == "policy"
+    assert described["ready_s"] > 0
+    assert "logs/policy.log" in rollout.manifest("act")["files"]
+
+
+def test_server_that_forks_daemons_leaves_none(rollout: TinyPlan) -> None:
+    lease = rollout.lease(arguments=["--fork"])
+    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
+    assert rollout.run("act").returncode == 0
+
+
+def test_dead_server_fails_the_job_within_two_seconds(rollout: TinyPlan) -> None:
+    lease = rollout.lease(arguments=["--die-after-calls", "3"])
+    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True, rows=500, delay=0.1)
+    process = rollout.start("act")
+    log = rollout.staging("act") / "logs" / "policy.log"
+    wait_for(lambda: log.exists() and "fell off the bus" in log.read_text())
+    died = time.monotonic()
+    said, _ = process.communicate(timeout=20)
+    assert time.monotonic() - died < 2.0
+    assert process.returncode == 1
+    assert "the policy server (serve.tiny) exited with 134" in said
+    assert "fell off the bus" in said
+
+
+def test_server_that_dies_at_once_shows_its_last_words(rollout: TinyPlan) -> None:
+    lease = rollout.lease(arguments=["--die-at-once"])
+    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease])
+    done = rollout.run("act")
+    assert done.returncode == 1
+    assert "exited with 3" in done.stderr
+    assert "no such device" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--never-ready"], "GET /health answers 503"),
+        (["--start-delay", "60"], "it has not written its ready file"),
+    ],
+)
+def test_late_server_is_given_up_with_the_reason(
+    rollout: TinyPlan, arguments: list[str], reason: str
+) -> None:
+    lease = rollout.lease(arguments=arguments, ready_timeout_s=1.0)
+    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease])
+    done = rollout.run("act")
+    assert done.returncode == 1
+    assert "was not ready within 1 s" in done.stderr
+    assert reason in done.stderr
+
+
+def test_wrong_model_is_refused(rollout: TinyPlan, tmp_path: Path) -> None:
+    lease = rollout.lease()
+    lease["program"] = [w.replace("{model}", str(tmp_path)) for w in lease["program"]]
+    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease])
+    done = rollout.run("act")
+    assert done.returncode == 1
+    assert f"serves the wrong model: {tmp_path}" in done.stderr
+
+
+def test_wrong_served_name_is_refused(rollout: TinyPlan) -> None:
+    lease = rollout.lease()
+    lease["program"] = [w.replace("{served_name}", "gpt") for w in lease["program"]]
+    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease])
+    assert "serves 'gpt'; expected a model named 'policy'" in rollout.run("act").stderr
+
+
+def test_server_that_cannot_complete_is_refused(rollout: TinyPlan) -> None:
+    lease = rollout.lease(arguments=["--no-completions"])
+    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease])
+    assert "cannot complete one token" in rollout.run("act").stderr
+
+
+def test_environment_must_be_the_declared_one(plan: TinyPlan) -> None:
+    identity = ["--identity", json.dumps({"name": "craft", "recipes": "abc"})]
+    right = plan.lease("environment", arguments=identity, expect={"recipes": "abc"})
+    wrong = plan.lease("environment", arguments=identity, expect={"recipes": "xyz"})
+    plan.job("right", leases=[right])
+    plan.job("wrong", leases=[wrong])
+    done = plan.run("right")
+    assert done.returncode == 0, done.stderr
+    assert "recipes: expected xyz, found abc" in plan.run("wrong").stderr
+
+
+@pytest.mark.slow
+def test_deaf_server_is_killed_after_the_grace(rollout: TinyPlan) -> None:
+    lease = rollout.lease(arguments=["--deaf"])
+    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], rows=1)
+    began = time.monotonic()
+    assert rollout.run("act").returncode == 0
+    assert time.monotonic() - began > 5
+
+
+def test_stolen_port_is_replaced_by_another(rollout: TinyPlan, tmp_path: Path) -> None:
+    """The server finds its port taken at the first start, as if another program had been
+    faster; the runtime holds another port and starts it again."""
+    count = tmp_path / "starts"
+    thief = tmp_path / "thief.py"
+    server = Path(__file__).parents[1] / "support" / "programs" / "server.py"
+    thief.write_text(
+        "import pathlib, runpy, sys\n"
+        f"count = pathlib.Path({str(count)!r})\n"
+        "with count.open('a') as out: out.write('x')\n"
+        "if count.read_text() == 'x':\n"
+        "    sys.exit('OSError: [Errno 98] Address already in use')\n"
+        f"runpy.run_path({str(server)!r}, run_name='__main__')\n"
+    )
+    lease = rollout.lease(port="held")
+    lease["program"][0] = str(thief)
+    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
+    done = rollout.run("act")
+    assert done.returncode == 0, done.stderr
+    assert count.read_text() == "xx"
+
+
+def test_held_ports_are_not_given_to_others(plan: TinyPlan, tmp_path: Path) -> None:
+    """While the lease holds a port nobody who asks for a free one gets it, and the server that
+    names it does."""
+    from agentc.runtime.lease import Lease
+
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    lease = Lease(
+        plan.lease(port="held"), python=None, variables={}, model=None, folder=tmp_path, logs=folder
+    )
+    port = lease._hold_port()
+    taken = []
+    for _ in range(500):
+        other = socket.socket()
+        other.bind(("127.0.0.1", 0))
+        taken.append(other)
+    assert port not in {other.getsockname()[1] for other in taken}
+    server = socket.create_server(("127.0.0.1", port))
+    assert server.getsockname()[1] == port
+    lease.release_port()
+    for each in [server, *taken]:
+        each.close()
+
+
+def test_remote_endpoint_gets_its_secret_by_variable(plan: TinyPlan, tmp_path: Path) -> None:
+    """Nothing is started for a remote endpoint; its key goes to the program as a variable."""
+    server = Path(__file__).parents[1] / "support" / "programs" / "server.py"
+    ready = tmp_path / "ready.json"
+    process = subprocess.Popen(
+        [sys.executable, str(server), "--ready-file", str(ready), "--name", "big"],
+        env={**os.environ, "AGENTC_TOKEN": "the-remote-key"},
+    )
+    try:
+        wait_for(ready.exists)
+        address = json.loads(ready.read_text())
+        lease = plan.lease(
+            port="none",
+            url=f"http://127.0.0.1:{address['port']}/v1",
+            environment=None,
+            program=[],
+            probe="",
+            input=None,
+            served_name="big",
+            secrets={"OPENAI_API_KEY": "MY_REMOTE_KEY"},
+        )
+        plan.job("act", leases=[lease], rows=1, echo=["OPENAI_API_KEY"])
+        done = plan.run("act", MY_REMOTE_KEY="the-remote-key")
+        assert done.returncode == 0, done.stderr
+        log = plan.store / "objects" / plan.object("act") / "logs" / "log.txt"
+        assert "OPENAI_API_KEY = [redacted]" in log.read_text()
+    finally:
+        process.kill()
+        process.wait()

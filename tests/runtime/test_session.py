@@ -1,0 +1,109 @@
+"""Sessions: jobs that share one start of a server, each with its own object."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tiny_plan import TinyPlan, wait_for
+
+
+@pytest.fixture
+def shared(plan: TinyPlan, tmp_path: Path) -> TinyPlan:
+    """Two jobs on one server that counts its starts in `starts`."""
+    plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
+    assert plan.run("model").returncode == 0
+    lease = plan.lease(arguments=["--count", str(tmp_path / "starts")])
+    for name in ("left", "right"):
+        plan.job(
+            name, inputs={"policy": ["model"]}, leases=[lease], call=True, rows=5, delay=0.1,
+            say=name,
+        )  # fmt: skip
+    plan.session("both", "left", "right")
+    return plan
+
+
+def test_members_share_one_server_and_run_beside_each_other(
+    shared: TinyPlan, tmp_path: Path
+) -> None:
+    done = shared.run(session="both")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "starts").read_text() == "x"
+    left, right = shared.manifest("left"), shared.manifest("right")
+    # Started together, they overlap: the whole took less than one after the other.
+    both = shared.manifest("both")
+    assert both["wall_s"] < left["program_s"] + right["program_s"]
+    assert both["members"] == {"left": shared.object("left"), "right": shared.object("right")}
+    assert set(both["files"]) == {"logs/policy.log"}
+    for name, manifest in (("left", left), ("right", right)):
+        log = shared.store / "objects" / shared.object(name) / "logs" / "log.txt"
+        assert log.read_text() == name + "\n"
+        assert [lease["role"] for lease in manifest["leases"]] == ["policy"]
+
+
+def test_published_member_is_skipped(shared: TinyPlan) -> None:
+    assert shared.run("left").returncode == 0
+    before = shared.manifest("left")["started"]
+    assert shared.run(session="both").returncode == 0
+    assert shared.manifest("left")["started"] == before
+    assert shared.published("right")
+
+
+def test_no_server_when_all_members_are_published(shared: TinyPlan, tmp_path: Path) -> None:
+    assert shared.run("left").returncode == 0
+    assert shared.run("right").returncode == 0
+    assert (tmp_path / "starts").read_text() == "xx"
+    assert shared.run(session="both").returncode == 0
+    assert (tmp_path / "starts").read_text() == "xx"
+    assert shared.published("both")
+
+
+def test_failed_member_does_not_take_the_other_down(shared: TinyPlan) -> None:
+    shared.jobs[-2]["config"]["exit"] = 4
+    done = shared.run(session="both")
+    assert done.returncode == 1
+    assert "job left failed: its program exited with 4" in done.stderr
+    assert shared.published("right")
+    assert not shared.published("left")
+    assert not shared.published("both")
+    shared.jobs[-2]["config"]["exit"] = 0
+    assert shared.run(session="both").returncode == 0
+
+
+def test_dead_server_fails_all_members(shared: TinyPlan) -> None:
+    for job in shared.jobs[1:]:
+        job["leases"][0]["program"] += ["--die-after-calls", "4"]
+    done = shared.run(session="both")
+    assert done.returncode == 1
+    assert "exited with 134" in done.stderr
+    assert {shared.status(name)["state"] for name in ("left", "right", "both")} == {"failed"}
+
+
+def test_sessions_with_common_members_do_not_block_each_other(shared: TinyPlan) -> None:
+    shared.session("reversed", "right", "left")
+    first = shared.start(session="both")
+    second = shared.start(session="reversed")
+    codes = [process.wait(timeout=30) for process in (first, second)]
+    assert codes == [0, 0]
+    assert shared.manifest("left")["attempts"] == 1
+    assert shared.published("both")
+    assert shared.published("reversed")
+    for process in (first, second):
+        process.communicate()
+
+
+def test_member_waits_for_its_input_from_another_member(plan: TinyPlan) -> None:
+    plan.job("first", rows=2)
+    plan.job("second", inputs={"data": ["first"]})
+    plan.session("chain", "second", "first")
+    assert plan.run(session="chain").returncode == 0
+    assert plan.manifest("second")["started"]
+
+
+def test_single_job_and_session_compute_a_member_once(shared: TinyPlan) -> None:
+    single = shared.start("left")
+    wait_for(lambda: shared.status("left").get("state") == "running")
+    assert shared.run(session="both").returncode == 0
+    assert single.wait(timeout=10) == 0
+    assert shared.manifest("left")["attempts"] == 1
+    single.communicate()

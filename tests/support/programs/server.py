@@ -1,0 +1,100 @@
+"""A model server or environment server for tests: HTTP, token, and faults on request."""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--port", type=int, default=0)
+parser.add_argument("--ready-file")
+parser.add_argument("--model", default="")
+parser.add_argument("--name", default="policy")
+parser.add_argument("--start-delay", type=float, default=0.0)
+parser.add_argument("--die-after-calls", type=int, default=-1)
+parser.add_argument("--die-at-once", action="store_true")
+parser.add_argument("--never-ready", action="store_true")
+parser.add_argument("--no-completions", action="store_true")
+parser.add_argument("--deaf", action="store_true", help="ignores SIGTERM")
+parser.add_argument("--fork", action="store_true", help="leaves daemons behind")
+parser.add_argument("--identity", default="{}")
+parser.add_argument("--count", help="a file that gets one byte for each start")
+options = parser.parse_args()
+calls = 0
+
+if options.count:
+    with pathlib.Path(options.count).open("a") as out:
+        out.write("x")
+if options.die_at_once:
+    print("no such device: /dev/accelerator")
+    sys.exit(3)
+if options.deaf:
+    import signal
+
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if options.fork:
+    for extra in ({}, {"start_new_session": True}):
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], **extra)
+time.sleep(options.start_delay)
+
+
+class Handler(BaseHTTPRequestHandler):
+    def reply(self, status, value):
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def allowed(self):
+        if self.headers.get("Authorization") == "Bearer " + os.environ.get("AGENTC_TOKEN", ""):
+            return True
+        self.reply(401, {"error": "token"})
+        return False
+
+    def do_GET(self):
+        if self.path == "/health":
+            self.reply(503 if options.never_ready else 200, {})
+        elif self.allowed():
+            if self.path == "/v1/models":
+                self.reply(200, {"data": [{"id": options.name, "root": options.model}]})
+            elif self.path == "/meta":
+                identity = json.loads(options.identity)
+                self.reply(200, {"identity": identity, "splits": {"train": ["task0"]}})
+
+    def do_POST(self):
+        global calls
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if not self.allowed():
+            return
+        if self.path == "/v1/completions":
+            calls += 1
+            if options.no_completions:
+                self.reply(500, {"error": "out of memory"})
+                return
+            if calls == options.die_after_calls:
+                print("fatal: the accelerator fell off the bus", flush=True)
+                threading.Timer(0.05, os._exit, [134]).start()
+            self.reply(200, {"choices": [{"text": "x"}]})
+        elif self.path in ("/create", "/reset", "/close"):
+            self.reply(200, {"id": 7})
+        else:
+            self.reply(404, {"error": "no such route"})
+
+    def log_message(self, *words):
+        pass
+
+
+server = ThreadingHTTPServer(("127.0.0.1", options.port), Handler)
+if options.ready_file:
+    path = pathlib.Path(options.ready_file)
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps({"host": "127.0.0.1", "port": server.server_address[1]}))
+    draft.replace(path)
+print("serving", flush=True)
+server.serve_forever()

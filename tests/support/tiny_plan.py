@@ -1,0 +1,269 @@
+"""Tiny plans for tests of the runtime: real programs in an empty software environment.
+
+`TinyPlan` writes a plan.json with a lock that pins nothing, so that its environment is built in
+a tenth of a second; programs are the scripts in `programs/`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+PROGRAMS = Path(__file__).parent / "programs"
+LOCK = "# an environment without packages\n"
+
+
+def key_of(text: str) -> str:
+    """A key that looks like the compiler's."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+class TinyPlan:
+    """A plan under construction, with a store beside it."""
+
+    def __init__(self, folder: Path, name: str = "tiny") -> None:
+        self.folder = folder / "plan"
+        self.store = folder / "store"
+        self.path = self.folder / "plan.json"
+        self.name = name
+        self.jobs: list[dict[str, Any]] = []
+        self.sessions: list[dict[str, Any]] = []
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "environments").mkdir(exist_ok=True)
+        (self.folder / "environments" / "empty.txt").write_text(LOCK)
+
+    def job(
+        self,
+        name: str,
+        program: str = "rows.py",
+        *,
+        kind: str = "rollout",
+        produces: str = "Trajectories",
+        inputs: dict[str, list[str]] | None = None,
+        leases: list[dict[str, Any]] | None = None,
+        contract: dict[str, Any] | None = None,
+        resume: bool = False,
+        resources: dict[str, Any] | None = None,
+        **config: Any,
+    ) -> dict[str, Any]:
+        """Add a job; `inputs` maps roles to ids of earlier jobs. Returns its entry."""
+        objects = {
+            role: [self.object(parent) for parent in parents]
+            for role, parents in (inputs or {}).items()
+        }
+        described = json.dumps([name, program, config, objects, leases or []], sort_keys=True)
+        entry = {
+            "id": name,
+            "stage": name,
+            "kind": kind,
+            "backend": "tiny." + kind,
+            "version": 1,
+            "key": key_of(described),
+            "produces": produces,
+            "round": None,
+            "environment": "empty",
+            "program": [str(PROGRAMS / program)],
+            "processes": 1,
+            "inputs": objects,
+            "config": config,
+            "placement": {},
+            "identity": {"settings": config, "facts": {}},
+            "leases": leases or [],
+            "contract": contract or {},
+            "resources": {"cpus": 1, "gpus": 0, "mem_mb": None, "minutes": None}
+            | (resources or {}),
+            "resume": resume,
+            "origin": {"file": "tiny.yaml", "line": 1, "column": 1, "steps": []},
+        }
+        self.jobs.append(entry)
+        return entry
+
+    def lease(self, role: str = "policy", script: str = "server.py", **fields: Any) -> Any:
+        """A lease of the tiny server; see `programs/server.py` for its arguments."""
+        arguments = fields.pop("arguments", [])
+        port = fields.get("port", "chosen")
+        where = ["--port", "{port}"] if port == "held" else ["--ready-file", "{ready_file}"]
+        served = ["--model", "{model}", "--name", "{served_name}"] if role == "policy" else []
+        return {
+            "role": role,
+            "backend": "serve.tiny" if role == "policy" else "env.tiny",
+            "version": 1,
+            "environment": "empty",
+            "program": [str(PROGRAMS / script), *where, *served, *arguments],
+            "port": "chosen",
+            "probe": "/health",
+            "identity_check": "model" if role == "policy" else "environment",
+            "expect": {},
+            "url": None,
+            "input": "policy" if role == "policy" else None,
+            "variables": {},
+            "secrets": {},
+            "ready_timeout_s": 20.0,
+            "served_name": "policy",
+            "identity": {},
+        } | fields
+
+    def session(self, name: str, *members: str) -> None:
+        """Add a session over jobs."""
+        key = key_of("session " + " ".join(self.object(member) for member in members))
+        self.sessions.append({"id": name, "key": key, "members": list(members)})
+
+    def object(self, job_id: str) -> str:
+        """The object of a job of this plan, or of a session."""
+        for job in self.jobs:
+            if job["id"] == job_id:
+                return f"{job['kind']}/{job['key']}"
+        for session in self.sessions:
+            if session["id"] == job_id:
+                return f"session/{session['key']}"
+        raise KeyError(job_id)
+
+    def document(self) -> dict[str, Any]:
+        """The plan as written."""
+        used = {parent for job in self.jobs for ids in job["inputs"].values() for parent in ids}
+        return {
+            "plan": 1,
+            "name": self.name,
+            "spec": {"file": "tiny.yaml", "sha256": "0" * 64},
+            "params": {},
+            "environments": {
+                "empty": {
+                    "lock": hashlib.sha256(LOCK.encode()).hexdigest(),
+                    "file": "environments/empty.txt",
+                }
+            },
+            "jobs": self.jobs,
+            "sessions": self.sessions,
+            "targets": [
+                self.object(job["id"]) for job in self.jobs if self.object(job["id"]) not in used
+            ],
+            "experiment": {"description": None, "paper": {}, "discrepancies": [], "rounds": []},
+        }
+
+    def write(self) -> Path:
+        """Write plan.json; returns its path."""
+        text = json.dumps(self.document(), sort_keys=True, indent=2) + "\n"
+        self.path.write_text(text)
+        return self.path
+
+    def argv(self, job: str | None = None, session: str | None = None) -> list[str]:
+        """The wrapper's command line."""
+        target = ["--job", job] if job is not None else ["--session", str(session)]
+        return [
+            sys.executable,
+            "-m",
+            "agentc.runtime.job",
+            "--plan",
+            str(self.path),
+            "--store",
+            str(self.store),
+            *target,
+        ]
+
+    def run(
+        self, job: str | None = None, session: str | None = None, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run one wrapper to its end."""
+        self.write()
+        return subprocess.run(
+            self.argv(job, session),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, **variables},
+        )
+
+    def start(
+        self, job: str | None = None, session: str | None = None, **variables: str
+    ) -> subprocess.Popen[str]:
+        """Start one wrapper."""
+        self.write()
+        return subprocess.Popen(
+            self.argv(job, session),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, **variables},
+        )
+
+    def write_compiled(self) -> Path:
+        """Write the plan with its Snakefile, as a compiled directory."""
+        from agentc import resources
+
+        shutil.copy(resources.snakefile(), self.folder / "Snakefile")
+        return self.write()
+
+    def run_all(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """What `agentc run` does after compiling, to its end."""
+        return subprocess.run(
+            self.run_all_argv(*words),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env={**os.environ, **variables},
+        )
+
+    def run_all_argv(self, *words: str) -> list[str]:
+        """The command line of that."""
+        self.write_compiled()
+        script = Path(__file__).parent / "run_tiny.py"
+        return [sys.executable, str(script), str(self.path), str(self.store), *words]
+
+    def published(self, job: str) -> bool:
+        """Whether the object of a job exists."""
+        return (self.store / "objects" / self.object(job) / "artifact.json").exists()
+
+    def manifest(self, job: str) -> Any:
+        """The manifest of a job's object."""
+        path = self.store / "objects" / self.object(job) / "artifact.json"
+        return json.loads(path.read_text())
+
+    def staging(self, job: str) -> Path:
+        """The staging directory of a job."""
+        return self.store / "staging" / self.object(job)
+
+    def status(self, job: str) -> Any:
+        """status.json of a staged job; {} when there is none."""
+        try:
+            return json.loads((self.staging(job) / "status.json").read_text())
+        except FileNotFoundError:
+            return {}
+
+
+def wait_for(condition: Callable[[], Any], timeout: float = 20.0) -> Any:
+    """Wait until the condition holds and return its value."""
+    deadline = time.monotonic() + timeout
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"still not after {timeout} s: {condition}"
+        time.sleep(0.02)
+
+
+def processes_of(store: Path) -> dict[int, str]:
+    """Processes that carry a mark of this store, with their command lines."""
+    from agentc.runtime import process
+
+    suffix = process.mark("", str(store))
+    found = {}
+    for pid, mark in process.marks().items():
+        if mark.endswith(suffix):
+            try:
+                raw = Path(f"/proc/{pid}/cmdline").read_bytes()
+                state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+            except OSError:
+                continue
+            if state != "Z":
+                found[pid] = raw.replace(b"\0", b" ").decode()
+    return found

@@ -1,0 +1,133 @@
+"""Rows of data sets: masks by rule, truncation, and what is counted or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("transformers")
+
+from agentc_backends.chat.formats import format_named
+from agentc_backends.chat.rows import IGNORED, MaskRules, RowsError, encode_pairs, encode_rows
+from agentc_backends.chat.tokens import Encoder
+from agentc_backends.models.vocabulary import corpus_texts, train_tokenizer
+
+PROMPT = [
+    {"role": "user", "content": "Say OK."},
+    {"role": "assistant", "content": "OK"},
+    {"role": "user", "content": "Goal: craft a stick."},
+]
+GOOD = [
+    {"role": "assistant", "content": "Action: get 1 plank"},
+    {"role": "user", "content": "Got 1 plank"},
+    {"role": "assistant", "content": "Action: craft 4 stick"},
+]
+BAD = [{"role": "assistant", "content": "Action: jump"}]
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    chat = format_named("chatml")
+    return Encoder(train_tokenizer(chat, corpus_texts(chat, [PROMPT + GOOD]), 400, 512), "chatml")
+
+
+def row(name: str, messages: list[dict[str, str]]) -> dict[str, Any]:
+    return {"id": name, "messages": messages, "prompt_length": 3}
+
+
+def pair(name: str) -> dict[str, Any]:
+    return {"id": name, "prompt": PROMPT, "chosen": GOOD, "rejected": BAD}
+
+
+def rules(loss_on: str, max_length: int = 512, truncation: str = "error") -> MaskRules:
+    return MaskRules(loss_on=loss_on, max_length=max_length, truncation=truncation)
+
+
+def trained_text(encoder: Encoder, labels: list[int]) -> str:
+    return str(encoder.tokenizer.decode([i for i in labels if i != IGNORED]))
+
+
+@pytest.mark.parametrize(
+    ("loss_on", "expected"),
+    [
+        (
+            "all_replies",
+            "OK<|im_end|>Action: get 1 plank<|im_end|>Action: craft 4 stick<|im_end|>",
+        ),
+        ("after_prompt", "Action: get 1 plank<|im_end|>Action: craft 4 stick<|im_end|>"),
+    ],
+)
+def test_loss_on(encoder: Encoder, loss_on: str, expected: str) -> None:
+    (side,), counts = encode_rows(encoder, [row("a", PROMPT + GOOD)], rules(loss_on))
+    assert trained_text(encoder, side.labels()) == expected
+    assert counts.trained_tokens == sum(label != IGNORED for label in side.labels())
+    assert (counts.rows, counts.truncated, counts.dropped) == (1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("loss_on", "expected"),
+    [
+        ("assistant", "Action: get 1 plank<|im_end|>Action: craft 4 stick<|im_end|>"),
+        (
+            "completion",
+            "Action: get 1 plank<|im_end|>\n<|im_start|>user\nGot 1 plank<|im_end|>\n"
+            "<|im_start|>assistant\nAction: craft 4 stick<|im_end|>\n",
+        ),
+    ],
+)
+def test_score_on(encoder: Encoder, loss_on: str, expected: str) -> None:
+    ((chosen, rejected),), _ = encode_pairs(encoder, [pair("a")], rules(loss_on))
+    assert trained_text(encoder, chosen.labels()) == expected
+    closing = "\n" if loss_on == "completion" else ""
+    assert trained_text(encoder, rejected.labels()) == "Action: jump<|im_end|>" + closing
+
+
+def test_m8_truncation_keeps_the_labels_of_kept_tokens(encoder: Encoder) -> None:
+    rows = [row("a", PROMPT + GOOD)]
+    (whole,), _ = encode_rows(encoder, rows, rules("all_replies"))
+    for limit in range(20, len(whole.ids)):
+        (cut,), counts = encode_rows(encoder, rows, rules("all_replies", limit, "right"))
+        assert cut.ids == whole.ids[:limit]
+        assert cut.labels() == whole.labels()[:limit]
+        assert counts.truncated == 1
+
+
+def test_m8_the_sides_of_a_pair_are_cut_independently(encoder: Encoder) -> None:
+    ((chosen, rejected),), _ = encode_pairs(encoder, [pair("a")], rules("assistant"))
+    limit = len(rejected.ids) + 2
+    assert limit < len(chosen.ids)
+    ((cut, kept),), counts = encode_pairs(
+        encoder, [pair("a")], rules("assistant", limit, "right")
+    )
+    assert kept == rejected
+    assert cut.ids == chosen.ids[:limit]
+    assert counts.truncated == 1
+
+
+def test_too_long_rows_are_refused_by_default(encoder: Encoder) -> None:
+    with pytest.raises(RowsError, match=r"row a has \d+ tokens, more than max_length 16"):
+        encode_rows(encoder, [row("a", PROMPT + GOOD)], rules("all_replies", 16))
+
+
+def test_too_long_rows_can_be_left_out(encoder: Encoder) -> None:
+    rows = [row("long", PROMPT + GOOD), row("short", PROMPT + BAD)]
+    (short,), _ = encode_rows(encoder, rows[1:], rules("all_replies"))
+    limit = len(short.ids)
+    sides, counts = encode_rows(encoder, rows, rules("all_replies", limit, "drop"))
+    assert sides == [short]
+    assert (counts.rows, counts.dropped, counts.truncated) == (1, 1, 0)
+
+
+def test_rows_without_a_trained_token_are_refused_unless_left_out(encoder: Encoder) -> None:
+    rows = [row("none", PROMPT), row("some", PROMPT + BAD)]
+    with pytest.raises(RowsError, match=r"1 rows have no trained token .*\(first: none\)"):
+        encode_rows(encoder, rows, rules("after_prompt"))
+    sides, counts = encode_rows(encoder, rows, rules("after_prompt", truncation="drop"))
+    assert len(sides) == 1
+    assert counts.dropped == 1
+
+
+def test_nothing_to_train_on_is_refused(encoder: Encoder) -> None:
+    with pytest.raises(RowsError, match="no rows to train on"):
+        encode_rows(encoder, [], rules("all_replies"))

@@ -1,0 +1,225 @@
+"""Makes training jobs for these tests: a small model, small data, and settings lowered by the
+real backends. Job programs run in this process, or as the runtime starts them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentc.backend_api import StageView
+from agentc.kinds import kind_named
+from agentc.runtime.program import Job
+from agentc_backends.trl_trainers.backend import DPO, SFT
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+_GOODS = ("oak log", "oak planks", "stick", "torch", "chest", "stone")
+_PROGRAM = "agentc_backends.trl_trainers.job_"
+
+
+def prompt(task: int) -> list[dict[str, str]]:
+    """The messages before the agent's first real reply."""
+    goal = _GOODS[task % len(_GOODS)]
+    extra = " ".join(_GOODS[: task % 5])
+    return [
+        {"role": "user", "content": f"Craft things. {extra} Say OK."},
+        {"role": "assistant", "content": "OK"},
+        {"role": "user", "content": f"Goal: craft {goal}."},
+    ]
+
+
+def replies(task: int, turns: int, action: str) -> list[dict[str, str]]:
+    """An alternation of replies and observations that starts and ends with a reply."""
+    rng = random.Random(f"{task}/{action}")
+    messages = []
+    for turn in range(turns):
+        good = rng.choice(_GOODS)
+        messages.append({"role": "assistant", "content": f"Action: {action} {turn} {good}"})
+        messages.append({"role": "user", "content": f"Got {turn} {good}"})
+    return messages[:-1]
+
+
+def trajectories(count: int, **changes: Any) -> list[dict[str, Any]]:
+    """Rows of trajectories.jsonl with conversations of unequal length."""
+    return [
+        {
+            "id": f"t{task}#0",
+            "task_id": f"t{task}",
+            "messages": prompt(task) + replies(task, 1 + task % 4, "get"),
+            "prompt_length": 3,
+            "reward": 1.0,
+            "end": "success",
+            **changes,
+        }
+        for task in range(count)
+    ]
+
+
+def pairs(count: int) -> list[dict[str, Any]]:
+    """Rows of pairs.jsonl."""
+    return [
+        {
+            "id": f"t{task}",
+            "task_id": f"t{task}",
+            "prompt": prompt(task),
+            "chosen": replies(task, 1 + task % 4, "get"),
+            "rejected": replies(task, 1 + task % 3, "drop"),
+        }
+        for task in range(count)
+    ]
+
+
+def write_rows(directory: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """A data directory with one JSONL file."""
+    directory.mkdir(parents=True, exist_ok=True)
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (directory / name).write_text(text, encoding="utf-8")
+    return directory
+
+
+def make_job(
+    root: Path,
+    kind: str,
+    config: Mapping[str, Any],
+    inputs: Mapping[str, Sequence[Path]],
+    placement: Mapping[str, Any] | None = None,
+) -> Path:
+    """The job file of a staging directory."""
+    for name in ("data", "work", "logs"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    spec = {
+        "id": kind,
+        "key": "0" * 32,
+        "kind": kind,
+        "config": dict(config),
+        "placement": dict(placement or {}),
+        "contract": {},
+        "inputs": {role: [str(p) for p in paths] for role, paths in inputs.items()},
+        "input_objects": {},
+        "leases": {},
+        **{name: str(root / name) for name in ("work", "logs")},
+        "out": str(root / "data"),
+        "facts": str(root / "facts.json"),
+        "progress": str(root / "progress.json"),
+    }
+    path = root / "job.json"
+    path.write_text(json.dumps(spec), encoding="utf-8")
+    return path
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "sft": {"lr": 3e-3, "global_batch": 8, "max_length": 256},
+    "dpo": {"lr": 1e-3, "global_batch": 8, "max_length": 256, "beta": 0.1},
+}
+
+
+def lowered(kind: str, **settings: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(config, placement) of a stage with SETTINGS and `settings`, by the real lowering."""
+    backend = {"sft": SFT, "dpo": DPO}[kind]
+    declared = kind_named(kind)
+    assert declared is not None
+    view = StageView(
+        table=declared.fields,
+        values={**SETTINGS[kind], **settings},
+        stage_id=kind,
+        kind=kind,
+    )
+    (draft,) = backend.lower(view, None)  # type: ignore[arg-type]
+    assert not view.refusals, view.refusals
+    return dict(draft.config), dict(draft.placement)
+
+
+def trainer_job(
+    root: Path, kind: str, inputs: Mapping[str, Sequence[Path]], **settings: Any
+) -> Path:
+    """A job file of trl.sft or trl.dpo."""
+    config, placement = lowered(kind, **settings)
+    return make_job(root, kind, config, inputs, placement)
+
+
+def run_here(job_file: Path) -> Job:
+    """Run a trainer's job in this process."""
+    import importlib
+
+    job = Job(job_file)
+    importlib.import_module(_PROGRAM + job.spec["kind"]).train(job)
+    return job
+
+
+def start(job_file: Path, module: str | None = None) -> subprocess.Popen[str]:
+    """Start a job program as the runtime does, in a process group of its own."""
+    module = module or _PROGRAM + json.loads(job_file.read_text())["kind"]
+    environment = dict(os.environ)
+    paths = [str(REPOSITORY / "compiler"), str(REPOSITORY / "backends")]
+    environment |= {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", module, str(job_file)],
+        cwd=job_file.parent,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def run_program(job_file: Path, module: str | None = None) -> tuple[int, str, str]:
+    """(exit status, stdout, stderr) of a job program."""
+    process = start(job_file, module)
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
+
+
+def weights(root: Path) -> dict[str, Any]:
+    """The tensors of a finished job."""
+    from safetensors.torch import load_file
+
+    return dict(load_file(root / "data" / "model.safetensors"))
+
+
+def difference(first: Path, second: Path) -> float:
+    """The largest absolute difference between the weights of two finished jobs."""
+    a, b = weights(first), weights(second)
+    assert a.keys() == b.keys()
+    return max(float((a[name] - b[name]).abs().max()) for name in a)
+
+
+def steps(root: Path) -> list[dict[str, Any]]:
+    """The lines of logs/steps.jsonl."""
+    text = (root / "logs" / "steps.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def facts(root: Path) -> dict[str, Any]:
+    """The facts that a job recorded."""
+    return dict(json.loads((root / "facts.json").read_text(encoding="utf-8")))
+
+
+def small_model(root: Path, **changes: Any) -> Path:
+    """The checkpoint of a model.scratch job: a two-layer model over the words of these tests."""
+    from agentc_backends.models.job_scratch import create
+
+    corpus = write_rows(root / "corpus", "trajectories.jsonl", trajectories(24))
+    config = {
+        "architecture": "llama",
+        "hidden_size": 32,
+        "layers": 2,
+        "heads": 2,
+        "kv_heads": 2,
+        "intermediate_size": 64,
+        "context": 256,
+        "vocab_size": 400,
+        "tie_embeddings": True,
+        "rope_theta": 10000.0,
+        "chat_format": "chatml",
+        "seed": 0,
+        **changes,
+    }
+    job = Job(make_job(root, "model", config, {"corpus": [corpus]}))
+    create(job)
+    return job.out

@@ -1,0 +1,159 @@
+"""A killed training job continues from its newest whole checkpoint and ends with the same bits."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from agentc_backends.trl_trainers.checkpoints import mark_complete, newest_complete
+from agentc_backends.trl_trainers.reporting import keep_steps
+from tests.torch.trl.jobs import (
+    difference,
+    pairs,
+    run_here,
+    run_program,
+    small_model,
+    start,
+    steps,
+    trainer_job,
+    trajectories,
+    write_rows,
+)
+
+SETTINGS: dict[str, Any] = {"epochs": 6, "save_every": 3, "global_batch": 8, "micro_batch": 2}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_model(tmp_path_factory.mktemp("model"))
+
+
+def inputs_of(kind: str, model: Path, root: Path) -> dict[str, list[Path]]:
+    if kind == "sft":
+        rows = write_rows(root / "rows", "trajectories.jsonl", trajectories(36))
+    else:
+        rows = write_rows(root / "rows", "pairs.jsonl", pairs(36))
+    return {"model": [model], "data": [rows]}
+
+
+def wait_for_step(root: Path, step: int, process: Any) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        progress = root / "progress.json"
+        if progress.exists() and json.loads(progress.read_text())["done"] >= step:
+            return
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.01)
+    raise AssertionError("the job made no progress")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "extra"), [("sft", {}), ("dpo", {}), ("sft", {"lora": {"rank": 4, "dropout": 0.2}})]
+)
+def test_kill_and_rerun_end_with_the_bits_of_an_undisturbed_run(
+    kind: str, extra: dict[str, Any], model: Path, tmp_path: Path
+) -> None:
+    inputs = inputs_of(kind, model, tmp_path)
+    whole = tmp_path / "whole"
+    run_here(trainer_job(whole, kind, inputs, **SETTINGS, **extra))
+    cut = tmp_path / "cut"
+    job = trainer_job(cut, kind, inputs, **SETTINGS, **extra)
+    for step in (7, 20):
+        process = start(job)
+        wait_for_step(cut, step, process)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        assert newest_complete(cut / "work") is not None
+    status, out, err = run_program(job)
+    assert status == 0, out + err
+    assert difference(whole, cut) == 0.0
+    untimed = [
+        [{k: v for k, v in line.items() if k != "tokens_per_s"} for line in steps(root)]
+        for root in (whole, cut)
+    ]
+    assert [line["step"] for line in untimed[1]] == list(range(1, 31))
+    for a, b in zip(*untimed, strict=True):
+        assert a == pytest.approx(b)
+    assert len(list((cut / "work").glob("checkpoint-*"))) <= 2
+
+
+@pytest.mark.slow
+def test_killing_the_launcher_ends_its_workers(model: Path, tmp_path: Path) -> None:
+    """They live in sessions of their own, out of reach of a signal to the job's group."""
+    inputs = inputs_of("sft", model, tmp_path)
+    root = tmp_path / "job"
+    job = trainer_job(root, "sft", inputs, **{**SETTINGS, "processes": 2, "epochs": 500})
+    process = start(job)
+    wait_for_step(root, 1, process)
+    workers = _processes_with(str(job))
+    assert len(workers) == 3
+    os.kill(process.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while _processes_with(str(job)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert _processes_with(str(job)) == []
+
+
+def _processes_with(word: str) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            words = (entry / "cmdline").read_bytes().decode().split("\0")
+            state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            continue
+        if word in words and state != "Z":
+            found.append(int(entry.name))
+    return found
+
+
+def test_an_unfinished_checkpoint_is_removed_and_the_one_before_it_used(
+    model: Path, tmp_path: Path
+) -> None:
+    inputs = inputs_of("sft", model, tmp_path)
+    whole = tmp_path / "whole"
+    run_here(trainer_job(whole, "sft", inputs, **SETTINGS))
+    work = whole / "work"
+    newest = newest_complete(work)
+    assert newest is not None
+    assert newest.name == "checkpoint-27"
+    # The next one was being written when the job was killed.
+    shutil.copytree(newest, work / "checkpoint-30")
+    (work / "checkpoint-30" / "complete").unlink()
+    (work / "checkpoint-30" / "optimizer.pt").write_bytes(b"cut")
+    cut = tmp_path / "cut"
+    job = trainer_job(cut, "sft", inputs, **SETTINGS)
+    shutil.copytree(work, cut / "work", dirs_exist_ok=True)
+    run_here(job)
+    assert not (cut / "work" / "checkpoint-30").exists()
+    assert [line["step"] for line in steps(cut)] == [28, 29, 30]
+    assert difference(whole, cut) == 0.0
+
+
+def test_newest_complete_counts_steps_as_numbers(tmp_path: Path) -> None:
+    assert newest_complete(tmp_path) is None
+    for step in (9, 10):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        mark_complete(tmp_path, step)
+    found = newest_complete(tmp_path)
+    assert found is not None
+    assert found.name == "checkpoint-10"
+
+
+def test_step_log_forgets_what_will_be_repeated(tmp_path: Path) -> None:
+    log = tmp_path / "steps.jsonl"
+    log.write_text('{"step": 1}\n{"step": 2}\n{"step": 3}\n{"st')
+    keep_steps(log, 2)
+    assert log.read_text() == '{"step": 1}\n{"step": 2}\n'
