@@ -114,7 +114,7 @@ for KIND in sorted(UNITS):
         input:
             inputs_of(KIND),
         output:
-            manifest(KIND + "/{key}"),
+            update(manifest(KIND + "/{key}")),
         params:
             work=command_of(KIND),
             plan=PLAN,
@@ -124,5 +124,5 @@ for KIND in sorted(UNITS):
         resources:
             **resources_of(KIND),
         shell:
-            "{params.python:q} -m agentc.runtime.job --plan {params.plan:q} --store {params.store:q}"
+            "exec {params.python:q} -m agentc.runtime.job --plan {params.plan:q} --store {params.store:q}"
             " {params.work:q}"

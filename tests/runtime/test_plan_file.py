@@ -42,7 +42,7 @@ def test_session_and_lock_of_a_large_plan(large: TinyPlan) -> None:
 def test_unknown_names(large: TinyPlan) -> None:
     with pytest.raises(PlanError, match="no job named 'nobody'"):
         PlanFile(large.path).job("nobody")
-    with pytest.raises(PlanError, match="no session named 'stage.7'"):
+    with pytest.raises(PlanError, match=r"no session named 'stage\.7'"):
         PlanFile(large.path).session("stage.7")
 
 

@@ -193,7 +193,7 @@ tokens = st.sampled_from(
         "\\",
         "{{",
         "}}",
-    ]  # fmt: skip
+    ]
 )
 
 

@@ -343,7 +343,7 @@ def test_a_broken_stage_does_not_make_its_users_wrong(read_text: Read) -> None:
     assert codes(read_text, HEAD + STAGES.replace("kind: rollout,", "")) == ["AGC202"]
 
 
-@given(st.data())
+@given(data=st.data())
 @settings(max_examples=120, deadline=None)
 def test_shuffled_pieces_of_specs_never_raise(
     data: st.DataObject, small_table: BackendTable

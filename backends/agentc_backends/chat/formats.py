@@ -129,9 +129,7 @@ def _vicuna(messages: Sequence[Message]) -> list[Segment]:
     for index, message in enumerate(body, start=len(messages) - len(body)):
         role = _alternating(index - (len(messages) - len(body)), index, message)
         if role == "user":
-            segments += [
-                Segment("USER: "), Segment(message["content"], content=True), Segment(" ")
-            ]
+            segments += [Segment("USER: "), Segment(message["content"], content=True), Segment(" ")]
         else:
             segments += [
                 Segment("ASSISTANT:"),

@@ -43,9 +43,7 @@ def shipped_segments(
     return segments + _plain(whole[len(written) :], messages[start:], control_tokens)
 
 
-def _plain(
-    text: str, messages: Sequence[Message], control_tokens: Sequence[str]
-) -> list[Segment]:
+def _plain(text: str, messages: Sequence[Message], control_tokens: Sequence[str]) -> list[Segment]:
     """Untrained text, with the contents of `messages` marked where they stand."""
     segments: list[Segment] = []
     position = 0

@@ -76,14 +76,20 @@ def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 
 
 def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    if not view.is_set("path"):
-        view.refuse("path", "model.path needs `path`", fix="set path: <a model directory>")
     _refuse_remote_code(view)
     path = view.get("path")
-    # The directory is no object of the store, so its content has to enter the key.
-    digest = context.digest_of(path) if isinstance(path, str) else None
-    if isinstance(path, str) and digest is None:
-        view.refuse("path", f"there is no directory {path}", fix="paths are relative to the spec")
+    digest = None
+    if not isinstance(path, str):
+        view.refuse("path", "model.path needs `path`", fix="set path: <a model directory>")
+    else:
+        # The directory is no object of the store, so its content has to enter the key.
+        digest = context.digest_of(path)
+        if digest is None:
+            view.refuse(
+                "path",
+                f"there is no readable directory {path}",
+                fix="give a directory in Hugging Face layout, relative to the spec or absolute",
+            )
     config: dict[str, Json] = {"path": path, "chat_format": view.text("chat_format")}
     return (replace(_draft("path", view, config), extra_identity={"files": digest}),)
 

@@ -38,9 +38,7 @@ def corpus_texts(chat: ChatFormat, conversations: Iterable[Sequence[Message]]) -
     return sorted(pieces)
 
 
-def train_tokenizer(
-    chat: ChatFormat, texts: Sequence[str], vocab_size: int, context: int
-) -> Any:
+def train_tokenizer(chat: ChatFormat, texts: Sequence[str], vocab_size: int, context: int) -> Any:
     """A fast tokenizer (transformers) with the format's control tokens, template and at most
     `vocab_size` tokens, all bytes among them."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agentc_backends import client
+from agentc_backends.client.leased import LOCAL_RETRY, chat_client
 from agentc_backends.rollout_react.episode import (
     ContextOverflowError,
     FatalError,
@@ -23,8 +24,6 @@ from agentc_backends.rollout_react.episode import (
 )
 from agentc_backends.rollout_react.prompt import Message
 
-# A local server that refuses connections is dead: waiting longer would only delay the news.
-_LOCAL_RETRY = client.RetryPolicy(attempts=4, base_s=0.2, cap_s=1.0)
 _CONNECT_TRIES = 3
 
 
@@ -54,22 +53,14 @@ async def connect(
     limits = client.RateLimits(concurrency=concurrency)
     lease = leases["environment"]
     environment = client.EnvironmentClient(
-        lease["url"], lease["token"] or None, retry=_retry(lease), limits=limits
+        lease["url"], lease["token"] or None, retry=LOCAL_RETRY, limits=limits
     )
     async with environment:
         world = AgentGymWorld(environment)
         if decode is None:
             yield Servers(world, None, {"environment": lease})
             return
-        lease = leases["policy"]
-        chat = client.ChatClient(
-            lease["url"],
-            lease["token"] or None,
-            lease["model"],
-            retry=_retry(lease),
-            limits=limits,
-        )
-        async with chat:
+        async with chat_client(leases["policy"], concurrency=concurrency) as chat:
             yield Servers(world, ChatPolicy(chat, decode), leases)
 
 
@@ -153,10 +144,6 @@ def _translated() -> Iterator[None]:
     except client.ServiceError as error:
         # An environment's own error leaves the episode's state unknown: play it again.
         raise InfrastructureError(str(error)) from error
-
-
-def _retry(lease: Mapping[str, Any]) -> client.RetryPolicy:
-    return _LOCAL_RETRY if _is_local(lease) else client.RetryPolicy()
 
 
 def _is_local(lease: Mapping[str, Any]) -> bool:

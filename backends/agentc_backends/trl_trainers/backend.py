@@ -67,7 +67,6 @@ def _draft(kind: str, program: str, view: StageView, config: dict[str, Json]) ->
         inputs=view.inputs,
         produces=CHECKPOINT.name,
         placement={"processes": processes},
-        resume=True,
         processes=processes,
     )
 

@@ -23,7 +23,7 @@ from agentc_backends.trl_trainers.session import (
 
 def train(job: Job) -> None:
     """Optimise the policy of the job on its pairs and write its checkpoint. Raises RowsError,
-    FormatError, TrainingDiverged."""
+    FormatError, TrainingDivergedError."""
     config = job.config
     rows = input_rows(job.inputs("data"), ("pairs.jsonl",))
     base = job.input("model")
@@ -68,9 +68,7 @@ def train(job: Job) -> None:
     record_facts(job, counts, trainer.state.global_step)
 
 
-def pair_columns(
-    pairs: list[tuple[Side, Side]], empty: int, pad: int
-) -> dict[str, list[Any]]:
+def pair_columns(pairs: list[tuple[Side, Side]], empty: int, pad: int) -> dict[str, list[Any]]:
     """Columns of the data set, with `empty` pairs of one unscored token at the end."""
     nothing = Side([pad], [False])
     sides = pairs + [(nothing, nothing)] * empty

@@ -23,7 +23,7 @@ from agentc_backends.trl_trainers.session import (
 
 def train(job: Job) -> None:
     """Fine-tune the model of the job and write its checkpoint. Raises RowsError, FormatError,
-    TrainingDiverged."""
+    TrainingDivergedError."""
     config = job.config
     mask = config["mask"]
     rows, left_out = select_rows(
@@ -78,9 +78,7 @@ def select_rows(
     whole = [row for row in rows if row.get("end") != "error"]
     kept = whole
     if min_reward is not None:
-        kept = [
-            row for row in whole if row["reward"] is not None and row["reward"] >= min_reward
-        ]
+        kept = [row for row in whole if row["reward"] is not None and row["reward"] >= min_reward]
     return kept, {
         "errors_left_out": len(rows) - len(whole),
         "below_min_reward": len(whole) - len(kept),

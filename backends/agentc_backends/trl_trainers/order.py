@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from torch.utils.data import Sampler
 
 
-class StepSampler(Sampler[int]):
+class StepSampler(Sampler[int]):  # type: ignore[misc]
     """Yields row indices. `lengths` in tokens; a step takes `global_batch` rows and the last step
     of an epoch what is left. `multiple` = micro_batch * processes: an epoch's last micro-batches
     are filled up with empty rows (index len(lengths) and on, see `empty_rows`), so that several

@@ -9,13 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.program import Job, write_rows
-from agentc_backends.trl_trainers.checkpoints import mark_complete
 from transformers import TrainerCallback
 
-
-class TrainingDiverged(RuntimeError):
-    """The loss became infinite or not a number."""
+from agentc.runtime.program import Job, write_rows
+from agentc_backends.trl_trainers.checkpoints import mark_complete
+from agentc_backends.trl_trainers.session import TrainingDivergedError
 
 
 class Reporter(TrainerCallback):  # type: ignore[misc]
@@ -46,7 +44,7 @@ class Reporter(TrainerCallback):  # type: ignore[misc]
         if logs is None or "loss" not in logs:
             return
         if not math.isfinite(logs["loss"]):
-            raise TrainingDiverged(
+            raise TrainingDivergedError(
                 f"the loss is {logs['loss']} at step {state.global_step}; lower lr, raise "
                 "warmup_ratio or lower max_grad_norm"
             )
@@ -87,5 +85,7 @@ def keep_steps(log: Path, last: int) -> list[dict[str, Any]]:
             continue  # it was being written when the job was cut off
         if line["step"] <= last:
             kept.append(line)
-    write_rows(log, kept)
+    whole = log.with_suffix(".tmp")
+    write_rows(whole, kept)
+    whole.replace(log)
     return kept

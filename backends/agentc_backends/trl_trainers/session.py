@@ -19,6 +19,10 @@ from agentc_backends.trl_trainers.checkpoints import newest_complete
 from agentc_backends.trl_trainers.launch import die_with_parent, relaunch
 
 
+class TrainingDivergedError(RuntimeError):
+    """The loss became infinite or not a number."""
+
+
 def run_trainer(name: str, module: str, train: Callable[[Job], None]) -> int:
     """The main program of a training job: launch, train, and turn what people can mend into a
     message instead of a traceback."""
@@ -28,13 +32,9 @@ def run_trainer(name: str, module: str, train: Callable[[Job], None]) -> int:
     quiet_libraries()
     try:
         train(job)
-    except (FormatError, RowsError) as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        return 1
-    except RuntimeError as error:
-        if type(error).__name__ != "TrainingDiverged":
-            raise
-        print(f"{name}: {error}", file=sys.stderr)
+    except (FormatError, RowsError, TrainingDivergedError) as error:
+        if first_process():
+            print(f"{name}: {error}", file=sys.stderr)
         return 1
     return 0
 

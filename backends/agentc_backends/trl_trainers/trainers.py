@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from agentc.runtime.program import write_json
-from agentc_backends.trl_trainers.order import StepSampler
 from datasets import Dataset
 from trl import DPOTrainer, SFTTrainer
+
+from agentc.runtime.program import write_json
+from agentc_backends.trl_trainers.order import StepSampler
 
 _ZERO_SCORE = {"sigmoid": math.log(2), "robust": math.log(2), "sigmoid_norm": math.log(2)}
 
@@ -51,7 +52,7 @@ class PairTrainer(DPOTrainer):  # type: ignore[misc]
         self._order = sampler
         self._reference_cache = reference_cache
         super().__init__(**options)
-        self._term_weights = list(self.loss_weights)
+        self._term_weights: list[float] = list(self.args.loss_weights)
 
     def _prepare_dataset(self, dataset: Dataset, *_: Any) -> Dataset:
         return dataset
@@ -67,13 +68,16 @@ class PairTrainer(DPOTrainer):  # type: ignore[misc]
                 write_json(self._reference_cache, values)
         # The reference is not needed any more: free its memory.
         self.ref_model = None
+        # Empty pairs are not in the file: their number changes with the number of processes.
+        values = values + [[0.0, 0.0]] * (len(dataset) - len(values))
         for index, column in enumerate(("ref_chosen_logps", "ref_rejected_logps")):
             dataset = dataset.add_column(column, [pair[index] for pair in values])
         return dataset
 
     def _reference_values(self, dataset: Dataset, batch_size: int) -> list[list[float]]:
-        """[chosen, rejected] summed log-probabilities of each row; each process does its share."""
-        rows = dataset.to_list()
+        """[chosen, rejected] summed log-probabilities of each row that is not empty; each process
+        does its share."""
+        rows = dataset.to_list()[: len(self._order.lengths)]
         longest = [max(len(row["chosen_ids"]), len(row["rejected_ids"])) for row in rows]
         by_length = sorted(range(len(rows)), key=lambda row: (-longest[row], row))
         model = self.ref_model or self.model
@@ -177,9 +181,7 @@ class PairCollator:
         length = max(len(side) for side in ids)
         batch = {
             "input_ids": torch.tensor([s + [self.pad] * (length - len(s)) for s in ids]),
-            "attention_mask": torch.tensor(
-                [[1] * len(s) + [0] * (length - len(s)) for s in ids]
-            ),
+            "attention_mask": torch.tensor([[1] * len(s) + [0] * (length - len(s)) for s in ids]),
             "completion_mask": torch.tensor(
                 [list(map(int, m)) + [0] * (length - len(m)) for m in masks]
             ),

@@ -27,7 +27,7 @@ from agentc.passes.take_defaults import Defaults
 from agentc.schema import language
 from agentc.source.span import Origin
 from agentc.source.tree import Scalar
-from agentc.syntax.expression import Evaluator
+from agentc.syntax.expression import MISSING, Evaluator
 from agentc.syntax.nodes import RepeatDecl, Spec, StageDecl
 
 
@@ -82,7 +82,7 @@ def resolve_names(
         environments=environments,
         servers=servers,
         prompts=prompts,
-        params=dict(params),
+        params={key: value for key, value in params.items() if value is not MISSING},
         description=description,
         paper=paper,
         discrepancies=discrepancies,

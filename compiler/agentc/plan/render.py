@@ -82,6 +82,7 @@ def _lease(lease: Lease) -> dict[str, Json]:
         "secrets": plain_json(lease.secrets),
         "ready_timeout_s": lease.ready_timeout_s,
         "served_name": lease.served_name,
+        "client": plain_json(lease.client),
     }
 
 

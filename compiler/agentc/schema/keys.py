@@ -12,6 +12,7 @@ from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import distance, listed, offer, suggestions
 from agentc.kinds import KINDS
 from agentc.schema import language
+from agentc.source.scalars import is_null
 from agentc.source.tree import Entry, Mapping, Node, Scalar, described
 
 _NAME = re.compile(language.NAME_PATTERN)
@@ -28,10 +29,10 @@ class Place:
 
 
 def as_mapping(node: Node, place: Place, sink: Sink, expected: str) -> Mapping | None:
-    """The node if it is a mapping; else an error. Nothing at all counts as an empty mapping."""
+    """The node if it is a mapping; else an error. Nothing (or null) is an empty one."""
     if isinstance(node, Mapping):
         return node
-    if isinstance(node, Scalar) and node.text == "" and not node.quoted:
+    if isinstance(node, Scalar) and not node.quoted and is_null(node.text):
         return Mapping((), node.span)
     sink.error(
         "AGC203",

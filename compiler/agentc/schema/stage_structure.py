@@ -31,7 +31,7 @@ def read_stage_or_repeat(
     mapping = as_mapping(node, place, sink, "a mapping with `kind`, or with `repeat`")
     if mapping is None:
         return StageDecl(name=name, kind=None, span=name.span)
-    if mapping.find("repeat") is not None:
+    if mapping.find("repeat") is not None or _misspelt_repeat(mapping):
         return _repeat(name, mapping, sink, table)
     return _stage(name, mapping, place, sink, table)
 
@@ -76,6 +76,16 @@ def _misspelt_kind(mapping: Mapping, place: Place, sink: Sink) -> Entry | None:
         ):
             return entry  # read_keys reports the key
     return None
+
+
+def _misspelt_repeat(mapping: Mapping) -> bool:
+    """Whether a mapping without `kind` holds what can only be a misspelt `repeat`."""
+    if mapping.find("kind") is not None:
+        return False
+    return any(
+        isinstance(entry.value, Mapping) and did_you_mean(entry.key.text, ["repeat"]) is not None
+        for entry in mapping.entries
+    )
 
 
 def _read(
@@ -136,9 +146,9 @@ def _inner(
 def _repeat(name: Scalar, mapping: Mapping, sink: Sink, table: BackendTable) -> RepeatDecl:
     place = Place(f"stages.{name.text}", f"repeat `{name.text}`")
     outer = read_keys(mapping, language.REPEAT_KEYS, place, sink)
-    inner = as_mapping(
-        outer["repeat"].value, place, sink, "a mapping with `n`, `carry` and `stages`"
-    )
+    entry = outer.get("repeat")
+    expected = "a mapping with `n`, `carry` and `stages`"
+    inner = None if entry is None else as_mapping(entry.value, place, sink, expected)
     if inner is None:
         return RepeatDecl(name=name, rounds=None, carry=(), stages={}, span=name.span)
     keys = read_keys(inner, language.REPEAT_INNER_KEYS, place, sink)

@@ -97,7 +97,7 @@ def environment(start: Start) -> Started:
 def policy(start: Start) -> Callable[..., Started]:
     def launch(mode: str = "mixed", delay: float = 0.0) -> Started:
         command = [str(HERE / "policy_server.py"), "READY", "--mode", mode, "--delay", str(delay)]
-        return start("policy", command, TOKEN, model="policy")
+        return start("policy", command, TOKEN, model="policy", log="policy.log")
 
     return launch
 
@@ -171,12 +171,13 @@ def test_an_overflow_ends_the_episode_or_the_stage(
 def test_results_do_not_depend_on_concurrency_or_order(
     run_job: Any, policy: Any, environment: Started, tmp_path: Path
 ) -> None:
-    served = leases(policy(delay=0.02), environment)
+    served = leases(policy(delay=0.01), environment)
+    config = {**CONFIG, "limit": 8}
     texts = []
     for concurrency in (1, 32):
         done = run_job(
             MODULE,
-            CONFIG,
+            config,
             placement={**PLACEMENT, "concurrency": concurrency},
             leases=served,
             staging=tmp_path / str(concurrency),

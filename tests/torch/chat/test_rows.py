@@ -97,9 +97,7 @@ def test_m8_the_sides_of_a_pair_are_cut_independently(encoder: Encoder) -> None:
     ((chosen, rejected),), _ = encode_pairs(encoder, [pair("a")], rules("assistant"))
     limit = len(rejected.ids) + 2
     assert limit < len(chosen.ids)
-    ((cut, kept),), counts = encode_pairs(
-        encoder, [pair("a")], rules("assistant", limit, "right")
-    )
+    ((cut, kept),), counts = encode_pairs(encoder, [pair("a")], rules("assistant", limit, "right"))
     assert kept == rejected
     assert cut.ids == chosen.ids[:limit]
     assert counts.truncated == 1

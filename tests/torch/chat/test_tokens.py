@@ -9,11 +9,12 @@ pytest.importorskip("transformers")
 
 from typing import Any
 
+from tokenizers import Tokenizer, decoders, models, normalizers, trainers
+from transformers import PreTrainedTokenizerFast
+
 from agentc_backends.chat.formats import FORMATS, ChatFormat, FormatError, format_named, render
 from agentc_backends.chat.tokens import Encoder
 from agentc_backends.models.vocabulary import corpus_texts, train_tokenizer
-from tokenizers import Tokenizer, decoders, models, normalizers, trainers
-from transformers import PreTrainedTokenizerFast
 
 Conversation = list[dict[str, str]]
 

@@ -13,7 +13,21 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+
+import torch
+from datasets import Dataset
+from tests.torch.trl.jobs import (
+    lowered,
+    pairs,
+    run_here,
+    small_model,
+    trainer_job,
+    trajectories,
+    write_rows,
+)
+from trl import DPOConfig, DPOTrainer
+from trl.trainer.utils import add_fused_lm_head
 
 from agentc.runtime.program import read_rows
 from agentc_backends.chat.rows import MaskRules, encode_pairs
@@ -22,11 +36,6 @@ from agentc_backends.models.checkpoint import load_model
 from agentc_backends.trl_trainers.job_dpo import pair_columns
 from agentc_backends.trl_trainers.order import StepSampler
 from agentc_backends.trl_trainers.trainers import PairCollator, PairTrainer
-from datasets import Dataset
-from tests.torch.trl.jobs import lowered, pairs, small_model, trajectories, trainer_job, run_here
-from tests.torch.trl.jobs import write_rows
-from trl import DPOConfig, DPOTrainer
-from trl.trainer.utils import add_fused_lm_head
 
 Case = tuple[float, float, float, float]
 EQUAL: Case = (-10, -12, -10, -12)
@@ -48,9 +57,7 @@ def make_trainer(
     rows = read_rows(write_rows(root / "rows", "pairs.jsonl", pairs(6)) / "pairs.jsonl")
     made = 0
 
-    def make(
-        reference: Any = None, live_reference: bool = False, **settings: Any
-    ) -> PairTrainer:
+    def make(reference: Any = None, live_reference: bool = False, **settings: Any) -> PairTrainer:
         nonlocal made
         made += 1
         config, _ = lowered("dpo", **settings)
@@ -279,7 +286,9 @@ def test_precomputed_reference_gives_the_losses_of_a_live_one(
         with torch.no_grad():
             losses.append(
                 [
-                    float(trainer.compute_loss(trainer.model, trainer.data_collator(rows[i : i + 2])))
+                    float(
+                        trainer.compute_loss(trainer.model, trainer.data_collator(rows[i : i + 2]))
+                    )
                     for i in range(0, 6, 2)
                 ]
             )

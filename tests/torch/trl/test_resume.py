@@ -14,8 +14,6 @@ import pytest
 
 pytest.importorskip("torch")
 
-from agentc_backends.trl_trainers.checkpoints import mark_complete, newest_complete
-from agentc_backends.trl_trainers.reporting import keep_steps
 from tests.torch.trl.jobs import (
     difference,
     pairs,
@@ -28,6 +26,9 @@ from tests.torch.trl.jobs import (
     trajectories,
     write_rows,
 )
+
+from agentc_backends.trl_trainers.checkpoints import mark_complete, newest_complete
+from agentc_backends.trl_trainers.reporting import keep_steps
 
 SETTINGS: dict[str, Any] = {"epochs": 6, "save_every": 3, "global_batch": 8, "micro_batch": 2}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
 from tests.torch.trl.jobs import (
     difference,
@@ -137,9 +137,7 @@ def test_two_processes_are_two_and_train_the_same_weights(
     # 20 rows, 3 a micro-batch, 2 processes: the last step is filled up with empty rows.
     both = {"processes": 2, "global_batch": 6, "micro_batch": 3}
     single = trained(kind, **{**settings, "global_batch": 6})
-    status, out, err = run_program(
-        trainer_job(tmp_path, kind, inputs[kind], **settings, **both)
-    )
+    status, out, err = run_program(trainer_job(tmp_path, kind, inputs[kind], **settings, **both))
     assert status == 0, out + err
     assert facts(tmp_path)["world_size"] == 2
     assert difference(single, tmp_path) < 2e-4
@@ -216,27 +214,22 @@ def test_a_separate_reference_is_used(
     trained: Trained, inputs: dict[str, dict[str, list[Path]]], tmp_path: Path
 ) -> None:
     reference = trained("sft", epochs=4) / "data"
-    run_here(
-        trainer_job(tmp_path, "dpo", {**inputs["dpo"], "reference": [reference]}, max_steps=1)
-    )
+    run_here(trainer_job(tmp_path, "dpo", {**inputs["dpo"], "reference": [reference]}, max_steps=1))
     assert abs(steps(tmp_path)[0]["rewards/margins"]) > 1e-3
 
 
 def test_bfloat16_computes_in_bfloat16_and_keeps_float32_weights(trained: Trained) -> None:
-    """In a process of its own: the library keeps one precision for a process."""
-    exact, rounded = trained("sft", epochs=2), trained_in_bfloat16(trained)
-    assert 0 < difference(exact, rounded) < 0.1
-    assert {str(tensor.dtype) for tensor in weights(rounded).values()} == {"torch.float32"}
-
-
-def trained_in_bfloat16(trained: Trained) -> Path:
     from accelerate.state import AcceleratorState
 
+    exact = trained("sft", epochs=2)
+    # The library keeps one precision for a process.
     AcceleratorState._reset_state()
     try:
-        return trained("sft", epochs=2, dtype="bfloat16")
+        rounded = trained("sft", epochs=2, dtype="bfloat16")
     finally:
         AcceleratorState._reset_state()
+    assert 0 < difference(exact, rounded) < 0.1
+    assert {str(tensor.dtype) for tensor in weights(rounded).values()} == {"torch.float32"}
 
 
 def test_gradient_checkpointing_changes_no_result(trained: Trained) -> None:
@@ -244,9 +237,7 @@ def test_gradient_checkpointing_changes_no_result(trained: Trained) -> None:
     assert difference(plain, trained("sft", epochs=2, gradient_checkpointing=True)) < 1e-6
 
 
-def test_rewards_and_errors_select_rows(
-    model: Path, tmp_path: Path
-) -> None:
+def test_rewards_and_errors_select_rows(model: Path, tmp_path: Path) -> None:
     rows = trajectories(12)
     rows[0] |= {"reward": 0.4}
     rows[1] |= {"reward": None, "end": "limit"}
@@ -279,7 +270,7 @@ def test_what_people_can_mend_is_a_message(model: Path, tmp_path: Path) -> None:
 
 
 def test_a_diverging_run_stops_with_a_message(model: Path, tmp_path: Path) -> None:
-    from agentc_backends.trl_trainers.reporting import TrainingDiverged
+    from agentc_backends.trl_trainers.session import TrainingDivergedError
 
     data = write_rows(tmp_path / "rows", "trajectories.jsonl", trajectories(8))
     job = trainer_job(
@@ -290,6 +281,6 @@ def test_a_diverging_run_stops_with_a_message(model: Path, tmp_path: Path) -> No
         max_grad_norm=0,
         epochs=20,
     )
-    with pytest.raises(TrainingDiverged, match="lower lr"):
+    with pytest.raises(TrainingDivergedError, match="lower lr"):
         run_here(job)
     assert not list((tmp_path / "job" / "data").iterdir())

@@ -1,0 +1,113 @@
+"""Declares `serve.vllm`: fields become flags of `vllm serve`, one to one."""
+
+from __future__ import annotations
+
+from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
+from agentc.kinds.field import Field, boolean, choice, integer, number
+from agentc_backends.software import VLLM
+
+FIELDS: tuple[Field, ...] = (
+    integer("max_model_len", "Longest prompt plus reply in tokens; null: the model's context.",
+            None, minimum=16, nullable=True),
+    choice("dtype", "Arithmetic of the weights; `auto` takes the checkpoint's.",
+           ("auto", "float32", "bfloat16", "float16"), "auto"),
+    choice("quantization", "Weight quantization; `none` takes what the checkpoint says.",
+           ("none", "awq", "gptq", "fp8", "bitsandbytes"), "none"),
+    choice("kv_cache_dtype", "Arithmetic of keys and values; `auto` takes that of the weights.",
+           ("auto", "bfloat16", "float16", "fp8"), "auto"),
+    integer("seed", "Seed of the server; requests carry their own.", 0, minimum=0),
+    boolean("trust_remote_code", "Run code that the checkpoint ships.", False),
+    boolean("enable_prefix_caching", "Reuse keys and values of common prefixes.", True,
+            identity="placement"),
+    boolean("enforce_eager", "Do not capture graphs: starts faster, runs slower.", False,
+            identity="placement"),
+    integer("tensor_parallel", "Devices that share each layer.", 1, minimum=1,
+            identity="placement"),
+    integer("pipeline_parallel", "Groups of devices that share the layers.", 1, minimum=1,
+            identity="placement"),
+    number("gpu_memory_utilization", "Share of a device's memory that may be used.", 0.9, above=0,
+           maximum=1, identity="placement"),
+    integer("max_num_seqs", "Replies under way at once; null: vLLM's choice.", None, minimum=1,
+            nullable=True, identity="placement"),
+    integer("max_num_batched_tokens", "Tokens in one pass; null: vLLM's choice.", None, minimum=1,
+            nullable=True, identity="placement"),
+    number("cpu_offload_gb", "Weights kept in main memory, in GiB for each device.", 0.0,
+           minimum=0, identity="placement"),
+    integer("cpu_kv_cache_gb", "Memory for keys and values when serving on a CPU, in GiB.", 1,
+            minimum=1, identity="placement"),
+    integer("threads", "Threads when serving on a CPU.", 1, minimum=1, identity="placement"),
+)  # fmt: skip
+_FLAGS = {
+    "max_model_len": "--max-model-len",
+    "dtype": "--dtype",
+    "kv_cache_dtype": "--kv-cache-dtype",
+    "seed": "--seed",
+    "tensor_parallel": "--tensor-parallel-size",
+    "pipeline_parallel": "--pipeline-parallel-size",
+    "gpu_memory_utilization": "--gpu-memory-utilization",
+    "max_num_seqs": "--max-num-seqs",
+    "max_num_batched_tokens": "--max-num-batched-tokens",
+    "cpu_offload_gb": "--cpu-offload-gb",
+}
+_SWITCHES = {
+    "enable_prefix_caching": "enable-prefix-caching",
+    "enforce_eager": "enforce-eager",
+    "trust_remote_code": "trust-remote-code",
+}
+_GATE = "agentc_backends.vllm_server.gate.Gate"
+
+
+def _lease(options: OptionView) -> LeaseDraft:
+    program = ["-m", "agentc_backends.vllm_server.job_serve", "serve", "{model}"]
+    program += ["--served-model-name", "{served_name}", "--host", "{host}", "--port", "{port}"]
+    program += ["--middleware", _GATE, "--disable-uvicorn-access-log"]
+    # Weights from safetensors only; sampling as each request says, whatever the checkpoint's
+    # generation_config.json suggests.
+    program += ["--load-format", "safetensors", "--generation-config", "vllm"]
+    for name, flag in _FLAGS.items():
+        value = options.get(name)
+        if value is not None:
+            program += [flag, str(value)]
+    if options.text("quantization") != "none":
+        program += ["--quantization", options.text("quantization")]
+    program += [
+        f"--{switch}" if options.flag(name) else f"--no-{switch}"
+        for name, switch in _SWITCHES.items()
+    ]
+    threads = str(options.integer("threads"))
+    return LeaseDraft(
+        role="policy",
+        backend=BACKEND.id,
+        version=BACKEND.version,
+        software=VLLM,
+        program=tuple(program),
+        identity=options.identity(),
+        port="held",
+        probe="/health",
+        identity_check="model",
+        input="policy",
+        environment_variables={
+            "OMP_NUM_THREADS": threads,
+            "VLLM_CPU_KVCACHE_SPACE": str(options.integer("cpu_kv_cache_gb")),
+            "VLLM_NO_USAGE_STATS": "1",
+            "DO_NOT_TRACK": "1",
+            "HF_HUB_OFFLINE": "1",
+        },
+        # Graph capture and large checkpoints take their time.
+        ready_timeout_s=1800.0,
+        capabilities=BACKEND.capabilities,
+    )
+
+
+BACKEND = ServerBackend(
+    id="serve.vllm",
+    version=1,
+    doc="vLLM through its own command line. The lock shipped here is a CPU build; on GPUs give "
+    "the site's own lock.",
+    software=VLLM,
+    lease=_lease,
+    fields=FIELDS,
+    capabilities=frozenset(
+        {"chat", "completions", "logprobs", "scoring", "seed", "stop", "gpu", "cpu"}
+    ),
+)

@@ -1,0 +1,185 @@
+"""Running whole plans with real Snakemake: order, skipping, failing, records, concurrency."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tiny_plan import TinyPlan, wait_for
+
+from agentc.cli import main
+
+
+@pytest.fixture
+def diamond(plan: TinyPlan) -> TinyPlan:
+    """A model, two rollouts of it in a session, and something over both."""
+    plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
+    lease = plan.lease()
+    for name in ("left", "right"):
+        plan.job(name, inputs={"policy": ["model"]}, leases=[lease], call=True, say=name)
+    plan.session("both", "left", "right")
+    plan.job("join", inputs={"rollouts": ["left", "right"]}, kind="pair")
+    return plan
+
+
+def history(plan: TinyPlan) -> list[dict[str, object]]:
+    lines = (plan.store / "runs" / plan.name / "history.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_runs_everything_once_and_then_nothing(diamond: TinyPlan) -> None:
+    done = diamond.run_all()
+    assert done.returncode == 0, done.stderr
+    assert "4 jobs to run, 0 results are there already" in done.stdout
+    for name in ("model", "left", "right", "join", "both"):
+        assert diamond.published(name)
+    began = time.monotonic()
+    again = diamond.run_all()
+    assert time.monotonic() - began < 1.0
+    assert again.returncode == 0
+    assert "nothing to do, the store has all 4 results" in again.stdout
+    first, second = history(diamond)
+    assert [job["id"] for job in first["ran"]] == ["model", "left", "right", "join"]  # type: ignore[attr-defined,index]
+    assert (first["reused"], second["ran"]) == ([], [])
+    assert second["reused"] == ["model", "left", "right", "join"]
+
+
+def test_changed_job_reruns_only_what_follows(diamond: TinyPlan) -> None:
+    assert diamond.run_all().returncode == 0
+    model = diamond.manifest("model")["started"]
+    changed = TinyPlan(diamond.folder.parent)
+    changed.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
+    for name in ("left", "right"):
+        changed.job(
+            name, inputs={"policy": ["model"]}, leases=[changed.lease()], call=True,
+            say=name if name == "left" else "changed",
+        )  # fmt: skip
+    changed.session("both", "left", "right")
+    changed.job("join", inputs={"rollouts": ["left", "right"]}, kind="pair")
+    done = changed.run_all()
+    assert done.returncode == 0, done.stderr
+    assert "2 jobs to run, 2 results are there already" in done.stdout
+    assert changed.manifest("model")["started"] == model
+    runs = changed.store / "runs" / "tiny"
+    assert json.loads((runs / "last-plan.json").read_text()) == changed.document()
+    assert json.loads((runs / "previous-plan.json").read_text()) == diamond.document()
+
+
+def test_failure_shows_the_log_and_stops_what_follows(diamond: TinyPlan) -> None:
+    diamond.jobs[2]["config"]["exit"] = 9
+    done = diamond.run_all()
+    assert done.returncode == 3
+    assert "right failed: its program exited with 9" in done.stderr
+    assert "  | about to fail" in done.stderr
+    log = diamond.staging("right") / "logs" / "log.txt"
+    assert f"log: {log}" in done.stderr
+    assert "snakemake.log" in done.stderr
+    assert diamond.published("left")
+    assert not diamond.published("join")
+    assert "Traceback" not in done.stderr + done.stdout
+    (entry,) = history(diamond)
+    assert entry["failed"] == ["right"]
+    assert entry["exit"] == 3
+    diamond.jobs[2]["config"]["exit"] = 0
+    done = diamond.run_all()
+    assert done.returncode == 0, done.stderr
+
+
+def test_keep_going_finishes_the_other_branch(plan: TinyPlan) -> None:
+    plan.job("bad", rows=1, exit=1)
+    plan.job("good", kind="expert")
+    plan.job("after", inputs={"x": ["good"]}, kind="pair")
+    done = plan.run_all("keep-going")
+    assert done.returncode == 3
+    assert plan.published("after")
+
+
+def test_two_drivers_at_once_compute_once(plan: TinyPlan) -> None:
+    plan.job("first", rows=5, delay=0.3)
+    plan.job("second", inputs={"x": ["first"]}, kind="pair")
+    argv = plan.run_all_argv()
+    one, two = (subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(2))
+    for process in (one, two):
+        said, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, said
+    for name in ("first", "second"):
+        assert plan.manifest(name)["attempts"] == 1
+        assert plan.published(name)
+
+
+def test_bare_snakemake_runs_the_compiled_directory(diamond: TinyPlan) -> None:
+    from agentc import resources
+
+    diamond.write_compiled()
+    profile = resources.profile("local")
+    target = diamond.folder / "profiles" / "default"
+    target.mkdir(parents=True)
+    (target / "config.yaml").write_text((profile / "config.yaml").read_text())
+    argv = [sys.executable, "-m", "snakemake", "-c2", "--config", f"store={diamond.store}"]
+    done = subprocess.run(
+        argv, cwd=diamond.folder, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert diamond.published("join")
+
+
+def test_shipped_profile_and_driver_agree(tmp_path: Path) -> None:
+    """`agentc run` passes by hand what the profile says to those who run Snakemake themselves."""
+    import yaml
+
+    from agentc import resources
+    from agentc.run.driver import DriverOptions, driver_argv
+    from agentc.runtime.layout import StoreLayout
+
+    said = yaml.safe_load((resources.profile("local") / "config.yaml").read_text())
+    options = DriverOptions(jobs=1, keep_going=True)
+    argv = " ".join(driver_argv(tmp_path, StoreLayout(tmp_path), [], options))
+    for name, value in said.items():
+        written = f"--{name}" if value is True else f"--{name} {value}"
+        assert written in argv
+
+
+def test_status_tells_where_a_run_stands(
+    plan: TinyPlan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan.job("first", rows=100, delay=0.05)
+    plan.job("second", inputs={"x": ["first"]}, kind="pair")
+    process = subprocess.Popen(plan.run_all_argv(), stdout=subprocess.DEVNULL)
+    wait_for(lambda: (plan.staging("first") / "progress.json").exists())
+    time.sleep(0.3)
+    assert main(["status", "--store", str(plan.store)]) == 0
+    shown = capsys.readouterr().out
+    assert "tiny: 0 of 2 jobs are done" in shown
+    assert "first   running, " in shown
+    assert "/100 rows" in shown
+    assert "second  waiting" in shown
+    process.terminate()
+    assert process.wait(timeout=30) == 128 + 15
+    assert main(["status", "tiny", "--store", str(plan.store), "--json"]) == 3
+    states = [json.loads(line)["state"] for line in capsys.readouterr().out.splitlines()]
+    assert states == ["failed", "waiting"]
+    assert main(["status", "tinny", "--store", str(plan.store)]) == 5
+    assert "tiny" in capsys.readouterr().err
+
+
+def test_software_environment_is_built_before_jobs_with_progress(plan: TinyPlan) -> None:
+    plan.job("first", rows=1)
+    folder = str(plan.store / "own-environments")
+    done = plan.run_all(AGENTC_ENVIRONMENTS=folder)
+    assert done.returncode == 0
+    assert "software environment empty: building" in done.stdout
+    assert len([entry for entry in Path(folder).iterdir() if not entry.suffix]) == 1
+
+
+def test_snakemake_trouble_is_shown(plan: TinyPlan) -> None:
+    plan.job("first", rows=1)
+    argv = plan.run_all_argv()
+    (plan.folder / "Snakefile").write_text("raise RuntimeError('the disk is on fire')\n")
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 3
+    assert "Snakemake stopped without finishing" in done.stderr
+    assert "the disk is on fire" in done.stderr

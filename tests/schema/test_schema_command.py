@@ -1,0 +1,43 @@
+"""`agentc schema` as typed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from agentc.cli import main
+
+
+@pytest.mark.parametrize(
+    ("words", "title"),
+    [
+        (["schema"], "agentc spec"),
+        (["schema", "--kind", "dpo"], "agentc stage of kind dpo"),
+        (["schema", "--backend", "env.textcraft"], "settings of env.textcraft"),
+    ],
+)
+def test_it_prints_a_schema(
+    words: list[str], title: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 0
+    schema = json.loads(capsys.readouterr().out)
+    Draft202012Validator.check_schema(schema)
+    assert schema["title"] == title
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["schema", "--kind", "dpoo"], "did you mean `dpo`?"),
+        (["schema", "--backend", "env.textcarft"], "did you mean `env.textcraft`?"),
+    ],
+)
+def test_what_does_not_exist_is_not_found(
+    words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 5
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert hint in captured.err

@@ -1,0 +1,179 @@
+"""`agentc store`: listing, verification against real damage, and garbage collection."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tiny_plan import TinyPlan, wait_for
+
+from agentc.cli import main
+from agentc.runtime.layout import StoreLayout
+from agentc.store.gc import StoreBusyError, collect, find_garbage
+from agentc.store.objects import list_objects, verify_object
+
+
+@pytest.fixture
+def filled(plan: TinyPlan) -> TinyPlan:
+    """A store with a checkpoint and a rollout of it."""
+    plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
+    plan.job("act", inputs={"policy": ["model"]})
+    assert plan.run("model").returncode == 0
+    assert plan.run("act").returncode == 0
+    return plan
+
+
+def remember(plan: TinyPlan, name: str, *jobs: str) -> None:
+    """As if a plan of only these jobs had been the last run of an experiment."""
+    document = plan.document()
+    document["jobs"] = [job for job in document["jobs"] if job["id"] in jobs]
+    folder = plan.store / "runs" / name
+    folder.mkdir(parents=True)
+    (folder / "last-plan.json").write_text(json.dumps(document))
+
+
+def store(plan: TinyPlan, *words: str) -> int:
+    return main(["store", *words, "--store", str(plan.store)])
+
+
+def test_ls_shows_each_object(filled: TinyPlan, capsys: pytest.CaptureFixture[str]) -> None:
+    assert store(filled, "ls") == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in shown] == [filled.object("model"), filled.object("act")]
+    assert "Checkpoint" in shown[0]
+    assert store(filled, "ls", "--json", "--kind", "sft") == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    described = json.loads(line)
+    assert described["id"] == "model"
+    total = sum(p.stat().st_size for p in (filled.store / "objects").rglob("*") if p.is_file())
+    sizes = [stored.size for stored in list_objects(StoreLayout(filled.store))[0]]
+    assert sum(sizes) == total
+    assert described["size"] in sizes
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (lambda d: flip(d / "data" / "model.safetensors"), "data/model.safetensors: the content"),
+        (lambda d: (d / "data" / "config.json").unlink(), "data/config.json: the file is missing"),
+        (lambda d: (d / "data" / "new").write_text("x"), "data/new: the manifest does not know"),
+        (lambda d: (d / "artifact.json").write_text("{"), "artifact.json cannot be read"),
+        (lambda d: (d / "artifact.json").write_text("{}"), "artifact.json is no manifest"),
+        (lambda d: flip(d / "logs" / "log.txt"), "logs/log.txt: the content was changed"),
+    ],
+)
+def test_verify_finds_damage(
+    filled: TinyPlan,
+    capsys: pytest.CaptureFixture[str],
+    damage: Callable[[Path], object],
+    expected: str,
+) -> None:
+    assert store(filled, "verify") == 0
+    assert "2 objects are whole" in capsys.readouterr().out
+    folder = filled.store / "objects" / filled.object("model")
+    (folder / "logs" / "log.txt").write_text("x") if "log.txt" in expected else None
+    damage(folder)
+    assert store(filled, "verify") == 4
+    shown = capsys.readouterr().err
+    assert expected in shown
+    assert filled.object("model") in shown
+    assert "damaged: " + filled.object("act") not in shown
+
+
+def test_object_under_a_wrong_key_is_damage(filled: TinyPlan) -> None:
+    wrong = filled.store / "objects" / "sft" / ("0" * 32)
+    shutil.copytree(filled.store / "objects" / filled.object("model"), wrong)
+    found, _ = list_objects(StoreLayout(filled.store))
+    problems = [problem for stored in found for problem in verify_object(stored)]
+    assert [problem.object for problem in problems] == ["sft/" + "0" * 32]
+
+
+def test_verify_of_named_objects(filled: TinyPlan, capsys: pytest.CaptureFixture[str]) -> None:
+    assert store(filled, "verify", filled.object("act")) == 0
+    assert store(filled, "verify", "sft/nothing") == 5
+    assert "no such object" in capsys.readouterr().err
+
+
+def test_gc_keeps_what_a_last_plan_names(
+    filled: TinyPlan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    remember(filled, "tiny", "model")
+    assert store(filled, "gc") == 0
+    shown = capsys.readouterr().out
+    assert filled.object("act") in shown
+    assert filled.object("model") not in shown
+    assert filled.published("act"), "without --delete nothing is deleted"
+    assert store(filled, "gc", "--delete") == 0
+    assert not (filled.store / "objects" / filled.object("act")).exists()
+    assert filled.published("model")
+    assert not (filled.store / "trash").exists()
+    assert store(filled, "gc") == 0
+    assert "nothing to delete" in capsys.readouterr().out
+
+
+def test_two_experiments_keep_their_common_object(filled: TinyPlan) -> None:
+    remember(filled, "one", "model", "act")
+    remember(filled, "two", "model")
+    assert not find_garbage(StoreLayout(filled.store))
+
+
+def test_unfinished_work_of_a_plan_is_kept(filled: TinyPlan) -> None:
+    filled.job("later", rows=1, exit=1)
+    filled.run("later")
+    remember(filled, "tiny", "model", "act")
+    assert set(find_garbage(StoreLayout(filled.store)).staging) == {filled.object("later")}
+    (filled.store / "runs" / "tiny" / "last-plan.json").write_text(json.dumps(filled.document()))
+    assert not find_garbage(StoreLayout(filled.store)).staging
+
+
+def test_gc_refuses_while_a_job_is_at_work(filled: TinyPlan) -> None:
+    layout = StoreLayout(filled.store)
+    filled.job("slow", rows=50, delay=0.1)
+    garbage = find_garbage(layout)
+    assert garbage.objects
+    process = filled.start("slow")
+    wait_for(lambda: filled.status("slow").get("state") == "running")
+    with pytest.raises(StoreBusyError, match="is being worked on"):
+        collect(layout, garbage)
+    assert filled.published("act")
+    process.terminate()
+    process.communicate()
+
+
+def test_gc_stops_at_a_plan_it_cannot_read(
+    filled: TinyPlan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    remember(filled, "tiny", "model")
+    (filled.store / "runs" / "tiny" / "last-plan.json").write_text("{")
+    assert store(filled, "gc", "--delete") == 4
+    assert "nothing was deleted" in capsys.readouterr().err
+    assert filled.published("act")
+
+
+def test_unused_software_environments_go_when_asked(
+    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AGENTC_ENVIRONMENTS")
+    plan.job("act")
+    assert plan.run("act").returncode == 0
+    remember(plan, "tiny", "act")
+    layout = StoreLayout(plan.store)
+    assert not find_garbage(layout, environments=True).environments
+    old = plan.store / "environments" / ("a" * 16)
+    old.mkdir()
+    assert set(find_garbage(layout, environments=True).environments) == {"a" * 16}
+    assert not find_garbage(layout).environments
+
+
+def test_store_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["store", "ls", "--store", str(tmp_path / "none")]) == 5
+    assert "there is no store at" in capsys.readouterr().err
