@@ -29,6 +29,9 @@ if config.get("spec_directory"):
 with open(PLAN, encoding="utf-8") as text:
     DOCUMENT = json.load(text)
 
+# Snakemake walks a chain of jobs by recursion; hundreds of rounds are longer than Python's limit.
+sys.setrecursionlimit(max(sys.getrecursionlimit(), 10 * len(DOCUMENT["jobs"])))
+
 BY_ID = {job["id"]: job for job in DOCUMENT["jobs"]}
 WORK = {}  # object -> jobs that it stands for; of two jobs with one key, the first
 for job in DOCUMENT["jobs"]:

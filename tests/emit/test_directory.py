@@ -7,10 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
+from toy_plan import job, plan
+
 from agentc import resources
 from agentc.emit import compile_to
 from agentc.plan.render import plan_document, render_plan
-from toy_plan import job, plan
 
 MADE = plan(
     job("base", "model"),
@@ -65,7 +66,7 @@ def test_a_failure_leaves_the_old_plan(tmp_path: Path) -> None:
     before = (tmp_path / "plan.json").read_text()
     (tmp_path / "toy.yaml").mkdir()  # the spec cannot be written
     other = plan(job("base", "model", settings={"seed": 1}))
-    with pytest.raises(OSError, match="toy.yaml"):
+    with pytest.raises(OSError, match=r"toy\.yaml"):
         compile_to(tmp_path, other, "agentc: 1\n")
     assert (tmp_path / "plan.json").read_text() == before
     assert not list(tmp_path.glob(".*"))
@@ -87,3 +88,15 @@ def test_the_place_of_the_spec_is_relative(tmp_path: Path) -> None:
 def test_data_files_of_the_checkout(repository: Path) -> None:
     assert resources.snakefile() == repository / "Snakefile"
     assert (resources.profile("slurm") / "config.yaml").is_file()
+
+
+def test_data_files_of_an_installed_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no checkout around the package, its own copy serves."""
+    package = tmp_path / "lib/site-packages/agentc"
+    (package / "_data/templates").mkdir(parents=True)
+    (package / "_data/Snakefile").touch()
+    monkeypatch.setattr(resources, "_PACKAGE", package)
+    assert resources.data_directory() == package / "_data"
+    (package / "_data/Snakefile").unlink()
+    with pytest.raises(FileNotFoundError, match="lacks its data files"):
+        resources.data_directory()

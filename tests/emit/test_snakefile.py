@@ -5,6 +5,7 @@ What matters most: whatever Snakemake does, it never deletes a manifest that was
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -13,9 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from toy_plan import job, plan
+
 from agentc.emit import compile_to
 from agentc.plan.job import Plan, Resources
-from toy_plan import job, plan
 
 pytest.importorskip("snakemake", reason="needs `pip install agentc[run]`")
 
@@ -40,9 +42,8 @@ FUSED = replace(
 
 # Publishes like the runtime and then fails, as a wrapper does that is killed at that moment.
 DIES_AFTER_PUBLISHING = """
-import os, pathlib, sys
+import json, pathlib, sys
 words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
-import json
 document = json.load(open(words["--plan"]))
 job = next(j for j in document["jobs"] if j["id"] == words["--job"])
 folder = pathlib.Path(words["--store"], "objects", job["kind"], job["key"])
@@ -168,8 +169,6 @@ def test_a_killed_driver_does_not_block_the_next(compiled: Path) -> None:
     marks = compiled / ".snakemake/incomplete"
     locks = compiled / ".snakemake/locks"
     assert marks.is_dir()
-    import base64
-
     for one in FUSED.jobs:
         path = str(manifest(compiled, FUSED, one.id))
         (marks / base64.b64encode(path.encode(), b"-_").decode()).touch()
@@ -187,9 +186,7 @@ def test_resources_and_store_come_from_plan_and_command_line(tmp_path: Path) -> 
         job("sft", "sft", model=["base"], placement={"partition": "fast"}),
     )
     compile_to(tmp_path / "compiled", made)
-    done = snakemake(
-        tmp_path / "compiled", "-n", "--config", f"store={tmp_path / 'elsewhere'}"
-    )
+    done = snakemake(tmp_path / "compiled", "-n", "--config", f"store={tmp_path / 'elsewhere'}")
     text = done.stdout + done.stderr
     assert done.returncode == 0, text
     assert "gpu=1" in text
@@ -213,3 +210,18 @@ def test_a_failed_job_stops_only_what_needs_it(tmp_path: Path) -> None:
     assert manifest(tmp_path, made, "beside").exists()
     assert not manifest(tmp_path, made, "broken").exists()
     assert not manifest(tmp_path, made, "behind").exists()
+
+
+@pytest.mark.slow
+def test_jobs_know_where_the_spec_is(tmp_path: Path) -> None:
+    """Relative paths in a spec are meant from its folder, wherever it was compiled to."""
+    code = (
+        "import json, os, pathlib, sys; job = json.load(open(sys.argv[-1]));"
+        "pathlib.Path(job['out'], 'where').write_text(os.environ['AGENTC_SPEC_DIR'])"
+    )
+    made = plan(replace(job("base", "model"), program=("-c", code)))
+    compile_to(tmp_path / "out", made, None, tmp_path / "specs")
+    done = snakemake(tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    where = manifest(tmp_path / "out", made, "base").parent / "data/where"
+    assert where.read_text() == str(tmp_path / "specs")

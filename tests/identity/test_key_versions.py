@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from agentc.backend_api import OptionView
 from agentc.kinds import KINDS, Field, kind_named
 from agentc.plan.job import EnvLock, Job, Lease, Place, Resources

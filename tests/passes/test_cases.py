@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from toy_table import toy_table
+
 from agentc.diagnostics import Sink, render_text
 from agentc.kinds import kind_named
 from agentc.passes import PASSES, PassContext, Unit, run_passes
 from agentc.passes.front import build_module
 from agentc.source.load import load_bytes
-from toy_table import toy_table
 
 CASES = Path(__file__).parent / "cases"
 TABLE = toy_table()

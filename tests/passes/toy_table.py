@@ -134,9 +134,7 @@ def toy_table() -> BackendTable:
         stage_backend(kinds["model"], "model.scratch"),
         stage_backend(kinds["dpo"], "plain.dpo", ignores=("mean_log_prob", "nll_weight")),
         stage_backend(kinds["dpo"], "strict.dpo"),
-        stage_backend(
-            kinds["dpo"], "trl.dpo", ignores=("mean_log_prob",), capabilities=("hinge",)
-        ),
+        stage_backend(kinds["dpo"], "trl.dpo", ignores=("mean_log_prob",), capabilities=("hinge",)),
         stage_backend(kinds["evaluate"], "deaf.evaluate", uses=("environment", "server")),
         _server("serve.long", (context, boolean("eager", "Compile nothing.", False))),
         _server("serve.short", (boolean("eager", "Compile nothing.", False),)),

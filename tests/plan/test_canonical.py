@@ -8,9 +8,10 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from agentc.plan.canonical import canonical_text, plain_json, pretty_text
 from hypothesis import given
 from hypothesis import strategies as st
+
+from agentc.plan.canonical import canonical_text, plain_json, pretty_text
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)

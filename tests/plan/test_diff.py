@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from toy_plan import job, plan
+
 from agentc.plan.diff import Change, compare_plans, explain_root
 from agentc.plan.job import EnvLock, Plan
 from agentc.plan.render import plan_document
-from toy_plan import job, plan
 
 
 def chain(beta: float = 0.1, version: int = 1, lock: str = "a==1\n", **more: Any) -> Plan:

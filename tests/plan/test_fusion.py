@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from agentc.plan.job import Job
-from agentc.plan.verify import verify_plan
-from agentc.plan.work import plan_work
 from hypothesis import given
 from hypothesis import strategies as st
 from toy_plan import job, plan
+
+from agentc.plan.job import Job
+from agentc.plan.verify import verify_plan
+from agentc.plan.work import plan_work
 
 
 @st.composite

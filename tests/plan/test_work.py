@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from agentc.plan.work import plan_work
 from toy_plan import job, plan
+
+from agentc.plan.work import plan_work
 
 MADE = plan(
     job("base", "model"),
@@ -43,3 +44,17 @@ def test_a_session_with_one_member_left_saves_nothing() -> None:
     objects = {MADE.by_id()[name].object for name in ("sft", "scores")}
     work = plan_work(MADE, objects.__contains__)
     assert (work.server_starts, work.saved_starts) == (1, 0)
+
+
+def test_a_session_that_runs_makes_all_its_missing_members() -> None:
+    made = plan(
+        job("base", "model"),
+        job("scores", "evaluate", served="base"),
+        job("explore", "rollout", served="base"),
+        job("tuned", "dpo", data=["explore"]),
+        job("table", "compare", of=["scores"]),
+    )
+    present = {made.by_id()["tuned"].object}
+    found = plan_work(made, present.__contains__).states
+    assert found["tuned"] == "cached"
+    assert found["explore"] == "run", "scores runs, and explore is in its session"

@@ -34,14 +34,14 @@ def history(plan: TinyPlan) -> list[dict[str, object]]:
 def test_runs_everything_once_and_then_nothing(diamond: TinyPlan) -> None:
     done = diamond.run_all()
     assert done.returncode == 0, done.stderr
-    assert "4 jobs to run, 0 results are there already" in done.stdout
+    assert "4 jobs to run, 0 results in the store already" in done.stdout
     for name in ("model", "left", "right", "join", "both"):
         assert diamond.published(name)
     began = time.monotonic()
     again = diamond.run_all()
     assert time.monotonic() - began < 1.0
     assert again.returncode == 0
-    assert "nothing to do, the store has all 4 results" in again.stdout
+    assert "nothing to do, 4 results in the store already" in again.stdout
     first, second = history(diamond)
     assert [job["id"] for job in first["ran"]] == ["model", "left", "right", "join"]  # type: ignore[attr-defined,index]
     assert (first["reused"], second["ran"]) == ([], [])
@@ -62,7 +62,7 @@ def test_changed_job_reruns_only_what_follows(diamond: TinyPlan) -> None:
     changed.job("join", inputs={"rollouts": ["left", "right"]}, kind="pair")
     done = changed.run_all()
     assert done.returncode == 0, done.stderr
-    assert "2 jobs to run, 2 results are there already" in done.stdout
+    assert "2 jobs to run, 2 results in the store already" in done.stdout
     assert changed.manifest("model")["started"] == model
     runs = changed.store / "runs" / "tiny"
     assert json.loads((runs / "last-plan.json").read_text()) == changed.document()
@@ -125,6 +125,21 @@ def test_bare_snakemake_runs_the_compiled_directory(diamond: TinyPlan) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert diamond.published("join")
+
+
+def test_object_that_appears_meanwhile_is_not_touched(plan: TinyPlan) -> None:
+    """Snakemake deletes the outputs of a job before it starts it; somebody else may have made
+    this one since the run began."""
+    plan.job("first", rows=10, delay=0.2)
+    plan.job("second", inputs={"x": ["first"]}, kind="pair")
+    process = subprocess.Popen(plan.run_all_argv(), stdout=subprocess.PIPE, text=True)
+    wait_for(lambda: plan.status("first").get("state") == "running")
+    made_elsewhere = plan.store / "objects" / plan.object("second")
+    (made_elsewhere / "data").mkdir(parents=True)
+    (made_elsewhere / "artifact.json").write_text('{"made": "elsewhere"}')
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert (made_elsewhere / "artifact.json").read_text() == '{"made": "elsewhere"}'
 
 
 def test_shipped_profile_and_driver_agree(tmp_path: Path) -> None:

@@ -128,6 +128,7 @@ class TinyPlan:
 
     def document(self) -> dict[str, Any]:
         """The plan as written."""
+        made = [f"{job['kind']}/{job['key']}" for job in self.jobs]
         used = {parent for job in self.jobs for ids in job["inputs"].values() for parent in ids}
         return {
             "plan": 1,
@@ -142,9 +143,7 @@ class TinyPlan:
             },
             "jobs": self.jobs,
             "sessions": self.sessions,
-            "targets": [
-                self.object(job["id"]) for job in self.jobs if self.object(job["id"]) not in used
-            ],
+            "targets": [name for name in made if name not in used],
             "experiment": {"description": None, "paper": {}, "discrepancies": [], "rounds": []},
         }
 

@@ -238,6 +238,19 @@ def test_params(read_text: Read) -> None:
     assert codes(read_text, text, lrs="1") == ["AGC408"]
 
 
+@pytest.mark.parametrize("name", ["round", "self", "not", "min", "none", "str"])
+def test_words_of_expressions_cannot_be_params(name: str, read_text: Read) -> None:
+    text = f"params:\n  {name}: {{type: int, default: 3}}\n"
+    assert "AGC309" in codes(read_text, HEAD + text + STAGES.replace("n: 3", 'n: "{{ self }}"'))
+
+
+@pytest.mark.parametrize("name", ["context", "block", "loop", "type", "caller", "l_0_seed", "n"])
+def test_other_words_can(name: str, read_text: Read) -> None:
+    text = f"params:\n  {name}: {{type: int, default: 3}}\n"
+    stages = STAGES.replace("n: 3", f'n: "{{{{ {name} }}}}"')
+    assert "eto.3.dpo" in module(read_text, HEAD + text + stages).stages
+
+
 def test_a_carried_stage_may_start_at_a_model_or_another_repeat(read_text: Read) -> None:
     again = STAGES + (
         "  more:\n    repeat:\n      n: 2\n"

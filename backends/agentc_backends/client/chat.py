@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from agentc_backends.client.errors import InfrastructureError
+from agentc_backends.client.errors import ContextOverflowError, InfrastructureError
 from agentc_backends.client.limits import RateLimits
 from agentc_backends.client.retry import RetryPolicy
 from agentc_backends.client.transport import Timeouts, Transport
@@ -219,13 +219,19 @@ def _reply(
     logprobs: tuple[ScoredToken, ...] | None,
 ) -> Reply:
     usage = answer.get("usage") or {}
-    return Reply(
+    reply = Reply(
         text=text,
         finish_reason=str(choice.get("finish_reason")),
         prompt_tokens=int(usage.get("prompt_tokens", 0)),
         completion_tokens=int(usage.get("completion_tokens", 0)),
         logprobs=logprobs,
     )
+    if usage and reply.completion_tokens == 0 and reply.finish_reason == "length":
+        # What vLLM answers to a prompt that fills the context to its last token.
+        raise ContextOverflowError(
+            f"no room for a reply after {reply.prompt_tokens} prompt tokens", status=200
+        )
+    return reply
 
 
 def _chat_scores(choice: Mapping[str, Any]) -> tuple[ScoredToken, ...] | None:

@@ -154,5 +154,10 @@ def _refusal(reply: httpx.Response, method: str, url: str) -> BadRequestError:
 
 
 def _is_overflow(code: object, message: str) -> bool:
-    # vLLM has no code of its own for it, only OpenAI's sentence.
-    return code == "context_length_exceeded" or "maximum context length" in message
+    # vLLM has no code of its own for it: OpenAI's sentence when the prompt is too long, a puzzling
+    # one when it fills the context to its last token.
+    return (
+        code == "context_length_exceeded"
+        or "maximum context length" in message
+        or "max_tokens must be at least 1, got 0" in message
+    )

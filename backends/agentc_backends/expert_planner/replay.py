@@ -40,7 +40,8 @@ async def replay(
     async with world.open(attempt.task_id, attempt.prompt_seed) as session:
         record.open(session.observation)
         for step in plan:
-            thought = step.thought if thoughts else None
+            # A step without a thought is an action alone.
+            thought = (step.thought or None) if thoughts else None
             record.add_reply(Reply(reply_text(rules.prompt, step.action, thought), "plan", 0, 0))
             answer = await session.step(step.action)
             record.add_reward(answer.reward)

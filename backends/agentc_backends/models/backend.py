@@ -42,7 +42,19 @@ def _lower_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ..
             f"{kv_heads} key/value heads do not divide {heads} heads",
             fix=f"set kv_heads to a divisor of {heads}",
         )
+    initialisation = view.text("initialisation")
+    if initialisation == "induction":
+        layers = view.integer("layers")
+        if layers < 2 or heads % 2 or kv_heads != heads or (hidden // heads) % 4:
+            view.refuse(
+                "initialisation",
+                "induction wires two blocks with an even number of heads, as many kv_heads, and a "
+                "head size that 4 divides",
+                fix="set layers: 2 or more, an even `heads`, kv_heads: null; or "
+                "initialisation: random",
+            )
     config: dict[str, Json] = {
+        "initialisation": initialisation,
         "architecture": view.text("architecture"),
         "hidden_size": hidden,
         "layers": view.integer("layers"),

@@ -21,11 +21,9 @@ class CheckpointError(ValueError):
     """A model directory that cannot be used; the message is written for people."""
 
 
-def quiet_libraries() -> None:
-    """Keep the Hugging Face libraries offline and silent unless the environment says otherwise.
-
-    Call before they are imported: they read these variables at import.
-    """
+def settle_libraries() -> None:
+    """Keep the libraries offline, silent and off each other's cores, unless the environment says
+    otherwise. Call before they are imported: they read these variables at import."""
     for name, value in (
         ("HF_HUB_OFFLINE", "1"),
         ("HF_DATASETS_OFFLINE", "1"),
@@ -34,6 +32,8 @@ def quiet_libraries() -> None:
         ("TRANSFORMERS_VERBOSITY", "error"),
         ("TOKENIZERS_PARALLELISM", "false"),
         ("TQDM_DISABLE", "1"),
+        # Threads that spin while they wait made training 3.6 times slower on a busy machine.
+        ("OMP_WAIT_POLICY", "PASSIVE"),
     ):
         os.environ.setdefault(name, value)
     # Deprecations inside pinned libraries are not the reader's business.

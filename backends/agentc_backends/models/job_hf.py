@@ -13,14 +13,14 @@ from pathlib import Path
 from agentc.runtime.program import Job, load_job
 from agentc_backends.chat.formats import FormatError
 from agentc_backends.models.adopt import WANTED, adopt
-from agentc_backends.models.checkpoint import CheckpointError, quiet_libraries
+from agentc_backends.models.checkpoint import CheckpointError, settle_libraries
 
 
 def main() -> int:
     job = load_job()
     # The one job that may use the network.
     os.environ.setdefault("HF_HUB_OFFLINE", "0")
-    quiet_libraries()
+    settle_libraries()
     try:
         take(job)
     except (FormatError, CheckpointError) as error:

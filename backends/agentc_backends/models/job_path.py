@@ -9,7 +9,7 @@ from pathlib import Path
 from agentc.runtime.program import Job, load_job
 from agentc_backends.chat.formats import FormatError
 from agentc_backends.models.adopt import adopt
-from agentc_backends.models.checkpoint import CheckpointError, quiet_libraries
+from agentc_backends.models.checkpoint import CheckpointError, settle_libraries
 
 SPEC_DIRECTORY = "AGENTC_SPEC_DIR"
 """Environment variable: the directory of the spec, from which a relative path starts."""
@@ -17,7 +17,7 @@ SPEC_DIRECTORY = "AGENTC_SPEC_DIR"
 
 def main() -> int:
     job = load_job()
-    quiet_libraries()
+    settle_libraries()
     try:
         take(job)
     except (FormatError, CheckpointError) as error:

@@ -7,13 +7,14 @@ from typing import Any
 
 from agentc.runtime.program import Job, load_job
 from agentc_backends.chat.formats import FormatError, format_named
-from agentc_backends.models.checkpoint import CheckpointError, quiet_libraries, write_chat_file
+from agentc_backends.models.checkpoint import CheckpointError, settle_libraries, write_chat_file
+from agentc_backends.models.induction import wire_induction
 from agentc_backends.models.vocabulary import corpus_messages, corpus_texts, train_tokenizer
 
 
 def main() -> int:
     job = load_job()
-    quiet_libraries()
+    settle_libraries()
     try:
         create(job)
     except (FormatError, CheckpointError) as error:
@@ -52,6 +53,8 @@ def create(job: Job) -> None:
     }
     transformers.set_seed(config["seed"])
     model = _build(config["architecture"], settings)
+    if config["initialisation"] == "induction":
+        wire_induction(model, config["seed"])
     config.assert_all_read()
     model.generation_config = transformers.GenerationConfig(
         do_sample=True,

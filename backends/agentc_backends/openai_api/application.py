@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
@@ -91,20 +92,20 @@ class _Handlers:
             call.template.add_generation_prompt,
             call.template.continue_final_message,
         )
-        sampling = call.sampling
-        if not call.limit_given:
-            room = max(1, self._model.max_model_len - len(prompt))
-            sampling = _with_limit(sampling, room)
-        self._check_room(prompt, sampling.max_tokens)
+        sampling = self._fitted(prompt, call.sampling)
         choices = await _unless_gone(request, self._model.generate(prompt, sampling))
         return chat_reply(self._name, prompt, choices, self._model.decode, call.token_ids)
 
     async def completions(self, request: Request) -> object:
         call = read_completion(await read_object(request), self._name)
         prompts = [self._encode_prompt(prompt, call.add_special_tokens) for prompt in call.prompts]
-        for prompt in prompts:
-            self._check_room(prompt, call.sampling.max_tokens)
-        work = asyncio.gather(*(self._complete(prompt, call) for prompt in prompts))
+        fitted = [self._fitted(prompt, call.sampling) for prompt in prompts]
+        work = asyncio.gather(
+            *(
+                self._complete(prompt, call, how)
+                for prompt, how in zip(prompts, fitted, strict=True)
+            )
+        )
         results = await _unless_gone(request, work)
         entries: list[dict[str, Any]] = []
         every: list[Choice] = []
@@ -154,9 +155,8 @@ class _Handlers:
         return {"status": "ok", "root": self._model.root}
 
     async def _complete(
-        self, prompt: list[int], call: CompletionCall
+        self, prompt: list[int], call: CompletionCall, sampling: Sampling
     ) -> tuple[list[Choice], tuple[str, list[TokenScore]] | None]:
-        sampling = call.sampling
         echoed: tuple[str, list[TokenScore]] | None = None
         if call.echo:
             scores: list[TokenScore] = []
@@ -190,21 +190,20 @@ class _Handlers:
             raise ApiError(400, str(error), "invalid_value", "prompt") from error
         return prompt
 
-    def _check_room(self, prompt: Sequence[int], max_tokens: int) -> None:
-        asked, limit = len(prompt) + max_tokens, self._model.max_model_len
-        if asked > limit:
+    def _fitted(self, prompt: Sequence[int], sampling: Sampling) -> Sampling:
+        """The sampling with its limit cut to the room that the prompt leaves; 400 when there is
+        none. The same rule as vLLM's."""
+        length = self._model.max_model_len
+        room = length - len(prompt)
+        if room < min(1, sampling.max_tokens):
             raise ApiError(
                 400,
-                f"this model's maximum context length is {limit} tokens, but {asked} were asked "
-                f"for ({len(prompt)} in the prompt, {max_tokens} for the completion)",
+                f"this model's maximum context length is {length} tokens, and the prompt alone "
+                f"has {len(prompt)}",
                 "context_length_exceeded",
-                "messages",
+                "prompt",
             )
-
-
-def _with_limit(sampling: Sampling, limit: int) -> Sampling:
-    fields = {name: getattr(sampling, name) for name in Sampling.__slots__}
-    return Sampling(**{**fields, "max_tokens": limit})
+        return replace(sampling, max_tokens=min(sampling.max_tokens, room))
 
 
 def _replying(produce: _Produce) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -17,6 +17,8 @@ from agentc_backends.openai_api.text_model import Sampling
 MAX_BODY_BYTES = 16 << 20
 MAX_CHOICES = 128
 MAX_ALTERNATIVES = 20
+_UNLIMITED = 1 << 40
+"""Tokens of a chat reply when no limit is given; the context is the limit then."""
 
 _SAMPLING_FIELDS = frozenset(
     {"model", "temperature", "top_p", "max_tokens", "stop", "seed", "n", "logprobs", "stream"}
@@ -60,7 +62,6 @@ class ChatCall:
     messages: list[dict[str, str]]
     template: Template
     sampling: Sampling
-    limit_given: bool
     token_ids: bool
 
 
@@ -130,8 +131,9 @@ def read_chat(body: Mapping[str, Any], served: str) -> ChatCall:
     return ChatCall(
         messages=messages(body),
         template=read_template(body),
-        sampling=_sampling(body, integer(body, limit, 1, 1), alternatives if wants else None),
-        limit_given=limit in body,
+        sampling=_sampling(
+            body, integer(body, limit, _UNLIMITED, 1), alternatives if wants else None
+        ),
         token_ids=flag(body, "return_token_ids", False),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.ir.artifacts import REPORT
-from agentc.kinds.field import Field, integer
+from agentc.kinds.field import Field, Json, integer
 from agentc_backends.software import LIGHT
 
 OPTIONS: tuple[Field, ...] = (
@@ -18,6 +18,8 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     belongs to its key."""
     view = stage.scoped()
     experiment = dict(context.experiment())
+    # Mappings in plan.json are sorted by name; the page lists stages as the spec does.
+    stages: list[Json] = list(stage.inputs)
     return (
         JobDraft(
             kind="report",
@@ -28,12 +30,13 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             view=view,
             config={
                 "experiment": experiment,
+                "stages": stages,
                 "trajectories": view.integer("trajectories"),
                 "missing": [],
             },
             inputs=dict(stage.inputs),
             produces=REPORT.name,
-            extra_identity={"experiment": experiment},
+            extra_identity={"experiment": experiment, "stages": stages},
         ),
     )
 

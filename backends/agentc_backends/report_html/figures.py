@@ -84,12 +84,12 @@ class _Frame:
         )
 
     def numbers(self) -> Markup:
-        """Numbers under the x axis."""
+        """Numbers under the x axis, which counts steps."""
         return Markup("").join(
             Markup('<text class="tick" x="{:.1f}" y="{}" text-anchor="middle">{}</text>').format(
                 self.x(v), self.floor + 15, _short(v)
             )
-            for v in _nice(*self.xs, 5)
+            for v in _nice(*self.xs, 5, least=1.0)
         )
 
     def names(self, ticks: Sequence[tuple[float, str]]) -> Markup:
@@ -135,17 +135,20 @@ def _span(values: Sequence[float]) -> tuple[float, float]:
 
 def _rounded(low: float, high: float) -> tuple[float, float]:
     """A little more than the values need, from one round number to another."""
-    if high <= low:
-        low, high = low - 0.5, high + 0.5
+    # A line that hardly moves is not blown up until its noise fills the chart.
+    least = 0.02 * max(abs(low), abs(high))
+    if high - low <= least:
+        middle, reach = (low + high) / 2, 2 * least or 0.5
+        low, high = (middle - reach, middle + reach) if middle else (0.0, 1.0)
     for _ in range(3):  # a wider span can have a wider step
         step = _step(low, high, 4)
         low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
     return low, high
 
 
-def _nice(low: float, high: float, count: int) -> list[float]:
-    """About `count` round numbers between two values."""
-    step = _step(low, high, count)
+def _nice(low: float, high: float, count: int, least: float = 0.0) -> list[float]:
+    """About `count` round numbers between two values, no closer than `least`."""
+    step = max(_step(low, high, count), least)
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
     return [i * step for i in range(first, last + 1)]

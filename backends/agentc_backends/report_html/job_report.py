@@ -18,9 +18,10 @@ def main() -> int:
     job = load_job()
     config = job.config
     experiment = config["experiment"]
+    stages = config["stages"]
     trajectories, missing = config["trajectories"], config["missing"]
     config.assert_all_read()
-    inputs = {role: job.inputs(role) for role in job.spec["inputs"]}
+    inputs = {stage: job.inputs(stage) for stage in stages}
     collection = collect(inputs, experiment.get("rounds") or [])
     page = render_page(collection, experiment, trajectories=trajectories, missing=missing)
     path = job.out / "index.html"

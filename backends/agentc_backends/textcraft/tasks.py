@@ -6,12 +6,17 @@ Shared by every environment with the same options (`environment.py`); built from
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Literal, TypeAlias
 
 from agentc_backends.textcraft.planner import PlanStep, plan
 from agentc_backends.textcraft.recipes import RecipeBook
 from agentc_backends.textcraft.splits import split_goals
+
+
+ExpertStyle: TypeAlias = Literal["stepwise", "recipe_first"]
+EXPERT_STYLES: tuple[ExpertStyle, ...] = ("stepwise", "recipe_first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +26,7 @@ class TextCraftOptions:
     max_depth: int | None = None
     max_expert_steps: int | None = None
     distractors: int = 10
+    expert_style: ExpertStyle = "stepwise"
 
     def __post_init__(self) -> None:
         if self.distractors < 0:
@@ -44,7 +50,7 @@ class TextCraftTasks:
 
     def plan(self, goal: str) -> tuple[PlanStep, ...]:
         if goal not in self._plans:
-            self._plans[goal] = plan(self.book, goal)
+            self._plans[goal] = _styled(plan(self.book, goal), self.options.expert_style)
         return self._plans[goal]
 
     def _is_kept(self, goal: str) -> bool:
@@ -58,3 +64,24 @@ class TextCraftTasks:
 def load_tasks(book: RecipeBook, options: TextCraftOptions) -> TextCraftTasks:
     """The tasks of a book under these options, computed once."""
     return TextCraftTasks(book, options)
+
+
+def _styled(steps: tuple[PlanStep, ...], style: ExpertStyle) -> tuple[PlanStep, ...]:
+    """`recipe_first` recalls every recipe of the plan in its first thought, goal first, and then
+    acts without thinking; its craft actions leave out the output's count, which the game ignores.
+    What it writes is then a copy, left to right, of something that already stands in the text.
+    """
+    if style == "stepwise":
+        return steps
+    actions = [_without_output_count(step.action) for step in steps]
+    recipes = [action[len("craft ") :] for action in reversed(actions) if action[:6] == "craft "]
+    thought = "; ".join(dict.fromkeys(recipes))
+    return tuple(
+        replace(step, action=action, thought="" if number else thought)
+        for number, (step, action) in enumerate(zip(steps, actions, strict=True))
+    )
+
+
+def _without_output_count(action: str) -> str:
+    words = action.split(" ")
+    return " ".join([words[0], *words[2:]]) if words[0] == "craft" else action

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-RELATIVE_ERROR = 1e-5
+RELATIVE_ERROR = 3e-5
 """Bound on how far two float32 passes over the same tokens differ, relative to the largest
-logit; measured differences stay below a tenth of it (docs/design/embedded-server.md)."""
+logit; measured differences stay below a fifth of it (docs/design/embedded-server.md)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,18 @@ changes no result: losses are sums over the rows (or tokens) of a step, divided 
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterator, Sequence
 
-from torch.utils.data import Sampler
 
+class StepSampler:
+    """A sampler for torch's DataLoader: yields row indices.
 
-class StepSampler(Sampler[int]):  # type: ignore[misc]
-    """Yields row indices. `lengths` in tokens; a step takes `global_batch` rows and the last step
-    of an epoch what is left. `multiple` = micro_batch * processes: an epoch's last micro-batches
-    are filled up with empty rows (index len(lengths) and on, see `empty_rows`), so that several
-    processes always take the same number of equally large micro-batches."""
+    `lengths` are in tokens. A step takes `global_batch` rows, the last one of an epoch what is
+    left. `multiple` = micro_batch * processes: an epoch's last micro-batches are filled up with
+    empty rows (index len(lengths) and on), so that several processes always take the same number
+    of equally large micro-batches.
+    """
 
     def __init__(
         self, lengths: Sequence[int], *, global_batch: int, multiple: int, seed: int
@@ -47,10 +47,3 @@ class StepSampler(Sampler[int]):  # type: ignore[misc]
 def empty_rows(rows: int, multiple: int) -> int:
     """How many empty rows make `rows` a multiple of micro_batch * processes; none for 1."""
     return -rows % multiple
-
-
-def total_steps(rows: int, global_batch: int, epochs: float, max_steps: int | None) -> int:
-    """Optimiser steps of a run: ceil(rows / global_batch) in an epoch, the last one smaller."""
-    if max_steps is not None:
-        return max_steps
-    return math.ceil(epochs * math.ceil(rows / global_batch))

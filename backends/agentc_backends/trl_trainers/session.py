@@ -14,7 +14,7 @@ from typing import Any
 from agentc.runtime.program import Job, load_job, read_rows
 from agentc_backends.chat.formats import FormatError
 from agentc_backends.chat.rows import Counts, RowsError
-from agentc_backends.models.checkpoint import companion_files, quiet_libraries
+from agentc_backends.models.checkpoint import companion_files, settle_libraries
 from agentc_backends.trl_trainers.checkpoints import newest_complete
 from agentc_backends.trl_trainers.launch import die_with_parent, relaunch
 
@@ -29,7 +29,7 @@ def run_trainer(name: str, module: str, train: Callable[[Job], None]) -> int:
     job = load_job()
     relaunch(module, job.placement, str(job.path))
     die_with_parent()
-    quiet_libraries()
+    settle_libraries()
     try:
         train(job)
     except (FormatError, RowsError, TrainingDivergedError) as error:

@@ -19,6 +19,9 @@ FIELDS: tuple[Field, ...] = (
     boolean("trust_remote_code", "Run code that the checkpoint ships.", False),
     boolean("enable_prefix_caching", "Reuse keys and values of common prefixes.", True,
             identity="placement"),
+    boolean("enable_chunked_prefill", "Compute long prompts in pieces beside replies under way. "
+            "vLLM 0.32 on a CPU dies of it when requests carry seeds, so it is off by default.",
+            False, identity="placement"),
     boolean("enforce_eager", "Do not capture graphs: starts faster, runs slower.", False,
             identity="placement"),
     integer("tensor_parallel", "Devices that share each layer.", 1, minimum=1,
@@ -51,6 +54,7 @@ _FLAGS = {
 }
 _SWITCHES = {
     "enable_prefix_caching": "enable-prefix-caching",
+    "enable_chunked_prefill": "enable-chunked-prefill",
     "enforce_eager": "enforce-eager",
     "trust_remote_code": "trust-remote-code",
 }

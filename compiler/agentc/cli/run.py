@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from agentc.cli.arguments import add_spec_arguments, show_diagnostics
+from agentc.run.wording import counted
+from agentc.run.work import UnknownStageError, Work, find_work, object_of
 
 HELP = "run what is missing of an experiment, and show its results"
 
@@ -55,7 +56,6 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.diagnostics.suggest import did_you_mean
     from agentc.plan.render import plan_document, render_plan
     from agentc.run.plan_folder import claim_plan_folder
-    from agentc.run.work import UnknownStageError, find_work
     from agentc.store.paths import open_store
 
     compiled = compile_spec(arguments.spec, arguments.params, load_backends())
@@ -82,7 +82,7 @@ def execute(arguments: argparse.Namespace) -> int:
         print(f"agentc: no stage `{error.name}`; {hint}", file=sys.stderr)
         return 5
     if arguments.dry_run:
-        _tell(work.missing, work.present)
+        _tell(work)
         return 0
     from agentc.emit import compile_to
     from agentc.run.driver import DriverOptions
@@ -98,16 +98,16 @@ def execute(arguments: argparse.Namespace) -> int:
         plain=arguments.plain,
     )
     with claim_plan_folder(layout, compiled.plan.name, render_plan(compiled.plan)) as directory:
-        compile_to(directory, compiled.plan, spec_text)
+        compile_to(directory, compiled.plan, spec_text, Path(arguments.spec).parent)
         return run_plan(work, directory, options)
 
 
-def _tell(missing: Sequence[object], present: Sequence[object]) -> None:
-    for title, jobs in (("there already", present), ("would run", missing)):
+def _tell(work: Work) -> None:
+    for title, jobs in (("there already", work.present), ("would run", work.missing)):
         for job in jobs:
-            assert isinstance(job, dict)
-            print(f"{title:<14} {job['id']:<32} {job['kind']}/{job['key']}")
-    print(f"{len(missing)} jobs would run, {len(present)} results are there already")
+            print(f"{title:<14} {job['id']:<32} {object_of(job)}")
+    missing, present = counted(len(work.missing), "job"), counted(len(work.present), "result")
+    print(f"{missing} would run, {present} in the store already")
 
 
 def _positive(text: str) -> int:

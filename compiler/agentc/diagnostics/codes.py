@@ -413,6 +413,12 @@ _BACKENDS: tuple[Code, ...] = (
         "The environment is declared, so that specs check and plan, but no server for it is "
         "part of this release.",
     ),
+    Code(
+        "AGC608",
+        "a default without effect on a stage",
+        "A value under `defaults:` is meant for every stage that has such a setting, but "
+        "the backend of this stage can never read it.",
+    ),
 )
 
 _RUN: tuple[Code, ...] = ()

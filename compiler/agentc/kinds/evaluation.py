@@ -5,15 +5,18 @@ from agentc.kinds.interaction import ROLLOUT_FIELDS
 
 _INTERVAL: tuple[Field, ...] = (
     number("confidence", "Coverage of the intervals.", 0.95, above=0, maximum=0.9999),
-    choice("interval", "How the interval of a mean is made.", ("bootstrap", "normal"),
-           "bootstrap"),
+    choice("interval", "How the interval of a mean is made.", ("bootstrap", "normal"), "bootstrap"),
     integer("resamples", "Bootstrap resamples.", 2000, minimum=100),
 )
 
 EVALUATE_FIELDS: tuple[Field, ...] = (
     *ROLLOUT_FIELDS,
-    number("success_at", "Reward from which an episode is a success; null: the environment's "
-           "own predicate.", None, nullable=True),
+    number(
+        "success_at",
+        "Reward from which an episode is a success; null: the environment's own predicate.",
+        None,
+        nullable=True,
+    ),
     *_INTERVAL,
 )
 

@@ -91,9 +91,7 @@ def number(
 
 def boolean(name: str, doc: str, default: bool, *, identity: Identity = "semantic") -> Field:
     """A true/false field."""
-    return Field(
-        name=name, schema={"type": "boolean"}, doc=doc, default=default, identity=identity
-    )
+    return Field(name=name, schema={"type": "boolean"}, doc=doc, default=default, identity=identity)
 
 
 def string(

@@ -13,8 +13,13 @@ from agentc.kinds.field import (
 )
 
 SPLIT = string("split", "Name of the environment's task split.", REQUIRED)
-LIMIT = integer("limit", "Take only the first so many tasks of the split; null: all.", None,
-                minimum=1, nullable=True)
+LIMIT = integer(
+    "limit",
+    "Take only the first so many tasks of the split; null: all.",
+    None,
+    minimum=1,
+    nullable=True,
+)
 
 DECODE = group(
     "decode",
@@ -31,8 +36,13 @@ EXPERT_FIELDS: tuple[Field, ...] = (
     SPLIT,
     LIMIT,
     integer("attempts", "Trajectories for each task, over different prompt seeds.", 1, minimum=1),
-    integer("max_turns", "Leave out tasks whose expert needs more turns; null: keep all.", None,
-            minimum=1, nullable=True),
+    integer(
+        "max_turns",
+        "Leave out tasks whose expert needs more turns; null: keep all.",
+        None,
+        minimum=1,
+        nullable=True,
+    ),
     boolean("thoughts", "Write the expert's thought before each action.", True),
     integer("seed", "Base of the prompt seeds.", 0, minimum=0),
 )
@@ -42,34 +52,88 @@ ROLLOUT_FIELDS: tuple[Field, ...] = (
     LIMIT,
     integer("attempts", "Episodes for each task.", 1, minimum=1),
     DECODE,
-    integer("max_turns", "Step limit of an episode; null: the environment's own.", None, minimum=1,
-            nullable=True),
-    choice("on_invalid", "A reply without an action: `observe` tells the agent and costs a step, "
-           "`fail` ends the episode with the lowest reward.", ("observe", "fail"), "observe"),
-    choice("on_overflow", "A prompt longer than the server's context: `end` ends the episode with "
-           "the reward so far, `error` fails the stage.", ("end", "error"), "end"),
+    integer(
+        "max_turns",
+        "Step limit of an episode; null: the environment's own.",
+        None,
+        minimum=1,
+        nullable=True,
+    ),
+    choice(
+        "on_invalid",
+        "A reply without an action: `observe` tells the agent and costs a step, "
+        "`fail` ends the episode with the lowest reward.",
+        ("observe", "fail"),
+        "observe",
+    ),
+    choice(
+        "on_overflow",
+        "A prompt longer than the server's context: `end` ends the episode with "
+        "the reward so far, `error` fails the stage.",
+        ("end", "error"),
+        "end",
+    ),
     integer("seed", "Base of the sampling seeds; each episode derives its own.", 0, minimum=0),
-    integer("prompt_seed", "Base of the environment's prompt seeds; 0 with one attempt is the "
-            "canonical prompt.", 0, minimum=0),
+    integer(
+        "prompt_seed",
+        "Base of the environment's prompt seeds; 0 with one attempt is the canonical prompt.",
+        0,
+        minimum=0,
+    ),
     integer("concurrency", "Episodes in flight.", 32, minimum=1, identity="placement"),
-    number("error_budget", "Share of episodes that may end in an infrastructure error before the "
-           "stage fails.", 0.0, minimum=0, maximum=1, identity="placement"),
+    number(
+        "error_budget",
+        "Share of episodes that may end in an infrastructure error before the stage fails.",
+        0.0,
+        minimum=0,
+        maximum=1,
+        identity="placement",
+    ),
 )
 
 PAIR_FIELDS: tuple[Field, ...] = (
     number("margin", "Smallest reward difference that makes a pair (exclusive).", 0.0, minimum=0),
     choice("on_tie", "Equal rewards: no pair, or fail.", ("drop", "error"), "drop"),
-    choice("on_null", "An episode without a reward: leave it out, score it zero, or fail. An "
-           "infrastructure error is always left out.", ("drop", "zero", "error"), "drop"),
-    choice("directions", "`both` also pairs explored trajectories that beat the expert; "
-           "`lose_only` keeps only failures.", ("both", "lose_only"), "both"),
-    integer("max_extra_rounds", "A rejected exploration is cut so many rounds after the expert's "
-            "length; null: never.", 5, minimum=0, nullable=True),
-    choice("prompt_from", "Whose first task message the prompt takes: the winner's, the expert's "
-           "or the explorer's.", ("winner", "expert", "explorer"), "winner"),
-    choice("sources", "`expert`: explored against expert. `self`: explored against explored. "
-           "`expert_and_self`: both.", ("expert", "self", "expert_and_self"), "expert"),
-    integer("max_per_task", "Keep at most so many pairs of a task; null: all.", None, minimum=1,
-            nullable=True),
+    choice(
+        "on_null",
+        "An episode without a reward: leave it out, score it zero, or fail. An "
+        "infrastructure error is always left out.",
+        ("drop", "zero", "error"),
+        "drop",
+    ),
+    choice(
+        "directions",
+        "`both` also pairs explored trajectories that beat the expert; "
+        "`lose_only` keeps only failures.",
+        ("both", "lose_only"),
+        "both",
+    ),
+    integer(
+        "max_extra_rounds",
+        "A rejected exploration is cut so many rounds after the expert's length; null: never.",
+        5,
+        minimum=0,
+        nullable=True,
+    ),
+    choice(
+        "prompt_from",
+        "Whose first task message the prompt takes: the winner's, the expert's or the explorer's.",
+        ("winner", "expert", "explorer"),
+        "winner",
+    ),
+    choice(
+        "sources",
+        "`expert`: explored against expert. `self`: explored against explored. "
+        "`expert_and_self`: both.",
+        ("expert", "self", "expert_and_self"),
+        "expert",
+    ),
+    integer(
+        "max_per_task",
+        "Keep at most so many pairs of a task; null: all.",
+        None,
+        minimum=1,
+        nullable=True,
+    ),
     integer("seed", "Seed of the choice when max_per_task applies.", 0, minimum=0),
 )

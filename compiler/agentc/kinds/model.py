@@ -10,17 +10,26 @@ MODEL_FIELDS: tuple[Field, ...] = (
         nullable=True,
         pattern="^[0-9a-f]{40}$",
     ),
-    string("path", "Directory in Hugging Face layout, relative to the spec (model.path).",
-           nullable=True),
+    string(
+        "path",
+        "Directory in Hugging Face layout, relative to the spec (model.path).",
+        nullable=True,
+    ),
     boolean("trust_remote_code", "Run code that the model repository ships.", False),
     choice("architecture", "Family of a new model.", ("llama", "qwen2"), "llama"),
     integer("hidden_size", "Width of a new model.", 256, minimum=16),
     integer("layers", "Number of transformer blocks.", 4, minimum=1),
     integer("heads", "Number of attention heads; divides hidden_size.", 4, minimum=1),
-    integer("kv_heads", "Number of key/value heads; `heads` when null.", None, minimum=1,
-            nullable=True),
-    integer("intermediate_size", "Width of the MLP; twice hidden_size when null.", None, minimum=16,
-            nullable=True),
+    integer(
+        "kv_heads", "Number of key/value heads; `heads` when null.", None, minimum=1, nullable=True
+    ),
+    integer(
+        "intermediate_size",
+        "Width of the MLP; twice hidden_size when null.",
+        None,
+        minimum=16,
+        nullable=True,
+    ),
     integer("context", "Longest sequence in tokens (max_position_embeddings).", 2048, minimum=32),
     integer("vocab_size", "Size of the byte-level BPE vocabulary to train.", 1024, minimum=300),
     boolean("tie_embeddings", "Share input and output embeddings.", True),
@@ -30,6 +39,13 @@ MODEL_FIELDS: tuple[Field, ...] = (
         "How messages become text. `tokenizer` takes the template that the model ships.",
         ("tokenizer", "chatml", "llama-2", "mistral", "vicuna"),
         "tokenizer",
+    ),
+    choice(
+        "initialisation",
+        "Initial weights of a new model: `random`, or `induction`: attention that starts out "
+        "copying from the context, which a small model takes long to find by itself.",
+        ("random", "induction"),
+        "random",
     ),
     integer("seed", "Seed of the initial weights.", 0, minimum=0),
 )

@@ -26,42 +26,79 @@ LORA = group(
 _SHARED: tuple[Field, ...] = (
     number("lr", "Peak learning rate.", REQUIRED, above=0),
     number("epochs", "Passes over the data.", 1.0, above=0),
-    integer("max_steps", "Stop after this many optimiser steps; null: by epochs.", None, minimum=1,
-            nullable=True),
-    integer("global_batch", "Rows (or pairs) in one optimiser step, over all processes.", REQUIRED,
-            minimum=1),
-    integer("micro_batch", "Rows (or pairs) that one process handles at once; must divide "
-            "global_batch / processes.", None, minimum=1, nullable=True, identity="placement"),
-    integer("processes", "Training processes (data parallel).", 1, minimum=1,
-            identity="placement"),
-    choice("scheduler", "Shape of the learning rate.",
-           ("linear", "cosine", "constant", "constant_with_warmup"), "linear"),
+    integer(
+        "max_steps",
+        "Stop after this many optimiser steps; null: by epochs.",
+        None,
+        minimum=1,
+        nullable=True,
+    ),
+    integer(
+        "global_batch",
+        "Rows (or pairs) in one optimiser step, over all processes.",
+        REQUIRED,
+        minimum=1,
+    ),
+    integer(
+        "micro_batch",
+        "Rows (or pairs) that one process handles at once; must divide global_batch / processes.",
+        None,
+        minimum=1,
+        nullable=True,
+        identity="placement",
+    ),
+    integer("processes", "Training processes (data parallel).", 1, minimum=1, identity="placement"),
+    choice(
+        "scheduler",
+        "Shape of the learning rate.",
+        ("linear", "cosine", "constant", "constant_with_warmup"),
+        "linear",
+    ),
     number("warmup_ratio", "Share of the steps spent warming up.", 0.0, minimum=0, maximum=1),
     number("weight_decay", "Decoupled weight decay.", 0.0, minimum=0),
     number("adam_beta1", "First AdamW coefficient.", 0.9, minimum=0, maximum=1),
     number("adam_beta2", "Second AdamW coefficient.", 0.999, minimum=0, maximum=1),
     number("max_grad_norm", "Gradient clipping norm; 0 turns it off.", 1.0, minimum=0),
     integer("max_length", "Longest row in tokens, prompt included.", REQUIRED, minimum=8),
-    choice("truncation", "What happens to a longer row: `error` fails the stage, `drop` leaves the "
-           "row out, `right` cuts its end. Each is counted in the artifact.",
-           ("error", "drop", "right"), "error"),
-    choice("dtype", "Numeric type of the training computation.", ("float32", "bfloat16"),
-           "float32"),
+    choice(
+        "truncation",
+        "What happens to a longer row: `error` fails the stage, `drop` leaves the "
+        "row out, `right` cuts its end. Each is counted in the artifact.",
+        ("error", "drop", "right"),
+        "error",
+    ),
+    choice(
+        "dtype", "Numeric type of the training computation.", ("float32", "bfloat16"), "float32"
+    ),
     boolean("gradient_checkpointing", "Trade time for memory.", False, identity="placement"),
     integer("seed", "Seed of shuffling and dropout.", 0, minimum=0),
-    integer("save_every", "Steps between resumable checkpoints; null: a tenth of the run.", None,
-            minimum=1, nullable=True, identity="placement"),
+    integer(
+        "save_every",
+        "Steps between resumable checkpoints; null: a tenth of the run.",
+        None,
+        minimum=1,
+        nullable=True,
+        identity="placement",
+    ),
     integer("log_every", "Steps between progress lines.", 1, minimum=1, identity="metadata"),
     LORA,
 )
 
 SFT_FIELDS: tuple[Field, ...] = (
     *_SHARED,
-    choice("loss_on", "Which assistant turns are trained: `all_replies`, or `after_prompt` to "
-           "leave out the replies inside the prompt (such as an acknowledging OK).",
-           ("all_replies", "after_prompt"), "all_replies"),
-    number("min_reward", "Leave out trajectories below this reward; null keeps all.", None,
-           nullable=True),
+    choice(
+        "loss_on",
+        "Which assistant turns are trained: `all_replies`, or `after_prompt` to "
+        "leave out the replies inside the prompt (such as an acknowledging OK).",
+        ("all_replies", "after_prompt"),
+        "all_replies",
+    ),
+    number(
+        "min_reward",
+        "Leave out trajectories below this reward; null keeps all.",
+        None,
+        nullable=True,
+    ),
     boolean("packing", "Pack several rows into one sequence.", False),
 )
 
@@ -69,12 +106,25 @@ DPO_FIELDS: tuple[Field, ...] = (
     *_SHARED,
     number("beta", "Strength of the KL constraint.", REQUIRED, above=0),
     choice("loss", "Preference loss.", ("sigmoid", "hinge", "ipo"), "sigmoid"),
-    number("label_smoothing", "Assumed share of flipped labels (conservative DPO).", 0.0,
-           minimum=0, maximum=0.5),
-    number("nll_weight", "Weight of the log-likelihood of the chosen side added to the loss.", 0.0,
-           minimum=0),
+    number(
+        "label_smoothing",
+        "Assumed share of flipped labels (conservative DPO).",
+        0.0,
+        minimum=0,
+        maximum=0.5,
+    ),
+    number(
+        "nll_weight",
+        "Weight of the log-likelihood of the chosen side added to the loss.",
+        0.0,
+        minimum=0,
+    ),
     boolean("mean_log_prob", "Divide log-probabilities by the number of trained tokens.", False),
-    choice("score_on", "Which tokens enter the log-ratio: the assistant's only, or every token "
-           "after the prompt, observations included (what stock TRL and OpenRLHF do).",
-           ("assistant", "completion"), "assistant"),
+    choice(
+        "score_on",
+        "Which tokens enter the log-ratio: the assistant's only, or every token "
+        "after the prompt, observations included (what stock TRL and OpenRLHF do).",
+        ("assistant", "completion"),
+        "assistant",
+    ),
 )

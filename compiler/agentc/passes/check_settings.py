@@ -7,16 +7,23 @@ legal but doubtful has been warned about.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import TypeAlias
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, OptionView
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.ir.module import Module, Stage
 from agentc.kinds import kind_named
+from agentc.kinds.field import Json
 from agentc.passes.context import PassContext
 from agentc.passes.lowering import stage_values
+from agentc.passes.order import ordered
 from agentc.passes.place import stage_span
 from agentc.passes.unit import Unit
+
+_Tasks: TypeAlias = tuple[str | None, Json]
+"""An environment entry and a split of it."""
+_Models: TypeAlias = Mapping[str, Stage]
 
 
 def check_settings(unit: Unit, context: PassContext) -> Unit:
@@ -24,20 +31,21 @@ def check_settings(unit: Unit, context: PassContext) -> Unit:
     module = unit.module
     if module is None:
         return unit
+    sources, models = _sources_before(module), _models_behind(module)
     for stage in module.stages.values():
         settings = _settings(stage)
         match stage.kind:
             case "sft" | "dpo":
                 _check_batch(stage, settings, context)
-                _check_length(stage, settings, "max_length", module, context)
+                _check_length(stage, settings, "max_length", models, context)
             case "expert" | "rollout" | "evaluate":
-                _check_episodes(stage, settings, module, context)
+                _check_episodes(stage, settings, module, models, context)
             case "compare":
                 _check_same_tasks(stage, module, context)
             case _:
                 pass
         if stage.kind == "evaluate":
-            _check_unseen(stage, settings, module, context)
+            _check_unseen(stage, settings, sources[stage.id], context)
     return unit
 
 
@@ -81,9 +89,9 @@ def _check_batch(stage: Stage, settings: OptionView, context: PassContext) -> No
 
 
 def _check_length(
-    stage: Stage, settings: OptionView, path: str, module: Module, context: PassContext
+    stage: Stage, settings: OptionView, path: str, models: _Models, context: PassContext
 ) -> None:
-    model = _scratch_model(stage, module)
+    model = models.get(stage.id)
     wanted = _number(settings, path)
     if model is None or wanted is None:
         return
@@ -99,7 +107,7 @@ def _check_length(
 
 
 def _check_episodes(
-    stage: Stage, settings: OptionView, module: Module, context: PassContext
+    stage: Stage, settings: OptionView, module: Module, models: _Models, context: PassContext
 ) -> None:
     environment = _environment(stage, module, context.table)
     if environment is not None:
@@ -115,7 +123,7 @@ def _check_episodes(
             )
     if stage.kind == "expert":
         return
-    _check_length(stage, settings, "decode.max_tokens", module, context)
+    _check_length(stage, settings, "decode.max_tokens", models, context)
     attempts = _number(settings, "attempts") or 1
     if attempts > 1 and _number(settings, "decode.temperature") == 0:
         context.sink.warning(
@@ -163,19 +171,36 @@ def _check_same_tasks(stage: Stage, module: Module, context: PassContext) -> Non
         )
 
 
-def _check_unseen(stage: Stage, settings: OptionView, module: Module, context: PassContext) -> None:
-    here = (stage.uses.get("environment"), settings.get("split"))
-    for source in _ancestors(stage, module):
-        if source.kind not in ("expert", "rollout"):
-            continue
-        if (source.uses.get("environment"), _settings(source).get("split")) == here:
-            context.sink.warning(
-                "AGC507",
-                f"the policy was trained on the split it is evaluated on (`{source.id}` used it)",
-                stage_span(stage, "split"),
-                steps=stage.origin.steps,
-            )
-            return
+def _check_unseen(
+    stage: Stage, settings: OptionView, sources: Mapping[_Tasks, str], context: PassContext
+) -> None:
+    source = sources.get((stage.uses.get("environment"), settings.get("split")))
+    if source is not None:
+        context.sink.warning(
+            "AGC507",
+            f"the policy was trained on the split it is evaluated on (`{source}` used it)",
+            stage_span(stage, "split"),
+            steps=stage.origin.steps,
+        )
+
+
+def _sources_before(module: Module) -> dict[str, dict[_Tasks, str]]:
+    """For each stage the tasks that its ancestors took trajectories from, each with the first
+    stage that did. One walk in topological order: rounds may be thousands."""
+    found: dict[str, dict[_Tasks, str]] = {}
+    for stage in ordered(module):
+        mine: dict[_Tasks, str] = {}
+        for parent in dict.fromkeys(name for names in stage.inputs.values() for name in names):
+            before = module.stages.get(parent)
+            if before is None:
+                continue
+            for tasks, source in found.get(parent, {}).items():
+                mine.setdefault(tasks, source)
+            if before.kind in ("expert", "rollout"):
+                tasks = (before.uses.get("environment"), _settings(before).get("split"))
+                mine.setdefault(tasks, parent)
+        found[stage.id] = mine
+    return found
 
 
 def _environment(stage: Stage, module: Module, table: BackendTable) -> EnvironmentBackend | None:
@@ -184,25 +209,14 @@ def _environment(stage: Stage, module: Module, table: BackendTable) -> Environme
     return found if isinstance(found, EnvironmentBackend) else None
 
 
-def _scratch_model(stage: Stage, module: Module) -> Stage | None:
-    """The model that the stage's policy descends from, if this spec makes it from nothing."""
-    seen: set[str] = set()
-    while stage.kind != "model":
+def _models_behind(module: Module) -> dict[str, Stage]:
+    """For each stage with a policy the model that it descends from, where this spec makes that
+    model from nothing."""
+    found: dict[str, Stage] = {}
+    for stage in ordered(module):
         parents = stage.inputs.get("policy") or stage.inputs.get("model") or ()
-        if not parents or parents[0] in seen or parents[0] not in module.stages:
-            return None
-        seen.add(parents[0])
-        stage = module.stages[parents[0]]
-    return stage if stage.backend == "model.scratch" else None
-
-
-def _ancestors(stage: Stage, module: Module) -> Iterator[Stage]:
-    pending = [name for names in stage.inputs.values() for name in names]
-    seen: set[str] = set()
-    while pending:
-        name = pending.pop()
-        if name in seen or name not in module.stages:
-            continue
-        seen.add(name)
-        yield module.stages[name]
-        pending += [parent for names in module.stages[name].inputs.values() for parent in names]
+        if stage.kind == "model" and stage.backend == "model.scratch":
+            found[stage.id] = stage
+        elif parents and parents[0] in found:
+            found[stage.id] = found[parents[0]]
+    return found

@@ -90,9 +90,9 @@ def _named(
     return None
 
 
-def _complaints(attempt: Attempt) -> int:
+def _complaints(attempt: Attempt) -> tuple[bool, int, int]:
     lost = len(attempt.unread) + len(attempt.unused) + len(attempt.refusals)
-    return lost + (1000 if attempt.failure else 0)
+    return (attempt.failure is not None, lost, len(attempt.idle))
 
 
 def _reason(best: Attempt, default: str | None) -> str:
@@ -107,7 +107,7 @@ def _why_not(attempt: Attempt) -> str:
     if attempt.failure:
         return f"it fails: {attempt.failure}"
     reasons = [refusal.reason for refusal in attempt.refusals]
-    ignored = [*attempt.unread, *attempt.unused]
+    ignored = [*attempt.unread, *attempt.idle, *attempt.unused]
     if ignored:
         reasons.append(f"it would ignore {listed(ignored)}")
     return "; ".join(reasons) or "it could do the work too, but is not the default"

@@ -5,9 +5,11 @@ The names are found by really lowering the stage on the other backends of its ki
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from agentc.backend_api import Backend, EnvironmentBackend, Refusal, ServerBackend
+from agentc.backend_api.honoured import honoured_fields
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Module, Resource, Stage
 from agentc.passes.context import PassContext
@@ -30,11 +32,7 @@ def report_stage(
     chosen = attempt.backend
     if attempt.failure:
         _report_failure(stage, chosen, attempt.failure, context)
-    others = [
-        attempt_lowering(stage, backend, lowering)
-        for backend in context.table.stage_backends(stage.kind)
-        if backend.id != chosen.id
-    ]
+    others = _on_others(stage, chosen, lowering, context)
     for path in attempt.unread:
         able = [other.backend.id for other in others if other.honours(path)]
         _report_unread(stage, path, chosen, able, context)
@@ -57,6 +55,34 @@ def report_stage(
         _report_refusal(stage, refusal, chosen, sorted(set(able)), context)
 
 
+def report_defaults(
+    attempts: Sequence[tuple[Stage, Attempt]], lowering: ModuleContext, context: PassContext
+) -> None:
+    """Say where a value under `defaults:` is without effect.
+
+    It is written for every stage that has such a setting, so one that has no use for it is no
+    error, unless no stage has. A backend that can never read it is worth a warning: the author
+    may count on it. Seeds are not: what draws nothing needs none.
+    """
+    taken = {path for _, attempt in attempts for path in attempt.taken}
+    for stage, attempt in attempts:
+        for path in attempt.idle:
+            chosen = attempt.backend
+            if path not in taken:
+                others = _on_others(stage, chosen, lowering, context)
+                able = [other.backend.id for other in others if other.honours(path)]
+                _report_unread(stage, path, chosen, able, context)
+            elif path != "seed" and path.split(".")[0] not in honoured_fields(chosen):
+                context.sink.warning(
+                    "AGC608",
+                    f"the default `{path}` has no effect on `{stage.id}`: {chosen.id} never "
+                    "reads it",
+                    stage_span(stage, path),
+                    fix=f"set `{path}` in the stages that it is meant for",
+                    steps=stage.origin.steps,
+                )
+
+
 def report_resources(module: Module, lowering: ModuleContext, context: PassContext) -> None:
     """The same for every environment and server of the module."""
     for section, entries in (
@@ -67,6 +93,17 @@ def report_resources(module: Module, lowering: ModuleContext, context: PassConte
             attempt = lowering.resource(section, name)
             if attempt is not None:
                 _report_resource(entry, attempt, context)
+
+
+def _on_others(
+    stage: Stage, chosen: Backend, lowering: ModuleContext, context: PassContext
+) -> list[Attempt]:
+    """The stage, really lowered on every other backend of its kind."""
+    return [
+        attempt_lowering(stage, backend, lowering)
+        for backend in context.table.stage_backends(stage.kind)
+        if backend.id != chosen.id
+    ]
 
 
 def _report_resource(entry: Resource, attempt: ResourceAttempt, context: PassContext) -> None:

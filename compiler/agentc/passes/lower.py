@@ -14,8 +14,9 @@ from pathlib import PurePath
 from agentc.backend_api import JobDraft, LeaseDraft, SoftwareEnvironment, StageBackend
 from agentc.ir.module import Module, Stage
 from agentc.passes.context import PassContext
-from agentc.passes.honour import report_resources, report_stage
-from agentc.passes.lowering import ModuleContext, attempt_lowering
+from agentc.passes.honour import report_defaults, report_resources, report_stage
+from agentc.passes.lowering import Attempt, ModuleContext, attempt_lowering
+from agentc.passes.order import ordered
 from agentc.passes.size import job_placement, job_resources
 from agentc.passes.unit import Unit
 from agentc.plan.job import EnvLock, Job, Lease, Place, Plan
@@ -30,14 +31,17 @@ def lower(unit: Unit, context: PassContext) -> Unit:
     lowering = ModuleContext(module, context.table, context.directory)
     environments = _Environments()
     jobs: list[Job] = []
+    attempts: list[tuple[Stage, Attempt]] = []
     report_resources(module, lowering, context)
     for stage in ordered(module):
         backend = context.table.backends.get(stage.backend)
         if not isinstance(backend, StageBackend):
             continue
         attempt = attempt_lowering(stage, backend, lowering)
+        attempts.append((stage, attempt))
         report_stage(stage, attempt, lowering, context)
         jobs += [_job(stage, draft, attempt.drafts, environments) for draft in attempt.drafts]
+    report_defaults(attempts, lowering, context)
     if context.sink.has_errors:
         return unit
     source = _origin(module).span.source
@@ -50,25 +54,6 @@ def lower(unit: Unit, context: PassContext) -> Unit:
         jobs=tuple(jobs),
     )
     return replace(unit, plan=plan)
-
-
-def ordered(module: Module) -> list[Stage]:
-    """Stages in topological order, as declared where that is free."""
-    result: dict[str, Stage] = {}
-    for start in module.stages:
-        pending = [(start, False)]
-        while pending:
-            name, parents_done = pending.pop()
-            stage = module.stages.get(name)
-            if stage is None or name in result:
-                continue
-            if parents_done:
-                result[name] = stage
-                continue
-            pending.append((name, True))
-            parents = [parent for names in stage.inputs.values() for parent in names]
-            pending += [(parent, False) for parent in reversed(parents) if parent not in result]
-    return list(result.values())
 
 
 class _Environments:

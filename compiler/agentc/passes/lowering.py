@@ -34,14 +34,17 @@ _KINDS = {kind.name: kind for kind in KINDS}
 class Attempt:
     """What a backend made of a stage.
 
-    `unread` are dotted paths that the spec sets and no job's view read; `unused` are keys among
-    environment, server and prompt that lowering never asked for; `failure` is the text of an
-    exception, which is a bug of the backend.
+    `unread` are dotted paths that the stage sets and no job's view read; `idle` are those that
+    it took from the spec's `defaults:` and no view read, `taken` those that one did. `unused` are
+    keys among environment, server and prompt that lowering never asked for; `failure` is the text
+    of an exception, which is a bug of the backend.
     """
 
     backend: StageBackend
     drafts: tuple[JobDraft, ...] = ()
     unread: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+    taken: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     failure: str | None = None
@@ -53,7 +56,12 @@ class Attempt:
 
     def honours(self, path: str) -> bool:
         """Whether this backend reads the setting at a dotted path and does not refuse it."""
-        lost = {*self.unread, *self.unused, *(refusal.path for refusal in self.refusals)}
+        lost = {
+            *self.unread,
+            *self.idle,
+            *self.unused,
+            *(refusal.path for refusal in self.refusals),
+        }
         return self.failure is None and path not in lost
 
 
@@ -165,14 +173,15 @@ def attempt_lowering(stage: Stage, backend: StageBackend, context: ModuleContext
     for draft in drafts:
         if draft.view is not view:
             view.absorb(draft.view)
+    given = tuple(given_paths(table, values))
+    own = [path for path in given if path not in stage.defaulted]
+    defaulted = [path for path in given if path in stage.defaulted]
     return Attempt(
         backend=backend,
         drafts=drafts,
-        unread=tuple(
-            path
-            for path in given_paths(table, values)
-            if path not in view.read and path not in stage.defaulted
-        ),
+        unread=tuple(path for path in own if path not in view.read),
+        idle=tuple(path for path in defaulted if path not in view.read),
+        taken=tuple(path for path in defaulted if path in view.read),
         unused=tuple(
             use
             for use in kind.uses

@@ -59,14 +59,14 @@ def _write(value: object, newline: str, parts: list[str]) -> None:
     kind = type(value)
     if isinstance(value, str):
         parts.append(encode_basestring(value))
-    elif kind is int:
+    elif kind is int or (kind is float and math.isfinite(value)):  # type: ignore[arg-type]
         parts.append(repr(value))
     elif isinstance(value, dict):
         _write_mapping(value, newline, parts)
     elif isinstance(value, (list, tuple)):
         _write_sequence(value, newline, parts)
     elif value is None or kind is bool:
-        parts.append(json.dumps(value))
+        parts.append("null" if value is None else "true" if value else "false")
     else:  # floats, and mappings and sequences of other types, with their checks
         plain = plain_json(value)
         if isinstance(plain, (dict, list)):

@@ -75,15 +75,23 @@ def _sessions(plan: Plan) -> list[str]:
 
 
 def _is_cyclic(plan: Plan, member_of: dict[str, str]) -> bool:
-    parents: dict[str, set[str]] = {}
+    """Whether the graph of sessions and other jobs has a circle (Kahn's algorithm)."""
+    nodes = {job.id: ("session", member_of[job.id]) for job in plan.jobs if job.id in member_of}
+    nodes |= {job.id: ("job", job.id) for job in plan.jobs if job.id not in member_of}
+    children: dict[tuple[str, str], set[tuple[str, str]]] = {node: set() for node in nodes.values()}
     for job in plan.jobs:
-        node = member_of.get(job.id, job.id)
-        parents.setdefault(node, set()).update(
-            member_of.get(parent, parent) for parent in job.parents()
-        )
-    while parents:
-        free = {node for node, needed in parents.items() if not needed & parents.keys()}
-        if not free:
-            return True
-        parents = {node: needed for node, needed in parents.items() if node not in free}
-    return False
+        for parent in job.parents():
+            children[nodes[parent]].add(nodes[job.id])
+    waiting = dict.fromkeys(children, 0)
+    for after in children.values():
+        for node in after:
+            waiting[node] += 1
+    free = [node for node, count in waiting.items() if count == 0]
+    done = 0
+    while free:
+        done += 1
+        for node in children[free.pop()]:
+            waiting[node] -= 1
+            if waiting[node] == 0:
+                free.append(node)
+    return done < len(children)

@@ -38,7 +38,9 @@ def type_text(schema: object) -> str:
 def _rows(declared: Field, prefix: str) -> list[str]:
     path = f"{prefix}{declared.name}"
     if declared.fields:
-        head = f"| `{path}` | mapping | {_default(declared)} | {declared.identity} | {declared.doc} |"
+        head = (
+            f"| `{path}` | mapping | {_default(declared)} | {declared.identity} | {declared.doc} |"
+        )
         nested = [row for sub in declared.fields for row in _rows(sub, f"{path}.")]
         return [head, *nested]
     return [

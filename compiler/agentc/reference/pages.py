@@ -25,7 +25,12 @@ def spec_page() -> str:
     ]
     for kind in KINDS:
         lines += _kind_section(kind)
-    lines += ["## Artifact types", "", "| type | version | rows | what it is |", "|---|---|---|---|"]
+    lines += [
+        "## Artifact types",
+        "",
+        "| type | version | rows | what it is |",
+        "|---|---|---|---|",
+    ]
     lines += [
         f"| {kind.name} | {kind.schema_version} | {kind.rows or ''} | {kind.doc} |"
         for kind in ARTIFACT_TYPES

@@ -27,6 +27,10 @@ _STYLES = {
 }
 _MARKS = {"waiting": "·", "done": "✓", "failed": "✗", "killed": "✗"}
 _FOOTER_LINES = 4
+_BAR = 12
+_NOTE_S = 10.0
+_WIDE = 100
+"""Below so many columns there are no bars."""
 
 
 class LiveView:
@@ -36,7 +40,7 @@ class LiveView:
         self._console = console or Console()
         self._title = title
         self._began = time.monotonic()
-        self._note = ""
+        self._note, self._noted = "", 0.0
         self._jobs: Sequence[Seen] = ()
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
@@ -59,51 +63,39 @@ class LiveView:
         parts: list[RenderableType] = [Text(line, style="bold"), self.table(fitting)]
         if len(fitting) < len(jobs):
             parts.append(Text(f"and {len(jobs) - len(fitting)} more jobs", style="dim"))
-        if self._note:
+        if self._note and time.monotonic() - self._noted < _NOTE_S:
             parts.append(Text(self._note, style="dim", overflow="ellipsis", no_wrap=True))
         self._live.update(Group(*parts), refresh=True)
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, *, passing: bool = False) -> None:
         """A note under the table, until the next one."""
-        self._note = text
+        self._note, self._noted = text, time.monotonic()
         self.show(self._jobs)
 
     def table(self, jobs: Iterable[Seen]) -> Table:
         """The jobs as rows; parts of a dotted name that repeat are left out, so that the stages
         of one round stand under each other."""
-        grid = Table.grid(padding=(0, 2))
-        for _ in range(5):
-            grid.add_column(no_wrap=True)
+        rows: list[tuple[Text, RenderableType, Text]] = []
         shown: tuple[str, ...] = ()
         for seen in jobs:
             group, _, name = seen.id.rpartition(".")
             parts = tuple(group.split(".")) if group else ()
             if parts != shown:
                 if parts:
-                    grid.add_row(Text("  " + ".".join(parts), style="dim"))
+                    rows.append((Text("  " + ".".join(parts), style="dim"), "", Text()))
                 shown = parts
-            grid.add_row(*self._row(seen, "    " if parts else "  ", name or seen.id))
+            rows.append(_row(seen, "    " if parts else "  ", name or seen.id))
+        names = max((name.cell_len for name, _, _ in rows), default=0)
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True, min_width=min(names, self._console.width // 2))
+        wide = self._console.width >= _WIDE
+        if wide:
+            grid.add_column(width=_BAR, no_wrap=True)
+        # The only column that may shrink; its texts are cut off, not wrapped.
+        grid.add_column()
+        for name_text, bar, words in rows:
+            grid.add_row(name_text, *([bar] if wide else []), words)
         return grid
-
-    def _row(self, seen: Seen, indent: str, name: str) -> list[RenderableType]:
-        style = _STYLES[seen.state]
-        mark = _MARKS.get(seen.state, "▸")
-        words = wording.STATE_WORDS[seen.state]
-        if seen.state in ("done", "failed", "killed") and seen.seconds is not None:
-            words = f"{words} in {wording.duration(seen.seconds)}"
-        elif seen.state == "environment" and seen.message:
-            words = seen.message[:60]
-        bar: RenderableType = ""
-        if seen.done is not None and seen.total:
-            bar = ProgressBar(total=seen.total, completed=seen.done, width=20)
-        measures = [wording.amount(seen), wording.speed(seen), wording.numbers(seen)]
-        return [
-            Text(f"{indent}{mark} {name}", style=style),
-            Text(words, style=style),
-            bar,
-            Text("  ".join(part for part in measures if part)),
-            Text(wording.remaining(seen), style="dim"),
-        ]
 
     def _fit(self, jobs: Sequence[Seen]) -> Sequence[Seen]:
         """As many jobs as the terminal has lines, the active ones and the failures first."""
@@ -115,3 +107,22 @@ class LiveView:
         order = {"failed": 0, "killed": 0, "waiting": 2, "done": 3}
         ranked = sorted(range(len(jobs)), key=lambda i: (order.get(jobs[i].state, 1), i))
         return [jobs[index] for index in sorted(ranked[:room])]
+
+
+def _row(seen: Seen, indent: str, name: str) -> tuple[Text, RenderableType, Text]:
+    style = _STYLES[seen.state]
+    mark = _MARKS.get(seen.state, "▸")
+    measured = seen.state == "running" and seen.done is not None
+    bar: RenderableType = ""
+    if measured and seen.total:
+        bar = ProgressBar(total=seen.total, completed=seen.done or 0.0, width=_BAR)
+    if measured:
+        # What matters most comes first: the end of the line may be cut off.
+        parts = [wording.amount(seen), wording.speed(seen), wording.remaining(seen)]
+        words = ", ".join(part for part in [*parts, wording.numbers(seen)] if part)
+    else:
+        words = wording.sentence(seen)
+        if seen.active and seen.seconds is not None:
+            words += f" ({wording.duration(seen.seconds)})"
+    cut = Text(words, style=style, no_wrap=True, overflow="ellipsis")
+    return Text(f"{indent}{mark} {name}", style=style), bar, cut

@@ -86,16 +86,17 @@ class Observer:
             state=state if state in (*ACTIVE, "failed", "killed") else "waiting",
             message=message,
             seconds=max(0.0, time.time() - began) if state in ACTIVE else None,
-            **self._measure(job_id, progress),
+            **self._measure(job_id, progress, resumed=status.get("attempts") != 1),
         )
 
-    def _measure(self, job_id: str, progress: Mapping[str, Any]) -> dict[str, Any]:
+    def _measure(self, job_id: str, progress: Mapping[str, Any], resumed: bool) -> dict[str, Any]:
         """Amounts and rate; the rate counts from the first look, since a resumed job starts with
-        rows that it did not make in this run."""
+        rows that it did not make in this run. At the first look at others, from their start."""
         if not progress:
             return {}
         done, total, when = progress["done"], progress.get("total"), progress["time"]
-        first_done, first_when = self._first.setdefault(job_id, (done, when))
+        began = (done, when) if resumed else (0, progress.get("started") or when)
+        first_done, first_when = self._first.setdefault(job_id, began)
         rate: float | None = None
         if when > first_when and done > first_done:
             rate = (done - first_done) / (when - first_when)

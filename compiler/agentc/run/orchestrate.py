@@ -19,6 +19,7 @@ from agentc.run.leftovers import end_leftover_processes, remove_stale_folders
 from agentc.run.observe import Observer, Seen
 from agentc.run.plain_view import PlainView
 from agentc.run.record import Record
+from agentc.run.wording import counted, duration
 from agentc.run.work import Work, object_of
 from agentc.runtime.environment import (
     SoftwareEnvironmentError,
@@ -46,7 +47,7 @@ class View(Protocol):
 
     def show(self, jobs: Sequence[Seen]) -> None: ...
 
-    def say(self, text: str) -> None: ...
+    def say(self, text: str, *, passing: bool = False) -> None: ...
 
 
 class _StopError(Exception):
@@ -70,10 +71,10 @@ def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
     remove_stale_folders(layout, [object_of(job) for job in work.needed], sessions)
     if not work.missing:
         record.close(EXIT_DONE, [])
-        print(f"{name}: nothing to do, the store has all {len(work.needed)} results")
+        print(f"{name}: nothing to do, {_there(work)}")
         _show_results(work)
         return EXIT_DONE
-    print(f"{name}: {len(work.missing)} jobs to run, {len(work.present)} results are there already")
+    print(f"{name}: {counted(len(work.missing), 'job')} to run, {_there(work)}")
     observer = Observer(layout, work.missing, since=began)
     try:
         with _stop_signals(), _view(name, options) as view:
@@ -104,8 +105,10 @@ def _drive(
     driver = Driver(argv, directory, directory / DRIVER_LOG)
     try:
         while driver.status() is None:
+            began = time.monotonic()
             view.show(observer.look())
-            time.sleep(_LOOK_S)
+            # A look at ten thousand jobs takes a while; nine tenths of the time is for the jobs.
+            time.sleep(max(_LOOK_S, 9 * (time.monotonic() - began)))
     except BaseException:
         view.say("stopping the jobs at work")
         with _deaf():
@@ -123,15 +126,18 @@ def _build_environments(work: Work, directory: Path, view: View) -> None:
         if read_complete(work.layout.environment(known["lock"])) is not None:
             continue
         lock = (directory / known["file"]).read_bytes().decode("utf-8")
-        view.say(f"software environment {name}: building (once for all experiments)")
-        ensure_environment(
-            work.layout,
-            known["lock"],
-            lock,
-            lambda line, name=name: view.say(  # type: ignore[misc]
-                f"software environment {name}: {line}"
-            ),
-        )
+        title = f"software environment {name}"
+        view.say(f"{title}: building (once for all experiments)")
+
+        def report(line: str, title: str = title) -> None:
+            view.say(f"{title}: {line}", passing=True)
+
+        _, built = ensure_environment(work.layout, known["lock"], lock, report)
+        view.say(f"{title}: ready after {duration(built['seconds'])}")
+
+
+def _there(work: Work) -> str:
+    return f"{counted(len(work.present), 'result')} in the store already"
 
 
 def _show_results(work: Work) -> None:

@@ -11,6 +11,7 @@ from agentc.run.observe import Seen
 from agentc.run.wording import sentence
 
 _EVERY_S = 15.0
+_PASSING_S = 10.0
 
 
 class PlainView:
@@ -20,6 +21,7 @@ class PlainView:
         self._stream = stream
         self._states: dict[str, str] = {}
         self._told: dict[str, float] = {}
+        self._last_passing = time.monotonic()
 
     def __enter__(self) -> PlainView:
         return self
@@ -41,7 +43,12 @@ class PlainView:
                 self._told[seen.id] = now
                 self.say(f"{seen.id}: {sentence(seen)}")
 
-    def say(self, text: str) -> None:
-        """One line with the time."""
+    def say(self, text: str, *, passing: bool = False) -> None:
+        """One line with the time. Of `passing` ones only one in ten seconds is written."""
+        now = time.monotonic()
+        if passing and now - self._last_passing < _PASSING_S:
+            return
+        if passing:
+            self._last_passing = now
         self._stream.write(f"{time.strftime('%H:%M:%S')} {text}\n")
         self._stream.flush()

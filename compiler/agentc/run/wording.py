@@ -63,6 +63,11 @@ def duration(seconds: float | None) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 job`, `3 jobs`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def remaining(seen: Seen) -> str:
     """`about 3 min 20 s left`."""
     return f"about {duration(seen.remaining)} left" if seen.remaining is not None else ""

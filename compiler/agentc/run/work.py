@@ -82,17 +82,21 @@ def find_work(document: Document, layout: StoreLayout, until: str | None = None)
         if until not in stages:
             raise UnknownStageError(until, stages)
         wanted = tuple(object_of(job) for job in jobs if job["stage"] == until)
-    needed = _reach(jobs, wanted, set())
+    together = _together(document)
+    needed = _reach(jobs, wanted, set(), together)
     present = {object_of(job) for job in needed if layout.is_published(object_of(job))}
-    missing = _reach(jobs, wanted, present)
+    missing = _reach(jobs, wanted, present, together)
     return Work(document=document, layout=layout, wanted=wanted, needed=needed, missing=missing)
 
 
 def _reach(
-    jobs: Iterable[Mapping[str, Any]], wanted: Iterable[str], stop_at: set[str]
+    jobs: Iterable[Mapping[str, Any]],
+    wanted: Iterable[str],
+    stop_at: set[str],
+    together: Mapping[str, list[str]],
 ) -> tuple[Mapping[str, Any], ...]:
     """Jobs that lead to the wanted objects without passing through one of `stop_at`, each key
-    once."""
+    once. Members of a session come along with each other: they run on one server."""
     makers: dict[str, Mapping[str, Any]] = {}
     for job in jobs:
         makers.setdefault(object_of(job), job)
@@ -103,9 +107,16 @@ def _reach(
         if name in found:
             continue
         found.add(name)
-        for names in makers[name]["inputs"].values():
+        for names in (*makers[name]["inputs"].values(), together.get(name, ())):
             open_ends += [one for one in names if one not in stop_at]
     return tuple(job for name, job in makers.items() if name in found)
+
+
+def _together(document: Document) -> dict[str, list[str]]:
+    members: dict[str, list[str]] = {}
+    for session, member in _session_members(document):
+        members.setdefault(session, []).append(member)
+    return {member: names for names in members.values() for member in names}
 
 
 def _session_members(document: Document) -> list[tuple[str, str]]:

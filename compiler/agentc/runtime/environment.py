@@ -30,7 +30,7 @@ _INHERITED = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
     "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
-    "HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "JAVA_HOME",
+    "HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "AGENTC_SPEC_DIR", "JAVA_HOME",
 )  # fmt: skip
 _INHERITED_PREFIXES = ("CUDA_", "NVIDIA_", "NCCL_", "ROCR_", "HIP_", "SLURM_", "GLOO_")
 _PIN = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*(?:==|@)")

@@ -58,7 +58,7 @@ def _work(
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         return Unit(layout, plan, jobs, session).run()
-    except (PlanError, SoftwareEnvironmentError) as error:
+    except (PlanError, SoftwareEnvironmentError, OSError) as error:
         print("agentc: %s" % error, file=sys.stderr)
         return 1
     except StoppedError as error:

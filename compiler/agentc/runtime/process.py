@@ -132,6 +132,13 @@ def end_all(find: Callable[[], Set[int]], grace: float) -> int:
 def children() -> Set[int]:
     """Direct children of this process, adopted orphans included."""
     me = os.getpid()
+    try:
+        # Much cheaper than asking every process of a large machine for its parent.
+        lists = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
+    except OSError:
+        lists = []
+    if lists:
+        return {int(pid) for text in lists for pid in text.split()}
     return {pid for pid in _all_processes() if _parent(pid) == me}
 
 

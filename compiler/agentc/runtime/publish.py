@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
@@ -79,10 +78,11 @@ def sha256_of(path: Path, sync: bool = False) -> str:
 
 def hardware() -> Dict[str, Any]:
     """The machine, as the manifest describes it."""
+    machine = os.uname()
     found: Dict[str, Any] = {
-        "host": platform.node(),
-        "system": "%s %s" % (platform.system(), platform.release()),
-        "machine": platform.machine(),
+        "host": machine.nodename,
+        "system": "%s %s" % (machine.sysname, machine.release),
+        "machine": machine.machine,
         "cpus": _usable_cpus(),
     }
     model = _first_field("/proc/cpuinfo", "model name")

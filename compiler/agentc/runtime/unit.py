@@ -117,7 +117,7 @@ class Unit:
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
-                except OSError:
+                except BlockingIOError:
                     if not waited:
                         note = "agentc: %s: another run works on %s; waiting" % (self._id(), name)
                         print(note, file=sys.stderr)

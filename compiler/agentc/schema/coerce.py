@@ -16,6 +16,7 @@ from agentc.diagnostics.suggest import did_you_mean
 from agentc.kinds.field import Field, Json
 from agentc.schema.describe import describe, types_of
 from agentc.schema.keys import Place, read_keys
+from agentc.schema.language import PER_ROUND
 from agentc.source.scalars import (
     advise,
     is_null,
@@ -227,6 +228,13 @@ class Coercion:
         return FAILED
 
     def _wrong(self, node: Node, path: str, expected: str, types: tuple[str, ...] = ()) -> None:
+        if isinstance(node, Mapping) and len(node.entries) == 1:
+            key = node.entries[0].key
+            near = did_you_mean(key.text, [PER_ROUND])
+            if near is not None:
+                message = f"unknown key `{key.text}` in `{path}`"
+                self.sink.error("AGC201", message, key.span, fix=near, steps=self.steps)
+                return
         self.sink.error(
             "AGC203",
             f"`{path}` cannot be {described(node)}",

@@ -1,81 +1,45 @@
 """Expressions: `{{ }}` inside scalars, evaluated one by one after parsing, so places survive.
 
-Jinja2's immutable sandbox parses and runs them, with native results: a scalar that is one
-expression keeps the type of its value. On top of the sandbox only an allowed set of syntax runs
-(no attributes, methods, statements or loops), and operators are bounded, so that an expression of
-a stranger's spec can neither run code nor take long.
+Results are native: a scalar that is one expression keeps the type of its value; in any other
+scalar the values are written into the text. Neighbour: `sandbox.py`, where expressions run.
 """
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
-
-from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, nodes
-from jinja2.environment import TemplateExpression
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from typing import cast
 
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds.field import Json
 from agentc.source.scalars import is_null
-from agentc.source.tree import (
-    Computed,
-    Entry,
-    Node,
-    Scalar,
-    Sequence,
-    Unknown,
-    shortened,
-    written,
-)
+from agentc.source.tree import Computed, Entry, Node, Scalar, Sequence, Unknown, written
 from agentc.source.tree import Mapping as MappingNode
+from agentc.syntax.sandbox import (
+    LARGEST_TEXT,
+    RESERVED_NAMES,
+    Compiled,
+    ExpressionError,
+    Sandbox,
+    compile_text,
+    run_compiled,
+)
 
-_LONGEST = 2_000
-_DEEPEST = 30
-_MOST_NODES = 500
-_LARGEST_ITEMS = 10_000
-_LARGEST_TEXT = 100_000
-_LARGEST_BITS = 256
-_FILTERS = (
-    "abs", "first", "float", "int", "join", "last", "length", "list", "lower", "max", "min",
-    "replace", "round", "sort", "string", "sum", "trim", "unique", "upper",
-)  # fmt: skip
-_TESTS = (
-    "boolean", "divisibleby", "even", "false", "float", "in", "integer", "none", "number", "odd",
-    "sequence", "string", "true",
-)  # fmt: skip
-_ALLOWED: tuple[type[nodes.Node], ...] = (
-    nodes.Add, nodes.And, nodes.Call, nodes.Compare, nodes.Concat, nodes.CondExpr, nodes.Const,
-    nodes.Div, nodes.Filter, nodes.FloorDiv, nodes.Getitem, nodes.Keyword, nodes.List, nodes.Mod,
-    nodes.Mul, nodes.Name, nodes.Neg, nodes.Not, nodes.Operand, nodes.Or, nodes.Pos, nodes.Pow,
-    nodes.Slice, nodes.Sub, nodes.Test, nodes.Tuple,
-)  # fmt: skip
-_FUNCTIONS: dict[str, Callable[..., object]] = {
-    "abs": abs,
-    "float": float,
-    "int": int,
-    "len": len,
-    "max": max,
-    "min": min,
-    "range": lambda *bounds: _bounded_range(*bounds),
-    "str": str,
-}
-RESERVED_NAMES = frozenset({*_FUNCTIONS, "round", "true", "false", "none", "True", "False", "None"})
-"""Words of expressions that no param may be called."""
+__all__ = ["MISSING", "RESERVED_NAMES", "Evaluator"]
 
 
-class ExpressionError(Exception):
-    """An expression that is refused or fails; carries the diagnostic's parts."""
+class _Missing:
+    """Stands in a scope for a param that has no value, which has been reported."""
 
-    def __init__(
-        self, code: str, message: str, fix: str | None = None, expected: str | None = None
-    ):
-        super().__init__(message)
-        self.code, self.message, self.fix, self.expected = code, message, fix, expected
+    __slots__ = ()
+
+
+MISSING = cast(Json, _Missing())
+
+
+class _MissingValueError(Exception):
+    pass
 
 
 @dataclass(slots=True)
@@ -88,11 +52,8 @@ class Evaluator:
 
     sink: Sink
     used: set[str] = field(default_factory=set)
-    _compiled: dict[str, tuple[str | TemplateExpression, ...] | ExpressionError] = field(
-        default_factory=dict
-    )
-    _names: dict[str, frozenset[str]] = field(default_factory=dict)
-    _environment: _Environment | None = None
+    _compiled: dict[str, Compiled | ExpressionError] = field(default_factory=dict)
+    _sandbox: Sandbox | None = None
     _literal: dict[int, Node] = field(default_factory=dict)
 
     def evaluate(self, node: Node, scope: Mapping[str, Json], steps: tuple[str, ...] = ()) -> Node:
@@ -134,276 +95,36 @@ class Evaluator:
             return Unknown(node.span)
 
     def _value(self, node: Scalar, scope: Mapping[str, Json]) -> Node:
-        parts = self._parts(node.text)
-        names = self._names[node.text]
-        self.used |= names
-        for name in sorted(names):
+        compiled = self._compile(node.text)
+        self.used |= compiled.names
+        for name in sorted(compiled.names):
             if name not in scope:
                 raise _undefined(name, scope)
             if scope[name] is MISSING:
                 raise _MissingValueError
-        values = [part if isinstance(part, str) else _run(part, scope) for part in parts]
-        if len(values) == 1 and not isinstance(parts[0], str):
+        values = [
+            part if isinstance(part, str) else run_compiled(part, scope) for part in compiled.parts
+        ]
+        if len(values) == 1 and not isinstance(compiled.parts[0], str):
             return Computed(values[0], node.span)
         text = "".join(value if isinstance(value, str) else written(value) for value in values)
-        if len(text) > _LARGEST_TEXT:
+        if len(text) > LARGEST_TEXT:
             raise ExpressionError("AGC304", "the text that this gives is too long")
         return Scalar(text, is_null(text), node.span)
 
-    def _parts(self, text: str) -> tuple[str | TemplateExpression, ...]:
+    def _compile(self, text: str) -> Compiled:
         found = self._compiled.get(text)
         if found is None:
             try:
-                if self._environment is None:
-                    self._environment = _Environment()
-                found, self._names[text] = _compile(text, self._environment)
+                if self._sandbox is None:
+                    self._sandbox = Sandbox()
+                found = compile_text(text, self._sandbox)
             except ExpressionError as error:
                 found = error
             self._compiled[text] = found
         if isinstance(found, ExpressionError):
             raise found
         return found
-
-
-class _Missing:
-    """Stands in a scope for a param that has no value, which has been reported."""
-
-    __slots__ = ()
-
-
-MISSING = cast(Json, _Missing())
-
-
-class _MissingValueError(Exception):
-    pass
-
-
-class _Environment(ImmutableSandboxedEnvironment):
-    """The sandbox with bounded operators and nothing but expressions."""
-
-    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
-
-    def __init__(self) -> None:
-        super().__init__(
-            # Statements and comments cannot be written: a prompt may hold `{%` as text.
-            block_start_string="\x01%",
-            block_end_string="%\x01",
-            comment_start_string="\x01#",
-            comment_end_string="#\x01",
-            undefined=StrictUndefined,
-            optimized=False,
-            autoescape=False,
-            keep_trailing_newline=True,
-        )
-        self.filters = {name: self.filters[name] for name in _FILTERS}
-        self.filters["replace"] = _bounded_replace
-        self.filters["join"] = _bounded_join
-        self.tests = {name: self.tests[name] for name in self.tests if _allowed_test(name)}
-        self.globals = dict(_FUNCTIONS)
-
-    def call_binop(self, context: Any, op: str, left: Any, right: Any) -> Any:
-        _check_size(op, left, right)
-        return _OPERATORS[op](left, right)
-
-    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        return False
-
-
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-}
-
-
-def _allowed_test(name: str) -> bool:
-    return name in _TESTS or not name[0].isalpha() or name in ("eq", "ne", "lt", "le", "gt", "ge")
-
-
-def _compile(
-    text: str, environment: _Environment
-) -> tuple[tuple[str | TemplateExpression, ...], frozenset[str]]:
-    if text.count("{{") > 100:
-        raise ExpressionError("AGC304", "more than 100 expressions in one value")
-    try:
-        template = environment.parse(text)
-    except TemplateSyntaxError as error:
-        raise ExpressionError("AGC302", _syntax_message(error), _syntax_fix(text)) from None
-    except (RecursionError, MemoryError):
-        raise ExpressionError("AGC304", "the expression is nested too deeply") from None
-    parts: list[str | TemplateExpression] = []
-    names: set[str] = set()
-    for output in template.body:
-        for node in cast(nodes.Output, output).nodes:
-            if isinstance(node, nodes.TemplateData):
-                parts.append(node.data)
-                continue
-            names |= _check(node)
-            parts.append(_compiled(node, environment))
-    return tuple(parts), frozenset(names)
-
-
-def _check(root: nodes.Node) -> set[str]:
-    """Refuse syntax that is not allowed; the names that the expression mentions."""
-    names: set[str] = set()
-    called: set[int] = set()
-    for count, (node, depth) in enumerate(_walk(root)):
-        if count > _MOST_NODES:
-            raise ExpressionError("AGC304", "the expression is too long")
-        if depth > _DEEPEST:
-            raise ExpressionError("AGC304", "the expression is nested too deeply")
-        match node:
-            case nodes.Getattr(attr=attr):
-                raise ExpressionError(
-                    "AGC304",
-                    f"expressions have no attributes, so `.{attr}` is refused",
-                    f"filters that exist: {listed(_FILTERS, 30)}",
-                )
-            case nodes.Call(node=nodes.Name(name=name) as function) if name in _FUNCTIONS:
-                called.add(id(function))
-            case nodes.Call():
-                raise ExpressionError(
-                    "AGC304", "only these can be called: " + listed(sorted(_FUNCTIONS))
-                )
-            case nodes.Filter(name=name) if name not in _FILTERS:
-                raise ExpressionError(
-                    "AGC304",
-                    f"no filter `{name}`",
-                    did_you_mean(name, _FILTERS),
-                    f"one of {listed(_FILTERS, 30)}",
-                )
-            case nodes.Test(name=name) if not _allowed_test(name):
-                raise ExpressionError(
-                    "AGC304",
-                    f"no test `{name}`",
-                    did_you_mean(name, _TESTS),
-                    f"one of {listed(_TESTS, 30)}",
-                )
-            case nodes.Const(value=str(text)) if len(text) > _LONGEST:
-                raise ExpressionError("AGC304", "a text in the expression is too long")
-            case nodes.Const(value=int(value)) if value.bit_length() > _LARGEST_BITS:
-                raise ExpressionError("AGC304", "a number in the expression is too large")
-            case nodes.Const(value=float(value)) if not math.isfinite(value):
-                raise ExpressionError("AGC304", "a number in the expression is too large")
-            case nodes.Name(name=name):
-                if id(node) not in called:
-                    names.add(name)
-            case _ if not isinstance(node, _ALLOWED):
-                raise ExpressionError(
-                    "AGC304", f"expressions have no {type(node).__name__.lower()}s"
-                )
-    return names
-
-
-def _walk(root: nodes.Node) -> Iterator[tuple[nodes.Node, int]]:
-    pending = [(root, 0)]
-    while pending:
-        node, depth = pending.pop()
-        yield node, depth
-        pending += [(child, depth + 1) for child in node.iter_child_nodes()]
-
-
-def _compiled(node: nodes.Expr, environment: _Environment) -> TemplateExpression:
-    # What Environment.compile_expression does, for an expression that is parsed already.
-    body = nodes.Template([nodes.Assign(nodes.Name("result", "store"), node, lineno=1)], lineno=1)
-    try:
-        body.set_environment(environment)
-        template = environment.from_string(body)
-    except (TemplateError, SyntaxError, RecursionError, MemoryError):
-        raise ExpressionError("AGC302", "this expression cannot be compiled") from None
-    return TemplateExpression(template, undefined_to_none=False)
-
-
-def _run(expression: TemplateExpression, scope: Mapping[str, Json]) -> Json:
-    try:
-        value = expression(**scope)
-    except ExpressionError:
-        raise
-    except ZeroDivisionError:
-        raise ExpressionError("AGC303", "the expression divides by zero") from None
-    except (OverflowError, MemoryError, RecursionError):
-        raise ExpressionError("AGC304", "the expression's value is too large") from None
-    except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        reason = shortened(str(error), 120)
-        raise ExpressionError("AGC303", f"the expression fails: {reason}") from None
-    return _as_json(value)
-
-
-def _as_json(value: object) -> Json:
-    match value:
-        case None | bool():
-            return value
-        case str():
-            _check_count(len(value) // 10)
-            return value
-        case int():
-            if value.bit_length() > _LARGEST_BITS:
-                raise ExpressionError("AGC304", "the expression's value is too large")
-            return value
-        case float():
-            if not math.isfinite(value):
-                raise ExpressionError("AGC303", "the expression's value is not a finite number")
-            return value
-        case list() | tuple() | range():
-            _check_count(_deep_size(value))
-            return [_as_json(item) for item in value]
-    if isinstance(value, StrictUndefined):
-        raise ExpressionError("AGC303", "the expression asks for an item that does not exist")
-    raise ExpressionError("AGC303", "the expression's value is neither number, text nor list")
-
-
-def _check_size(op: str, left: object, right: object) -> None:
-    match op, left, right:
-        case "%", str(), _:
-            raise ExpressionError("AGC304", "texts cannot be formatted by `%`", "use `~` to join")
-        case "*", (str() | list() | tuple()) as many, int(times):
-            _check_count(_deep_size(many) * max(times, 0))
-        case "*", int(times), (str() | list() | tuple()) as many:
-            _check_count(_deep_size(many) * max(times, 0))
-        case "+", (str() | list() | tuple()) as first, (str() | list() | tuple()) as second:
-            _check_count(_deep_size(first) + _deep_size(second))
-        case "**", int() | float(), int() | float():
-            bits = max(left.bit_length(), 1) if isinstance(left, int) else 1
-            if abs(right) * bits > _LARGEST_BITS:
-                raise ExpressionError("AGC304", "the expression's value is too large")
-        case "*", int(), int():
-            if left.bit_length() + right.bit_length() > 2 * _LARGEST_BITS:
-                raise ExpressionError("AGC304", "the expression's value is too large")
-
-
-def _deep_size(value: object) -> int:
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, (list, tuple)):
-        return 1 + sum(_deep_size(item) for item in value)
-    return 1
-
-
-def _check_count(count: int) -> None:
-    if count > _LARGEST_ITEMS:
-        raise ExpressionError("AGC304", "the expression's value is too long")
-
-
-def _bounded_range(*bounds: int) -> list[int]:
-    numbers = range(*bounds)
-    _check_count(len(numbers))
-    return list(numbers)
-
-
-def _bounded_replace(text: object, old: object, new: object) -> str:
-    whole, part, other = str(text), str(old), str(new)
-    _check_count(len(whole) + whole.count(part) * len(other))
-    return whole.replace(part, other)
-
-
-def _bounded_join(items: Any, separator: object = "") -> str:
-    texts = [item if isinstance(item, str) else written(item) for item in items]
-    _check_count(sum(len(text) for text in texts) + len(texts) * len(str(separator)))
-    return str(separator).join(texts)
 
 
 def _undefined(name: str, scope: Mapping[str, Json]) -> ExpressionError:
@@ -416,21 +137,3 @@ def _undefined(name: str, scope: Mapping[str, Json]) -> ExpressionError:
         did_you_mean(name, known) or (None if known else "declare it under `params:`"),
         f"one of {listed(known)}" if known else None,
     )
-
-
-def _syntax_message(error: TemplateSyntaxError) -> str:
-    text = error.message or "unknown trouble"
-    for jargon, plain in (
-        ("'end of print statement'", "`}}`"),
-        ("end of print statement", "`}}`"),
-        ("end of template", "end of the text"),
-        ("template", "expression"),
-    ):
-        text = text.replace(jargon, plain)
-    return f"the expression cannot be parsed: {shortened(text.rstrip('.'), 120)}"
-
-
-def _syntax_fix(text: str) -> str | None:
-    if text.count("{{") != text.count("}}"):
-        return "close the expression with `}}`"
-    return None

@@ -48,7 +48,12 @@ def run_folder(
             "inputs": inputs,
             "environment": "light",
             "program": ["-m", "agentc_backends.report_html.job_report"],
-            "config": {"experiment": experiment, "trajectories": 5, "missing": []},
+            "config": {
+                "experiment": experiment,
+                "stages": list(inputs),
+                "trajectories": 5,
+                "missing": [],
+            },
             "placement": {},
             "contract": {},
         }

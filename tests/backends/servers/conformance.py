@@ -19,6 +19,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from agentc_backends import client
 
 ROOT = Path(__file__).parents[3]
@@ -203,9 +204,7 @@ async def completions_take_text_and_token_ids(target: Target) -> None:
 
 async def generated_tokens_have_logprobs(target: Target) -> None:
     async with target.client() as chat:
-        reply = await chat.chat(
-            CONVERSATION, temperature=1.0, seed=3, max_tokens=6, logprobs=True
-        )
+        reply = await chat.chat(CONVERSATION, temperature=1.0, seed=3, max_tokens=6, logprobs=True)
         completed = await chat.complete(
             "Goal:", temperature=1.0, seed=3, max_tokens=6, logprobs=True
         )
@@ -248,7 +247,20 @@ async def overflow_is_told_apart(target: Target) -> None:
         with pytest.raises(client.ContextOverflowError):
             await chat.chat(long, max_tokens=4)
         with pytest.raises(client.ContextOverflowError):
-            await chat.complete("Goal", max_tokens=target.max_model_len)
+            await chat.complete(await _full_prompt(chat, target), max_tokens=1)
+        body = {"ignore_eos": True}
+        cut = await chat.complete(
+            "Goal", max_tokens=target.max_model_len, extra=body, temperature=0.0
+        )
+        assert cut.finish_reason == "length"
+        # vLLM stops one token short of the context.
+        assert target.max_model_len - 1 <= cut.prompt_tokens + cut.completion_tokens
+        assert cut.prompt_tokens + cut.completion_tokens <= target.max_model_len
+
+
+async def _full_prompt(chat: client.ChatClient, target: Target) -> list[int]:
+    some = await chat.tokenize("oak planks and sticks")
+    return (some * target.max_model_len)[: target.max_model_len]
 
 
 async def unknown_fields_are_refused_by_name(target: Target) -> None:

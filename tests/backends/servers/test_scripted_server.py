@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from agentc_backends import client
 from agentc_backends.scripted_server.rules import choose_reply, read_rules
 from conformance import CHECKS, CONVERSATION, Target, started

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
 from agentc_backends.openai_remote.backend import BACKEND as OPENAI
 from agentc_backends.scripted_server.backend import BACKEND as SCRIPTED

@@ -61,9 +61,7 @@ def test_greedy_is_that_of_generate(checkpoint: Checkpoint, plain: Any) -> None:
 def test_scores_are_those_of_a_plain_pass(checkpoint: Checkpoint, plain: Any) -> None:
     texts = [prompt_of(length, length) for length in (1, 2, 50, 300)]
     with running(checkpoint, max_batch_tokens=64) as engine:
-        ended = finish(
-            engine, [{"prompt": t, "max_tokens": 0, "alternatives": 2} for t in texts]
-        )
+        ended = finish(engine, [{"prompt": t, "max_tokens": 0, "alternatives": 2} for t in texts])
     for text, sequence in zip(texts, ended, strict=True):
         with torch.inference_mode():
             values = torch.log_softmax(plain(torch.tensor([text])).logits[0].double(), -1)

@@ -55,21 +55,43 @@ def test_settled_choices_are_the_same_choices() -> None:
             assert close or settle(row, draw) == token
 
 
-def test_what_rounding_could_turn_is_reported() -> None:
-    """Every choice that noise of the bounded size does turn had been called close."""
+@pytest.mark.parametrize("temperature", [0.0, 0.5, 1.0])
+def test_near_ties_that_rounding_could_turn_are_reported(temperature: float) -> None:
+    """Two tokens are made to score almost the same; whenever noise of the bounded size turns the
+    choice, the choice had been called close."""
     torch.manual_seed(1)
-    # Many tokens of nearly the same probability make close calls frequent.
-    rows = torch.randn(3000, 50) * 0.01
     turned = 0
-    for temperature, top_p in ((0.0, 1.0), (1.0, 1.0), (1.0, 0.6)):
-        wanted = draws(len(rows), temperature, top_p)
-        before = choose(rows, wanted)
-        noise = (torch.rand_like(rows) * 2 - 1) * 1e-5 * rows.abs().amax(1, keepdim=True)
-        for i, draw in enumerate(wanted):
-            differs = settle(rows[i] + noise[i], draw) != settle(rows[i], draw)
-            turned += differs
-            assert before.close[i] or not differs
-    assert turned > 0, "the test has not met a single close call"
+    for seed in range(600):
+        row, draw = torch.randn(40) * 3, Draw(temperature, 1.0, (seed, 0), 3)
+        lift = temperature * gumbel([(draw.key, 3)], 40)[0]
+        first, second = (row + lift).topk(2).indices.tolist()
+        bound = 3e-5 * float(row.abs().max())
+        gap = (torch.rand(()) * 8 - 4) * bound
+        row[second] = row[first] + lift[first] - lift[second] - gap
+        turned += turns(row, draw, bound)
+    assert turned > 20, "the test has met too few close calls"
+
+
+def test_the_edge_of_the_nucleus_is_reported() -> None:
+    torch.manual_seed(2)
+    turned = 0
+    for seed in range(3000):
+        row = torch.randn(12)
+        mass = torch.softmax(row.double(), 0).sort(descending=True).values.cumsum(0)
+        top_p = float(mass[seed % 4] + (torch.rand(()) * 4 - 2) * 3e-5)
+        draw = Draw(1.0, top_p, (seed, 0), 3)
+        turned += turns(row, draw, 3e-5 * float(row.abs().max()))
+    assert turned > 20, "the test has met too few close calls"
+
+
+def turns(row: torch.Tensor, draw: Draw, bound: float) -> bool:
+    """Whether some noise within the bound changes the choice; it must then have been reported."""
+    close = choose(row[None], [draw]).close[0]
+    tokens = {
+        settle(row + (torch.randint(0, 2, row.shape) * 2 - 1) * bound, draw) for _ in range(8)
+    }
+    assert close or tokens == {settle(row, draw)}
+    return len(tokens) > 1
 
 
 def test_exact_ties_go_to_the_lower_id() -> None:

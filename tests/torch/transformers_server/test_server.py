@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conformance import CHECKS, CONVERSATION, Target, started
 from tiny_models import CONFIGS, make_model, make_tokenizer
 
 from agentc_backends import client
 from agentc_backends.chat.tokens import Encoder
 from agentc_backends.transformers_server.chat_text import ChatText
+from conformance import CHECKS, CONVERSATION, Target, started
 
 MODULE = "agentc_backends.transformers_server.job_serve"
 

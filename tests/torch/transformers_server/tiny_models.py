@@ -1,7 +1,11 @@
-"""Untrained models of a few layers with a tokenizer made on the spot, for the server's tests."""
+"""Untrained models of a few layers with a tokenizer made on the spot, for the servers' tests.
+
+As a program, `tiny_models.py NAME FOLDER` makes one of them.
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +24,9 @@ from transformers import (
 from agentc_backends.chat.formats import format_named
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|pad|>"]
-_WORDS = "goal craft oak planks stick log Thought: Action: get inventory Observation: Got 1 2 4".split()
+_WORDS = (
+    ["goal", "craft", "oak", "planks", "stick", "log", "Thought:", "Action:", "get", "inventory", "Observation:", "Got", "1", "2", "4"]
+)
 _IDS: dict[str, Any] = {"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 3}
 _SHAPE: dict[str, Any] = {
     "vocab_size": 512,
@@ -35,6 +41,10 @@ _SHAPE: dict[str, Any] = {
 CONFIGS: dict[str, PretrainedConfig] = {
     "llama": LlamaConfig(num_key_value_heads=4, **_SHAPE),
     "llama-gqa": LlamaConfig(num_key_value_heads=2, tie_word_embeddings=True, **_SHAPE),
+    # vLLM's attention on CPUs takes heads of this width.
+    "llama-wide": LlamaConfig(
+        num_key_value_heads=1, **{**_SHAPE, "hidden_size": 128, "num_attention_heads": 2}
+    ),
     "qwen2": Qwen2Config(num_key_value_heads=1, **_SHAPE),
     "gpt2": GPT2Config(
         vocab_size=512, n_embd=64, n_layer=2, n_head=4, n_positions=512, initializer_range=0.3,
@@ -71,3 +81,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
     )  # fmt: skip
     fast.chat_template = format_named("chatml").template
     return fast
+
+
+if __name__ == "__main__":
+    make_model(Path(sys.argv[2]), CONFIGS[sys.argv[1]])

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentc.backend_api import StageView
+from agentc.backend_api import StageBackend, StageView
 from agentc.kinds import kind_named
 from agentc.runtime.program import Job
+from agentc_backends.models.backend import SCRATCH
 from agentc_backends.trl_trainers.backend import DPO, SFT
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -120,14 +121,20 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def lowered(kind: str, **settings: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """(config, placement) of a stage with SETTINGS and `settings`, by the real lowering."""
-    backend = {"sft": SFT, "dpo": DPO}[kind]
-    declared = kind_named(kind)
+    return _lower({"sft": SFT, "dpo": DPO}[kind], {**SETTINGS[kind], **settings}, {})
+
+
+def _lower(
+    backend: StageBackend, values: dict[str, Any], inputs: Mapping[str, tuple[str, ...]]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    declared = kind_named(backend.kind)
     assert declared is not None
     view = StageView(
         table=declared.fields,
-        values={**SETTINGS[kind], **settings},
-        stage_id=kind,
-        kind=kind,
+        values=values,
+        stage_id=backend.kind,
+        kind=backend.kind,
+        inputs=inputs,
     )
     (draft,) = backend.lower(view, None)  # type: ignore[arg-type]
     assert not view.refusals, view.refusals
@@ -205,21 +212,8 @@ def small_model(root: Path, **changes: Any) -> Path:
     from agentc_backends.models.job_scratch import create
 
     corpus = write_rows(root / "corpus", "trajectories.jsonl", trajectories(24))
-    config = {
-        "architecture": "llama",
-        "hidden_size": 32,
-        "layers": 2,
-        "heads": 2,
-        "kv_heads": 2,
-        "intermediate_size": 64,
-        "context": 256,
-        "vocab_size": 400,
-        "tie_embeddings": True,
-        "rope_theta": 10000.0,
-        "chat_format": "chatml",
-        "seed": 0,
-        **changes,
-    }
+    settings = {"hidden_size": 32, "layers": 2, "heads": 2, "context": 256, "vocab_size": 400}
+    config, _ = _lower(SCRATCH, {**settings, **changes}, {"corpus": ("corpus",)})
     job = Job(make_job(root, "model", config, {"corpus": [corpus]}))
     create(job)
     return job.out

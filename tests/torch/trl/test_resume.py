@@ -143,6 +143,19 @@ def test_an_unfinished_checkpoint_is_removed_and_the_one_before_it_used(
     assert difference(whole, cut) == 0.0
 
 
+def test_a_rerun_may_be_placed_differently(model: Path, tmp_path: Path) -> None:
+    """Placement is no part of a key, so an interrupted job can come back with another one."""
+    inputs = inputs_of("dpo", model, tmp_path)
+    whole = tmp_path / "whole"
+    run_here(trainer_job(whole, "dpo", inputs, **SETTINGS))
+    moved = tmp_path / "moved"
+    job = trainer_job(moved, "dpo", inputs, **{**SETTINGS, "micro_batch": 8})
+    shutil.copytree(whole / "work", moved / "work", dirs_exist_ok=True)
+    run_here(job)
+    assert [line["step"] for line in steps(moved)] == [28, 29, 30]
+    assert difference(whole, moved) < 2e-4
+
+
 def test_newest_complete_counts_steps_as_numbers(tmp_path: Path) -> None:
     assert newest_complete(tmp_path) is None
     for step in (9, 10):

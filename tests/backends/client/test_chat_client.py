@@ -1,0 +1,217 @@
+"""ChatClient over real sockets: what it retries, what it does not, and how errors are named."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import pytest
+from answering import Answer, Serve
+
+from agentc_backends import client
+from agentc_backends.client.leased import chat_client
+from agentc_backends.client.transport import Timeouts
+
+T = TypeVar("T")
+TALK = [{"role": "user", "content": "hello"}]
+FINE = Answer(
+    body={
+        "choices": [{"index": 0, "message": {"content": "hi"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4},
+    }
+)
+QUICK = client.RetryPolicy(attempts=4, base_s=0.01, cap_s=0.02)
+
+
+def run(
+    url: str | list[str], use: Callable[[client.ChatClient], Awaitable[T]], **settings: Any
+) -> T:
+    async def scenario() -> T:
+        settings.setdefault("retry", QUICK)
+        async with client.ChatClient(url, "secret", "policy", **settings) as chat:
+            return await use(chat)
+
+    return asyncio.run(scenario())
+
+
+def test_a_reply_is_read_and_the_request_says_what_was_asked(serve: Serve) -> None:
+    server = serve([FINE])
+    reply = run(
+        server.url + "/v1",
+        lambda chat: chat.chat(
+            TALK, temperature=0.5, top_p=0.9, max_tokens=7, stop=["\n"], seed=3, logprobs=True,
+            extra={"ignore_eos": True},
+        ),
+    )  # fmt: skip
+    assert reply == client.Reply(
+        text="hi", finish_reason="stop", prompt_tokens=3, completion_tokens=1, logprobs=None
+    )
+    ((path, body, headers),) = server.seen
+    assert path == "/v1/chat/completions"
+    assert headers["Authorization"] == "Bearer secret"
+    assert body == {
+        "model": "policy", "messages": TALK, "temperature": 0.5, "top_p": 0.9, "max_tokens": 7,
+        "stop": ["\n"], "seed": 3, "logprobs": True, "ignore_eos": True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 408])
+def test_passing_trouble_is_tried_again(serve: Serve, status: int) -> None:
+    server = serve([Answer(status), Answer(status), FINE])
+    assert run(server.url, lambda chat: chat.chat(TALK)).text == "hi"
+    assert len(server.seen) == 3
+
+
+def test_a_dropped_connection_is_tried_again(serve: Serve) -> None:
+    server = serve([Answer(hang_up=True), FINE])
+    assert run(server.url, lambda chat: chat.chat(TALK)).text == "hi"
+
+
+def test_retry_after_is_waited_for(serve: Serve) -> None:
+    server = serve([Answer(429, headers={"Retry-After": "0.4"}), FINE])
+    start = time.monotonic()
+    run(server.url, lambda chat: chat.chat(TALK))
+    assert 0.4 <= time.monotonic() - start < 2.0
+
+
+def test_trouble_that_stays_is_an_infrastructure_error(serve: Serve) -> None:
+    server = serve([Answer(503, {"error": {"message": "overloaded"}})])
+    with pytest.raises(client.InfrastructureError, match=r"503.*overloaded.*tries: 4"):
+        run(server.url, lambda chat: chat.chat(TALK))
+    assert len(server.seen) == 4
+
+
+def test_a_dead_server_is_an_infrastructure_error() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    start = time.monotonic()
+    with pytest.raises(client.InfrastructureError, match=f"127.0.0.1:{port}.*ConnectError"):
+        run(f"http://127.0.0.1:{port}", lambda chat: chat.chat(TALK))
+    assert time.monotonic() - start < 5.0
+
+
+def test_a_server_that_says_nothing_is_an_infrastructure_error(serve: Serve) -> None:
+    def late(number: int, path: str, body: Any) -> Answer:
+        time.sleep(1.0)
+        return FINE
+
+    server = serve(late)
+    with pytest.raises(client.InfrastructureError, match="ReadTimeout"):
+        run(
+            server.url,
+            lambda chat: chat.chat(TALK),
+            timeouts=Timeouts(read_s=0.1),
+            retry=client.RetryPolicy(attempts=2, base_s=0.01),
+        )
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html>proxy error</html>", {"choices": []}, {"detail": "what?"}, [1]]
+)
+def test_nonsense_is_an_infrastructure_error(serve: Serve, body: Any) -> None:
+    with pytest.raises(client.InfrastructureError):
+        run(serve([Answer(body=body)]).url, lambda chat: chat.chat(TALK))
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "kind"),
+    [
+        (400, {"message": "temperature: must be", "code": "invalid_value", "param": "temperature"},
+         client.BadRequestError),
+        (404, {"message": "the model does not exist"}, client.BadRequestError),
+        (401, {"message": "a valid token is required"}, client.BadRequestError),
+        (400, {"message": "long", "code": "context_length_exceeded"}, client.ContextOverflowError),
+        (400, {"message": "This model's maximum context length is 9 tokens.", "code": 400},
+         client.ContextOverflowError),
+        (400, {"message": "max_tokens must be at least 1, got 0.", "code": 400},
+         client.ContextOverflowError),
+    ],
+)  # fmt: skip
+def test_refusals_are_not_tried_again(
+    serve: Serve, status: int, error: dict[str, Any], kind: type[client.BadRequestError]
+) -> None:
+    server = serve([Answer(status, {"error": error})])
+    with pytest.raises(client.BadRequestError) as caught:
+        run(server.url, lambda chat: chat.chat(TALK))
+    assert type(caught.value) is kind
+    assert caught.value.status == status
+    assert caught.value.param == error.get("param")
+    assert error["message"] in str(caught.value)
+    assert len(server.seen) == 1
+
+
+def test_an_empty_reply_for_want_of_room_is_an_overflow(serve: Serve) -> None:
+    body = {
+        "choices": [{"message": {"content": ""}, "finish_reason": "length"}],
+        "usage": {"prompt_tokens": 400, "completion_tokens": 0, "total_tokens": 400},
+    }
+    with pytest.raises(client.ContextOverflowError):
+        run(serve([Answer(body=body)]).url, lambda chat: chat.chat(TALK))
+
+
+def test_conversations_stay_with_their_replica_and_move_when_it_dies(serve: Serve) -> None:
+    servers = [serve([FINE]) for _ in range(3)]
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        dead = f"http://127.0.0.1:{unused.getsockname()[1]}"
+
+    async def talk(chat: client.ChatClient) -> None:
+        for _ in range(3):
+            await asyncio.gather(*(chat.chat(TALK, affinity=f"task-{i}") for i in range(24)))
+
+    run([*(server.url for server in servers), dead], talk)
+    assert sum(len(server.seen) for server in servers) == 72
+    # Three replies to each conversation, all by one server.
+    assert all(len(server.seen) % 3 == 0 for server in servers)
+    assert all(server.seen for server in servers)
+
+
+def test_no_more_requests_in_flight_than_allowed(serve: Serve) -> None:
+    flying, most = 0, 0
+
+    def count(number: int, path: str, body: Any) -> Answer:
+        nonlocal flying, most
+        flying += 1
+        most = max(most, flying)
+        time.sleep(0.02)
+        flying -= 1
+        return FINE
+
+    async def talk(chat: client.ChatClient) -> None:
+        await asyncio.gather(*(chat.chat(TALK) for _ in range(40)))
+
+    run(serve(count).url, talk, limits=client.RateLimits(concurrency=5))
+    assert most == 5
+
+
+def test_requests_per_minute_are_kept(serve: Serve) -> None:
+    async def talk(chat: client.ChatClient) -> float:
+        start = time.monotonic()
+        await asyncio.gather(*(chat.chat(TALK) for _ in range(12)))
+        return time.monotonic() - start
+
+    # 600 a minute are ten a second, of which the first ten may go at once.
+    limits = client.RateLimits(requests_per_minute=600)
+    assert 0.15 < run(serve([FINE]).url, talk, limits=limits) < 3.0
+
+
+def test_a_lease_becomes_a_client(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve([FINE])
+    monkeypatch.setenv("AGENTC_REMOTE_TOKEN", "the-key")
+
+    async def talk(lease: dict[str, Any]) -> None:
+        async with chat_client(lease, concurrency=4) as chat:
+            await chat.chat(TALK)
+
+    remote = {"url": server.url + "/v1", "token": "", "model": "big", "client": {"concurrency": 2}}
+    asyncio.run(talk(remote))
+    local = {"url": server.url, "token": "run-token", "model": "policy", "log": "server.log"}
+    asyncio.run(talk(local))
+    asyncio.run(talk({**local, "token": ""}))
+    sent = [headers.get("Authorization") for _, _, headers in server.seen]
+    assert sent == ["Bearer the-key", "Bearer run-token", None]
+    assert [body["model"] for _, body, _ in server.seen] == ["big", "policy", "policy"]

@@ -1,0 +1,122 @@
+"""EnvironmentClient against the real TextCraft server, and against servers that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from answering import Answer, Serve
+
+from agentc_backends import client
+
+T = TypeVar("T")
+ROOT = Path(__file__).parents[3]
+QUICK = client.RetryPolicy(attempts=3, base_s=0.01, cap_s=0.02)
+STEP = {"observation": "ok", "reward": 0.0, "done": False}
+
+
+def run(url: str, use: Callable[[client.EnvironmentClient], Awaitable[T]]) -> T:
+    async def scenario() -> T:
+        async with client.EnvironmentClient(url, "t", retry=QUICK) as environment:
+            return await use(environment)
+
+    return asyncio.run(scenario())
+
+
+@pytest.fixture(scope="module")
+def textcraft(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("textcraft")
+    ready = folder / "ready.json"
+    paths = os.pathsep.join(str(ROOT / name) for name in ("compiler", "backends"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "agentc_backends.textcraft.job_serve", "--ready-file", str(ready)],
+        env={**os.environ, "PYTHONPATH": paths, "AGENTC_TOKEN": "t"},
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not ready.exists():
+            assert process.poll() is None, "the server ended"
+            assert time.monotonic() < deadline, "the server is not ready"
+            time.sleep(0.05)
+        address = json.loads(ready.read_text())
+        yield f"http://127.0.0.1:{address['port']}"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def test_an_expert_solves_a_task_and_a_fork_goes_its_own_way(textcraft: str) -> None:
+    async def play(environment: client.EnvironmentClient) -> tuple[client.StepResult, str, str]:
+        meta = await environment.meta()
+        task = next(iter(meta["splits"].values()))[0]
+        steps = await environment.expert(task, seed=0)
+        session = await environment.create()
+        await environment.reset(session, task, seed=0)
+        result = client.StepResult("", 0.0, False)
+        for step in steps[:-1]:
+            result = await environment.step(session, step["action"])
+        assert not result.done
+        saved = await environment.snapshot(session)
+        fork = await environment.fork(session)
+        after = (await environment.step(fork, "inventory")).observation
+        result = await environment.step(session, steps[-1]["action"])
+        restored = await environment.restore(saved)
+        again = (await environment.step(restored, "inventory")).observation
+        for number in (session, fork, restored):
+            await environment.close(number)
+            await environment.close(number)
+        return result, after, again
+
+    result, after, again = run(textcraft, play)
+    assert result.done
+    assert result.reward == 1.0
+    assert after == again
+
+
+def test_an_error_in_a_200_is_an_exception(textcraft: str) -> None:
+    with pytest.raises(client.EnvironmentServerError, match="/step"):
+        run(textcraft, lambda environment: environment.step(987654, "inventory"))
+
+
+def test_a_step_of_unknown_fate_is_not_sent_again(serve: Serve) -> None:
+    server = serve([Answer(hang_up=True), Answer(body=STEP)])
+    with pytest.raises(client.InfrastructureError, match="/step"):
+        run(server.url, lambda environment: environment.step(1, "go"))
+    assert server.paths == ["/step"]
+
+
+def test_a_step_that_failed_inside_the_server_is_not_sent_again(serve: Serve) -> None:
+    server = serve([Answer(500, "broken"), Answer(body=STEP)])
+    with pytest.raises(client.InfrastructureError, match="500"):
+        run(server.url, lambda environment: environment.step(1, "go"))
+    assert server.paths == ["/step"]
+
+
+def test_a_step_that_was_turned_away_is_sent_again(serve: Serve) -> None:
+    server = serve([Answer(503), Answer(body=STEP)])
+    assert run(server.url, lambda e: e.step(1, "go")).observation == "ok"
+    assert server.paths == ["/step", "/step"]
+
+
+def test_other_calls_are_sent_again(serve: Serve) -> None:
+    server = serve([Answer(hang_up=True), Answer(500), Answer(body={"id": 7, **STEP})])
+    assert run(server.url, lambda environment: environment.create()) == 7
+    assert server.paths == ["/create"] * 3
+
+
+def test_agentgym_servers_that_create_with_a_bare_number(serve: Serve) -> None:
+    assert run(serve([Answer(body=12)]).url, lambda environment: environment.create()) == 12
+
+
+@pytest.mark.parametrize("body", [{"observation": "x"}, [], {**STEP, "reward": "much"}, "oops"])
+def test_what_is_no_result_is_an_infrastructure_error(serve: Serve, body: object) -> None:
+    with pytest.raises(client.InfrastructureError):
+        run(serve([Answer(body=body)]).url, lambda environment: environment.step(1, "go"))

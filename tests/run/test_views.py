@@ -1,0 +1,176 @@
+"""What people see: sentences, the live table, and how observation turns files into numbers."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tiny_plan import TinyPlan
+
+from agentc.run.live_view import LiveView
+from agentc.run.observe import Observer, Seen
+from agentc.run.plain_view import PlainView
+from agentc.run.wording import duration, sentence
+from agentc.runtime.layout import StoreLayout
+
+RUNNING = Seen(
+    id="eto.1.dpo",
+    state="running",
+    done=40,
+    total=100,
+    unit="steps",
+    rate=2.04,
+    remaining=29.4,
+    numbers={"loss": 0.41234, "tokens_per_s": 350.2},
+    seconds=12.0,
+)
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (
+            RUNNING,
+            "running, 40/100 steps, 2.0 steps/s, loss 0.4123, 350.2 tokens/s, about 29 s left",
+        ),
+        (Seen(id="a", state="waiting"), "waiting"),
+        (Seen(id="a", state="done", seconds=200.0), "done in 3 min 20 s"),
+        (Seen(id="a", state="failed", message="exited\nmore"), "failed: exited"),
+        (
+            Seen(id="a", state="running", done=3, unit="rows", rate=0.02),
+            "running, 3 rows, 1.2 rows/min",
+        ),
+        (
+            Seen(id="a", state="running", done=3, unit="rows", numbers={"rows_per_s": 200.0}),
+            "running, 3 rows, 200 rows/s",
+        ),
+    ],
+)  # fmt: skip
+def test_sentence(seen: Seen, expected: str) -> None:
+    assert sentence(seen) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(0.04, "0.0 s"), (9.94, "9.9 s"), (41.2, "41 s"), (200, "3 min 20 s"), (7500, "2 h 05 min")],
+)
+def test_duration(seconds: float, expected: str) -> None:
+    assert duration(seconds) == expected
+
+
+def drawn(jobs: list[Seen], width: int = 120, height: int = 30) -> str:
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, height=height, force_terminal=False)
+    view = LiveView("quickstart", console)
+    console.print(view.table(view._fit(jobs)))
+    return stream.getvalue()
+
+
+def test_table_groups_rounds_and_shows_measures() -> None:
+    jobs = [
+        Seen(id="sft", state="done", seconds=41.0),
+        RUNNING,
+        Seen(id="eto.1.evaluate", state="waiting"),
+        Seen(id="eto.2.dpo", state="waiting"),
+    ]
+    lines = drawn(jobs).splitlines()
+    names = [
+        line.split()[-1] if line.strip().startswith("eto") else line.split()[1] for line in lines
+    ]
+    assert names == ["sft", "eto.1", "dpo", "evaluate", "eto.2", "dpo"]
+    dpo = lines[2]
+    for part in ("40/100 steps", "2.0 steps/s", "loss 0.4123", "about 29 s left"):
+        assert part in dpo
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+def test_names_are_whole_at_any_width(width: int) -> None:
+    long = "evaluate_untrained:rollout"
+    lines = drawn([RUNNING, Seen(id=long, state="waiting")], width=width).splitlines()
+    assert any(long in line for line in lines)
+    assert all(len(line) <= width for line in lines)
+
+
+def test_small_terminal_shows_active_and_failed_jobs_first() -> None:
+    jobs = [Seen(id=f"done{i}", state="done") for i in range(50)]
+    jobs += [Seen(id="bad", state="failed"), RUNNING]
+    jobs += [Seen(id=f"later{i}", state="waiting") for i in range(50)]
+    shown = drawn(jobs, height=12)
+    assert "bad" in shown
+    assert "dpo" in shown
+    assert len(shown.splitlines()) <= 12
+
+
+def test_plain_lines_tell_changes_only() -> None:
+    stream = io.StringIO()
+    view = PlainView(stream)
+    view.show([Seen(id="a", state="waiting"), RUNNING])
+    view.show([Seen(id="a", state="waiting"), RUNNING])
+    view.show([Seen(id="a", state="running"), Seen(id="eto.1.dpo", state="done", seconds=2.0)])
+    lines = [line.split(" ", 1)[1] for line in stream.getvalue().splitlines()]
+    assert lines == [
+        f"eto.1.dpo: {sentence(RUNNING)}",
+        "a: running",
+        "eto.1.dpo: done in 2.0 s",
+    ]
+
+
+def write_state(plan: TinyPlan, status: dict[str, Any], progress: dict[str, Any] | None) -> None:
+    staging = plan.staging("act")
+    staging.mkdir(parents=True, exist_ok=True)
+    known = {"pid": os.getpid(), "host": os.uname().nodename, "time": time.time(), "message": ""}
+    (staging / "status.json").write_text(json.dumps({**known, **status}))
+    if progress is not None:
+        (staging / "progress.json").write_text(json.dumps(progress))
+
+
+def test_rate_of_a_resumed_job_counts_from_where_it_went_on(plan: TinyPlan) -> None:
+    job = plan.job("act", rows=100)
+    observer = Observer(StoreLayout(plan.store), [job], since=0.0)
+    now = time.time()
+    state = {"state": "running", "attempts": 2}
+    write_state(plan, state, {"done": 80, "total": 100, "unit": "rows", "time": now})
+    assert observer.look()[0].rate is None
+    write_state(plan, state, {"done": 90, "total": 100, "unit": "rows", "time": now + 5})
+    (seen,) = observer.look()
+    assert seen.rate == pytest.approx(2.0)
+    assert seen.remaining == pytest.approx(10.0, abs=0.5)
+
+
+def test_first_look_at_a_fresh_job_takes_its_own_start(plan: TinyPlan) -> None:
+    job = plan.job("act", rows=100)
+    now = time.time()
+    progress = {"done": 50, "total": 100, "unit": "rows", "time": now, "started": now - 25}
+    write_state(plan, {"state": "running", "attempts": 1}, progress)
+    assert Observer(StoreLayout(plan.store), [job], since=0.0).look()[0].rate == pytest.approx(2.0)
+
+
+def test_old_news_of_an_earlier_run_is_ignored(plan: TinyPlan) -> None:
+    job = plan.job("act")
+    write_state(plan, {"state": "failed", "message": "yesterday", "time": 100.0}, None)
+    assert Observer(StoreLayout(plan.store), [job], since=200.0).look()[0].state == "waiting"
+    assert Observer(StoreLayout(plan.store), [job], since=0.0).look()[0].state == "failed"
+
+
+def test_dead_wrapper_is_noticed_on_this_node_only(plan: TinyPlan) -> None:
+    job = plan.job("act")
+    observer = Observer(StoreLayout(plan.store), [job], since=0.0)
+    write_state(plan, {"state": "running", "pid": 2**22 + 1}, None)
+    assert observer.look()[0].state == "killed"
+    write_state(plan, {"state": "running", "pid": 2**22 + 1, "host": "elsewhere"}, None)
+    assert observer.look()[0].state == "running"
+
+
+def test_looking_at_ten_thousand_jobs_is_bearable(tmp_path: Path) -> None:
+    plan = TinyPlan(tmp_path)
+    jobs = [plan.job(f"stage.{number}", rows=number) for number in range(10_000)]
+    observer = Observer(StoreLayout(plan.store), jobs, since=0.0)
+    began = time.process_time()
+    assert len(observer.look()) == 10_000
+    assert time.process_time() - began < 1.0

@@ -1,0 +1,44 @@
+"""What the wrapper costs over the program itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tiny_plan import TinyPlan
+
+
+def cpu_seconds(argv: list[str]) -> float:
+    """CPU time of a command and its children: unlike wall time it does not depend on what else
+    the machine does."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@pytest.mark.slow
+def test_wrapper_costs_less_than_a_tenth_of_a_second(plan: TinyPlan, tmp_path: Path) -> None:
+    script = tmp_path / "trivial.py"
+    script.write_text(
+        "import json, sys\n"
+        "job = json.load(open(sys.argv[1]))\n"
+        "open(job['out'] + '/x', 'w').write('x')\n"
+    )
+    plan.job("trivial", produces="Other")["program"] = [str(script)]
+    assert plan.run("trivial").returncode == 0
+    (python,) = Path(os.environ["AGENTC_ENVIRONMENTS"]).glob("*/bin/python")
+    raw_job = tmp_path / "job.json"
+    raw_job.write_text(json.dumps({"out": str(tmp_path)}))
+    costs = []
+    for _ in range(15):
+        shutil.rmtree(plan.store / "objects")
+        wrapped = cpu_seconds(plan.argv("trivial"))
+        raw = cpu_seconds([str(python), str(script), str(raw_job)])
+        costs.append(wrapped - raw)
+    assert sorted(costs)[len(costs) // 2] < 0.1
