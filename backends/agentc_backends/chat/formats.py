@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-Message: TypeAlias = Mapping[str, str]
-"""`{"role": "system" | "user" | "assistant", "content": text}`."""
+Message: TypeAlias = Mapping[str, Any]
+"""`{"role": "system" | "user" | "assistant", "content": text}`. `"cut": true` marks a reply that
+ran into its token limit: it never ended its turn, so no end-of-turn text after it is trained."""
 
 
 class FormatError(ValueError):
@@ -84,7 +85,7 @@ def _chatml(messages: Sequence[Message]) -> list[Segment]:
         segments += [
             Segment(f"<|im_start|>{role}\n"),
             Segment(message["content"], content=True, turn=turn),
-            Segment("<|im_end|>", turn=turn),
+            Segment("<|im_end|>", turn=None if message.get("cut") else turn),
             Segment("\n"),
         ]
     return segments
@@ -108,7 +109,7 @@ def _instruct(system: tuple[str, str], ending: str, messages: Sequence[Message])
                 Segment("[/INST]"),
                 Segment(" ", turn=index),
                 Segment(message["content"], content=True, turn=index),
-                Segment(ending, turn=index),
+                Segment(ending, turn=None if message.get("cut") else index),
             ]
     return segments
 
@@ -135,13 +136,13 @@ def _vicuna(messages: Sequence[Message]) -> list[Segment]:
                 Segment("ASSISTANT:"),
                 Segment(" ", turn=index),
                 Segment(message["content"], content=True, turn=index),
-                Segment("</s>", turn=index),
+                Segment("</s>", turn=None if message.get("cut") else index),
             ]
     return segments
 
 
 def _role(index: int, message: Message) -> str:
-    role = message["role"]
+    role = str(message["role"])
     if role not in ("system", "user", "assistant"):
         raise FormatError(
             f"message {index} has the role {role!r}; expected system, user or assistant"
@@ -151,7 +152,7 @@ def _role(index: int, message: Message) -> str:
 
 def _split_system(messages: Sequence[Message]) -> tuple[str | None, Sequence[Message]]:
     if messages and messages[0]["role"] == "system":
-        return messages[0]["content"], messages[1:]
+        return str(messages[0]["content"]), messages[1:]
     return None, messages
 
 

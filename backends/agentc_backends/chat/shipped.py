@@ -35,7 +35,7 @@ def shipped_segments(
         _require_prefix(written, prompt, index)
         _require_prefix(prompt, closed, index)
         segments += _plain(prompt[len(written) :], messages[start:index], control_tokens)
-        segments += _reply(closed[len(prompt) :], message["content"], index, control_tokens)
+        segments += _reply(closed[len(prompt) :], message, index, control_tokens)
         written = closed
         start = index + 1
     whole = render(messages, False)
@@ -58,8 +58,8 @@ def _plain(text: str, messages: Sequence[Message], control_tokens: Sequence[str]
     return [segment for segment in segments if segment.text]
 
 
-def _reply(text: str, content: str, turn: int, control_tokens: Sequence[str]) -> list[Segment]:
-    content, found = _locate(text, content, 0, control_tokens)
+def _reply(text: str, message: Message, turn: int, control_tokens: Sequence[str]) -> list[Segment]:
+    content, found = _locate(text, message["content"], 0, control_tokens)
     found = max(found, 0)
     tail = text[found + len(content) :]
     ends = [tail.index(token) + len(token) for token in control_tokens if token in tail]
@@ -67,7 +67,7 @@ def _reply(text: str, content: str, turn: int, control_tokens: Sequence[str]) ->
     segments = [
         Segment(text[:found], turn=turn),
         Segment(content, content=True, turn=turn),
-        Segment(tail[:end], turn=turn),
+        Segment(tail[:end], turn=None if message.get("cut") else turn),
         Segment(tail[end:]),
     ]
     return [segment for segment in segments if segment.text]

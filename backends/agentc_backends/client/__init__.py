@@ -14,8 +14,10 @@ from agentc_backends.client.errors import (
     InfrastructureError,
     ServiceError,
 )
+from agentc_backends.client.leased import chat_client
 from agentc_backends.client.limits import RateLimits
 from agentc_backends.client.retry import RetryPolicy
+from agentc_backends.client.transport import Timeouts
 
 __all__ = [
     "BadRequestError",
@@ -30,4 +32,6 @@ __all__ = [
     "ScoredToken",
     "ServiceError",
     "StepResult",
+    "Timeouts",
+    "chat_client",
 ]

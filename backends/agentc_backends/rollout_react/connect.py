@@ -76,7 +76,11 @@ class ChatPolicy:
         """The next message, stripped; `affinity` keeps an episode on one replica."""
         with _translated():
             answer = await self._chat.chat(
-                messages, **self._decode, stop=self._stop, seed=seed, affinity=affinity
+                [{"role": m["role"], "content": m["content"]} for m in messages],
+                **self._decode,
+                stop=self._stop,
+                seed=seed,
+                affinity=affinity,
             )
         return Reply(
             _encodable(answer.text).strip(),

@@ -142,7 +142,11 @@ class EpisodeRecord:
         self.prompt_length = len(self.messages)
 
     def add_reply(self, reply: Reply) -> None:
-        self.messages.append({"role": "assistant", "content": reply.text})
+        message: Message = {"role": "assistant", "content": reply.text}
+        if reply.stop == "length":
+            # Training must not take the end of such a turn for something the policy wrote.
+            message["cut"] = True
+        self.messages.append(message)
         self.turns += 1
         self.stops[reply.stop] = self.stops.get(reply.stop, 0) + 1
         self.prompt_tokens += reply.prompt_tokens

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
-Message: TypeAlias = dict[str, str]
+Message: TypeAlias = dict[str, Any]
 ReplyFormat: TypeAlias = Literal["react", "action_only"]
 REPLY_FORMATS: tuple[ReplyFormat, ...] = ("react", "action_only")
 OBSERVATION_PREFIX = "Observation: "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
-from agentc.kinds.field import Field, Json, choice, integer
+from agentc.kinds.field import Field, Json, boolean, choice, integer
 from agentc_backends.software import LIGHT
 
 FIELDS: tuple[Field, ...] = (
@@ -15,6 +15,8 @@ FIELDS: tuple[Field, ...] = (
     choice("expert_style", "How the expert words its plan: a thought for each step, or all recipes "
            "recalled in the first thought and craft actions without the output's count.",
            ("stepwise", "recipe_first"), "stepwise"),
+    boolean("end_on_refusal", "End an episode at the first action that the game refuses; as "
+            "released, the agent may go on.", False),
     choice("recipes", "Minecraft's recipes, or invented ones to practise on: random recipes whose "
            "names recombine the words of Minecraft's items.", ("minecraft", "invented"),
            "minecraft"),
@@ -27,6 +29,7 @@ _FLAGS = {
     "max_expert_steps": "--max-expert-steps",
     "distractors": "--distractors",
     "expert_style": "--expert-style",
+    "end_on_refusal": "--end-on-refusal",
     "recipes": "--recipes",
     "invented_families": "--invented-families",
     "invented_seed": "--invented-seed",
@@ -42,7 +45,9 @@ def _lease(options: OptionView) -> LeaseDraft:
         if name.startswith("invented") and not invented:
             continue
         values[name] = options.get(name)
-        if values[name] is not None:
+        if values[name] is True:
+            program.append(flag)
+        elif values[name] not in (None, False):
             program += [flag, str(values[name])]
     return LeaseDraft(
         role="environment",

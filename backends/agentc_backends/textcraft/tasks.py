@@ -14,7 +14,6 @@ from agentc_backends.textcraft.planner import PlanStep, plan
 from agentc_backends.textcraft.recipes import RecipeBook
 from agentc_backends.textcraft.splits import split_goals
 
-
 ExpertStyle: TypeAlias = Literal["stepwise", "recipe_first"]
 EXPERT_STYLES: tuple[ExpertStyle, ...] = ("stepwise", "recipe_first")
 
@@ -27,6 +26,7 @@ class TextCraftOptions:
     max_expert_steps: int | None = None
     distractors: int = 10
     expert_style: ExpertStyle = "stepwise"
+    end_on_refusal: bool = False
 
     def __post_init__(self) -> None:
         if self.distractors < 0:

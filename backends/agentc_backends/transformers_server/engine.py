@@ -8,6 +8,7 @@ prompts, at most `max_batch_tokens` together. Neighbours: `ragged.py`, `prefix_c
 from __future__ import annotations
 
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -90,12 +91,20 @@ class Counters:
 
 
 class Engine:
-    """Runs sequences on a thread of its own until `stop`."""
+    """Runs sequences on a thread of its own until `stop`. `on_crash` is called on that thread
+    after an unexpected error has been handed to every sequence."""
 
-    def __init__(self, checkpoint: Checkpoint, limits: Limits, context: int) -> None:
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        limits: Limits,
+        context: int,
+        on_crash: Callable[[], None] | None = None,
+    ) -> None:
         self.counters = Counters()
         self._limits = limits
         self._context = context
+        self._on_crash = on_crash
         self._adopt(checkpoint)
         self._waiting: deque[Ongoing] = deque()
         self._running: list[Ongoing] = []
@@ -147,17 +156,22 @@ class Engine:
         self._cache = PrefixCache(checkpoint.geometry, self._limits.cache_bytes, self._context)
 
     def _run(self) -> None:
+        crashed = False
         try:
             with torch.inference_mode():
                 while self._collect():
                     self._admit()
                     self._step()
         except Exception as error:
+            crashed = True
+            traceback.print_exc()
             with self._wake:
                 self._stopping, self._error = True, error
         rest = [s for s in self._inbox if isinstance(s, Ongoing)]
         for sequence in [*self._running, *self._waiting, *rest]:
             sequence.done(sequence, self._error)
+        if crashed and self._on_crash is not None:
+            self._on_crash()
 
     def _collect(self) -> bool:
         """Take in what has been submitted; blocks while there is nothing to do."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import threading
 from collections.abc import Sequence
 
 from agentc_backends.openai_api.process import add_process_arguments, begin
@@ -52,6 +53,7 @@ def _serve(options: argparse.Namespace, token: str | None) -> int:
             max_model_len=options.max_model_len,
             dtype=options.dtype,
             trust_remote_code=options.trust_remote_code,
+            on_crash=_end_soon,
         )
     except ValueError as error:
         print(error, file=sys.stderr)
@@ -59,6 +61,11 @@ def _serve(options: argparse.Namespace, token: str | None) -> int:
     app = create_app(model, options.served_name, token=token)
     serve(app, options, facts={"root": model.root}, on_stop=model.stop)
     return 0
+
+
+def _end_soon() -> None:
+    """A server whose engine is dead must not look alive; clients get their errors first."""
+    threading.Timer(0.5, os._exit, (1,)).start()
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -37,6 +37,7 @@ class ServedModel:
         max_model_len: int | None,
         dtype: str,
         trust_remote_code: bool = False,
+        on_crash: Callable[[], None] | None = None,
     ) -> None:
         if max_model_len is not None and max_model_len > checkpoint.context:
             raise ValueError(
@@ -48,7 +49,7 @@ class ServedModel:
         self._dtype = dtype
         self._trust = trust_remote_code
         self._length = max_model_len or checkpoint.context
-        self._engine = Engine(checkpoint, limits, self._length)
+        self._engine = Engine(checkpoint, limits, self._length, on_crash)
         self._engine.start()
 
     @property

@@ -7,7 +7,7 @@ The file formats are those of docs/design/contracts.md, section 4. Rows are chec
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional
+from typing import Any, Iterator, List, Mapping, NamedTuple, Optional
 
 from agentc.runtime import checkpoint_contract, row_contracts, table_contracts
 
@@ -113,8 +113,3 @@ def _check_facts(facts: Mapping[str, Any]) -> Iterator[row_contracts.Finding]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def known_artifacts() -> Dict[str, str]:
-    """Artifact types that have checks of their own, with the first line of their documentation."""
-    return {name: (check.__doc__ or "").split("\n")[0] for name, check in CHECKS.items()}

@@ -73,7 +73,8 @@ class Lease:
 
     def start(self, supervisor: Supervisor) -> None:
         """Start the server's program. Raises LeaseError when it cannot be started at all."""
-        self._ready_file.unlink() if self._ready_file.exists() else None
+        if self._ready_file.exists():
+            self._ready_file.unlink()
         words = {
             "{host}": "127.0.0.1",
             "{port}": "0",

@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from agentc.runtime.contracts import ContractError, check_artifact
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.lease import Lease, fill, last_lines
+from agentc.runtime.lease import end_all as end_servers
 from agentc.runtime.publish import hardware, publish
 from agentc.runtime.staging import Staging
 from agentc.runtime.supervise import Child, Supervisor
@@ -113,14 +114,12 @@ class Member:
             return
         ended = time.time()
         self.staging.status("checking")
-        from agentc.runtime import lease as leasing
-
         try:
             self._check()
         except ContractError as error:
             self.fail(str(error))
             return
-        leasing.end_all(leases_to_end, supervisor)
+        end_servers(leases_to_end, supervisor)
         publish(self.layout, self.staging, self._manifest(ended), supervisor.redactor)
         self.published = True
 

@@ -79,7 +79,7 @@ def message_findings(messages: Any, first: Optional[str] = None) -> Iterator[str
         return
     expected = first
     for index, message in enumerate(messages):
-        if not isinstance(message, dict) or set(message) != {"role", "content"}:
+        if not isinstance(message, dict) or set(message) - {"cut"} != {"role", "content"}:
             yield "message %d: expected {role, content}, found %s" % (index, _shown(message))
             return
         role = message["role"]

@@ -37,7 +37,7 @@ def plain(folder: Path) -> Any:
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoint]:
     made = make_model(tmp_path_factory.mktemp("llama"), CONFIGS["llama-gqa"])
-    yield load_checkpoint(str(made), "float32")
+    return load_checkpoint(str(made), "float32")
 
 
 def prompt_of(length: int, seed: int) -> list[int]:
@@ -198,3 +198,28 @@ def test_a_directory_without_a_model_is_refused(tmp_path: Path) -> None:
 def test_bfloat16_models_load_and_reply(folder: Path) -> None:
     with running(load_checkpoint(str(folder), "bfloat16"), settle_close_calls=False) as engine:
         assert len(one(engine, prompt=prompt_of(30, 5), max_tokens=5).tokens) == 5
+
+
+def test_a_crash_reaches_everyone_and_is_announced(llama: Checkpoint) -> None:
+    import threading
+    from dataclasses import replace
+
+    import numpy
+
+    from agentc_backends.transformers_server.engine import Engine, Limits, Ongoing
+
+    def broken(**arguments: Any) -> None:
+        raise RuntimeError("out of memory")
+
+    crashed = threading.Event()
+    errors: list[Exception | None] = []
+    engine = Engine(replace(llama, model=broken), Limits(), 512, crashed.set)
+    engine.start()
+    prompt = numpy.array(prompt_of(20, 1), dtype=numpy.int32)
+    engine.submit(
+        Ongoing(prompt=prompt, max_tokens=4, done=lambda sequence, error: errors.append(error))
+    )
+    assert crashed.wait(20)
+    assert [str(error) for error in errors] == ["out of memory"]
+    with pytest.raises(RuntimeError, match="out of memory"):
+        engine.submit(Ongoing(prompt=prompt, max_tokens=4, done=lambda sequence, error: None))

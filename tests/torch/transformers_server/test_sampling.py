@@ -88,7 +88,8 @@ def turns(row: torch.Tensor, draw: Draw, bound: float) -> bool:
     """Whether some noise within the bound changes the choice; it must then have been reported."""
     close = choose(row[None], [draw]).close[0]
     tokens = {
-        settle(row + (torch.randint(0, 2, row.shape) * 2 - 1) * bound, draw) for _ in range(8)
+        settle(row + (torch.randint(0, 2, row.shape) * 2 - 1) * 0.98 * bound, draw)
+        for _ in range(8)
     }
     assert close or tokens == {settle(row, draw)}
     return len(tokens) > 1

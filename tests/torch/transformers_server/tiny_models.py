@@ -24,9 +24,23 @@ from transformers import (
 from agentc_backends.chat.formats import format_named
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|pad|>"]
-_WORDS = (
-    ["goal", "craft", "oak", "planks", "stick", "log", "Thought:", "Action:", "get", "inventory", "Observation:", "Got", "1", "2", "4"]
-)
+_WORDS = [
+    "goal",
+    "craft",
+    "oak",
+    "planks",
+    "stick",
+    "log",
+    "Thought:",
+    "Action:",
+    "get",
+    "inventory",
+    "Observation:",
+    "Got",
+    "1",
+    "2",
+    "4",
+]
 _IDS: dict[str, Any] = {"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 3}
 _SHAPE: dict[str, Any] = {
     "vocab_size": 512,
