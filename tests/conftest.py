@@ -7,6 +7,7 @@ agentc's own dependencies.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from agentc.diagnostics import Sink
     from agentc.ir.module import Module
     from agentc.syntax.nodes import Spec
+
+# The torch tests run in the torch software environment (`make test-torch`), not in this one.
+collect_ignore = [] if find_spec("torch") else ["torch"]
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

@@ -46,6 +46,6 @@ BACKEND = StageBackend(
     "errors are counted and left out.",
     software=LIGHT,
     lower=lower,
-    capabilities=frozenset({"bootstrap", "normal", "react", "action_only"}),
+    capabilities=frozenset({"bootstrap", "normal", "react", "react_inline", "action_only"}),
     options=OPTIONS,
 )

@@ -14,7 +14,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
     facts = context.environment_facts(view)
     prompt = context.prompt(view)
-    react = prompt is None or prompt.reply_format == "react"
+    react = prompt is None or prompt.reply_format != "action_only"
     config: dict[str, Json] = {
         "split": checked_split(view, facts["splits"]),
         "limit": view.get("limit"),

@@ -58,7 +58,7 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
     else:
         config["invalid_message"] = ""
     config["action_span"] = view.text("action_span")
-    if prompt is None or prompt.reply_format == "react":
+    if prompt is None or prompt.reply_format != "action_only":
         config["action_space"] = view.text("action_space")
     else:
         config["action_space"] = "optional"
@@ -125,6 +125,8 @@ BACKEND = StageBackend(
     "results do not depend on concurrency, and an interrupted run continues.",
     software=LIGHT,
     lower=lower,
-    capabilities=frozenset({"react", "action_only", "resume", "infrastructure_errors"}),
+    capabilities=frozenset(
+        {"react", "react_inline", "action_only", "resume", "infrastructure_errors"}
+    ),
     options=OPTIONS,
 )

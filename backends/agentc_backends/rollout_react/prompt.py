@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 Message: TypeAlias = dict[str, Any]
-ReplyFormat: TypeAlias = Literal["react", "action_only"]
-REPLY_FORMATS: tuple[ReplyFormat, ...] = ("react", "action_only")
+ReplyFormat: TypeAlias = Literal["react", "react_inline", "action_only"]
+REPLY_FORMATS: tuple[ReplyFormat, ...] = ("react", "react_inline", "action_only")
 OBSERVATION_PREFIX = "Observation: "
 
 
@@ -79,6 +79,8 @@ def reply_text(prompt: EpisodePrompt, action: str, thought: str | None = None) -
         return action
     if thought is None:
         return f"Action: {action}"
+    if prompt.reply_format == "react_inline":
+        return f"Thought: {thought}. Action: {action}"
     return f"Thought: {thought}\nAction: {action}"
 
 

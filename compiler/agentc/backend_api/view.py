@@ -60,12 +60,14 @@ class OptionView:
 
     def integer(self, path: str) -> int:
         value = self.get(path)
-        assert isinstance(value, int) and not isinstance(value, bool), path
+        assert isinstance(value, int), path
+        assert not isinstance(value, bool), path
         return value
 
     def number(self, path: str) -> float:
         value = self.get(path)
-        assert isinstance(value, (int, float)) and not isinstance(value, bool), path
+        assert isinstance(value, (int, float)), path
+        assert not isinstance(value, bool), path
         return float(value)
 
     def text(self, path: str) -> str:

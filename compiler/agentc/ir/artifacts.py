@@ -22,13 +22,13 @@ CHECKPOINT = ArtifactType(
     name="Checkpoint",
     schema_version=1,
     rows=None,
-    doc="A model directory in Hugging Face layout: config, safetensors weights, tokenizer, template.",
+    doc="A model in Hugging Face layout: config, safetensors weights, tokenizer, template.",
 )
 TRAJECTORIES = ArtifactType(
     name="Trajectories",
     schema_version=1,
     rows="trajectories.jsonl",
-    doc="Episodes in an environment, by an expert or by a policy: messages, reward, how they ended.",
+    doc="Episodes by an expert or by a policy: messages, reward, how they ended.",
 )
 SFT_DATASET = ArtifactType(
     name="SFTDataset",

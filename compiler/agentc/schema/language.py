@@ -55,8 +55,9 @@ PROMPT_FIELDS: tuple[Field, ...] = (
     string("acknowledgement", "The agent's reply to the instruction, such as `OK`.", nullable=True),
     choice(
         "reply_format",
-        "`react`: a thought, then `Action:`; `action_only`: nothing but the action.",
-        ("react", "action_only"),
+        "`react`: a thought, then `Action:` on a line of its own; `react_inline`: both on "
+        "one line; `action_only`: nothing but the action.",
+        ("react", "react_inline", "action_only"),
         "react",
     ),
 )
