@@ -125,10 +125,15 @@ def _check_episodes(
         return
     _check_length(stage, settings, "decode.max_tokens", models, context)
     attempts = _number(settings, "attempts") or 1
-    if attempts > 1 and _number(settings, "decode.temperature") == 0:
+    # An environment with prompt seeds shows each attempt another prompt, unless told not to.
+    one_prompt = stage.options.get("prompt_per_attempt")
+    varied = environment is not None and "seed" in environment.capabilities
+    if varied and one_prompt is not None and one_prompt.json is False:
+        varied = False
+    if attempts > 1 and not varied and _number(settings, "decode.temperature") == 0:
         context.sink.warning(
             "AGC505",
-            f"{attempts} greedy attempts at one task differ only where their prompts do",
+            f"{attempts} greedy attempts at one task give the same episode {attempts} times",
             stage_span(stage, "attempts"),
             fix="set decode.temperature above 0, or attempts to 1",
             steps=stage.origin.steps,

@@ -1,0 +1,1 @@
+"""Measures of speed, as ratios next to absolute figures: `python -m benchmarks`."""

@@ -1,0 +1,105 @@
+"""Program of bench a: the requests of recorded episodes on the engine alone, no HTTP between.
+
+`python -m benchmarks.offline_engine MODEL TRAJECTORIES IN_FLIGHT TEMPERATURE MAX_TOKENS`, in the
+torch environment. Prints JSON. Prompts are tokenised beforehand; an episode's next request is
+submitted when its last one ends, so that the engine sees the load that a rollout gives it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ["OMP_NUM_THREADS"] = "1"  # as the server is started; read once, by the import below
+
+import numpy
+import torch
+
+from agentc_backends.rollout_react.seeds import turn_seed
+from agentc_backends.transformers_server.chat_text import ChatText
+from agentc_backends.transformers_server.checkpoint import load_checkpoint
+from agentc_backends.transformers_server.engine import Engine, Limits, Ongoing
+
+Request = tuple[Any, int]
+"""Prompt tokens and the seed of the request."""
+
+
+def requests_of(row: dict[str, Any], chat: ChatText) -> list[Request]:
+    """The requests of an episode in order, from its row of trajectories.jsonl."""
+    found = []
+    for at in range(row["prompt_length"], len(row["messages"])):
+        if row["messages"][at]["role"] == "assistant":
+            prompt = chat.encode(
+                row["messages"][:at], add_generation_prompt=True, continue_final_message=False
+            )
+            seed = turn_seed(row["seed"], len(found))
+            found.append((numpy.array(prompt, dtype=numpy.int32), seed))
+    return found
+
+
+def replay(
+    engine: Engine,
+    episodes: list[list[Request]],
+    in_flight: int,
+    settings: dict[str, Any],
+) -> int:
+    """Keep so many episodes going until all are done; returns the tokens generated."""
+    ended: queue.Queue[tuple[int, Ongoing]] = queue.Queue()
+    position = [0] * len(episodes)
+
+    def submit(number: int) -> None:
+        prompt, seed = episodes[number][position[number]]
+        position[number] += 1
+        engine.submit(
+            Ongoing(
+                prompt=prompt,
+                key=(seed, 0),
+                done=lambda sequence, error: ended.put((number, sequence)),
+                **settings,
+            )
+        )
+
+    waiting = [number for number, requests in enumerate(episodes) if requests]
+    running, tokens = 0, 0
+    while waiting or running:
+        while waiting and running < in_flight:
+            submit(waiting.pop(0))
+            running += 1
+        number, sequence = ended.get()
+        tokens += len(sequence.tokens)
+        if position[number] < len(episodes[number]):
+            submit(number)
+        else:
+            running -= 1
+    return tokens
+
+
+def main() -> None:
+    model, rows, in_flight, temperature, max_tokens = sys.argv[1:]
+    torch.set_num_threads(1)
+    checkpoint = load_checkpoint(model, "float32")
+    chat = ChatText(checkpoint.root, checkpoint.tokenizer)
+    lines = Path(rows).read_text(encoding="utf-8").splitlines()
+    episodes = [requests_of(json.loads(line), chat) for line in lines]
+    settings = {
+        "temperature": float(temperature),
+        "max_tokens": int(max_tokens),
+        "ends": checkpoint.ends,
+    }
+    engine = Engine(checkpoint, Limits(), checkpoint.context)
+    engine.start()
+    replay(engine, [[episodes[0][0]]], 1, settings)
+    wall, cpu = time.perf_counter(), time.process_time()
+    tokens = replay(engine, episodes, int(in_flight), settings)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    engine.stop(RuntimeError("done"))
+    print(json.dumps({"tokens": tokens, "wall_s": wall, "cpu_s": cpu}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Runs a command and tells how long it took, on the clock and on the processors.
+
+Neighbours: `workplace.py` (what the commands share), the benches that call it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class CommandError(Exception):
+    """A measured command failed; the message has its last lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds on the clock, and seconds of CPU of the command and of all that it started."""
+
+    wall_s: float
+    cpu_s: float
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.wall_s + other.wall_s, self.cpu_s + other.cpu_s)
+
+
+def measure(
+    argv: Sequence[str], *, cwd: Path, variables: Mapping[str, str], log: Path
+) -> Cost:
+    """Run a command to its end, its output to `log`. Raises CommandError when it fails."""
+    with log.open("wb") as out:
+        began = time.perf_counter()
+        process = subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env={**os.environ, **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+        # wait4 counts the descendants that were waited for too, which is all of them here: the
+        # job wrapper reaps its servers and programs.
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-25:])
+        raise CommandError(f"{' '.join(argv)} ended with {process.returncode}:\n{tail}")
+    return Cost(wall, usage.ru_utime + usage.ru_stime)

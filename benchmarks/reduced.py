@@ -1,0 +1,64 @@
+"""The quickstart made small: the same stages, models and servers on fewer tasks and steps.
+
+Derived from specs/quickstart.yaml when a bench runs, so that a change of it is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+QUICKSTART = ROOT / "specs" / "quickstart.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much of the quickstart is left; `exploring` and `evaluating` are episodes in flight."""
+
+    expert_tasks: int = 48
+    train_steps: int = 4
+    batch: int = 4
+    explored_tasks: int = 24
+    evaluated_tasks: int = 16
+    max_turns: int = 5
+    max_tokens: int = 24
+    exploring: int = 32
+    evaluating: int = 32
+
+
+def write_reduced(path: Path, size: Size) -> Path:
+    """Write the reduced quickstart. Raises KeyError when the quickstart has lost a part that is
+    reduced here."""
+    spec = yaml.safe_load(QUICKSTART.read_text(encoding="utf-8"))
+    spec["name"] = "reduced"
+    spec["defaults"]["decode"]["max_tokens"] = size.max_tokens
+    stages = spec["stages"]
+    everything = {**stages, **stages["eto"]["repeat"]["stages"]}
+    for stage in everything.values():
+        stage.update(_reductions(stage, size))
+    path.write_text(yaml.safe_dump(spec, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    return path
+
+
+def _reductions(stage: Mapping[str, Any], size: Size) -> dict[str, Any]:
+    kind = stage.get("kind")
+    if kind == "expert":
+        return {"limit": size.expert_tasks}
+    if kind in ("sft", "dpo"):
+        return {
+            "max_steps": size.train_steps,
+            "global_batch": size.batch,
+            "micro_batch": size.batch,
+        }
+    if kind == "rollout":
+        tasks, concurrency = size.explored_tasks, size.exploring
+    elif kind == "evaluate":
+        tasks, concurrency = size.evaluated_tasks, size.evaluating
+    else:
+        return {}
+    return {"limit": tasks, "concurrency": concurrency, "max_turns": size.max_turns}
