@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.support.tiny_plan import PROGRAMS, TinyPlan
+
 from agentc import resources
 from agentc.run.driver import DriverOptions, driver_argv
 from agentc.store.paths import open_store
@@ -17,7 +19,6 @@ from benchmarks.figures import Figure
 from benchmarks.processes import Cost
 from benchmarks.reduced import ROOT
 from benchmarks.workplace import Workplace, object_folder
-from tests.support.tiny_plan import PROGRAMS, TinyPlan
 
 JOBS = 20
 REPEATS = 3

@@ -1,7 +1,7 @@
 """Program of bench a: the requests of recorded episodes on the engine alone, no HTTP between.
 
-`python -m benchmarks.offline_engine MODEL TRAJECTORIES IN_FLIGHT TEMPERATURE MAX_TOKENS`, in the
-torch environment. Prints JSON. Prompts are tokenised beforehand; an episode's next request is
+`python -m benchmarks.offline_engine MODEL TRAJECTORIES IN_FLIGHT TEMPERATURE MAX_TOKENS OUT`, in
+the torch environment; OUT becomes JSON. Prompts are tokenised beforehand; an episode's next request is
 submitted when its last one ends, so that the engine sees the load that a rollout gives it.
 """
 
@@ -80,7 +80,7 @@ def replay(
 
 
 def main() -> None:
-    model, rows, in_flight, temperature, max_tokens = sys.argv[1:]
+    model, rows, in_flight, temperature, max_tokens, out = sys.argv[1:]
     torch.set_num_threads(1)
     checkpoint = load_checkpoint(model, "float32")
     chat = ChatText(checkpoint.root, checkpoint.tokenizer)
@@ -98,7 +98,7 @@ def main() -> None:
     tokens = replay(engine, episodes, int(in_flight), settings)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     engine.stop(RuntimeError("done"))
-    print(json.dumps({"tokens": tokens, "wall_s": wall, "cpu_s": cpu}))
+    Path(out).write_text(json.dumps({"tokens": tokens, "wall_s": wall, "cpu_s": cpu}))
 
 
 if __name__ == "__main__":

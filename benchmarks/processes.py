@@ -28,9 +28,7 @@ class Cost:
         return Cost(self.wall_s + other.wall_s, self.cpu_s + other.cpu_s)
 
 
-def measure(
-    argv: Sequence[str], *, cwd: Path, variables: Mapping[str, str], log: Path
-) -> Cost:
+def measure(argv: Sequence[str], *, cwd: Path, variables: Mapping[str, str], log: Path) -> Cost:
     """Run a command to its end, its output to `log`. Raises CommandError when it fails."""
     with log.open("wb") as out:
         began = time.perf_counter()

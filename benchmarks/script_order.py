@@ -65,12 +65,14 @@ def measure_script_order(workplace: Workplace) -> list[Figure]:
 
 def _server_starts(store: Path) -> int:
     """How often a model server was started for what a store holds."""
-    leases = [
-        lease
+    made = [
+        json.loads(path.read_text(encoding="utf-8"))
         for path in (store / "objects").glob("*/*/artifact.json")
-        for lease in json.loads(path.read_text(encoding="utf-8"))["leases"]
     ]
-    return sum(lease["role"] == "policy" for lease in leases)
+    # The members of a session name its server too.
+    shared = {name for one in made for name in one.get("members", {}).values()}
+    own = [one for one in made if f"{one['kind']}/{one['key']}" not in shared]
+    return sum(lease["role"] == "policy" for one in own for lease in one["leases"])
 
 
 def _equal_episodes(plan: Path, one: Path, other: Path) -> tuple[int, int]:

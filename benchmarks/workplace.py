@@ -38,7 +38,7 @@ class Workplace:
         """Run and time a command from the top of the repository."""
         self._runs += 1
         log = self.folder / f"{self._runs:03}.log"
-        return measure(argv, cwd=cwd, variables={**_variables(), **variables}, log=log)
+        return measure(argv, cwd=cwd, variables={"NO_COLOR": "1", **variables}, log=log)
 
     def reduced(self, name: str, size: Size) -> tuple[Path, Path]:
         """Paths of a reduced quickstart and of its compiled plan."""
@@ -82,8 +82,3 @@ def manifest(store: Path, job: dict[str, Any]) -> dict[str, Any]:
     text = (object_folder(store, job) / "artifact.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
-
-
-def _variables() -> dict[str, str]:
-    environments = os.environ.get("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
-    return {"AGENTC_ENVIRONMENTS": environments, "NO_COLOR": "1"}
