@@ -1,8 +1,9 @@
 """Program of bench a: the requests of recorded episodes on the engine alone, no HTTP between.
 
-`python -m benchmarks.offline_engine MODEL TRAJECTORIES IN_FLIGHT TEMPERATURE MAX_TOKENS OUT`, in
-the torch environment; OUT becomes JSON. Prompts are tokenised beforehand; an episode's next request is
-submitted when its last one ends, so that the engine sees the load that a rollout gives it.
+`python -m benchmarks.offline_engine MODEL TRAJECTORIES DECODE IN_FLIGHT OUT`, in the torch
+environment; DECODE is the stage's, as JSON, and OUT becomes JSON. Prompts are tokenised beforehand.
+An episode's next request is submitted when its last one ends, so that the engine sees the load that
+a rollout gives it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import queue
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ Request = tuple[Any, int]
 
 def requests_of(row: dict[str, Any], chat: ChatText) -> list[Request]:
     """The requests of an episode in order, from its row of trajectories.jsonl."""
-    found = []
+    found: list[Request] = []
     for at in range(row["prompt_length"], len(row["messages"])):
         if row["messages"][at]["role"] == "assistant":
             prompt = chat.encode(
@@ -40,6 +42,19 @@ def requests_of(row: dict[str, Any], chat: ChatText) -> list[Request]:
             seed = turn_seed(row["seed"], len(found))
             found.append((numpy.array(prompt, dtype=numpy.int32), seed))
     return found
+
+
+def stop_test(stops: list[str], tokenizer: Any) -> Callable[[list[int]], bool]:
+    """Whether a stop text has come, looked for as often as the server does."""
+    window = max(len(stop.encode()) for stop in stops) + 16
+
+    def finished(tokens: list[int]) -> bool:
+        tail = tokenizer.decode(
+            tokens[-window:], skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        return any(stop in tail for stop in stops)
+
+    return finished
 
 
 def replay(
@@ -80,16 +95,17 @@ def replay(
 
 
 def main() -> None:
-    model, rows, in_flight, temperature, max_tokens, out = sys.argv[1:]
+    model, rows, decode_text, in_flight, out = sys.argv[1:]
+    decode = json.loads(decode_text)
     torch.set_num_threads(1)
     checkpoint = load_checkpoint(model, "float32")
     chat = ChatText(checkpoint.root, checkpoint.tokenizer)
     lines = Path(rows).read_text(encoding="utf-8").splitlines()
     episodes = [requests_of(json.loads(line), chat) for line in lines]
     settings = {
-        "temperature": float(temperature),
-        "max_tokens": int(max_tokens),
+        **{name: decode[name] for name in ("temperature", "top_p", "max_tokens")},
         "ends": checkpoint.ends,
+        "finished": stop_test(decode["stop"], checkpoint.tokenizer) if decode["stop"] else None,
     }
     engine = Engine(checkpoint, Limits(), checkpoint.context)
     engine.start()

@@ -20,13 +20,10 @@ QUICKSTART = ROOT / "specs" / "quickstart.yaml"
 class Size:
     """How much of the quickstart is left; `exploring` and `evaluating` are episodes in flight."""
 
-    expert_tasks: int = 48
-    train_steps: int = 4
-    batch: int = 4
-    explored_tasks: int = 24
-    evaluated_tasks: int = 16
-    max_turns: int = 5
-    max_tokens: int = 24
+    expert_tasks: int = 96
+    train_steps: int = 30
+    explored_tasks: int = 32
+    evaluated_tasks: int = 24
     exploring: int = 32
     evaluating: int = 32
 
@@ -36,7 +33,6 @@ def write_reduced(path: Path, size: Size) -> Path:
     reduced here."""
     spec = yaml.safe_load(QUICKSTART.read_text(encoding="utf-8"))
     spec["name"] = "reduced"
-    spec["defaults"]["decode"]["max_tokens"] = size.max_tokens
     stages = spec["stages"]
     everything = {**stages, **stages["eto"]["repeat"]["stages"]}
     for stage in everything.values():
@@ -50,15 +46,11 @@ def _reductions(stage: Mapping[str, Any], size: Size) -> dict[str, Any]:
     if kind == "expert":
         return {"limit": size.expert_tasks}
     if kind in ("sft", "dpo"):
-        return {
-            "max_steps": size.train_steps,
-            "global_batch": size.batch,
-            "micro_batch": size.batch,
-        }
+        return {"max_steps": size.train_steps}
     if kind == "rollout":
         tasks, concurrency = size.explored_tasks, size.exploring
     elif kind == "evaluate":
         tasks, concurrency = size.evaluated_tasks, size.evaluating
     else:
         return {}
-    return {"limit": tasks, "concurrency": concurrency, "max_turns": size.max_turns}
+    return {"limit": tasks, "concurrency": concurrency}

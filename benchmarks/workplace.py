@@ -74,7 +74,7 @@ def jobs_of(plan: Path) -> list[dict[str, Any]]:
 
 def object_folder(store: Path, job: dict[str, Any]) -> Path:
     """Where a job's object lies in a store."""
-    return store / "objects" / job["kind"] / job["key"]
+    return store.joinpath("objects", job["kind"], job["key"])
 
 
 def manifest(store: Path, job: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ _INPUT_COUNTS = (1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 6, 7, 8, 8, 9)
 _OUTPUT_COUNTS = (1, 1, 1, 1, 1, 2, 3, 4, 4, 6, 8)
 _INPUTS = (1, 1, 1, 1, 2, 2, 3)
 _NAME_WORDS = (1, 1, 2, 2, 2)
-_TWO_LEVELS = 0.35
+_TWO_LEVELS = 0.6
 _RELATED_GOAL = 0.7
 _RELATED_INPUT = 0.3
 
@@ -101,8 +101,12 @@ def _family(names: _Names) -> list[Recipe]:
     if rng.random() < _TWO_LEVELS:
         raw = Ingredient(names.related(base), names.choose((1, 1, 1, 1, 2, 4)))
         recipes.append(Recipe(base, names.choose((1, 4, 4, 4, 2)), (raw,)))
-    for _ in range(1 + int(rng.random() * 3)):
+    for _ in range(1 + int(rng.random() * 2)):
         shared = Ingredient(names.choose(inputs), names.choose(_INPUT_COUNTS))
-        others = [Ingredient(names.fresh(), names.choose(_INPUT_COUNTS))] * (rng.random() < 0.2)
-        recipes.append(Recipe(names.related(goal), names.choose(_OUTPUT_COUNTS), (shared, *others)))
+        others = [
+            Ingredient(names.fresh(), names.choose(_INPUT_COUNTS))
+            for _ in range(names.choose(_INPUTS) - 1)
+        ]
+        parts = sorted([shared, *others], key=lambda _: rng.random())
+        recipes.append(Recipe(names.related(goal), names.choose(_OUTPUT_COUNTS), tuple(parts)))
     return recipes
