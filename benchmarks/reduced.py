@@ -21,9 +21,9 @@ class Size:
     """How much of the quickstart is left; `exploring` and `evaluating` are episodes in flight."""
 
     expert_tasks: int = 96
-    train_steps: int = 30
-    explored_tasks: int = 32
-    evaluated_tasks: int = 24
+    train_steps: int = 12
+    explored_tasks: int = 16
+    evaluated_tasks: int = 12
     exploring: int = 32
     evaluating: int = 32
 

@@ -187,3 +187,16 @@ class TestShippedTemplate:
         tokenizer.chat_template = None
         with pytest.raises(FormatError, match="ships no chat template"):
             Encoder(tokenizer, "tokenizer").encode(TALK)
+
+
+def test_a_cut_reply_trains_no_end_of_turn(encoder: Encoder) -> None:
+    """A reply that ran into its token limit never ended its turn; scoring the end on the rejected
+    side would teach the policy not to stop."""
+    cut: list[dict[str, Any]] = [dict(message) for message in TALK]
+    cut[3]["cut"] = True
+    whole, shortened = regions(encoder, TALK), regions(encoder, cut)
+    assert whole[3] != shortened[3]
+    assert whole[3].startswith(shortened[3])
+    assert shortened[3].strip() == TALK[3]["content"]
+    assert (whole[1], whole[5]) == (shortened[1], shortened[5])
+    assert encoder.encode(TALK).ids == encoder.encode(cut).ids
