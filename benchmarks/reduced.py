@@ -18,12 +18,14 @@ QUICKSTART = ROOT / "specs" / "quickstart.yaml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much of the quickstart is left; `exploring` and `evaluating` are episodes in flight."""
+    """What is left of the quickstart: tasks and optimiser steps of its stages. `exploring` and
+    `evaluating` are episodes in flight."""
 
-    expert_tasks: int = 96
-    train_steps: int = 12
-    explored_tasks: int = 16
-    evaluated_tasks: int = 12
+    expert_tasks: int = 48
+    sft_steps: int = 12
+    dpo_steps: int = 4
+    explored_tasks: int = 24
+    evaluated_tasks: int = 16
     exploring: int = 32
     evaluating: int = 32
 
@@ -45,8 +47,10 @@ def _reductions(stage: Mapping[str, Any], size: Size) -> dict[str, Any]:
     kind = stage.get("kind")
     if kind == "expert":
         return {"limit": size.expert_tasks}
-    if kind in ("sft", "dpo"):
-        return {"max_steps": size.train_steps}
+    if kind == "sft":
+        return {"max_steps": size.sft_steps}
+    if kind == "dpo":
+        return {"max_steps": size.dpo_steps}
     if kind == "rollout":
         tasks, concurrency = size.explored_tasks, size.exploring
     elif kind == "evaluate":

@@ -18,7 +18,7 @@ from benchmarks.reduced import ROOT, Size
 from benchmarks.workplace import Workplace, jobs_of, manifest, object_folder
 
 IN_FLIGHT = 32
-EPISODES = 64
+TASKS = 32
 REPEATS = 3
 TARGET = 0.9
 STAGE = "eto.1.explore"
@@ -40,12 +40,12 @@ def measure_rollout_throughput(workplace: Workplace) -> list[Figure]:
     workplace.agentc("run", str(spec), "--store", str(base), "--until", "sft", "--plain")
     # What the server costs before it serves; its start is no part of a throughput.
     start = _rollout(workplace, base, "start", Size(explored_tasks=1)).cpu_s
-    size = Size(explored_tasks=EPISODES, exploring=IN_FLIGHT)
+    size = Size(explored_tasks=TASKS, exploring=IN_FLIGHT)
     rollouts, engines = [], []
     for repeat in range(REPEATS):
         rollouts.append(_rollout(workplace, base, f"many-{repeat}", size))
         engines.append(_engine(workplace, f"many-{repeat}"))
-    single = _rollout(workplace, base, "single", Size(explored_tasks=EPISODES, exploring=1))
+    single = _rollout(workplace, base, "single", Size(explored_tasks=TASKS, exploring=1))
     rollout, engine = (min(runs, key=lambda one: one.wall_s) for runs in (rollouts, engines))
     rollout_cpu = min(one.cpu_s for one in rollouts) - start
     engine_cpu = min(one.cpu_s for one in engines)
