@@ -15,11 +15,13 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 QUICKSTART = ROOT / "specs" / "quickstart.yaml"
 
+LARGER = {"initialisation": "random", "hidden_size": 384, "layers": 6, "heads": 6}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
     """What is left of the quickstart: tasks and optimiser steps of its stages. `exploring` and
-    `evaluating` are episodes in flight."""
+    `evaluating` are episodes in flight; `larger_model` is one of about 11 million weights."""
 
     expert_tasks: int = 48
     sft_steps: int = 12
@@ -28,6 +30,7 @@ class Size:
     evaluated_tasks: int = 16
     exploring: int = 32
     evaluating: int = 32
+    larger_model: bool = False
 
 
 def write_reduced(path: Path, size: Size) -> Path:
@@ -35,6 +38,8 @@ def write_reduced(path: Path, size: Size) -> Path:
     reduced here."""
     spec = yaml.safe_load(QUICKSTART.read_text(encoding="utf-8"))
     spec["name"] = "reduced"
+    if size.larger_model:
+        spec["models"]["base"].update(LARGER)
     stages = spec["stages"]
     everything = {**stages, **stages["eto"]["repeat"]["stages"]}
     for stage in everything.values():

@@ -8,7 +8,7 @@ Neighbours: `offline_engine.py`, the program that drives the engine.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from benchmarks.reduced import ROOT, Size
 from benchmarks.workplace import Workplace, jobs_of, manifest, object_folder
 
 IN_FLIGHT = 32
-TASKS = 32
 REPEATS = 3
 TARGET = 0.9
 STAGE = "eto.1.explore"
@@ -34,41 +33,61 @@ class Speed:
 
 
 def measure_rollout_throughput(workplace: Workplace) -> list[Figure]:
+    """For the quickstart's own model, which costs little more than its requests do, and for a
+    larger one."""
+    larger = Size(larger_model=True, sft_steps=2, explored_tasks=16)
+    return [
+        *_compare(workplace, "quickstart's model", Size(explored_tasks=32)),
+        *_compare(workplace, "larger model", larger),
+    ]
+
+
+def _compare(workplace: Workplace, model: str, size: Size) -> list[Figure]:
     """Best of three (one episode at a time: once), by turns, so that all meet the same load."""
-    spec, _ = workplace.reduced("base", Size())
-    base = workplace.store("base")
+    label = "larger" if size.larger_model else "own"
+    spec, _ = workplace.reduced(f"base-{label}", size)
+    base = workplace.store(f"base-{label}")
     workplace.agentc("run", str(spec), "--store", str(base), "--until", "sft", "--plain")
-    # What the server costs before it serves; its start is no part of a throughput.
-    start = _rollout(workplace, base, "start", Size(explored_tasks=1)).cpu_s
-    size = Size(explored_tasks=TASKS, exploring=IN_FLIGHT)
+    # What the server costs before it serves is no part of a throughput: one task tells.
+    start = _rollout(workplace, base, f"{label}-start", replace(size, explored_tasks=1)).cpu_s
     rollouts, engines = [], []
     for repeat in range(REPEATS):
-        rollouts.append(_rollout(workplace, base, f"many-{repeat}", size))
-        engines.append(_engine(workplace, f"many-{repeat}"))
-    single = _rollout(workplace, base, "single", Size(explored_tasks=TASKS, exploring=1))
+        name = f"{label}-{repeat}"
+        rollouts.append(_rollout(workplace, base, name, replace(size, exploring=IN_FLIGHT)))
+        engines.append(_engine(workplace, name))
+    single = _rollout(workplace, base, f"{label}-single", replace(size, exploring=1))
     rollout, engine = (min(runs, key=lambda one: one.wall_s) for runs in (rollouts, engines))
     rollout_cpu = min(one.cpu_s for one in rollouts) - start
     engine_cpu = min(one.cpu_s for one in engines)
-    same = f"{rollout.tokens} tokens; the engine {engine.tokens}, one at a time {single.tokens}"
+    counts = {run.tokens for run in (*rollouts, *engines, single)}
+    spread = "all runs generate the same" if len(counts) == 1 else f"runs: {sorted(counts)}"
     speed = rollout.tokens / rollout.wall_s
     engine_speed, single_speed = engine.tokens / engine.wall_s, single.tokens / single.wall_s
     per_cpu = rollout.tokens / rollout_cpu, engine.tokens / engine_cpu
+    single_cpu = single.tokens / (single.cpu_s - start)
     return [
-        _figure(f"rollout job, {IN_FLIGHT} in flight", speed, None, "", same),
         _figure(
-            f"engine alone, {IN_FLIGHT} in flight",
+            f"{model}: rollout job, {IN_FLIGHT} in flight",
+            speed,
+            None,
+            "",
+            f"{rollout.tokens} tokens, {spread}",
+        ),
+        _figure(
+            f"{model}: engine alone, {IN_FLIGHT} in flight",
             engine_speed,
             speed / engine_speed,
             f"rollout / this; target {TARGET}",
-            f"per CPU second: server {per_cpu[0]:.0f}, engine {per_cpu[1]:.0f} tokens "
+            f"tokens per CPU second: server {per_cpu[0]:.0f}, engine {per_cpu[1]:.0f} "
             f"(ratio {per_cpu[0] / per_cpu[1]:.2f})",
         ),
         _figure(
-            "rollout job, one at a time",
+            f"{model}: rollout job, one at a time",
             single_speed,
             speed / single_speed,
             "rollout / this",
-            f"per CPU second of the server: {single.tokens / (single.cpu_s - start):.0f} tokens",
+            f"tokens per CPU second of the server: {single_cpu:.0f} "
+            f"(ratio {per_cpu[0] / single_cpu:.1f})",
         ),
     ]
 

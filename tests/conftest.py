@@ -6,6 +6,7 @@ agentc's own dependencies.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 
 # The torch tests run in the torch software environment (`make test-torch`), not in this one.
 collect_ignore = [] if find_spec("torch") else ["torch"]
+
+# A suite started in the background inherits ignored signals, and so would the commands it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
