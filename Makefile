@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 # Software environments of job programs are shared by quickstart, tests and benchmarks.
 export AGENTC_ENVIRONMENTS ?= $(CURDIR)/.agentc/environments
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+LOCKS   := backends/agentc_backends/software
 WORKERS ?= 2
 
 .PHONY: help setup environments quickstart test test-fast test-torch check format docs bench clean
@@ -20,8 +21,7 @@ $(VENV)/complete: pyproject.toml
 	touch $@
 
 environments: setup ## the software environments of the embedded backends (torch: about 1.5 GB)
-	$(BIN)/python -m agentc.runtime.environment light backends/agentc_backends/software/light.lock
-	$(BIN)/python -m agentc.runtime.environment torch backends/agentc_backends/software/torch.lock
+	$(BIN)/python -m agentc.runtime.build_environment $(LOCKS)/light.lock $(LOCKS)/torch.lock
 
 quickstart: environments ## ETO on TextCraft, a tiny model from scratch, two rounds, on the CPU
 	$(BIN)/agentc run specs/quickstart.yaml
@@ -40,7 +40,7 @@ test-torch: environments .agentc/torch-tests/complete
 .agentc/torch-tests/complete: backends/agentc_backends/software/torch.lock
 	rm -rf .agentc/torch-tests && $(PYTHON) -m venv .agentc/torch-tests
 	.agentc/torch-tests/bin/pip install --quiet pytest pytest-xdist
-	"$$($(BIN)/python -m agentc.runtime.environment torch $< --print-python)" -c \
+	"$$($(BIN)/python -m agentc.runtime.build_environment $< --print-python)" -c \
 	  'import sysconfig; print(sysconfig.get_path("purelib"))' \
 	  > "$$(.agentc/torch-tests/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch-environment.pth"
 	touch $@

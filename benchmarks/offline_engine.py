@@ -12,6 +12,7 @@ import json
 import os
 import queue
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -114,6 +115,10 @@ def main() -> None:
     tokens = replay(engine, episodes, int(in_flight), settings)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     engine.stop(RuntimeError("done"))
+    # Python would end under the engine's thread otherwise, and torch abort the process.
+    for thread in threading.enumerate():
+        if thread.name == "engine":
+            thread.join()
     Path(out).write_text(json.dumps({"tokens": tokens, "wall_s": wall, "cpu_s": cpu}))
 
 

@@ -1,0 +1,104 @@
+"""`python -m benchmarks.seeds [--seeds N]`: the quickstart over several seeds, as one table.
+
+Runs `agentc run specs/quickstart.yaml -p seed=K` for each seed (what the store has is reused), then
+pools the evaluations: differences are paired by seed and task, and their interval comes from a
+bootstrap that draws seeds and tasks, since neither repeats of a task nor tasks of one training
+are independent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from agentc.backend_api import load_backends
+from agentc.compilation import compile_spec
+from benchmarks.reduced import ROOT
+
+Scores = Mapping[str, Sequence[Mapping[str, float]]]
+"""Stage -> one mapping of task to mean reward for each seed."""
+
+_BASELINE = "evaluate_sft"
+_RESAMPLES = 5000
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 with the table on standard output, else the exit code of the run that failed."""
+    parser = argparse.ArgumentParser(prog="benchmarks.seeds", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="seeds 0 to N-1")
+    parser.add_argument("--spec", type=Path, default=ROOT / "specs" / "quickstart.yaml")
+    parser.add_argument("--store", type=Path, default=ROOT / ".agentc" / "store")
+    options = parser.parse_args(arguments)
+    scores: dict[str, list[dict[str, float]]] = {}
+    for seed in range(options.seeds):
+        words = ["run", str(options.spec), "-p", f"seed={seed}", "--store", str(options.store)]
+        agentc = str(Path(sys.executable).with_name("agentc"))
+        code = subprocess.run(
+            [agentc, *words, "--plain"], stdout=sys.stderr, check=False
+        ).returncode
+        if code:
+            return code
+        for stage, tasks in _evaluations(options.spec, seed, options.store).items():
+            scores.setdefault(stage, []).append(tasks)
+    print("\n".join(table(scores)))
+    return 0
+
+
+def table(scores: Scores) -> list[str]:
+    """Markdown lines: mean reward of each evaluation, its paired difference, and each seed."""
+    seeds = len(scores[_BASELINE])
+    tasks = len(scores[_BASELINE][0])
+    lines = [
+        f"{seeds} seeds, {tasks} held-out goals; 95 % intervals, bootstrap over seeds and goals.",
+        "",
+        "| evaluation | mean reward | difference from SFT | of each seed |",
+        "|---|---|---|---|",
+    ]
+    for stage, runs in scores.items():
+        mean, low, high = _interval(runs)
+        apart = "-"
+        if stage != _BASELINE:
+            pairs = zip(runs, scores[_BASELINE], strict=True)
+            apart_mean, apart_low, apart_high = _interval(
+                [{task: run[task] - other[task] for task in run} for run, other in pairs]
+            )
+            apart = f"{apart_mean:+.3f} [{apart_low:+.3f}, {apart_high:+.3f}]"
+        each = ", ".join(f"{sum(run.values()) / len(run):.3f}" for run in runs)
+        lines.append(f"| `{stage}` | {mean:.3f} [{low:.3f}, {high:.3f}] | {apart} | {each} |")
+    return lines
+
+
+def _evaluations(spec: Path, seed: int, store: Path) -> dict[str, dict[str, float]]:
+    plan = compile_spec(spec, {"seed": str(seed)}, load_backends()).plan
+    assert plan is not None
+    found = {}
+    for job in plan.jobs:
+        if job.kind == "evaluate":
+            path = store / "objects" / job.kind / job.key / "data" / "metrics.json"
+            tasks = json.loads(path.read_text(encoding="utf-8"))["tasks"]
+            found[job.stage] = {task: float(row["reward"]) for task, row in tasks.items()}
+    return found
+
+
+def _interval(runs: Sequence[Mapping[str, float]]) -> tuple[float, float, float]:
+    """Mean over seeds and tasks with its 95 % interval."""
+    rng = random.Random(0)
+    tasks = sorted(runs[0])
+    rows = [[run[task] for task in tasks] for run in runs]
+    means = []
+    for _ in range(_RESAMPLES):
+        columns = rng.choices(range(len(tasks)), k=len(tasks))
+        drawn = rng.choices(rows, k=len(rows))
+        means.append(sum(row[c] for row in drawn for c in columns) / (len(rows) * len(columns)))
+    means.sort()
+    mean = sum(map(sum, rows)) / (len(rows) * len(tasks))
+    return mean, means[int(0.025 * _RESAMPLES)], means[int(0.975 * _RESAMPLES) - 1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
