@@ -26,7 +26,7 @@ def markdown(figures: Sequence[Figure]) -> str:
         ratio = "" if one.ratio is None else f"{one.ratio:.2f}"
         value = f"{_rounded(one.value)} {one.unit}"
         cells = (one.bench, one.name, value, ratio, one.against, one.note)
-        lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

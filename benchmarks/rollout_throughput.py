@@ -18,7 +18,7 @@ from benchmarks.reduced import ROOT, Size
 from benchmarks.workplace import Workplace, jobs_of, manifest, object_folder
 
 IN_FLIGHT = 32
-REPEATS = 3
+REPEATS = 2
 TARGET = 0.9
 STAGE = "eto.1.explore"
 
@@ -35,7 +35,7 @@ class Speed:
 def measure_rollout_throughput(workplace: Workplace) -> list[Figure]:
     """For the quickstart's own model, which costs little more than its requests do, and for a
     larger one."""
-    larger = Size(larger_model=True, sft_steps=2, explored_tasks=16)
+    larger = Size(larger_model=True, sft_steps=2, explored_tasks=12)
     return [
         *_compare(workplace, "quickstart's model", Size(explored_tasks=32)),
         *_compare(workplace, "larger model", larger),
@@ -43,7 +43,7 @@ def measure_rollout_throughput(workplace: Workplace) -> list[Figure]:
 
 
 def _compare(workplace: Workplace, model: str, size: Size) -> list[Figure]:
-    """Best of three (one episode at a time: once), by turns, so that all meet the same load."""
+    """Best of two (one episode at a time: once), by turns, so that all meet the same load."""
     label = "larger" if size.larger_model else "own"
     spec, _ = workplace.reduced(f"base-{label}", size)
     base = workplace.store(f"base-{label}")
