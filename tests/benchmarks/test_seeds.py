@@ -1,0 +1,31 @@
+"""The pooled table over seeds: pairing by seed and task, and intervals that cover both."""
+
+from __future__ import annotations
+
+import re
+
+from benchmarks.seeds import table
+
+
+def differences(lines: list[str], stage: str) -> list[float]:
+    """Mean, low and high of a stage's difference from SFT."""
+    row = next(line for line in lines if line.startswith(f"| `{stage}`"))
+    return [float(number) for number in re.findall(r"[+-]\d\.\d{3}", row)]
+
+
+def test_a_constant_gain_has_no_spread() -> None:
+    sft = [{"a": 0.0, "b": 0.5}, {"a": 0.25, "b": 0.0}]
+    better = [{task: reward + 0.5 for task, reward in run.items()} for run in sft]
+    lines = table({"evaluate_sft": sft, "eto.1.evaluate": better})
+    assert differences(lines, "eto.1.evaluate") == [0.5, 0.5, 0.5]
+    assert "2 seeds, 2 held-out goals" in lines[0]
+
+
+def test_a_gain_of_one_seed_alone_may_be_none() -> None:
+    """Many tasks cannot make up for few seeds."""
+    tasks = [f"t{number}" for number in range(200)]
+    sft = [dict.fromkeys(tasks, 0.0) for _ in range(2)]
+    one = [dict.fromkeys(tasks, 1.0), dict.fromkeys(tasks, -0.2)]
+    mean, low, high = differences(table({"evaluate_sft": sft, "other": one}), "other")
+    assert mean == 0.4
+    assert low < 0 < high
