@@ -59,7 +59,7 @@ format: setup ## apply the formatter and the safe fixes
 docs: setup ## write the generated pages: spec reference, backends, error codes
 	$(BIN)/python -m agentc.reference docs
 
-bench: environments ## ratios that docs/benchmarks.md quotes
+bench: environments ## throughput and overhead, as ratios
 	$(BIN)/python -m benchmarks
 
 clean: ## remove everything that was built (the store too)
