@@ -1,4 +1,4 @@
-"""`python -m benchmarks.seeds [--seeds N]`: the quickstart over several seeds, as one table.
+"""`python -m benchmarks.seeds [--seeds N] [--controls]`: the quickstart over seeds, as one table.
 
 Runs `agentc run specs/quickstart.yaml -p seed=K` for each seed (what the store has is reused), then
 pools the evaluations: differences are paired by seed and task, and their interval comes from a
@@ -13,12 +13,15 @@ import json
 import random
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import yaml
+
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
-from benchmarks.reduced import ROOT
+from benchmarks.reduced import QUICKSTART, ROOT
 
 Scores = Mapping[str, Sequence[Mapping[str, float]]]
 """Stage -> one mapping of task to mean reward for each seed."""
@@ -31,19 +34,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0 with the table on standard output, else the exit code of the run that failed."""
     parser = argparse.ArgumentParser(prog="benchmarks.seeds", description=__doc__)
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="seeds 0 to N-1")
-    parser.add_argument("--spec", type=Path, default=ROOT / "specs" / "quickstart.yaml")
+    parser.add_argument("--spec", type=Path, default=QUICKSTART)
+    parser.add_argument(
+        "--controls", action="store_true", help="with the stages of benchmarks/controls.yaml"
+    )
     parser.add_argument("--store", type=Path, default=ROOT / ".agentc" / "store")
     options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="agentc-seeds-") as folder:
+        spec = options.spec
+        if options.controls:
+            spec = with_controls(spec, Path(folder) / spec.name)
+        return _run(spec, options.seeds, options.store)
+
+
+def with_controls(spec: Path, target: Path) -> Path:
+    """Write a spec with the stages of `controls.yaml` added. Raises ValueError when it has one of
+    them already."""
+    content, controls = (
+        yaml.safe_load(path.read_text(encoding="utf-8"))
+        for path in (spec, Path(__file__).with_name("controls.yaml"))
+    )
+    if twice := content["stages"].keys() & controls["stages"].keys():
+        raise ValueError(f"{spec} has stages of its own named {', '.join(sorted(twice))}")
+    content["stages"] |= controls["stages"]
+    target.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), "utf-8")
+    return target
+
+
+def _run(spec: Path, seeds: int, store: Path) -> int:
     scores: dict[str, list[dict[str, float]]] = {}
-    for seed in range(options.seeds):
-        words = ["run", str(options.spec), "-p", f"seed={seed}", "--store", str(options.store)]
+    for seed in range(seeds):
+        words = ["run", str(spec), "-p", f"seed={seed}", "--store", str(store)]
         agentc = str(Path(sys.executable).with_name("agentc"))
         code = subprocess.run(
             [agentc, *words, "--plain"], stdout=sys.stderr, check=False
         ).returncode
         if code:
             return code
-        for stage, tasks in _evaluations(options.spec, seed, options.store).items():
+        for stage, tasks in _evaluations(spec, seed, store).items():
             scores.setdefault(stage, []).append(tasks)
     print("\n".join(table(scores)))
     return 0

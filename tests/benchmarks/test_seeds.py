@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-from benchmarks.seeds import table
+import pytest
+from benchmarks.seeds import table, with_controls
+
+from agentc.backend_api import load_backends
+from agentc.compilation import compile_spec
 
 
 def differences(lines: list[str], stage: str) -> list[float]:
@@ -29,3 +34,23 @@ def test_a_gain_of_one_seed_alone_may_be_none() -> None:
     mean, low, high = differences(table({"evaluate_sft": sft, "other": one}), "other")
     assert mean == 0.4
     assert low < 0 < high
+
+
+def test_the_controls_share_the_quickstarts_stages(repository: Path, tmp_path: Path) -> None:
+    """Same keys: what a run of the quickstart has made, a run with controls finds."""
+    quickstart = repository / "specs" / "quickstart.yaml"
+    backends = load_backends()
+    plain = compile_spec(quickstart, {}, backends).plan
+    controlled = compile_spec(
+        with_controls(quickstart, tmp_path / "quickstart.yaml"), {}, backends
+    ).plan
+    assert plain is not None
+    assert controlled is not None
+    keys = {job.id: job.key for job in controlled.jobs}
+    shared = [job for job in plain.jobs if job.kind != "report"]
+    assert {job.id: keys[job.id] for job in shared} == {job.id: job.key for job in shared}
+    # Until they train differently, ETO and its control are one.
+    assert keys["likelihood.1.explore"] == keys["eto.1.explore"]
+    assert keys["likelihood.1.dpo"] != keys["eto.1.dpo"]
+    with pytest.raises(ValueError, match="continue_sft"):
+        with_controls(tmp_path / "quickstart.yaml", tmp_path / "twice.yaml")

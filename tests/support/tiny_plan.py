@@ -6,6 +6,7 @@ a tenth of a second; programs are the scripts in `programs/`.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -248,6 +249,17 @@ def wait_for(condition: Callable[[], Any], timeout: float = 20.0) -> Any:
             return found
         assert time.monotonic() < deadline, f"still not after {timeout} s: {condition}"
         time.sleep(0.02)
+
+
+def drivers_of(store: Path) -> list[int]:
+    """Processes whose command line names the store: `agentc run`, Snakemake, wrappers."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if str(store).encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+    return found
 
 
 def processes_of(store: Path) -> dict[int, str]:
