@@ -40,6 +40,8 @@ def compile_spec(path: Path, params: Mapping[str, str], table: BackendTable) -> 
     """Compile a spec with `-p` values as texts. Errors are in `diagnostics`; nothing is raised
     for a bad spec."""
     sink = Sink()
+    for complaint in table.broken:
+        sink.warning("AGC609", complaint, fix="mend or uninstall that distribution")
     spec, module = read_module(path, params, table, sink)
     context = PassContext(table=table, sink=sink, directory=path.resolve().parent)
     unit = run_passes(Unit(spec=spec, module=module), context)

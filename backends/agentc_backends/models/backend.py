@@ -102,7 +102,11 @@ def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
                 f"there is no readable directory {path}",
                 fix="give a directory in Hugging Face layout, relative to the spec or absolute",
             )
-    config: dict[str, Json] = {"path": path, "chat_format": view.text("chat_format")}
+    config: dict[str, Json] = {
+        "path": path,
+        "digest": digest,
+        "chat_format": view.text("chat_format"),
+    }
     return (replace(_draft("path", view, config), extra_identity={"files": digest}),)
 
 

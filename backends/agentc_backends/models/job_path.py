@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from agentc.runtime.content import content_digest
 from agentc.runtime.program import Job, load_job
 from agentc_backends.chat.formats import FormatError
 from agentc_backends.models.adopt import adopt
@@ -29,12 +30,16 @@ def main() -> int:
 def take(job: Job) -> None:
     """Write the checkpoint into `job.out`. Raises CheckpointError, FormatError."""
     written: str = job.config["path"]
+    planned: str = job.config["digest"]
     chat_format: str = job.config["chat_format"]
     job.config.assert_all_read()
     source = Path(os.environ.get(SPEC_DIRECTORY, ".")) / Path(written).expanduser()
     if not source.is_dir():
         raise CheckpointError(f"{source} is not a directory; path is relative to the spec")
     adopt(source, job, chat_format, link=False)
+    # After the copy: a change before or during it must not end up under the planned key.
+    if content_digest(source) != planned:
+        raise CheckpointError(f"{source} has changed since the run was planned; run it again")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from agentc.backend_api.declare import (
     Backend,
@@ -21,9 +21,11 @@ GROUP = "agentc.backends"
 
 @dataclass(frozen=True, slots=True)
 class BackendTable:
-    """Backends by id (`trl.sft`, `env.textcraft`, `serve.vllm`), sorted."""
+    """Backends by id (`trl.sft`, `env.textcraft`, `serve.vllm`), sorted. `broken` are sentences
+    about entry points that give no usable backend."""
 
     backends: Mapping[str, Backend]
+    broken: tuple[str, ...] = ()
 
     def stage_backends(self, kind: str) -> tuple[StageBackend, ...]:
         """Those that do the work of a stage kind, by id."""
@@ -61,16 +63,38 @@ def _family(backend: Backend) -> str:
 
 
 def load_backends() -> BackendTable:
-    """Load every entry point. Raises RuntimeError when two distributions claim one id, or when
-    an entry point's object is no backend or bears another id than its name."""
-    found: dict[str, Backend] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name):
+    """Load every entry point. One that fails, or whose id another distribution claims too, is
+    left out and said in `broken`: the installed rest stays usable."""
+    found: dict[str, list[tuple[EntryPoint, Backend]]] = {}
+    broken: list[str] = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda e: (e.name, e.value)):
+        backend = _load(entry)
+        if isinstance(backend, str):
+            broken.append(backend)
+        elif all(backend is not other for _, other in found.get(entry.name, [])):
+            found.setdefault(entry.name, []).append((entry, backend))
+    for name, claims in list(found.items()):
+        if len(claims) > 1:
+            owners = " and ".join(_owner(entry) for entry, _ in claims)
+            broken.append(f"backend {name} is claimed by {owners}: remove one of them")
+            del found[name]
+    return BackendTable({name: claims[0][1] for name, claims in found.items()}, tuple(broken))
+
+
+def _load(entry: EntryPoint) -> Backend | str:
+    """The backend of an entry point, or what is wrong with it."""
+    try:
         backend = entry.load()
-        if not isinstance(backend, (StageBackend, EnvironmentBackend, ServerBackend)):
-            raise RuntimeError(f"entry point {entry.name} = {entry.value} is not a backend")
-        if backend.id != entry.name:
-            raise RuntimeError(f"entry point {entry.name} holds a backend named {backend.id}")
-        if entry.name in found and found[entry.name] is not backend:
-            raise RuntimeError(f"two distributions provide the backend {entry.name}")
-        found[entry.name] = backend
-    return BackendTable(found)
+    except Exception as error:  # a stranger's module may raise anything at import
+        reason = f"{type(error).__name__}: {error}"
+        return f"backend {entry.name} of {_owner(entry)} cannot be imported: {reason}"
+    if not isinstance(backend, (StageBackend, EnvironmentBackend, ServerBackend)):
+        return f"{entry.value}, backend {entry.name} of {_owner(entry)}, is no backend"
+    if backend.id != entry.name:
+        return f"backend {entry.name} of {_owner(entry)} calls itself {backend.id}"
+    return backend
+
+
+def _owner(entry: EntryPoint) -> str:
+    dist = entry.dist
+    return "an unknown distribution" if dist is None else f"{dist.name} {dist.version}"

@@ -419,6 +419,13 @@ _BACKENDS: tuple[Code, ...] = (
         "A value under `defaults:` is meant for every stage that has such a setting, but "
         "the backend of this stage can never read it.",
     ),
+    Code(
+        "AGC609",
+        "an installed backend that cannot be used",
+        "A distribution announces a backend, but it cannot be imported, is none, or claims a name "
+        "that another one has. The rest works; `backend: auto` may choose otherwise than where it "
+        "is whole.",
+    ),
 )
 
 _RUN: tuple[Code, ...] = ()

@@ -25,7 +25,7 @@ from agentc.ir.module import Module, Prompt, Resource, Stage, Value
 from agentc.kinds import KINDS
 from agentc.kinds.field import Field, Json
 from agentc.passes.experiment import experiment_facts
-from agentc.passes.external import content_digest
+from agentc.runtime.content import content_digest
 
 _KINDS = {kind.name: kind for kind in KINDS}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.torch.trl.jobs import (
 )
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from agentc.runtime.content import content_digest
 from agentc_backends.chat.formats import format_named, render
 from agentc_backends.chat.tokens import load_encoder
 from agentc_backends.models import job_path
@@ -115,7 +117,8 @@ class TestPath:
         """Runs the job's main program here: (exit status, standard error, data)."""
 
         def run(source: Path, chat_format: str = "tokenizer") -> tuple[int, str, Path]:
-            config = {"path": str(source), "chat_format": chat_format}
+            digest = content_digest(Path(os.environ.get("AGENTC_SPEC_DIR", "."), source))
+            config = {"path": str(source), "digest": digest, "chat_format": chat_format}
             job = make_job(tmp_path / "job", "model", config, {})
             monkeypatch.setattr("sys.argv", ["job_path", str(job)])
             return job_path.main(), capsys.readouterr().err, tmp_path / "job" / "data"
@@ -162,6 +165,24 @@ class TestPath:
         status, err, data = adopt(Path("models/tiny"))
         assert status == 0, err
         assert (data / "model.safetensors").exists()
+
+    def test_a_directory_that_changed_since_the_plan_is_refused(
+        self,
+        made: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        source = shutil.copytree(made, tmp_path / "source")
+        digest = content_digest(source)
+        weights = bytearray((source / "model.safetensors").read_bytes())
+        weights[-1] ^= 1
+        (source / "model.safetensors").write_bytes(weights)
+        config = {"path": str(source), "digest": digest, "chat_format": "tokenizer"}
+        job = make_job(tmp_path / "job", "model", config, {})
+        monkeypatch.setattr("sys.argv", ["job_path", str(job)])
+        assert job_path.main() == 1
+        assert "has changed since the run was planned" in capsys.readouterr().err
 
     def test_pickled_weights_are_refused(self, adopt: Adopt, made: Path, tmp_path: Path) -> None:
         source = tmp_path / "source"

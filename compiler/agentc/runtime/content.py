@@ -1,4 +1,5 @@
-"""Digests of files that a spec names but no store holds, such as a model directory.
+"""Digests of files that a spec names but no store holds, such as a model directory: taken when
+the spec is compiled, and again by the job that reads the files.
 
 Digests of large files are remembered in the user's cache by size and time of change, because a
 model of 13 GB takes half a minute to read and `agentc check` should take none.
