@@ -15,9 +15,8 @@ OF_THE_FRONT_END = ("1", "2", "3", "4")
 WITHOUT_EXAMPLE = {"AGC101", "AGC102", "AGC105", "AGC306"}
 
 
-def test_codes_are_distinct_and_in_order() -> None:
+def test_codes_are_distinct() -> None:
     names = [code.code for code in CODES]
-    assert names == sorted(names)
     assert all(count == 1 for count in Counter(names).values())
     assert all(re.fullmatch(r"AGC[1-7]\d\d", name) for name in names)
 
@@ -27,7 +26,7 @@ def test_every_code_that_is_reported_is_in_the_table(repository: Path) -> None:
     reported: dict[str, str] = {}
     for source in ("compiler", "backends"):
         for file in (repository / source).rglob("*.py"):
-            if file.name != "codes.py":
+            if "codes" not in file.parts:
                 found = re.findall(r'"(AGC\d{3})"', file.read_text())
                 reported |= dict.fromkeys(found, str(file))
     assert {code: file for code, file in reported.items() if code not in known} == {}

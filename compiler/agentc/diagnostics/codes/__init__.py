@@ -1,0 +1,30 @@
+"""The table of diagnostic codes, by layer: 1 source, 2 structure, 3 expressions and params,
+4 names and rounds, 5 types, 6 backends, 7 store and run. One module for each layer.
+
+A code is never given another meaning; a new one takes the next free number of its layer.
+"""
+
+from __future__ import annotations
+
+from agentc.diagnostics.codes.backends import BACKENDS
+from agentc.diagnostics.codes.code import Code
+from agentc.diagnostics.codes.expressions import EXPRESSIONS
+from agentc.diagnostics.codes.names import NAMES
+from agentc.diagnostics.codes.run import RUN
+from agentc.diagnostics.codes.settings import SETTINGS
+from agentc.diagnostics.codes.source import SOURCE
+from agentc.diagnostics.codes.structure import STRUCTURE
+
+__all__ = ["CODES", "Code", "code_named"]
+
+CODES: tuple[Code, ...] = tuple(
+    sorted(
+        (*SOURCE, *STRUCTURE, *EXPRESSIONS, *NAMES, *SETTINGS, *BACKENDS, *RUN),
+        key=lambda code: code.code,
+    )
+)
+
+
+def code_named(name: str) -> Code | None:
+    """The code of that name, or None."""
+    return next((code for code in CODES if code.code == name.upper()), None)

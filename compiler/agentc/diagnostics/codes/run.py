@@ -1,0 +1,5 @@
+"""Diagnostic codes of layer 7: the store and runs."""
+
+from agentc.diagnostics.codes.code import Code
+
+RUN: tuple[Code, ...] = ()

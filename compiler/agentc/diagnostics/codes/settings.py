@@ -1,0 +1,56 @@
+"""Diagnostic codes of layer 5: types of inputs and rules between settings."""
+
+from agentc.diagnostics.codes.code import Code
+
+SETTINGS: tuple[Code, ...] = (
+    Code(
+        "AGC501",
+        "an input of the wrong type",
+        "The stage takes another type of artifact than the one that the named stage produces.",
+    ),
+    Code(
+        "AGC502",
+        "an input is missing",
+        "The stage cannot work without this input.",
+    ),
+    Code(
+        "AGC503",
+        "a batch that does not divide",
+        "An optimiser step is made of equal shares: global_batch must be processes x "
+        "micro_batch x a whole number of accumulation steps. Integer division would "
+        "silently train with another batch.",
+    ),
+    Code(
+        "AGC504",
+        "no such split",
+        "Environments declare the names of their task splits; docs/backends.md lists them.",
+    ),
+    Code(
+        "AGC505",
+        "repeated greedy attempts",
+        "At temperature 0 a policy answers the same prompt with the same reply, so several "
+        "attempts at a task add little.",
+    ),
+    Code(
+        "AGC506",
+        "more turns than the environment allows",
+        "The environment ends episodes earlier, so the limit of the stage is never reached.",
+    ),
+    Code(
+        "AGC507",
+        "evaluated on training tasks",
+        "The policy descends from trajectories on the same split of the same environment. "
+        "Such a number says how well it remembers.",
+    ),
+    Code(
+        "AGC508",
+        "longer than the model's context",
+        "The model that this stage starts from is made by this spec with fewer positions.",
+    ),
+    Code(
+        "AGC509",
+        "evaluations of different tasks",
+        "Differences are paired by task; where two evaluations share no tasks there is "
+        "nothing to pair.",
+    ),
+)
