@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 from toy_plan import job, plan
@@ -9,6 +10,7 @@ from toy_plan import job, plan
 from agentc.plan.diff import Change, compare_plans, explain_root
 from agentc.plan.job import EnvLock, Plan
 from agentc.plan.render import plan_document
+from agentc.plan.tree import diff_lines
 
 
 def chain(beta: float = 0.1, version: int = 1, lock: str = "a==1\n", **more: Any) -> Plan:
@@ -49,6 +51,29 @@ def test_two_causes_are_both_named() -> None:
     assert found["scores"].roots == ("dpo", "sft")
     assert found["dpo"].upstream == ("sft",)
     assert [c.text() for c in found["sft"].changes] == ["version: 1 -> 2"]
+
+
+def test_a_long_chain_of_changes_stays_small() -> None:
+    """3,000 jobs, each changed itself: four and a half million pairs of a job and a cause."""
+
+    def stages(lr: float) -> Plan:
+        names = [f"s{n}" for n in range(3000)]
+        first = job(names[0], "sft", settings={"lr": lr})
+        pairs = zip(names[1:], names, strict=False)
+        return plan(first, *(job(n, "sft", settings={"lr": lr}, model=[p]) for n, p in pairs))
+
+    before, after = plan_document(stages(0.1)), plan_document(stages(0.2))
+    tracemalloc.start()
+    found = compare_plans(before, after)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20e6
+    assert found["s2999"].root_count == 3000
+    assert found["s2999"].nearest_roots(2) == ["s2999", "s2998"]
+    assert diff_lines(found["s9"], found) == [
+        "lr: 0.1 -> 0.2",
+        "because of s8 (lr: 0.1 -> 0.2); s7 (lr: 0.1 -> 0.2); s6 (lr: 0.1 -> 0.2); and 6 more",
+    ]
 
 
 def test_a_setting_back_to_its_default() -> None:

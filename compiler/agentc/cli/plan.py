@@ -13,6 +13,9 @@ from agentc.plan.diff import JobDiff
 from agentc.plan.job import Plan
 from agentc.plan.work import Work
 
+_MOST_CAUSES = 20
+"""Every job of a long chain may be a cause of all that follow: half the square of its length."""
+
 HELP = "show what a run would do: jobs, what the store has, what changed and why"
 
 
@@ -86,7 +89,8 @@ def _document(plan: Plan, work: Work, diffs: Mapping[str, JobDiff]) -> dict[str,
                     {"path": change.path, "before": change.before, "after": change.after}
                     for change in diffs[job.id].changes
                 ],
-                "because_of": list(diffs[job.id].roots),
+                "because_of": diffs[job.id].nearest_roots(_MOST_CAUSES),
+                "causes": diffs[job.id].root_count,
             }
             for job in plan.jobs
         ],

@@ -5,8 +5,8 @@ Pure: `plan`, `why`, `run` and the report all show what this module finds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from agentc.kinds.field import Json
@@ -38,15 +38,37 @@ class Change:
 class JobDiff:
     """How one job differs between two plans.
 
-    `changes` are its own; `upstream` are ids of inputs whose artifacts differ; `roots` are the
-    jobs, this one included, whose own changes are the cause.
+    `changes` are its own; `upstream` are ids of inputs whose artifacts differ; `causes` are the
+    jobs, this one included, whose own changes are the cause: bit n stands for `order[n]`, since
+    a chain in which every job has changed would hold half as many names as its length squared.
     """
 
     id: str
     novelty: Novelty
     changes: tuple[Change, ...] = ()
     upstream: tuple[str, ...] = ()
-    roots: tuple[str, ...] = ()
+    causes: int = 0
+    order: Sequence[str] = field(default=(), repr=False, compare=False)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Ids of the causes, those that come last in the plan first."""
+        return tuple(self.nearest_roots(self.root_count))
+
+    @property
+    def root_count(self) -> int:
+        """How many causes there are."""
+        return self.causes.bit_count()
+
+    def nearest_roots(self, most: int) -> list[str]:
+        """As many of `roots`, without a look at the others."""
+        found: list[str] = []
+        left = self.causes
+        while left and len(found) < most:
+            last = left.bit_length() - 1
+            found.append(self.order[last])
+            left ^= 1 << last
+        return found
 
 
 def compare_plans(
@@ -55,9 +77,10 @@ def compare_plans(
     """Every job of `after` in its order, then the jobs that only `before` has."""
     old = {} if before is None else read_records(before)
     new = read_records(after)
+    order = tuple(new)
     found: dict[str, JobDiff] = {}
     for record in new.values():
-        found[record.id] = _compare(old.get(record.id), record, found)
+        found[record.id] = _compare(old.get(record.id), record, found, order)
     for name in old:
         if name not in new:
             found[name] = JobDiff(id=name, novelty="gone")
@@ -72,24 +95,26 @@ def explain_root(diffs: Mapping[str, JobDiff], name: str) -> str:
     return f"{name} ({'; '.join(change.text() for change in diff.changes)})"
 
 
-def _compare(old: JobRecord | None, new: JobRecord, done: Mapping[str, JobDiff]) -> JobDiff:
+def _compare(
+    old: JobRecord | None, new: JobRecord, done: Mapping[str, JobDiff], order: Sequence[str]
+) -> JobDiff:
+    if old is not None and old.key == new.key:
+        return JobDiff(id=new.id, novelty="same")
     parents = [parent for parents in new.inputs.values() for parent in parents]
     upstream = tuple(dict.fromkeys(p for p in parents if p in done and done[p].novelty != "same"))
-    inherited = [root for parent in upstream for root in done[parent].roots]
-    if old is None:
-        return JobDiff(
-            id=new.id, novelty="new", upstream=upstream, roots=_unique([*inherited, new.id])
-        )
-    if old.key == new.key:
-        return JobDiff(id=new.id, novelty="same")
-    changes = (*_own_changes(old, new), *_wiring(old, new))
-    own = [] if not changes and inherited else [new.id]
+    causes = 0
+    for parent in upstream:
+        causes |= done[parent].causes
+    changes = () if old is None else (*_own_changes(old, new), *_wiring(old, new))
+    if old is None or changes or not causes:
+        causes |= 1 << len(done)
     return JobDiff(
         id=new.id,
-        novelty="changed",
+        novelty="new" if old is None else "changed",
         changes=changes,
         upstream=upstream,
-        roots=_unique([*own, *inherited]),
+        causes=causes,
+        order=order,
     )
 
 
@@ -113,10 +138,6 @@ def _wiring(old: JobRecord, new: JobRecord) -> list[Change]:
         for role in dict.fromkeys((*old.inputs, *new.inputs))
         if old.inputs.get(role, ()) != new.inputs.get(role, ())
     ]
-
-
-def _unique(names: list[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
 
 
 def _short(value: Json) -> str:

@@ -16,7 +16,8 @@ def plan_text(
     plan: Plan, work: Work, diffs: Mapping[str, JobDiff] | None, *, full: bool = False
 ) -> str:
     """The whole plan. `diffs` compares with the plan of the last run; None: there was none."""
-    rows = [_row(job, plan, work) for job in plan.jobs]
+    session_of = {member: session.id for session in plan.sessions for member in session.members}
+    rows = [_row(job, session_of.get(job.id), work) for job in plan.jobs]
     widths = [max((len(row[n]) for row in rows), default=0) for n in range(5)]
     lines = [_headline(plan, work), *_servers(plan, work), ""]
     group = ""
@@ -38,10 +39,12 @@ def plan_text(
 def diff_lines(diff: JobDiff, diffs: Mapping[str, JobDiff]) -> list[str]:
     """What changed in a job and, for what it inherits, where that comes from."""
     lines = [change.text() for change in diff.changes]
-    others = [root for root in diff.roots if root != diff.id]
+    nearest = diff.nearest_roots(4)
+    others = [root for root in nearest if root != diff.id][:3]
     if others:
-        causes = "; ".join(explain_root(diffs, root) for root in others[:3])
-        more = f"; and {len(others) - 3} more" if len(others) > 3 else ""
+        causes = "; ".join(explain_root(diffs, root) for root in others)
+        left = diff.root_count - (diff.id in nearest) - len(others)
+        more = f"; and {left} more" if left else ""
         lines.append(f"because of {causes}{more}")
     return lines
 
@@ -62,8 +65,7 @@ def _servers(plan: Plan, work: Work) -> list[str]:
     return [f"model servers: {starts}{spared}"]
 
 
-def _row(job: Job, plan: Plan, work: Work) -> tuple[str, ...]:
-    session = next((s.id for s in plan.sessions if job.id in s.members), "")
+def _row(job: Job, session: str | None, work: Work) -> tuple[str, ...]:
     shared = f"on {session}" if session else ""
     return (job.id, job.backend, job.key[:8], _STATES[work.states[job.id]], shared)
 
