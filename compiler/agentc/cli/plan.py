@@ -89,7 +89,7 @@ def _document(plan: Plan, work: Work, diffs: Mapping[str, JobDiff]) -> dict[str,
                     {"path": change.path, "before": change.before, "after": change.after}
                     for change in diffs[job.id].changes
                 ],
-                "because_of": diffs[job.id].nearest_roots(_MOST_CAUSES),
+                "because_of": list[Json](diffs[job.id].nearest_roots(_MOST_CAUSES)),
                 "causes": diffs[job.id].root_count,
             }
             for job in plan.jobs
