@@ -34,11 +34,21 @@ def add_spec_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
 
 
 def show_diagnostics(
-    diagnostics: Sequence[Diagnostic], form: str = "text", stream: TextIO | None = None
+    diagnostics: Sequence[Diagnostic],
+    form: str = "text",
+    stream: TextIO | None = None,
+    *,
+    about: Path | None = None,
 ) -> None:
-    """Print diagnostics: text to standard error, JSON to standard output."""
+    """Print diagnostics: text to standard error, JSON and SARIF to standard output. `about` is
+    the spec, for SARIF."""
     if form == "json":
         print(render_json(diagnostics), file=stream or sys.stdout)
+        return
+    if form == "sarif":
+        from agentc.diagnostics.sarif import render_sarif
+
+        print(render_sarif(diagnostics, str(about)), file=stream or sys.stdout)
         return
     target = stream or sys.stderr
     text = render_text(diagnostics, colour=wants_colour(target))

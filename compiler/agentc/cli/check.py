@@ -13,7 +13,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     add_spec_arguments(parser)
     parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="how errors are written"
+        "--format",
+        choices=("text", "json", "sarif"),
+        default="text",
+        help="how errors are written; json and sarif (2.1.0) go to standard output",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
 
@@ -25,7 +28,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     compiled = compile_spec(arguments.spec, arguments.params, load_backends())
     diagnostics = compiled.diagnostics
-    show_diagnostics(diagnostics, arguments.format)
+    show_diagnostics(diagnostics, arguments.format, about=arguments.spec)
     if any(found.severity == "error" for found in diagnostics):
         return 1
     if arguments.format == "text" and not arguments.quiet:

@@ -1,0 +1,156 @@
+"""SARIF: every diagnostic becomes one result, at the same place, in the form of the standard.
+
+AGENTC_SARIF_SCHEMA names a file with the standard's own schema, which is not ours to ship; with it
+the logs are validated against that too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import jsonschema
+import pytest
+
+from agentc.backend_api import BackendTable
+from agentc.diagnostics import Diagnostic, Sink, code_named
+from agentc.diagnostics.sarif import render_sarif
+from agentc.passes.front import build_module
+from agentc.source.load import load_bytes
+from agentc.source.span import Source, Span
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
+
+
+def run_of(log: str) -> dict[str, Any]:
+    """The only run of a log, after what the standard demands of its frame (3.13, 3.14, 3.19)."""
+    document = json.loads(log)
+    assert document["version"] == "2.1.0"
+    assert len(document["runs"]) == 1
+    run: dict[str, Any] = document["runs"][0]
+    driver = run["tool"]["driver"]
+    assert driver["name"] == "agentc"
+    ids = [rule["id"] for rule in driver["rules"]]
+    assert len(set(ids)) == len(ids)
+    for result in run["results"]:
+        assert ids[result["ruleIndex"]] == result["ruleId"]
+        assert result["level"] in ("error", "warning")
+        assert result["message"]["text"].strip()
+        assert len(result["locations"]) == 1
+    return run
+
+
+def checked(case: Path, table: BackendTable) -> tuple[Diagnostic, ...]:
+    sink = Sink()
+    source, root = load_bytes(case.read_bytes(), case.name, sink)
+    build_module(source, root, {}, table, sink)
+    return sink.sorted()
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.stem for case in CASES])
+def test_each_diagnostic_is_a_result_at_its_place(case: Path, small_table: BackendTable) -> None:
+    found = checked(case, small_table)
+    results = run_of(render_sarif(found, case.name))["results"]
+    assert len(results) == len(found)
+    for diagnostic, result in zip(found, results, strict=True):
+        place = result["locations"][0]["physicalLocation"]
+        assert place["artifactLocation"]["uri"] == case.name
+        assert diagnostic.message in result["message"]["text"]
+        span = diagnostic.span
+        region = place.get("region")
+        if span is None:
+            assert region is None
+        else:
+            assert (region["startLine"], region["startColumn"]) == (span.line, span.column)
+            assert (region["endLine"], region["endColumn"]) == (span.end_line, span.end_column)
+            assert region["startLine"] >= 1
+            assert region["endLine"] >= region["startLine"]
+
+
+def test_rules_carry_the_words_of_the_table(small_table: BackendTable) -> None:
+    found = [each for case in CASES for each in checked(case, small_table)]
+    rules = run_of(render_sarif(found, "x.yaml"))["tool"]["driver"]["rules"]
+    assert {rule["id"] for rule in rules} == {each.code for each in found}
+    for rule in rules:
+        code = code_named(rule["id"])
+        assert code is not None
+        assert rule["shortDescription"]["text"] == code.title
+        assert rule["fullDescription"]["text"] == code.explanation
+
+
+@pytest.mark.parametrize("name", ["a spec.yaml", "é/50%#?.yaml", "../up.yaml", "\udcff.yaml"])
+def test_a_file_name_becomes_a_uri_and_back(name: str, tmp_path: Path) -> None:
+    def location(path: str) -> dict[str, str]:
+        span = Span(Source(path, "a: 1\n"), 1, 1, 1, 2)
+        run = run_of(render_sarif([Diagnostic(code="AGC201", message="m", span=span)], path))
+        found: dict[str, str] = run["results"][0]["locations"][0]["physicalLocation"][
+            "artifactLocation"
+        ]
+        return found
+
+    relative = location(name)
+    assert (
+        os.fsdecode(
+            unquote(relative["uri"], errors="surrogateescape").encode(errors="surrogateescape")
+        )
+        == name
+    )
+    assert relative["uriBaseId"] == "%SRCROOT%"
+    absolute = location(str(tmp_path / "x y.yaml"))
+    assert unquote(urlparse(absolute["uri"]).path) == str(tmp_path / "x y.yaml")
+    assert "uriBaseId" not in absolute
+
+
+def test_nothing_wrong_is_a_log_without_results() -> None:
+    run = run_of(render_sarif([], "spec.yaml"))
+    assert run["results"] == []
+    assert run["invocations"] == [{"executionSuccessful": True}]
+
+
+def test_every_command_refuses_a_bad_spec_alike(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("agentc: 1\nname: demo\nstags: {}\n")
+
+    def agentc(*words: str) -> subprocess.CompletedProcess[str]:
+        code = "import sys; from agentc.cli import main; sys.exit(main())"
+        return subprocess.run(
+            [sys.executable, "-c", code, *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    said = {}
+    for words in (["check"], ["plan"], ["run"], ["compile", "-o", "out"]):
+        done = agentc(*words, "bad.yaml")
+        assert (done.returncode, done.stdout) == (1, "")
+        said[words[0]] = done.stderr
+    assert len(set(said.values())) == 1
+    for form in ("json", "sarif"):
+        done = agentc("check", "bad.yaml", "--format", form)
+        assert (done.returncode, done.stderr) == (1, "")
+        assert "AGC201" in done.stdout
+    assert (
+        agentc("plan", "bad.yaml", "--format", "json").stdout
+        == agentc("check", "bad.yaml", "--format", "json").stdout
+    )
+    results = run_of(agentc("check", "bad.yaml", "--format", "sarif").stdout)["results"]
+    assert results[0]["locations"][0]["physicalLocation"]["region"]["startLine"] == 3
+
+
+@pytest.mark.skipif(
+    "AGENTC_SARIF_SCHEMA" not in os.environ,
+    reason="AGENTC_SARIF_SCHEMA does not name a file with the schema of SARIF 2.1.0",
+)
+def test_the_standards_own_schema_accepts_the_logs(small_table: BackendTable) -> None:
+    schema = json.loads(Path(os.environ["AGENTC_SARIF_SCHEMA"]).read_text())
+    check = jsonschema.validators.validator_for(schema)(schema)
+    for case in CASES:
+        log = json.loads(render_sarif(checked(case, small_table), case.name))
+        assert [error.message for error in check.iter_errors(log)] == []
