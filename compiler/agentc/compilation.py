@@ -26,6 +26,8 @@ class Compilation:
     module: Module | None
     plan: Plan | None
     diagnostics: tuple[Diagnostic, ...]
+    files: tuple[Path, ...]
+    """What was read, the spec first: a change of any of them may change the compilation."""
     choices: tuple[Choice, ...] = ()
     unavailable: tuple[str, ...] = ()
     """Ids of environments that the plan uses and that have no server yet: it cannot run."""
@@ -50,6 +52,7 @@ def compile_spec(path: Path, params: Mapping[str, str], table: BackendTable) -> 
         module=unit.module,
         plan=None if sink.has_errors else unit.plan,
         diagnostics=sink.sorted(),
+        files=(path,),
         choices=unit.choices,
         unavailable=_unavailable(unit.plan, table),
     )

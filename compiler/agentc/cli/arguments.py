@@ -40,15 +40,15 @@ def show_diagnostics(
     *,
     about: Path | None = None,
 ) -> None:
-    """Print diagnostics: text to standard error, JSON and SARIF to standard output. `about` is
-    the spec, for SARIF."""
-    if form == "json":
-        print(render_json(diagnostics), file=stream or sys.stdout)
+    """Print diagnostics: text to standard error; `json`, `jsonl` (JSON on one line) and `sarif`
+    to standard output. `about` is the spec, for SARIF."""
+    if form in ("json", "jsonl"):
+        print(render_json(diagnostics, indent=2 if form == "json" else None), file=stream)
         return
     if form == "sarif":
         from agentc.diagnostics.sarif import render_sarif
 
-        print(render_sarif(diagnostics, str(about)), file=stream or sys.stdout)
+        print(render_sarif(diagnostics, str(about)), file=stream)
         return
     target = stream or sys.stderr
     text = render_text(diagnostics, colour=wants_colour(target))

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 from agentc.cli.arguments import add_spec_arguments, show_diagnostics
+
+if TYPE_CHECKING:
+    from agentc.backend_api import BackendTable
+    from agentc.compilation import Compilation
 
 HELP = "say whether a spec is right; every error at once, nothing is run"
 
@@ -19,20 +27,53 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="how errors are written; json and sarif (2.1.0) go to standard output",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument(
+        "-w",
+        "--watch",
+        action="store_true",
+        help="check again whenever a file that the spec reads changes, until Ctrl-C",
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0 when the spec is right (there may be warnings), 1 when it has errors."""
+    """0 when the spec is right (there may be warnings), 1 when it has errors, 2 for a
+    wrong command line. With --watch it goes on until it is interrupted."""
     from agentc.backend_api import load_backends
+
+    table = load_backends()
+    if arguments.watch and arguments.format == "sarif":
+        print("agentc: --watch prints text or json; sarif is for one check", file=sys.stderr)
+        return 2
+    if arguments.watch:
+        _watch(arguments, table)
+    return 1 if _check(arguments, table).has_errors else 0
+
+
+def _check(arguments: argparse.Namespace, table: BackendTable) -> Compilation:
     from agentc.compilation import compile_spec
 
-    compiled = compile_spec(arguments.spec, arguments.params, load_backends())
-    diagnostics = compiled.diagnostics
-    show_diagnostics(diagnostics, arguments.format, about=arguments.spec)
-    if any(found.severity == "error" for found in diagnostics):
-        return 1
-    if arguments.format == "text" and not arguments.quiet:
+    spec: Path = arguments.spec
+    compiled = compile_spec(spec, arguments.params, table)
+    # A watcher's reader wants to know where one answer ends: one line of JSON for each.
+    form = "jsonl" if arguments.watch and arguments.format == "json" else arguments.format
+    show_diagnostics(compiled.diagnostics, form, about=spec)
+    if not compiled.has_errors and arguments.format == "text" and not arguments.quiet:
         stages = 0 if compiled.module is None else len(compiled.module.stages)
         jobs = 0 if compiled.plan is None else len(compiled.plan.jobs)
-        print(f"{arguments.spec}: no errors; {stages} stages, {jobs} jobs")
-    return 0
+        print(f"{spec}: no errors; {stages} stages, {jobs} jobs")
+    return compiled
+
+
+def _watch(arguments: argparse.Namespace, table: BackendTable) -> NoReturn:
+    from agentc.cli.watch import watch
+
+    spec: Path = arguments.spec
+
+    def check() -> tuple[Path, ...]:
+        compiled = _check(arguments, table)
+        # What is missing may be made: an error can be about a file that is not there yet.
+        beside = (spec.parent,) if compiled.has_errors else ()
+        return (*compiled.files, *beside)
+
+    terminal = sys.stdout.isatty() and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    watch(spec, check, clear=terminal and arguments.format == "text")

@@ -28,14 +28,15 @@ def render_text(diagnostics: Sequence[Diagnostic], *, colour: bool = False, most
     return "\n".join([*blocks, _summary(diagnostics) + "\n"])
 
 
-def render_json(diagnostics: Sequence[Diagnostic]) -> str:
-    """One JSON object: {"diagnostics": [...], "errors": n, "warnings": n}."""
+def render_json(diagnostics: Sequence[Diagnostic], *, indent: int | None = 2) -> str:
+    """One JSON object: {"diagnostics": [...], "errors": n, "warnings": n}; on one line when
+    `indent` is None."""
     document = {
         "diagnostics": [_record(diagnostic) for diagnostic in diagnostics],
         "errors": sum(found.severity == "error" for found in diagnostics),
         "warnings": sum(found.severity == "warning" for found in diagnostics),
     }
-    return json.dumps(document, indent=2, ensure_ascii=False)
+    return json.dumps(document, indent=indent, ensure_ascii=False)
 
 
 def _block(diagnostic: Diagnostic, colour: bool) -> str:

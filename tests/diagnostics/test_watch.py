@@ -1,0 +1,159 @@
+"""`agentc check --watch` as typed: one answer for each change, however an editor writes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+RIGHT = Path("specs/quickstart.yaml")
+WRONG = "agentc: 1\nname: demo\nstags: {}\n"
+
+
+class Watcher:
+    """A running `agentc check --watch --format json`; `answer` is the next line of JSON."""
+
+    def __init__(self, *words: str, folder: Path) -> None:
+        code = "import sys; from agentc.cli import main; sys.exit(main())"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, "check", "--watch", *words],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.out: queue.Queue[str] = queue.Queue()
+        self.err: queue.Queue[str] = queue.Queue()
+        for stream, lines in ((self.process.stdout, self.out), (self.process.stderr, self.err)):
+            threading.Thread(target=self._read, args=(stream, lines), daemon=True).start()
+
+    def _read(self, stream: object, lines: queue.Queue[str]) -> None:
+        for line in stream:  # type: ignore[attr-defined]
+            lines.put(line)
+
+    def answer(self) -> list[str]:
+        """The codes of the next answer, once the watch for changes has begun again."""
+        line = self.out.get(timeout=60)
+        while "watching" not in self.err.get(timeout=60):
+            pass
+        return [found["code"] for found in json.loads(line)["diagnostics"]]
+
+    def interrupt(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(timeout=60)
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Callable[..., Watcher]]:
+    running: list[Watcher] = []
+
+    def start(*words: str) -> Watcher:
+        running.append(Watcher(*words, folder=tmp_path))
+        return running[-1]
+
+    yield start
+    for each in running:
+        with contextlib.suppress(ProcessLookupError):
+            each.process.kill()
+        each.process.wait()
+
+
+def rewrite(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+def replace(path: Path, text: str) -> None:
+    beside = path.with_suffix(".tmp")
+    beside.write_text(text)
+    beside.rename(path)
+
+
+def delete_and_write(path: Path, text: str) -> None:
+    path.unlink()
+    time.sleep(0.4)
+    path.write_text(text)
+
+
+@pytest.mark.parametrize("write", [rewrite, replace, delete_and_write])
+def test_each_way_to_save_is_one_answer(
+    write: Callable[[Path, str], None],
+    started: Callable[..., Watcher],
+    tmp_path: Path,
+    repository: Path,
+) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(WRONG)
+    watcher = started("spec.yaml", "--format", "json")
+    assert watcher.answer() == ["AGC201"]
+    write(spec, (repository / RIGHT).read_text())
+    assert watcher.answer() == []
+    write(spec, WRONG)
+    assert watcher.answer() == ["AGC201"]
+    time.sleep(0.5)
+    assert watcher.out.empty()
+    assert watcher.interrupt() == 130
+    assert "Traceback" not in "".join(list(watcher.err.queue))
+
+
+def test_a_spec_may_come_later_and_go(started: Callable[..., Watcher], tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    watcher = started("spec.yaml", "--format", "json")
+    assert watcher.answer() == ["AGC101"]
+    spec.write_text(WRONG)
+    assert watcher.answer() == ["AGC201"]
+    spec.unlink()
+    assert watcher.answer() == ["AGC101"]
+    assert watcher.interrupt() == 130
+
+
+def test_text_that_is_no_terminal_is_not_cleared(
+    started: Callable[..., Watcher], tmp_path: Path
+) -> None:
+    (tmp_path / "spec.yaml").write_text(WRONG)
+    watcher = started("spec.yaml")
+    lines = []
+    while not lines or "watching" not in lines[-1]:
+        lines.append(watcher.err.get(timeout=60))
+    assert lines[0].startswith("spec.yaml:3:1: error[AGC201]")
+    assert watcher.interrupt() == 130
+    assert watcher.out.empty()
+    assert "\x1b" not in "".join(lines)
+
+
+def test_a_terminal_is_cleared_before_each_answer(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(WRONG)
+    code = "import sys; from agentc.cli import main; sys.exit(main())"
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "check", "--watch", "spec.yaml"],
+        cwd=tmp_path,
+        env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    seen = ""
+    deadline = time.monotonic() + 60
+    while "watching" not in seen and time.monotonic() < deadline:
+        seen += os.read(ours, 4096).decode()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    os.close(ours)
+    assert seen.startswith("\x1b[2J")
+    assert "AGC201" in seen
+
+
+def test_sarif_is_for_one_check(started: Callable[..., Watcher]) -> None:
+    assert started("spec.yaml", "--format", "sarif").process.wait(timeout=60) == 2
