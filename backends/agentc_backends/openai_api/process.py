@@ -21,6 +21,8 @@ from types import FrameType
 import uvicorn
 from starlette.types import ASGIApp
 
+from agentc.runtime.imported import report, report_at_exit
+
 _PR_SET_PDEATHSIG = 1
 GRACE_S = 1.0
 """Seconds that open requests get after SIGTERM; half a second later the process is gone."""
@@ -57,6 +59,9 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT. `on_stop` is called at the signal and must fail what is
     still under way; `facts` are added to the ready file."""
+    # Now, for jobs may be published while this server runs on, and at its end again.
+    report()
+    report_at_exit()
     listener = _listen(options.host, options.port)
     host, port = listener.getsockname()[:2]
     ready = {"host": host, "port": port, "pid": os.getpid(), **facts}

@@ -104,18 +104,28 @@ def jobs(collection: Collection) -> list[dict[str, Any]]:
 
 
 def software(collection: Collection) -> list[dict[str, Any]]:
-    """Each software environment once, with the versions of everything in it."""
+    """Each software environment once: `imported` are versions that programs and servers said
+    they imported (empty when none said), `versions` everything that is installed in it."""
     found: dict[str, dict[str, Any]] = {}
     for node in collection.nodes:
         environment = node.manifest.get("environment") or {}
-        lock = str(environment.get("lock", ""))
-        if lock and lock not in found:
-            found[lock] = {
-                "name": environment.get("name", ""),
-                "lock": lock,
-                "python": environment.get("python"),
-                "versions": sorted((environment.get("versions") or {}).items()),
-            }
+        parts = [environment]
+        for lease in node.manifest.get("leases") or []:
+            parts.append({**lease, "name": lease.get("environment")})
+        for part in parts:
+            lock = str(part.get("lock", ""))
+            if not lock:
+                continue
+            entry = found.setdefault(
+                lock,
+                {"name": part.get("name", ""), "lock": lock, "python": part.get("python")}
+                | {"imported": {}, "versions": {}},
+            )
+            for which in ("imported", "versions"):
+                entry[which] |= part.get(which) or {}
+    for entry in found.values():
+        for which in ("imported", "versions"):
+            entry[which] = sorted(entry[which].items(), key=lambda item: item[0].lower())
     return list(found.values())
 
 

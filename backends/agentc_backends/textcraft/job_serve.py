@@ -21,6 +21,7 @@ from pathlib import Path
 
 import uvicorn
 
+from agentc.runtime.imported import report, report_at_exit
 from agentc_backends.textcraft.environment import TextCraftEnvironment
 from agentc_backends.textcraft.recipe_files import RecipesNotFoundError
 from agentc_backends.textcraft.server import create_app
@@ -77,6 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (RecipesNotFoundError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
+    # Now, for jobs may be published while this server runs on, and at its end again.
+    report()
+    report_at_exit()
     listener = _listen(options.host, options.port)
     host, port = listener.getsockname()[:2]
     ready = {"host": host, "port": port, "pid": os.getpid(), "identity": identity}

@@ -11,9 +11,12 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
 
+from agentc.runtime.imported import report_at_exit
+
 
 def main() -> None:
     alias_distribution()
+    report_at_exit()
     from vllm.entrypoints.cli.main import main as vllm_main
 
     vllm_main()

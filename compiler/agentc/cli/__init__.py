@@ -24,6 +24,7 @@ COMMANDS = (
     "status",
     "report",
     "why",
+    "provenance",
     "explain",
     "schema",
     "store",

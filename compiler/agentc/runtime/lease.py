@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from agentc.runtime.imported import FOLDER_VARIABLE, read_reports
+from agentc.runtime.staging import remove_tree
 from agentc.runtime.supervise import Child, Supervisor
 
 GRACE_S = 10.0
@@ -47,11 +49,13 @@ class Lease:
         self.log = logs / (self.role + ".log")
         self.child: Optional[Child] = None
         self.ready_s = 0.0
+        self.software: Dict[str, Any] = {}
         self.token = binascii.hexlify(os.urandom(16)).decode("ascii")
         self.url: Optional[str] = spec.get("url")
         self._python = python
         self._variables = dict(variables)
         self._ready_file = folder / (self.role + ".ready.json")
+        self._imported = folder / "imported" / self.role
         self._held: Optional[socket.socket] = None
 
     @property
@@ -88,6 +92,8 @@ class Lease:
         argv = [str(self._python), *fill(self.spec["program"], words)]
         variables = {**self._variables, **fill_values(self.spec.get("variables") or {}, words)}
         variables["AGENTC_TOKEN"] = self.token
+        variables[FOLDER_VARIABLE] = str(self._imported)
+        remove_tree(self._imported)
         try:
             self.child = supervisor.start(
                 self.role, argv, cwd=self.log.parent.parent, variables=variables, log=self.log
@@ -139,6 +145,9 @@ class Lease:
             for name in ("role", "backend", "version", "environment", "identity", "served_name")
         }
         found["ready_s"] = round(self.ready_s, 3)
+        if not self.remote:
+            found.update(self.software)
+            found.update(read_reports(self._imported))
         if self.child is not None:
             found["cpu_s"] = round(self.child.cpu_s, 3)
             found["max_rss_mb"] = round(self.child.max_rss_mb, 1)

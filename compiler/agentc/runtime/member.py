@@ -9,11 +9,14 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from agentc import __version__
 from agentc.runtime.contracts import ContractError, check_artifact
+from agentc.runtime.hardware import Machine
+from agentc.runtime.imported import FOLDER_VARIABLE, read_reports
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.lease import Lease, fill, last_lines
 from agentc.runtime.lease import end_all as end_servers
-from agentc.runtime.publish import hardware, publish
+from agentc.runtime.publish import publish
 from agentc.runtime.staging import Staging
 from agentc.runtime.supervise import Child, Supervisor
 
@@ -26,8 +29,11 @@ RETRY_DELAYS_S = (1.0, 5.0)
 class Member:
     """One job of this wrapper. `failure` is set when it has failed for good."""
 
-    def __init__(self, layout: StoreLayout, job: Mapping[str, Any], started: float) -> None:
+    def __init__(
+        self, layout: StoreLayout, job: Mapping[str, Any], started: float, machine: Machine
+    ) -> None:
         self.layout = layout
+        self._machine = machine
         self.job = job
         self.id: str = job["id"]
         self.name = "%s/%s" % (job["kind"], job["key"])
@@ -88,7 +94,10 @@ class Member:
                 self.id,
                 argv,
                 cwd=self.staging.path,
-                variables=self.variables,
+                variables={
+                    **self.variables,
+                    FOLDER_VARIABLE: str(self.staging.imported / "program"),
+                },
                 log=self.staging.log,
             )
         except OSError as error:
@@ -191,10 +200,11 @@ class Member:
             "inputs": job["inputs"],
             "identity": job.get("identity") or {},
             "config": job["config"],
-            "environment": self.environment,
+            "agentc": __version__,
+            "environment": {**self.environment, **read_reports(self.staging.imported / "program")},
             "leases": [lease.manifest() for lease in self.leases],
             "facts": self.staging.facts(),
-            "hardware": hardware(),
+            "hardware": self._machine.describe(),
             "started": self._started,
             "wall_s": round(ended - self._started, 3),
             "program_s": round(ended - self._program_started, 3),

@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Set
 
+from agentc.runtime.imported import report_at_exit
+
 
 class JobConfig:
     """The job's `config`, read through a record: `assert_all_read` fails on a key that no code
@@ -96,8 +98,10 @@ class Job:
 
 
 def load_job(argv: Optional[List[str]] = None) -> Job:
-    """The job named by the last command-line word."""
+    """The job named by the last command-line word. What this process imports from here on is
+    recorded in the manifest when it ends."""
     words = sys.argv[1:] if argv is None else argv
+    report_at_exit()
     return Job(Path(words[-1]))
 
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping
 
 from agentc.runtime.layout import MANIFEST, StoreLayout
 from agentc.runtime.redact import Redactor
@@ -74,48 +74,6 @@ def sha256_of(path: Path, sync: bool = False) -> str:
         if sync:
             os.fsync(file.fileno())
     return digest.hexdigest()
-
-
-def hardware() -> Dict[str, Any]:
-    """The machine, as the manifest describes it."""
-    machine = os.uname()
-    found: Dict[str, Any] = {
-        "host": machine.nodename,
-        "system": "%s %s" % (machine.sysname, machine.release),
-        "machine": machine.machine,
-        "cpus": _usable_cpus(),
-    }
-    model = _first_field("/proc/cpuinfo", "model name")
-    if model:
-        found["cpu"] = model
-    memory = _first_field("/proc/meminfo", "MemTotal")
-    if memory:
-        found["memory_mb"] = int(memory.split()[0]) // 1024
-    gpus = []
-    cards = Path("/proc/driver/nvidia/gpus")
-    if cards.is_dir():
-        for card in sorted(cards.iterdir()):
-            gpus.append(_first_field(str(card / "information"), "Model") or "unknown")
-    found["gpus"] = gpus
-    return found
-
-
-def _usable_cpus() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
-
-
-def _first_field(path: str, name: str) -> Optional[str]:
-    try:
-        with Path(path).open(encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                if line.startswith(name):
-                    return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return None
 
 
 def _sync_directory(path: Path) -> None:

@@ -29,6 +29,7 @@ class Staging:
         self.facts_file = self.path / "facts.json"
         self.progress_file = self.path / "progress.json"
         self.status_file = self.path / "status.json"
+        self.imported = self.path / "imported"
         self.publish = self.path / "publish"
         self.attempts = 0
         self._mark = ""
@@ -64,6 +65,7 @@ class Staging:
         for stale in (self.facts_file, self.progress_file):
             if stale.exists():
                 stale.unlink()
+        remove_tree(self.imported / "program")
         # The file holds the tokens of this run's servers.
         descriptor = os.open(str(self.job_file), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as out:

@@ -13,11 +13,13 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from agentc import __version__
 from agentc.runtime import environment, lease, process
+from agentc.runtime.hardware import Machine
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.member import Member
 from agentc.runtime.plan_file import PlanFile
-from agentc.runtime.publish import hardware, publish
+from agentc.runtime.publish import publish
 from agentc.runtime.redact import Redactor
 from agentc.runtime.staging import Staging
 from agentc.runtime.supervise import StoppedError, Supervisor
@@ -53,8 +55,9 @@ class Unit:
         if locks is None:
             return 0
         self.started = time.time()
+        machine = Machine()
         members = [
-            Member(self.layout, job, self.started)
+            Member(self.layout, job, self.started, machine)
             for job in self.jobs
             if not self.layout.is_published(object_name(job))
         ]
@@ -76,7 +79,10 @@ class Unit:
                 if self.session and not failed:
                     lease.end_all(leases, supervisor)
                     publish(
-                        self.layout, staging, self._session_manifest(leases), supervisor.redactor
+                        self.layout,
+                        staging,
+                        self._session_manifest(leases, machine),
+                        supervisor.redactor,
                     )
         except (
             lease.LeaseError,
@@ -185,6 +191,12 @@ class Unit:
                         folder=staging.path,
                         logs=staging.logs,
                     )
+                    if python is not None:
+                        complete = pythons[spec["environment"]][1]
+                        known[identity].software = {
+                            "lock": complete["lock"],
+                            "python": complete["python"],
+                        }
                     leases.append(known[identity])
                 member.leases.append(known[identity])
         if leases:
@@ -256,7 +268,7 @@ class Unit:
             assert gone is not None
             raise lease.LeaseError(lease.death_message(gone))
 
-    def _session_manifest(self, leases: Sequence[lease.Lease]) -> Dict[str, Any]:
+    def _session_manifest(self, leases: Sequence[lease.Lease], machine: Machine) -> Dict[str, Any]:
         assert self.session is not None
         ended = time.time()
         return {
@@ -265,10 +277,11 @@ class Unit:
             "kind": "session",
             "key": self.session["key"],
             "type": "Session",
+            "agentc": __version__,
             "members": {job["id"]: object_name(job) for job in self.jobs},
             "inputs": {"members": self.objects},
             "leases": [one.manifest() for one in leases],
-            "hardware": hardware(),
+            "hardware": machine.describe(),
             "started": self.started,
             "wall_s": round(ended - self.started, 3),
             "facts": {},

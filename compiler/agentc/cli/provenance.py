@@ -1,0 +1,238 @@
+"""`agentc provenance NAME`: what an artifact was made from, with what, where and at what cost."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agentc.runtime.layout import StoreLayout
+from agentc.store.lineage import Lineage
+from agentc.store.objects import StoredObject
+
+HELP = "print what an artifact was made from: inputs up to the roots, versions, seeds, hardware"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument(
+        "name",
+        metavar="OBJECT|STAGE",
+        help="an object such as `sft/2c9237d0` (the beginning of its key will do), or a stage or "
+        "job of the last run",
+    )
+    parser.add_argument(
+        "--run", metavar="EXPERIMENT", help="name of the experiment; default: the one run last"
+    )
+    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="output form")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """0; 4 when a manifest cannot be read; 5 when there is no such object or no result yet."""
+    from agentc.store.lineage import trace
+    from agentc.store.paths import store_root
+
+    layout = StoreLayout(store_root(arguments.store))
+    name, complaint = _find(arguments.name, arguments.run, layout)
+    if name is None:
+        print(f"agentc: {complaint}", file=sys.stderr)
+        return 5
+    try:
+        lineage = trace(layout, name)
+    except FileNotFoundError:
+        print(f"agentc: {arguments.name} ({name}) has no result yet", file=sys.stderr)
+        return 5
+    except (OSError, ValueError) as error:
+        print(f"agentc: the store is damaged: {error}", file=sys.stderr)
+        return 4
+    if arguments.format == "json":
+        import json
+
+        print(json.dumps(_document(lineage), indent=2, ensure_ascii=False))
+    else:
+        print("\n".join(_lines(lineage)))
+    return 0
+
+
+def _find(given: str, run: str | None, layout: StoreLayout) -> tuple[str | None, str]:
+    """The object meant, or None with the reason."""
+    from agentc.diagnostics.suggest import did_you_mean, listed
+    from agentc.run.work import object_of, read_plan
+    from agentc.store.objects import object_names
+    from agentc.store.paths import RunFolder, run_names
+
+    runs = run_names(layout)
+    run = run or (runs[0] if runs else None)
+    ids: dict[str, str] = {}
+    if run is not None:
+        if run not in runs:
+            hint = did_you_mean(run, runs) or f"there are {listed(runs)}"
+            return None, f"the experiment `{run}` was not run; {hint}"
+        try:
+            jobs = read_plan(RunFolder.of(layout, run).last_plan)["jobs"]
+        except (OSError, ValueError) as error:
+            return None, f"the last plan of {run} cannot be read: {error}"
+        ids = {job["id"]: object_of(job) for job in jobs}
+    if given in ids:
+        return ids[given], ""
+    found = [n for n in object_names(layout) if _names(given, n)] if len(given) >= 4 else []
+    if len(found) == 1:
+        return found[0], ""
+    if found:
+        return None, f"`{given}` fits {len(found)} objects: {listed(found)}"
+    hint = did_you_mean(given, ids) or (f"{run} has {listed(ids)}" if ids else "nothing was run")
+    return None, f"no object and no job `{given}` in the store {layout.root}; {hint}"
+
+
+def _names(given: str, name: str) -> bool:
+    return name.startswith(given) if "/" in given else name.split("/")[1].startswith(given)
+
+
+def _document(lineage: Lineage) -> dict[str, Any]:
+    from agentc.store.lineage import seeds_of
+
+    taken = (
+        "id", "type", "backend", "version", "agentc", "inputs", "identity", "environment", "leases",
+        "hardware", "facts", "started", "wall_s", "cpu_s", "max_rss_mb", "attempts", "files",
+        "origin",
+    )  # fmt: skip
+    return {
+        "provenance": 1,
+        "object": lineage.objects[0].name,
+        "objects": [
+            {
+                "object": stored.name,
+                "seeds": seeds_of(stored.manifest),
+                **{name: stored.manifest.get(name) for name in taken},
+            }
+            for stored in lineage.objects
+        ],
+        "missing": list(lineage.missing),
+    }
+
+
+def _lines(lineage: Lineage) -> Iterator[str]:
+    from agentc.run.wording import counted, duration
+
+    ids = {stored.name: str(stored.manifest.get("id")) for stored in lineage.objects}
+    for stored in lineage.objects:
+        yield from _object_lines(stored, ids)
+        yield ""
+    for name in lineage.missing:
+        yield f"not in the store any more: {name}"
+    yield "software that was imported"
+    for title, versions in _software(lineage).items():
+        yield f"  {title}"
+        yield from _wrapped(f"{name} {version}" for name, version in versions.items())
+    yield "machines"
+    for text, count in _machines(lineage).items():
+        yield f"  {text} ({counted(count, 'job')})"
+    manifests = [stored.manifest for stored in lineage.objects]
+    wall, cpu = (sum(m.get(name) or 0.0 for m in manifests) for name in ("wall_s", "cpu_s"))
+    servers = sum(lease.get("cpu_s") or 0.0 for m in manifests for lease in m.get("leases") or ())
+    yield (
+        f"in all {counted(len(manifests), 'job')}: {duration(wall)}; CPU time of programs "
+        f"{duration(cpu)}, of their own servers {duration(servers)}"
+    )
+
+
+def _object_lines(stored: StoredObject, ids: Mapping[str, str]) -> Iterator[str]:
+    from agentc.run.wording import duration
+    from agentc.store.lineage import seeds_of, tokens_of
+
+    manifest = stored.manifest
+    yield f"{manifest.get('id')}  {manifest.get('type')}  {stored.name}"
+    started = manifest.get("started")
+    when = "?" if started is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(started))
+    release = f", agentc {manifest['agentc']}" if manifest.get("agentc") else ""
+    yield (
+        f"  made {when} by {manifest.get('backend')} version {manifest.get('version')}{release}"
+        f" in {duration(manifest.get('wall_s'))}"
+        f" (CPU {duration(manifest.get('cpu_s') or 0.0)}, {manifest.get('max_rss_mb') or 0:.0f} MB)"
+    )
+    for role, names in (manifest.get("inputs") or {}).items():
+        for name in names:
+            yield f"  {role}: {ids.get(name, 'missing')}  {name}"
+    settings = _flat((manifest.get("identity") or {}).get("settings") or {})
+    for title, pairs in (
+        ("settings", settings),
+        ("seeds", seeds_of(manifest)),
+        ("tokens", tokens_of(manifest)),
+    ):
+        if pairs:
+            yield f"  {title}: " + ", ".join(f"{name} {value}" for name, value in pairs.items())
+    for lease in manifest.get("leases") or ():
+        yield f"  {lease.get('role')} server: {lease.get('backend')} version {lease.get('version')}"
+
+
+def _software(lineage: Lineage) -> dict[str, dict[str, str]]:
+    """Versions by environment; each environment once, with all that any job imported of it."""
+    from agentc.store.lineage import versions_of
+
+    found: dict[str, dict[str, str]] = {}
+    for stored in lineage.objects:
+        environment = stored.manifest.get("environment") or {}
+        parts = [(environment, environment.get("name"))]
+        parts += [
+            (lease, lease.get("environment")) for lease in stored.manifest.get("leases") or ()
+        ]
+        for part, name in parts:
+            versions, imported = versions_of(part)
+            if name and versions:
+                lock = str(part.get("lock") or "")[:16]
+                title = f"{name}, Python {part.get('python')}, lock {lock}"
+                # Programs that do not use the runtime, or an older one, do not say.
+                title += "" if imported else " (not recorded; all that is installed)"
+                found.setdefault(title, {}).update(versions)
+    return {title: dict(sorted(found[title].items())) for title in sorted(found)}
+
+
+def _machines(lineage: Lineage) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for stored in lineage.objects:
+        hardware = stored.manifest.get("hardware") or {}
+        if hardware:
+            text = machine_text(hardware)
+            found[text] = found.get(text, 0) + 1
+    return found
+
+
+def machine_text(hardware: Mapping[str, Any]) -> str:
+    """One line: `vm: Intel Xeon, 2 CPUs, 24 GB, no GPU, Linux 6.1`."""
+    parts = [str(hardware.get("cpu") or hardware.get("machine") or "unknown processor")]
+    parts.append(f"{hardware.get('cpus', '?')} of {hardware.get('cores', '?')} CPUs")
+    memory = hardware.get("memory_mb")
+    if memory:
+        parts.append(f"{memory / 1024:.0f} GiB")
+    gpus = hardware.get("gpus") or []
+    counts = {name: gpus.count(name) for name in gpus}
+    parts += [f"{count} x {name}" for name, count in counts.items()] or ["no GPU"]
+    if hardware.get("gpu_driver"):
+        parts.append(f"driver {hardware['gpu_driver']}")
+    parts.append(str(hardware.get("system", "")))
+    return f"{hardware.get('host', '?')}: " + ", ".join(parts)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{prefix}{name}.")
+        else:
+            text = " ".join(str(value).split())
+            found[prefix + name] = text if len(text) <= 60 else f"{text[:57]}..."
+    return found
+
+
+def _wrapped(words: Iterator[str] | Any, width: int = 96) -> Iterator[str]:
+    line = ""
+    for word in words:
+        if line and len(line) + len(word) > width:
+            yield f"    {line}"
+            line = ""
+        line += f"{', ' if line else ''}{word}"
+    if line:
+        yield f"    {line}"

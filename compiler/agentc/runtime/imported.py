@@ -1,0 +1,128 @@
+"""Which distributions a process has really imported, told by the process itself.
+
+A lock pins what may be imported and `complete.json` lists what is installed; only the process
+knows what it used. Programs report when they end (`load_job` sees to it), servers also once they
+are ready, since a session's jobs are published while their server still runs.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any, Dict, Mapping, Optional
+
+FOLDER_VARIABLE = "AGENTC_IMPORTED"
+"""Environment variable: the folder for reports. Without it nothing is reported."""
+
+
+def report_at_exit() -> None:
+    """Report when this process ends in order; does nothing outside of a run."""
+    if os.environ.get(FOLDER_VARIABLE):
+        atexit.register(report)
+
+
+def report() -> None:
+    """Write what this process has imported so far to `<folder>/<pid>.json`."""
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if not folder:
+        return
+    from agentc.runtime.program import write_json
+
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        write_json(Path(folder) / ("%d.json" % os.getpid()), describe_process())
+    except OSError as error:  # a full disk: the artifact matters more than its description
+        print("agentc: what was imported is not recorded: %s" % error, file=sys.stderr)
+
+
+def describe_process() -> Dict[str, Any]:
+    """`{"python", "implementation", "imported": {distribution: version}, "gpu"?}`."""
+    found: Dict[str, Any] = {
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "imported": imported_distributions(),
+    }
+    gpu = _gpu_use()
+    if gpu is not None:
+        found["gpu"] = gpu
+    return found
+
+
+def imported_distributions() -> Dict[str, str]:
+    """Distributions of which a module is loaded in this process, with their versions.
+
+    A distribution counts when a loaded file stands in its RECORD; names alone would not tell
+    apart the parts of a namespace package, nor a module from the distribution that ships it.
+    """
+    from importlib.metadata import distributions
+
+    loaded = set()
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        # setuptools puts this one into every process of an environment that has it.
+        if isinstance(file, str) and not name.startswith("_distutils_hack"):
+            loaded.add(os.path.realpath(file))
+    found: Dict[str, str] = {}
+    for distribution in distributions():
+        record = distribution.read_text("RECORD")
+        if not record:
+            continue
+        base = os.path.realpath(str(distribution.locate_file(""))) + os.sep
+        inside = {path[len(base) :] for path in loaded if path.startswith(base)}
+        if any(line.split(",", 1)[0].strip('"') in inside for line in record.splitlines()):
+            # The first one on the path is the one that `import` takes.
+            found.setdefault(distribution.metadata["Name"], distribution.version)
+    return dict(sorted(found.items(), key=lambda item: item[0].lower()))
+
+
+def read_reports(folder: Path) -> Dict[str, Any]:
+    """The reports of all processes of a program as one; {} when there is none.
+
+    Where processes differ (they should not) the versions stand side by side, `1.0, 1.1`.
+    """
+    import json
+
+    reports = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            value = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(value, dict) and isinstance(value.get("imported"), dict):
+            reports.append(value)
+    if not reports:
+        return {}
+    merged: Dict[str, Any] = {"python": _joined(one.get("python") for one in reports)}
+    names = sorted({name for one in reports for name in one["imported"]}, key=str.lower)
+    merged["imported"] = {
+        name: _joined(one["imported"].get(name) for one in reports) for name in names
+    }
+    gpus = [one["gpu"] for one in reports if isinstance(one.get("gpu"), Mapping)]
+    if gpus:
+        merged["gpu"] = max(gpus, key=lambda gpu: float(gpu.get("max_memory_mb") or 0))
+    return merged
+
+
+def _joined(values: Any) -> str:
+    return ", ".join(dict.fromkeys(str(value) for value in values if value is not None))
+
+
+def _gpu_use() -> Optional[Dict[str, Any]]:
+    """What torch did on GPUs: CUDA version, devices, peak of allocated memory (MiB) on one of
+    them. None when this process has not used one. Imports nothing."""
+    torch: Any = sys.modules.get("torch")
+    try:
+        if torch is None or not torch.cuda.is_initialized():
+            return None
+        count = torch.cuda.device_count()
+        peak = max(torch.cuda.max_memory_allocated(index) for index in range(count))
+        return {
+            "cuda": torch.version.cuda,
+            "devices": [torch.cuda.get_device_name(index) for index in range(count)],
+            "max_memory_mb": round(peak / 2**20, 1),
+        }
+    except Exception:  # a driver that fails at the end of a job must not change its outcome
+        return None

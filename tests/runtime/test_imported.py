@@ -1,0 +1,111 @@
+"""What manifests say of a run: versions really imported, told by the processes, and hardware."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from tiny_plan import TinyPlan
+
+from agentc.runtime.hardware import Machine, read_gpus
+from agentc.runtime.imported import read_reports
+
+COMPILER = str(Path(__file__).parents[2] / "compiler")
+
+
+def reported(folder: Path, code: str) -> dict[str, object]:
+    """What a process that runs `code` reports at its end."""
+    begin = "from agentc.runtime.imported import report_at_exit; report_at_exit()\n"
+    subprocess.run(
+        [sys.executable, "-c", begin + code],
+        env={**os.environ, "PYTHONPATH": COMPILER, "AGENTC_IMPORTED": str(folder)},
+        check=True,
+        timeout=60,
+    )
+    return read_reports(folder)
+
+
+def test_only_what_was_imported_is_reported(tmp_path: Path) -> None:
+    found = reported(tmp_path, "import yaml")
+    assert found["python"] == platform.python_version()
+    assert found["imported"] == {"PyYAML": version("PyYAML")}
+
+
+def test_a_late_import_and_a_failure_are_reported(tmp_path: Path) -> None:
+    found = reported(tmp_path, "import sys\ndef go():\n  import jinja2\ngo(); sys.exit(0)")
+    imported = found["imported"]
+    assert isinstance(imported, dict)
+    assert set(imported) == {"Jinja2", "MarkupSafe"}
+
+
+def test_processes_of_one_program_are_joined(tmp_path: Path) -> None:
+    reported(tmp_path, "import yaml")
+    found = reported(tmp_path, "import markupsafe")
+    assert len(list(tmp_path.glob("*.json"))) == 2
+    assert found["imported"] == {
+        "MarkupSafe": version("MarkupSafe"),
+        "PyYAML": version("PyYAML"),
+    }
+
+
+def test_versions_that_differ_stand_side_by_side(tmp_path: Path) -> None:
+    for number in ("1.0", "1.1"):
+        value = {"python": "3.11.7", "imported": {"torch": number}}
+        (tmp_path / f"{number}.json").write_text(json.dumps(value))
+    (tmp_path / "cut-off.json").write_text('{"python": "3.')
+    assert read_reports(tmp_path) == {"python": "3.11.7", "imported": {"torch": "1.0, 1.1"}}
+
+
+def test_nothing_is_written_outside_of_a_run(tmp_path: Path) -> None:
+    variables = {k: v for k, v in os.environ.items() if k != "AGENTC_IMPORTED"}
+    code = "from agentc.runtime.imported import report, report_at_exit; report_at_exit(); report()"
+    subprocess.run(
+        [sys.executable, "-c", code],
+        env={**variables, "PYTHONPATH": COMPILER},
+        cwd=tmp_path,
+        check=True,
+        timeout=60,
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_manifest_tells_program_server_and_machine(plan: TinyPlan) -> None:
+    plan.job("made", "checkpoint.py", kind="model", produces="Checkpoint")
+    plan.job("rows", inputs={"policy": ["made"]}, leases=[plan.lease()])
+    for name in ("made", "rows"):
+        done = plan.run(name)
+        assert done.returncode == 0, done.stderr
+    manifest = plan.manifest("rows")
+    python = platform.python_version()
+    assert manifest["environment"]["python"] == python
+    # The environment is empty, so the program can have imported nothing from it.
+    assert manifest["environment"]["imported"] == {}
+    assert manifest["agentc"]
+    (lease,) = manifest["leases"]
+    assert (lease["lock"], lease["python"]) == (manifest["environment"]["lock"], python)
+    hardware = manifest["hardware"]
+    assert 1 <= hardware["cpus"] <= hardware["cores"]
+    assert hardware["memory_mb"] > 0
+    assert not plan.staging("rows").exists()
+
+
+def test_gpus_are_asked_of_nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho 'NVIDIA H200, 143771, 570.86.15'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    found = Machine().describe()
+    assert found["gpus"] == ["NVIDIA H200"]
+    assert found["gpu_memory_mb"] == [143771]
+    assert found["gpu_driver"] == "570.86.15"
+
+
+@pytest.mark.parametrize("answer", ["", "No devices were found\n", "a, b\n", "Tesla, [N/A], 1\n"])
+def test_an_answer_without_gpus_is_none(answer: str) -> None:
+    assert read_gpus(answer) == {}
