@@ -6,7 +6,7 @@ each name that was asked for. See `agentc.passes.lower` for what is done with th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -32,28 +32,43 @@ class Refusal:
     fix: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a table of fields says about one dotted path. `semantic` is true when the field and
+    all groups around it are; `below` are names and paths of a group's fields."""
+
+    declared: Field
+    parts: tuple[str, ...]
+    semantic: bool
+    below: tuple[tuple[str, str], ...]
+
+
 @dataclass(slots=True)
 class OptionView:
     """Effective values of a table of fields, by dotted path (`decode.temperature`).
 
     Reading an undeclared name is a bug in the backend (KeyError). `identity()` gives the semantic
     values that were read and differ from their defaults: the part of a key that settings make.
+    `known` remembers what was looked up in the table; views of one table share it, since a plan
+    of 10,000 jobs looks up the same few paths a million times.
     """
 
     table: tuple[Field, ...]
     values: Mapping[str, Json]
     read: set[str] = field(default_factory=set)
     refusals: list[Refusal] = field(default_factory=list)
+    known: dict[str, Setting] = field(default_factory=dict, repr=False)
 
     def get(self, path: str) -> Json:
         """The effective value at a dotted path; marks it as honoured."""
-        declared = self._declared(path)
+        setting = self._setting(path)
         self.read.add(path)
-        if declared.fields:
-            if not isinstance(self._given(path), dict) and declared.default is None:
+        given = self._given(setting.parts)
+        declared = setting.declared
+        if setting.below:
+            if not isinstance(given, dict) and declared.default is None:
                 return None
-            return {sub.name: self.get(f"{path}.{sub.name}") for sub in declared.fields}
-        given = self._given(path)
+            return {name: self.get(below) for name, below in setting.below}
         if given is not _ABSENT:
             return given
         return None if declared.required else declared.default  # type: ignore[return-value]
@@ -82,7 +97,7 @@ class OptionView:
 
     def is_set(self, path: str) -> bool:
         """Whether the spec itself gives a value other than null (does not mark it as read)."""
-        return self._given(path) not in (None, _ABSENT)
+        return self._given(path.split(".")) not in (None, _ABSENT)
 
     def refuse(
         self, path: str, reason: str, *, capability: str | None = None, fix: str | None = None
@@ -97,10 +112,11 @@ class OptionView:
         """
         result: dict[str, Json] = {}
         for path in sorted(self.read):
-            declared = self._declared(path)
-            if not self._semantic(path):
+            setting = self._setting(path)
+            if not setting.semantic:
                 continue
-            given = self._given(path)
+            declared = setting.declared
+            given = self._given(setting.parts)
             if declared.fields:
                 if declared.default is None and isinstance(given, dict):
                     result[path] = True
@@ -108,34 +124,19 @@ class OptionView:
                 result[path] = given
         return result
 
-    def _given(self, path: str) -> Json | _Absent:
-        first, *rest = path.split(".")
-        node: Json | _Absent = self.values.get(first, _ABSENT)
-        for part in rest:
+    def _given(self, parts: Sequence[str]) -> Json | _Absent:
+        node: Json | _Absent = self.values.get(parts[0], _ABSENT)
+        for part in parts[1:]:
             if not isinstance(node, dict):
                 return _ABSENT
             node = node.get(part, _ABSENT)
         return node
 
-    def _declared(self, path: str) -> Field:
-        table = self.table
-        found: Field | None = None
-        for part in path.split("."):
-            found = next((f for f in table if f.name == part), None)
-            if found is None:
-                raise KeyError(f"undeclared option {path}")
-            table = found.fields
-        assert found is not None
-        return found
-
-    def _semantic(self, path: str) -> bool:
-        table, parts = self.table, path.split(".")
-        for part in parts:
-            declared = next(f for f in table if f.name == part)
-            if declared.identity != "semantic":
-                return False
-            table = declared.fields
-        return True
+    def _setting(self, path: str) -> Setting:
+        setting = self.known.get(path)
+        if setting is None:
+            setting = self.known[path] = _look_up(self.table, path)
+        return setting
 
 
 @dataclass(slots=True)
@@ -155,9 +156,25 @@ class StageView(OptionView):
             stage_id=self.stage_id,
             kind=self.kind,
             inputs=self.inputs,
+            known=self.known,
         )
 
     def absorb(self, other: StageView) -> None:
         """Count what a scoped view read and refused as read and refused here."""
         self.read |= other.read
         self.refusals.extend(other.refusals)
+
+
+def _look_up(table: tuple[Field, ...], path: str) -> Setting:
+    parts = tuple(path.split("."))
+    semantic = True
+    declared: Field | None = None
+    for part in parts:
+        declared = next((f for f in table if f.name == part), None)
+        if declared is None:
+            raise KeyError(f"undeclared option {path}")
+        semantic = semantic and declared.identity == "semantic"
+        table = declared.fields
+    assert declared is not None
+    below = tuple((sub.name, f"{path}.{sub.name}") for sub in table)
+    return Setting(declared=declared, parts=parts, semantic=semantic, below=below)

@@ -21,6 +21,7 @@ from agentc.backend_api import (
     StageBackend,
     StageView,
 )
+from agentc.backend_api.view import Setting
 from agentc.ir.module import Module, Prompt, Resource, Stage, Value
 from agentc.kinds import KINDS
 from agentc.kinds.field import Field, Json
@@ -89,6 +90,7 @@ class ModuleContext:
         self._leases: dict[tuple[str, str], ResourceAttempt | None] = {}
         self._directory = directory
         self._digests: dict[str, str | None] = {}
+        self._tables: dict[tuple[str, str], tuple[tuple[Field, ...], dict[str, Setting]]] = {}
         self.asked: set[str] = set()
 
     def environment_lease(self, stage: StageView) -> LeaseDraft:
@@ -143,6 +145,13 @@ class ModuleContext:
             self._leases[key] = None if entry is None else attempt_resource(entry, self._table)
         return self._leases[key]
 
+    def fields_of(self, backend: StageBackend) -> tuple[tuple[Field, ...], dict[str, Setting]]:
+        """The fields that a stage has on a backend, with what views have looked up in them."""
+        name = (backend.kind, backend.id)
+        if name not in self._tables:
+            self._tables[name] = ((*_KINDS[backend.kind].fields, *backend.options), {})
+        return self._tables[name]
+
     def _used(self, stage: StageView, section: str) -> ResourceAttempt | None:
         self.asked.add(section)
         name = self._module.stages[stage.stage_id].uses.get(section)
@@ -156,10 +165,15 @@ class _MissingResourceError(Exception):
 def attempt_lowering(stage: Stage, backend: StageBackend, context: ModuleContext) -> Attempt:
     """Lower a stage on a backend. Never raises: a bug of the backend becomes `failure`."""
     kind = _KINDS[stage.kind]
-    table = (*kind.fields, *backend.options)
+    table, known = context.fields_of(backend)
     values = stage_values(stage)
     view = StageView(
-        table=table, values=values, stage_id=stage.id, kind=stage.kind, inputs=stage.inputs
+        table=table,
+        values=values,
+        stage_id=stage.id,
+        kind=stage.kind,
+        inputs=stage.inputs,
+        known=known,
     )
     context.asked.clear()
     failure = None

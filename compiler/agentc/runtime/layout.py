@@ -57,4 +57,5 @@ class StoreLayout:
 
     def is_published(self, name: str) -> bool:
         """Whether the object exists, whole."""
-        return self.manifest(name).exists()
+        # Plans ask this of every job; the Path of a manifest costs ten times the look at the disk.
+        return os.access(f"{self.root}/objects/{name}/{MANIFEST}", os.F_OK)
