@@ -94,9 +94,10 @@ def test_beta_of_round_2_reruns_only_what_follows_it(
 
     assert run("plan", changed, "--store", store) == 0
     text = capsys.readouterr().out
-    assert "beta: 0.5 -> 0.4" in text
-    assert "because of eto.2.dpo (beta: 0.5 -> 0.4)" in text
-    assert f"{len(before.jobs) - 5} in the store, 5 to run" in text
+    assert "beta: 0.5 -> 0.4   (4 other jobs because of it)" in text
+    assert "because of eto.2.dpo" in text
+    assert f"5 to run, {len(before.jobs) - 5} in the store" in text
+    assert "1 changed, 4 follow from that" in text
 
 
 def test_another_round_runs_only_that_round(
@@ -160,13 +161,51 @@ def test_why_a_job_ran(spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert answer("eto").count("its key changed") == 10, "two rounds of five jobs"
 
 
+def test_why_a_job_would_run(
+    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, before = tmp_path / "store", plan_of(spec)
+    publish(store, before)
+    leave_plan(store, before)
+    changed = edited(spec, tmp_path / "edited", "epochs: 8", "epochs: 9")
+
+    def answer(*words: str | Path) -> str:
+        assert run("why", *words, "--store", store) == 0
+        return capsys.readouterr().out
+
+    assert "to run: its key changed since the last run\n  epochs: 8 -> 9" in answer(changed, "sft")
+    assert "because of sft (epochs: 8 -> 9)" in answer("results", changed)
+    assert "nothing that enters its key changed" in answer(spec, "sft")
+    assert "seed: default -> 1" in answer(spec, "sft", "-p", "seed=1")
+    # A run of the edited spec that failed at once: the reason is still the edit.
+    leave_plan(store, before, "previous-plan.json")
+    leave_plan(store, plan_of(changed))
+    said = answer(changed, "sft")
+    assert "changed since the run before the last\n  epochs: 8 -> 9" in said
+
+
+def test_why_needs_one_job(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("why", spec) == 2
+    assert "agentc plan SPEC" in capsys.readouterr().err
+    assert run("why", spec, spec, "sft") == 2
+
+
+def test_plan_until_a_stage(spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("plan", spec, "--store", tmp_path, "--until")
+    assert run(*words, "sft", "--json") == 0
+    jobs = json.loads(capsys.readouterr().out)["jobs"]
+    assert {job["id"] for job in jobs} == {"base", "expert", "sft"}
+    assert run(*words, "stf") == 5
+    assert "did you mean `sft`" in capsys.readouterr().err
+
+
 def test_why_of_a_first_run(spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store, plan = tmp_path / "store", plan_of(spec)
     leave_plan(store, plan)
     assert run("why", "sft", "--store", store) == 0
     shown = capsys.readouterr().out
-    assert "only plan that was run" in shown
-    assert "not in the store yet" in shown
+    assert "no earlier run" in shown
+    assert "to run" in shown
 
 
 def test_why_of_a_result_that_another_experiment_made(

@@ -10,7 +10,9 @@ from toy_plan import job, plan
 from agentc.plan.diff import Change, compare_plans, explain_root
 from agentc.plan.job import EnvLock, Plan
 from agentc.plan.render import plan_document
-from agentc.plan.tree import diff_lines
+from agentc.plan.review import change_lines, review_plan
+from agentc.plan.work import find_work
+from agentc.runtime.layout import StoreLayout
 
 
 def chain(beta: float = 0.1, version: int = 1, lock: str = "a==1\n", **more: Any) -> Plan:
@@ -70,7 +72,8 @@ def test_a_long_chain_of_changes_stays_small() -> None:
     assert peak < 20e6
     assert found["s2999"].root_count == 3000
     assert found["s2999"].nearest_roots(2) == ["s2999", "s2998"]
-    assert diff_lines(found["s9"], found) == [
+    review = review_plan(find_work(after, StoreLayout("/nonexistent")), before)
+    assert change_lines(review.items[9], review.diffs) == [
         "lr: 0.1 -> 0.2",
         "because of s8 (lr: 0.1 -> 0.2); s7 (lr: 0.1 -> 0.2); s6 (lr: 0.1 -> 0.2); and 6 more",
     ]

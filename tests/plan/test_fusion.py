@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from toy_plan import job, plan
 
 from agentc.plan.job import Job
+from agentc.plan.render import plan_document
 from agentc.plan.verify import verify_plan
-from agentc.plan.work import plan_work
+from agentc.plan.work import find_work
+from agentc.runtime.layout import StoreLayout
 
 
 @st.composite
@@ -42,7 +44,8 @@ def test_members_share_one_server(jobs: list[Job]) -> None:
 @given(graphs())
 def test_starts_are_saved(jobs: list[Job]) -> None:
     fused, apart = plan(*jobs), plan(*jobs, fuse=False)
-    here, there = (plan_work(made, lambda name: False) for made in (fused, apart))
+    nothing = StoreLayout("/nonexistent")
+    here, there = (find_work(plan_document(made), nothing) for made in (fused, apart))
     assert here.server_starts + here.saved_starts == there.server_starts
     spared = sum(len(session.members) - 1 for session in fused.sessions)
     assert here.saved_starts == spared

@@ -24,7 +24,8 @@ def test_dry_run_lists_jobs_and_writes_no_plan(
 ) -> None:
     assert run(quickstart, tmp_path / "store", "--dry-run") == 0
     shown = capsys.readouterr().out
-    assert "would run" in shown
+    assert main(["plan", quickstart, "--store", str(tmp_path / "store")]) == 0
+    assert shown == capsys.readouterr().out, "one explanation for both commands"
     assert "eto.2.dpo" in shown
     assert not (tmp_path / "plans").exists()
 

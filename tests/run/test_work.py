@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tiny_plan import TinyPlan
 
+from agentc.plan.work import UnknownStageError, Work, find_work
 from agentc.run.plan_folder import claim_plan_folder
-from agentc.run.work import UnknownStageError, Work, find_work
 from agentc.runtime.layout import StoreLayout
 
 

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
+from agentc.plan.work import find_work, read_plan
 from agentc.run.driver import DriverOptions
 from agentc.run.orchestrate import RunOptions, run_plan
-from agentc.run.work import find_work, read_plan
 from agentc.store.paths import open_store
 
 plan, store = Path(sys.argv[1]), sys.argv[2]

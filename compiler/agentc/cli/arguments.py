@@ -26,7 +26,7 @@ def add_spec_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
         "-p",
         "--param",
         dest="params",
-        action=_Param,
+        action=Param,
         default={},
         metavar="NAME=VALUE",
         help="value of one of the spec's params; may be given several times",
@@ -63,7 +63,7 @@ def wants_colour(stream: TextIO) -> bool:
     return stream.isatty()
 
 
-class _Param(argparse.Action):
+class Param(argparse.Action):
     """Collects `name=value` into a dict; the last of two equal names wins."""
 
     def __call__(

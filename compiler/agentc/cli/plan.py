@@ -4,39 +4,57 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+import sys
+import time
 from pathlib import Path
 
 from agentc.cli.arguments import add_spec_arguments, show_diagnostics
 from agentc.kinds.field import Json
-from agentc.plan.diff import JobDiff
-from agentc.plan.job import Plan
-from agentc.plan.work import Work
+from agentc.plan.review import Review
+
+HELP = "show what a run would do: jobs, what the store has, what changed and why"
 
 _MOST_CAUSES = 20
 """Every job of a long chain may be a cause of all that follow: half the square of its length."""
 
-HELP = "show what a run would do: jobs, what the store has, what changed and why"
+_EPILOG = """\
+marks:
+  +  runs: new                     ~  runs: it changed since the last run
+  >  runs: not made so far         =  the store has it
+  ·  is not there, and nothing that must run needs it
+Under a changed job stands each setting or input of its own that changed; what only follows from
+other jobs names them.
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
+    parser.epilog = _EPILOG
     add_spec_arguments(parser)
     parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="output form")
+    parser.add_argument("--until", metavar="STAGE", help="only this stage and what it needs")
+    parser.add_argument(
+        "--all", action="store_true", help="list every job, also what is usually folded"
+    )
     parser.add_argument(
         "--full", action="store_true", help="settings, inputs, servers and keys of every job"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="output form")
+    parser.add_argument(
+        "--json", dest="format", action="store_const", const="json", help="same as --format json"
     )
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0 with the plan on standard output; 1 when the spec has errors."""
+    """0 with the plan on standard output; 1 when the spec has errors, 5 for no such stage."""
     from agentc.backend_api import load_backends
     from agentc.compilation import compile_spec
-    from agentc.plan.diff import compare_plans
+    from agentc.diagnostics.suggest import did_you_mean, listed
     from agentc.plan.render import plan_document
+    from agentc.plan.review import review_plan
     from agentc.plan.tree import plan_text
-    from agentc.plan.work import plan_work
+    from agentc.plan.work import UnknownStageError, find_work
+    from agentc.run.past import read_past
     from agentc.runtime.layout import StoreLayout
     from agentc.store.paths import RunFolder, store_root
 
@@ -45,53 +63,58 @@ def execute(arguments: argparse.Namespace) -> int:
         show_diagnostics(compiled.diagnostics, arguments.format)
         return 1
     show_diagnostics(compiled.diagnostics)
-    plan = compiled.plan
     layout = StoreLayout(store_root(arguments.store))
-    before = last_plan(RunFolder.of(layout, plan.name).last_plan)
-    diffs = compare_plans(before, plan_document(plan))
-    work = plan_work(plan, layout.is_published)
+    try:
+        work = find_work(plan_document(compiled.plan), layout, arguments.until)
+    except UnknownStageError as error:
+        hint = did_you_mean(error.name, error.known) or f"stages: {listed(error.known)}"
+        print(f"agentc: no stage `{error.name}`; {hint}", file=sys.stderr)
+        return 5
+    path = RunFolder.of(layout, compiled.plan.name).last_plan
+    review = review_plan(work, read_past(path))
     if arguments.format == "json":
-        print(json.dumps(_document(plan, work, diffs), indent=2, ensure_ascii=False))
+        print(json.dumps(_document(review), indent=2, ensure_ascii=False))
     else:
-        shown = None if before is None else diffs
-        print(plan_text(plan, work, shown, full=arguments.full), end="")
+        since = f"the last run ({_when(path)})" if review.compared else ""
+        text = plan_text(review, every=arguments.all, full=arguments.full, since=since)
+        print(text, end="")
     return 0
 
 
-def last_plan(path: Path) -> dict[str, Json] | None:
-    """A plan document that a run left, or None when there is none that can be read."""
-    from agentc.plan.render import read_document
-
-    try:
-        return read_document(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
+def _when(path: Path) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(path.stat().st_mtime))
 
 
-def _document(plan: Plan, work: Work, diffs: Mapping[str, JobDiff]) -> dict[str, Json]:
-    member_of = {member: session.id for session in plan.sessions for member in session.members}
+def _document(review: Review) -> dict[str, Json]:
+    work = review.work
     return {
-        "name": plan.name,
+        "name": review.name,
+        "counts": {state: work.count(state) for state in ("run", "cached", "unneeded")},
+        "compared": review.compared,
         "server_starts": work.server_starts,
         "saved_server_starts": work.saved_starts,
+        "gone": list(review.gone),
         "jobs": [
             {
-                "id": job.id,
-                "stage": job.stage,
-                "kind": job.kind,
-                "round": job.round,
-                "backend": job.backend,
-                "object": job.object,
-                "state": work.states[job.id],
-                "session": member_of.get(job.id),
-                "since_last_run": diffs[job.id].novelty,
+                "id": item.id,
+                "stage": item.job["stage"],
+                "kind": item.job["kind"],
+                "round": item.job["round"],
+                "backend": item.job["backend"],
+                "object": item.object,
+                "mark": item.mark,
+                "state": item.state,
+                "same_work_as": item.twin,
+                "session": item.session,
+                "since_last_run": item.diff.novelty if item.diff else "new",
+                "was": item.diff.was if item.diff else None,
                 "changes": [
                     {"path": change.path, "before": change.before, "after": change.after}
-                    for change in diffs[job.id].changes
+                    for change in (item.diff.changes if item.diff else ())
                 ],
-                "because_of": list[Json](diffs[job.id].nearest_roots(_MOST_CAUSES)),
-                "causes": diffs[job.id].root_count,
+                "because_of": list(item.diff.nearest_roots(_MOST_CAUSES) if item.diff else ()),
+                "causes": item.diff.root_count if item.diff else 0,
             }
-            for job in plan.jobs
+            for item in review.items
         ],
     }

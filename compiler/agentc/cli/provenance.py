@@ -60,7 +60,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _find(given: str, run: str | None, layout: StoreLayout) -> tuple[str | None, str]:
     """The object meant, or None with the reason."""
     from agentc.diagnostics.suggest import did_you_mean, listed
-    from agentc.run.work import object_of, read_plan
+    from agentc.plan.work import object_of, read_plan
     from agentc.store.objects import object_names
     from agentc.store.paths import RunFolder, run_names
 

@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """0 with the path on standard output; 1 the spec cannot be read, 3 the report could not be
     rendered, 5 there is nothing to report on."""
-    from agentc.run.work import find_work, read_plan
+    from agentc.plan.work import find_work, read_plan
     from agentc.store.paths import store_root
 
     layout = StoreLayout(store_root(arguments.store))

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 from agentc.cli.arguments import add_spec_arguments, show_diagnostics
-from agentc.run.wording import counted
-from agentc.run.work import UnknownStageError, Work, find_work, object_of
+from agentc.plan.work import UnknownStageError, Work, find_work
 
 HELP = "run what is missing of an experiment, and show its results"
 
@@ -42,7 +41,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--keep-going", action="store_true", help="after a failure go on with what can still run"
     )
     parser.add_argument(
-        "-n", "--dry-run", action="store_true", help="say what would run, and run nothing"
+        "-n",
+        "--dry-run",
+        action="store_true",
+        help="say what would run, as `agentc plan` does, and run nothing",
     )
     parser.add_argument(
         "--plain", action="store_true", help="timestamped lines instead of the live view"
@@ -103,11 +105,13 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _tell(work: Work) -> None:
-    for title, jobs in (("there already", work.present), ("would run", work.missing)):
-        for job in jobs:
-            print(f"{title:<14} {job['id']:<32} {object_of(job)}")
-    missing, present = counted(len(work.missing), "job"), counted(len(work.present), "result")
-    print(f"{missing} would run, {present} in the store already")
+    from agentc.plan.review import review_plan
+    from agentc.plan.tree import plan_text
+    from agentc.run.past import read_past
+    from agentc.store.paths import RunFolder
+
+    before = read_past(RunFolder.of(work.layout, str(work.document["name"])).last_plan)
+    print(plan_text(review_plan(work, before)), end="")
 
 
 def _positive(text: str) -> int:

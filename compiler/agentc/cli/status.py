@@ -23,9 +23,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from agentc.diagnostics.suggest import did_you_mean
+    from agentc.plan.work import find_work, read_plan
     from agentc.run.observe import Observer
     from agentc.run.wording import sentence
-    from agentc.run.work import find_work, read_plan
     from agentc.runtime.layout import StoreLayout
     from agentc.store.paths import RunFolder, run_names, store_root
 

@@ -1,22 +1,49 @@
-"""`agentc why NAME`: why a job of the last run had to run, or could be reused."""
+"""`agentc why [SPEC] NAME`: why a job would run, or why one of the last run had to."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agentc.kinds.field import Json
-from agentc.plan.diff import JobDiff
-from agentc.plan.record import JobRecord
+from agentc.cli.arguments import Param, show_diagnostics
 from agentc.runtime.layout import StoreLayout
 
-HELP = "say why a job or stage of the last run had to run, key by key, back to the root cause"
+if TYPE_CHECKING:
+    from agentc.plan.review import Item, Review
+
+HELP = "say why a job or stage runs, or does not: key by key, back to the root cause"
+
+_EPILOG = """\
+  agentc why specs/quickstart.yaml sft   why it would run: the spec against the last run
+  agentc why eto.2.dpo                   why it ran: the last run against the one before
+"""
+_SPEC_ENDINGS = (".yaml", ".yml")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("name", metavar="JOB|STAGE", help="such as `sft`, `eto.2.dpo` or `eto`")
+    parser.epilog = _EPILOG
+    parser.usage = (
+        "agentc why [-h] [-p NAME=VALUE] [--run EXPERIMENT] [--store DIR] [SPEC] JOB|STAGE"
+    )
+    parser.add_argument(
+        "names",
+        nargs="+",
+        metavar="NAME",
+        help="a job or stage (`sft`, `eto.2.dpo`, `eto`); with a spec, what it would do",
+    )
+    parser.add_argument(
+        "-p",
+        "--param",
+        dest="params",
+        action=Param,
+        default={},
+        metavar="NAME=VALUE",
+        help="value of one of the spec's params",
+    )
     parser.add_argument(
         "--run", metavar="EXPERIMENT", help="name of the experiment; default: the one run last"
     )
@@ -24,77 +51,111 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0; 5 when there was no such run or the run has no such job."""
-    from agentc.cli.plan import last_plan
+    """0; 1 when the spec has errors; 2 for a wrong command line; 5 when there was no such run or
+    there is no such job."""
     from agentc.diagnostics.suggest import did_you_mean, listed
-    from agentc.plan.diff import compare_plans
-    from agentc.plan.record import read_records
-    from agentc.store.paths import RunFolder, run_names, store_root
+    from agentc.store.paths import store_root
 
+    specs = [name for name in arguments.names if name.endswith(_SPEC_ENDINGS)]
+    names = [name for name in arguments.names if name not in specs]
+    if len(specs) > 1 or len(names) != 1:
+        words = "name one job or stage" if not names else "name one spec and one job or stage"
+        print(f"agentc: {words}; `agentc plan SPEC` shows all jobs", file=sys.stderr)
+        return 2
     layout = StoreLayout(store_root(arguments.store))
-    names = run_names(layout)
-    run = arguments.run or (names[0] if names else None)
-    after = None if run is None else last_plan(RunFolder.of(layout, run).last_plan)
-    if run is None or after is None:
-        known = f"; there are {listed(names)}" if names else ""
-        asked = f"the experiment `{run}` was not run" if run else "nothing was run"
-        print(f"agentc: {asked} with the store {layout.root}{known}", file=sys.stderr)
-        return 5
-    before = last_plan(RunFolder.of(layout, run).previous_plan)
-    records = read_records(after)
-    wanted = [r for r in records.values() if _is_meant(arguments.name, r)]
+    found = _of_spec(arguments, specs[0], layout) if specs else _of_run(arguments.run, layout)
+    if isinstance(found, int):
+        return found
+    review, since = found
+    wanted = [item for item in review.items if _is_meant(names[0], item)]
     if not wanted:
-        ids = list(dict.fromkeys([r.stage for r in records.values()] + list(records)))
-        hint = did_you_mean(arguments.name, ids) or f"it has {listed(ids)}"
-        print(f"agentc: {run} has no stage or job `{arguments.name}`; {hint}", file=sys.stderr)
+        ids = dict.fromkeys(name for i in review.items for name in (str(i.job["stage"]), i.id))
+        hint = did_you_mean(names[0], ids) or f"it has {listed(ids)}"
+        print(f"agentc: {review.name} has no stage or job `{names[0]}`; {hint}", file=sys.stderr)
         return 5
-    diffs = compare_plans(before, after)
-    for record in wanted:
-        print("\n".join(_answer(record, diffs, before is not None, layout)))
+    for item in wanted:
+        print("\n".join(_answer(item, review, since)))
     return 0
 
 
-def _is_meant(name: str, record: JobRecord) -> bool:
+def _of_spec(
+    arguments: argparse.Namespace, spec: str, layout: StoreLayout
+) -> tuple[Review, str] | int:
+    """What the spec would do, compared with the last run; or the exit code."""
+    from agentc.backend_api import load_backends
+    from agentc.compilation import compile_spec
+    from agentc.plan.render import plan_document
+    from agentc.plan.review import review_plan
+    from agentc.plan.work import find_work
+    from agentc.run.past import read_past
+    from agentc.store.paths import RunFolder
+
+    compiled = compile_spec(Path(spec), arguments.params, load_backends())
+    show_diagnostics(compiled.diagnostics)
+    if compiled.plan is None:
+        return 1
+    folder = RunFolder.of(layout, compiled.plan.name)
+    work = find_work(plan_document(compiled.plan), layout)
+    review = review_plan(work, read_past(folder.last_plan))
+    before = read_past(folder.previous_plan)
+    if before is not None and all(diff.novelty == "same" for diff in review.diffs.values()):
+        # The last run was of this very plan: what it was compared with is the answer.
+        return review_plan(work, before), "the run before the last"
+    return review, "the last run"
+
+
+def _of_run(name: str | None, layout: StoreLayout) -> tuple[Review, str] | int:
+    """What the last run had to do, compared with the plan before; or the exit code."""
+    from agentc.diagnostics.suggest import listed
+    from agentc.plan.review import review_plan
+    from agentc.plan.work import find_work
+    from agentc.run.past import read_past
+    from agentc.store.paths import RunFolder, run_names
+
+    known = run_names(layout)
+    run = name or (known[0] if known else None)
+    after = None if run is None else read_past(RunFolder.of(layout, run).last_plan)
+    if run is None or after is None:
+        hint = f"; there are {listed(known)}" if known else ""
+        asked = f"the experiment `{run}` was not run" if run else "nothing was run"
+        print(f"agentc: {asked} with the store {layout.root}{hint}", file=sys.stderr)
+        return 5
+    before = read_past(RunFolder.of(layout, run).previous_plan)
+    return review_plan(find_work(after, layout), before), "the run before"
+
+
+def _is_meant(name: str, item: Item) -> bool:
     """A job by id, the jobs of a stage, or everything inside a repeat or round."""
-    return name in (record.id, record.stage) or record.stage.startswith(f"{name}.")
+    stage = str(item.job["stage"])
+    return name in (item.id, stage) or stage.startswith(f"{name}.")
 
 
-def _answer(
-    record: JobRecord, diffs: dict[str, JobDiff], compared: bool, layout: StoreLayout
-) -> list[str]:
-    from agentc.plan.tree import diff_lines
+def _answer(item: Item, review: Review, since: str) -> list[str]:
+    from agentc.plan.review import change_lines, novelty_words, state_words
 
-    diff = diffs[record.id]
-    state = "is in the store" if layout.is_published(record.object) else "is not in the store yet"
-    head = f"{record.id} ({record.object[: len(record.kind) + 9]}) {state}"
-    if not compared:
-        return [*_first(head), *_origin(record, layout)]
-    match diff.novelty:
-        case "same":
-            reason = "nothing that enters its key changed since the plan before: reused"
-            return [f"{head}: {reason}", *_origin(record, layout)]
-        case "new":
-            return [f"{head}: new since the plan before", *_origin(record, layout)]
-        case _:
-            lines = [f"  {line}" for line in diff_lines(diff, diffs)]
-            return [f"{head}: its key changed", *lines, *_origin(record, layout)]
+    head = f"{item.id} ({item.object[: len(str(item.job['kind'])) + 9]}) {state_words(item)}"
+    if item.diff is None:
+        reason = "there is no earlier run of this experiment to compare with"
+    elif item.diff.novelty == "changed":
+        reason = f"its key changed since {since}"
+    else:
+        words = novelty_words(item) or "nothing that enters its key changed"
+        reason = f"{words} since {since}" if item.diff.was is None else words
+    lines = [f"  {line}" for line in change_lines(item, review.diffs)]
+    return [f"{head}: {reason}", *lines, *_origin(item, review.work.layout)]
 
 
-def _first(head: str) -> list[str]:
-    return [f"{head}: this is the only plan that was run, so there is none to compare with"]
-
-
-def _origin(record: JobRecord, layout: StoreLayout) -> list[str]:
+def _origin(item: Item, layout: StoreLayout) -> list[str]:
     """When the object was made, and for which job, if that was another one."""
     from agentc.store.objects import read_object
 
     try:
-        manifest = read_object(layout, record.object).manifest
+        manifest = read_object(layout, item.object).manifest
     except (OSError, ValueError):
         return []
-    started: Json = manifest.get("started")
+    started = manifest.get("started")
     if not isinstance(started, (int, float)):
         return []
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(started))
-    other = f" as `{manifest.get('id')}`" if manifest.get("id") != record.id else ""
+    other = f" as `{manifest.get('id')}`" if manifest.get("id") != item.id else ""
     return [f"  made {when}{other}, in {manifest.get('wall_s', 0):.0f} s"]

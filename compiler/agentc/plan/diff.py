@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from agentc.kinds.field import Json
-from agentc.plan.record import JobRecord, read_records
+from agentc.plan.record import JobRecord, flat_paths, read_records
 
 Novelty: TypeAlias = Literal["same", "changed", "new", "gone"]
+_LONG = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +30,11 @@ class Change:
         name = self.path.removeprefix("settings.").removeprefix("facts.")
         if self.path.endswith("environment"):
             return f"{name}: other versions of packages"
-        before = "default" if self.before is None else _short(self.before)
-        after = "default" if self.after is None else _short(self.after)
+        if isinstance(self.before, list) or isinstance(self.after, list):
+            return f"{name}: {_relisted(self.before, self.after)}"
+        skipped = _alike(self.before, self.after)
+        before = "default" if self.before is None else _short(self.before, skipped)
+        after = "default" if self.after is None else _short(self.after, skipped)
         return f"{name}: {before} -> {after}"
 
 
@@ -41,10 +45,13 @@ class JobDiff:
     `changes` are its own; `upstream` are ids of inputs whose artifacts differ; `causes` are the
     jobs, this one included, whose own changes are the cause: bit n stands for `order[n]`, since
     a chain in which every job has changed would hold half as many names as its length squared.
+    `was` is its id in the earlier plan, if that was another one: equal work under a new name is
+    the same work.
     """
 
     id: str
     novelty: Novelty
+    was: str | None = None
     changes: tuple[Change, ...] = ()
     upstream: tuple[str, ...] = ()
     causes: int = 0
@@ -77,12 +84,18 @@ def compare_plans(
     """Every job of `after` in its order, then the jobs that only `before` has."""
     old = {} if before is None else read_records(before)
     new = read_records(after)
+    moved = {record.object: record for name, record in old.items() if name not in new}
+    renamed: dict[str, str] = {}
     order = tuple(new)
     found: dict[str, JobDiff] = {}
     for record in new.values():
-        found[record.id] = _compare(old.get(record.id), record, found, order)
+        earlier = old.get(record.id)
+        if earlier is None and record.object in moved:
+            earlier = moved.pop(record.object)
+            renamed[earlier.id] = record.id
+        found[record.id] = _compare(earlier, record, found, renamed, order)
     for name in old:
-        if name not in new:
+        if name not in new and name not in renamed:
             found[name] = JobDiff(id=name, novelty="gone")
     return found
 
@@ -95,17 +108,31 @@ def explain_root(diffs: Mapping[str, JobDiff], name: str) -> str:
     return f"{name} ({'; '.join(change.text() for change in diff.changes)})"
 
 
+def changed_values(before: Json, after: Json) -> tuple[Change, ...]:
+    """What differs between two mappings, as flat paths: params, placement, resources."""
+    old, new = flat_paths(before), flat_paths(after)
+    return tuple(
+        Change(path=path, before=old.get(path), after=new.get(path))
+        for path in dict.fromkeys((*old, *new))
+        if old.get(path) != new.get(path)
+    )
+
+
 def _compare(
-    old: JobRecord | None, new: JobRecord, done: Mapping[str, JobDiff], order: Sequence[str]
+    old: JobRecord | None,
+    new: JobRecord,
+    done: Mapping[str, JobDiff],
+    renamed: Mapping[str, str],
+    order: Sequence[str],
 ) -> JobDiff:
     if old is not None and old.key == new.key:
-        return JobDiff(id=new.id, novelty="same")
+        return JobDiff(id=new.id, novelty="same", was=None if old.id == new.id else old.id)
     parents = [parent for parents in new.inputs.values() for parent in parents]
     upstream = tuple(dict.fromkeys(p for p in parents if p in done and done[p].novelty != "same"))
     causes = 0
     for parent in upstream:
         causes |= done[parent].causes
-    changes = () if old is None else (*_own_changes(old, new), *_wiring(old, new))
+    changes = () if old is None else (*_own_changes(old, new), *_wiring(old, new, renamed))
     if old is None or changes or not causes:
         causes |= 1 << len(done)
     return JobDiff(
@@ -119,31 +146,45 @@ def _compare(
 
 
 def _own_changes(old: JobRecord, new: JobRecord) -> list[Change]:
-    paths = dict.fromkeys((*old.own, *new.own))
-    return [
-        Change(path=path, before=old.own.get(path), after=new.own.get(path))
-        for path in paths
-        if old.own.get(path) != new.own.get(path)
-    ]
+    return list(changed_values(dict(old.own), dict(new.own)))
 
 
-def _wiring(old: JobRecord, new: JobRecord) -> list[Change]:
+def _wiring(old: JobRecord, new: JobRecord, renamed: Mapping[str, str]) -> list[Change]:
     """Inputs that are taken from other jobs than before."""
-    return [
-        Change(
-            path=f"input {role}",
-            before=list(old.inputs.get(role, ())) or None,
-            after=list(new.inputs.get(role, ())) or None,
-        )
-        for role in dict.fromkeys((*old.inputs, *new.inputs))
-        if old.inputs.get(role, ()) != new.inputs.get(role, ())
-    ]
+    changes: list[Change] = []
+    for role in dict.fromkeys((*old.inputs, *new.inputs)):
+        before = [renamed.get(name, name) for name in old.inputs.get(role, ())]
+        after = list(new.inputs.get(role, ()))
+        if before != after:
+            path = f"input {role}"
+            changes.append(Change(path=path, before=[*before] or None, after=[*after] or None))
+    return changes
 
 
-def _short(value: Json) -> str:
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        text = ", ".join(str(item) for item in value)
-    else:
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-    text = " ".join(text.split())
-    return text if len(text) <= 60 else f"{text[:40]}... ({len(text)} characters)"
+def _relisted(before: Json, after: Json) -> str:
+    """What came to a list and what went, where there is more than one thing."""
+    old = before if isinstance(before, list) else [] if before is None else [before]
+    new = after if isinstance(after, list) else [] if after is None else [after]
+    if len(old) <= 1 and len(new) <= 1:
+        return f"{_short(old[0]) if old else 'none'} -> {_short(new[0]) if new else 'none'}"
+    went = [f"-{_short(item)}" for item in old if item not in new]
+    came = [f"+{_short(item)}" for item in new if item not in old]
+    return _short(", ".join([*went, *came])) if came or went else "in another order"
+
+
+def _alike(before: Json, after: Json) -> int:
+    """How many characters two long texts have in common at their start, less some for reading."""
+    if not isinstance(before, str) or not isinstance(after, str):
+        return 0
+    same = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), 0)
+    same = same or min(len(before), len(after))
+    return max(0, same - 12) if max(len(before), len(after)) > _LONG else 0
+
+
+def _short(value: Json, skipped: int = 0) -> str:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    lead = "..." if skipped else ""
+    text = " ".join(text[skipped:].split())
+    if len(text) <= _LONG:
+        return lead + text
+    return f"{lead}{text[:40]}... ({skipped + len(text)} characters)"

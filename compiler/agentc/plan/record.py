@@ -77,6 +77,14 @@ def _record(
     )
 
 
+def flat_paths(value: Json) -> dict[str, Json]:
+    """The values of a mapping by dotted path; of anything else, nothing."""
+    found: dict[str, Json] = {}
+    for name, item in _table(value).items():
+        _flatten(name, item, found)
+    return found
+
+
 def _flatten(path: str, value: Json, into: dict[str, Json]) -> None:
     if isinstance(value, dict):
         for name, item in value.items():

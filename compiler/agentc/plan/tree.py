@@ -1,98 +1,204 @@
-"""The plan as text for people: stages by round, what each would do, and what changed."""
+"""The plan as text for people: counts first, then what runs and why, by round."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from agentc.plan.diff import JobDiff, explain_root
-from agentc.plan.job import Job, Plan
-from agentc.plan.work import State, Work
+from agentc.plan.fold import Group, fold_groups, fold_idle, groups_of
+from agentc.plan.review import (
+    STATE_WORDS,
+    Item,
+    Review,
+    because,
+    change_texts,
+    novelty_words,
+    state_words,
+)
 
-_STATES: dict[State, str] = {"cached": "in the store", "run": "to run", "unneeded": "not needed"}
+_MOST_ROWS = 100
+_MOST_CHANGES = 5
+_COLUMNS = 6
 
 
 def plan_text(
-    plan: Plan, work: Work, diffs: Mapping[str, JobDiff] | None, *, full: bool = False
+    review: Review,
+    *,
+    every: bool = False,
+    full: bool = False,
+    since: str = "the last run",
+    costs: Mapping[str, str] | None = None,
 ) -> str:
-    """The whole plan. `diffs` compares with the plan of the last run; None: there was none."""
-    session_of = {member: session.id for session in plan.sessions for member in session.members}
-    rows = [_row(job, session_of.get(job.id), work) for job in plan.jobs]
-    widths = [max((len(row[n]) for row in rows), default=0) for n in range(5)]
-    lines = [_headline(plan, work), *_servers(plan, work), ""]
-    group = ""
-    for job, row in zip(plan.jobs, rows, strict=True):
-        title = _round_title(job)
-        if title != group:
-            lines += [title] if title else []
-            group = title
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        lines.append(f"  {'  '.join(cells)}".rstrip())
-        lines += [f"      {line}" for line in _what_changed(job.id, diffs)]
-        lines += [f"      {line}" for line in (_details(job) if full else ())]
-    if diffs is not None:
-        gone = [name for name, diff in diffs.items() if diff.novelty == "gone"]
-        lines += [f"  no longer part of it: {', '.join(gone)}"] if gone else []
+    """The whole text. `every` lists each job, `full` its settings too; `costs` are texts by job
+    id for a column of their own."""
+    groups = groups_of(review)
+    lines = [headline(review)]
+    lines += _since(review, since) if review.compared else []
+    lines += [*_servers(review), ""]
+    listing = _Listing(review, costs or {}, full)
+    if every or full:
+        for group in groups:
+            listing.add(group, group.items)
+    elif all(item.mark in "=·" and not item.is_root for item in review.items):
+        listing.add(Group(title="", items=review.items), fold_idle(review.items))
+    else:
+        for group in fold_groups(groups):
+            listing.add(group, fold_idle(group.items))
+    lines += listing.lines(None if every or full else _MOST_ROWS)
+    if review.gone:
+        lines.append(f"no longer part of it: {_named(review.gone)}")
     return "\n".join(lines) + "\n"
 
 
-def diff_lines(diff: JobDiff, diffs: Mapping[str, JobDiff]) -> list[str]:
-    """What changed in a job and, for what it inherits, where that comes from."""
-    lines = [change.text() for change in diff.changes]
-    nearest = diff.nearest_roots(4)
-    others = [root for root in nearest if root != diff.id][:3]
-    if others:
-        causes = "; ".join(explain_root(diffs, root) for root in others)
-        left = diff.root_count - (diff.id in nearest) - len(others)
-        more = f"; and {left} more" if left else ""
-        lines.append(f"because of {causes}{more}")
-    return lines
-
-
-def _headline(plan: Plan, work: Work) -> str:
+def headline(review: Review) -> str:
+    """`quickstart: 18 stages, 22 jobs: 12 to run, 10 in the store`."""
+    work = review.work
     counts = [
-        f"{work.count(state)} {words}" for state, words in _STATES.items() if work.count(state)
+        f"{work.count(state)} {words}" for state, words in STATE_WORDS.items() if work.count(state)
     ]
-    stages = len({job.stage for job in plan.jobs})
-    return f"{plan.name}: {stages} stages, {len(plan.jobs)} jobs: {', '.join(counts)}"
+    if not work.count("run"):
+        counts.insert(0, "nothing to run")
+    shared = f", {len(work.twins)} of them the same work as others" if work.twins else ""
+    stages = len({item.job["stage"] for item in review.items})
+    jobs = len(review.items)
+    return (
+        f"{review.name}: {_counted(stages, 'stage')}, {_counted(jobs, 'job')}{shared}: "
+        f"{', '.join(counts)}"
+    )
 
 
-def _servers(plan: Plan, work: Work) -> list[str]:
+def _since(review: Review, since: str) -> list[str]:
+    novelties = Counter(
+        "follow" if item.follows and not item.is_root else item.diff.novelty
+        for item in review.items
+        if item.diff is not None
+    )
+    follow = "follows" if novelties["follow"] == 1 else "follow"
+    parts = [
+        f"{novelties['changed']} changed" if novelties["changed"] else "",
+        f"{novelties['follow']} {follow} from that" if novelties["follow"] else "",
+        f"{novelties['new']} new" if novelties["new"] else "",
+        f"{len(review.gone)} gone" if review.gone else "",
+    ]
+    lines = [f"since {since}: {', '.join(part for part in parts if part) or 'nothing changed'}"]
+    params = [change.text() for change in review.params]
+    return [*lines, *([f"params: {', '.join(params)}"] if params else [])]
+
+
+def _servers(review: Review) -> list[str]:
+    work = review.work
     if not work.server_starts:
         return []
     spared = f"; sharing spares {work.saved_starts} more" if work.saved_starts else ""
-    starts = "1 start" if work.server_starts == 1 else f"{work.server_starts} starts"
-    return [f"model servers: {starts}{spared}"]
+    return [f"model servers: {_counted(work.server_starts, 'start')}{spared}"]
 
 
-def _row(job: Job, session: str | None, work: Work) -> tuple[str, ...]:
-    shared = f"on {session}" if session else ""
-    return (job.id, job.backend, job.key[:8], _STATES[work.states[job.id]], shared)
+class _Listing:
+    """Rows of jobs in aligned columns, with lines of text between them."""
+
+    def __init__(self, review: Review, costs: Mapping[str, str], full: bool) -> None:
+        self._costs = costs
+        self._full = full
+        self._review = review
+        self._explained = 0
+        self._entries: list[tuple[str, ...] | str] = []
+
+    def add(self, group: Group, parts: Iterable[Item | tuple[Item, ...]]) -> None:
+        """A group: its title, when it is not that of the group before, and its rows."""
+        if group.is_folded:
+            self._entries.append(f"  {_repetition(group)}")
+            return
+        listed = list(parts)
+        if group.title and len(listed) == 1 and isinstance(listed[0], tuple):
+            self._entries.append(f"  {_idle(listed[0], group.title)}")
+            return
+        if group.title:
+            self._entries.append(f"  {group.title}")
+        indent = "    " if group.title else "  "
+        for part in listed:
+            if isinstance(part, tuple):
+                names = _named([item.id for item in part], 5)
+                self._entries.append(f"{indent}{_idle(part, names)}")
+            else:
+                self._entries.append(self._row(part, indent))
+                self._entries += [f"{indent}    {line}" for line in self._under(part)]
+
+    def lines(self, most: int | None) -> list[str]:
+        """The text, its columns aligned; of more than `most` rows the rest is counted."""
+        entries = self._entries if most is None else self._entries[:most]
+        rows = [entry for entry in entries if isinstance(entry, tuple)]
+        widths = [max((len(row[n]) for row in rows), default=0) for n in range(_COLUMNS)]
+        lines = []
+        for entry in entries:
+            if isinstance(entry, str):
+                lines.append(entry)
+                continue
+            cells = [cell.ljust(width) for cell, width in zip(entry, widths, strict=True) if width]
+            lines.append("  ".join(cells).rstrip())
+        if len(entries) < len(self._entries):
+            left = len(self._entries) - len(entries)
+            lines.append(f"  and {left} more lines; --all shows them")
+        return lines
+
+    def _row(self, item: Item, indent: str) -> tuple[str, ...]:
+        notes = [novelty_words(item), "" if item.is_root else because(item)]
+        notes += [f"on {item.session}" if item.session else ""]
+        return (
+            f"{indent}{item.mark} {item.id}",
+            str(item.job["backend"]),
+            str(item.job["key"])[:8],
+            state_words(item),
+            self._costs.get(item.id, ""),
+            ", ".join(note for note in notes if note),
+        )
+
+    def _under(self, item: Item) -> Iterator[str]:
+        if item.is_root:
+            *others, last = change_texts(item, _MOST_CHANGES)
+            yield from others
+            self._explained += 1
+            # A look at all jobs each time; nobody reads it a hundred times.
+            count = self._review.followers(item.id) if self._explained <= _MOST_ROWS else 0
+            yield last + (f"   ({_counted(count, 'other job')} because of it)" if count else "")
+        if self._full:
+            yield from _details(item.job)
 
 
-def _round_title(job: Job) -> str:
-    if job.round is None:
-        return ""
-    return f"{job.stage.split(f'.{job.round}.')[0]}, round {job.round}"
+def _repetition(group: Group) -> str:
+    first, last = group.titles[0], group.titles[-1]
+    states = Counter(STATE_WORDS[item.state] for item in group.items)
+    counts = ", ".join(f"{count} {words}" for words, count in states.items())
+    name, _, start = first.rpartition(" ")
+    until = last.rpartition(" ")[2]
+    return f"{name}s {start} to {until}: the same {len(group.titles)} times, {counts}"
 
 
-def _what_changed(name: str, diffs: Mapping[str, JobDiff] | None) -> Iterable[str]:
-    if diffs is None or diffs[name].novelty == "same":
-        return ()
-    if diffs[name].novelty == "new":
-        return ("new since the last run",)
-    return diff_lines(diffs[name], diffs)
+def _idle(items: tuple[Item, ...], names: str) -> str:
+    words = "in the store" if items[0].mark == "=" else "not needed"
+    return f"{items[0].mark} {len(items)} {words}: {names}"
 
 
-def _details(job: Job) -> Iterable[str]:
-    yield f"{job.kind} of {job.stage}, version {job.version}, in {job.environment}"
-    for role, names in job.inputs.items():
+def _details(job: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{job['kind']} of {job['stage']}, version {job['version']}, in {job['environment']}"
+    for role, names in job["inputs"].items():
         yield f"{role}: {', '.join(names)}"
-    settings = job.identity.get("settings")
-    if isinstance(settings, dict) and settings:
+    settings = job["identity"].get("settings")
+    if settings:
         yield "set: " + ", ".join(f"{path}={json.dumps(v)}" for path, v in settings.items())
-    for lease in job.leases:
-        yield f"{lease.role} server: {lease.backend}"
-    asked = job.resources
-    yield f"asks for {asked.cpus} cpus" + (f", {asked.gpus} gpus" if asked.gpus else "")
-    yield f"key {job.key}"
+    for lease in job["leases"]:
+        yield f"{lease['role']} server: {lease['backend']}"
+    asked = job["resources"]
+    yield f"asks for {asked['cpus']} cpus" + (f", {asked['gpus']} gpus" if asked["gpus"] else "")
+    yield f"key {job['key']}"
+
+
+def _named(names: Iterable[str], most: int = 12) -> str:
+    known = list(names)
+    more = len(known) - most
+    return ", ".join(known[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

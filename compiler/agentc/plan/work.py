@@ -1,71 +1,176 @@
-"""What a run would do: which jobs the store has, which must run, and how many servers start."""
+"""Work: what a plan means for a store: which jobs it has, which must run, which servers start.
+
+`plan`, `run`, `status`, `graph` and the report all read this one object, so that what is shown is
+what runs. It works on plan.json as decoded JSON: `status` and `report` need no compiler.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
-from agentc.plan.job import Job, Plan
+from agentc.runtime.layout import StoreLayout
+
+Document: TypeAlias = Mapping[str, Any]
+"""plan.json, decoded."""
 
 State: TypeAlias = Literal["cached", "run", "unneeded"]
 """cached: the store has it. run: missing and wanted. unneeded: missing, but nothing that must run
 reads it."""
 
 
+class UnknownStageError(Exception):
+    """No stage of that name; `known` are the names there are."""
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(f"the plan has no stage {name!r}")
+        self.name = name
+        self.known = known
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """`states` by job id, in plan order. `server_starts` counts model servers that would start,
-    `saved_starts` those that sessions spare."""
+    """Jobs in the plan's order (topological), each object once. `needed` leads to what is wanted;
+    of these, `present` are in the store and `missing` have to run: a job whose product exists
+    needs nothing before it. The store was looked at once, when this was made.
 
+    `states` (of jobs that are needed), `twins` and `sessions` go by job id. A twin is a job that
+    another one makes along (equal work, one key); a session is a server that several jobs share.
+    `server_starts` counts model servers that would start, `saved_starts` those that sessions spare.
+    """
+
+    document: Document
+    layout: StoreLayout
+    wanted: tuple[str, ...]
+    needed: tuple[Mapping[str, Any], ...]
+    present: tuple[Mapping[str, Any], ...]
+    missing: tuple[Mapping[str, Any], ...]
     states: Mapping[str, State]
+    twins: Mapping[str, str]
+    sessions: Mapping[str, str]
     server_starts: int
     saved_starts: int
 
     def count(self, state: State) -> int:
-        """How many jobs are in a state."""
-        return sum(found == state for found in self.states.values())
+        """How many pieces of work are in a state; equal work counts once."""
+        return sum(found == state for name, found in self.states.items() if name not in self.twins)
+
+    def manifests(self) -> tuple[Path, ...]:
+        """What to ask Snakemake for: the manifests of the wanted objects, or those of the
+        sessions that make them."""
+        made_by = {member: session for session, member in _session_members(self.document)}
+        names = dict.fromkeys(made_by.get(name, name) for name in self.wanted)
+        return tuple(self.layout.manifest(name) for name in names)
+
+    def environments(self) -> tuple[str, ...]:
+        """Names of the software environments that the missing jobs run in."""
+        names: dict[str, None] = {}
+        for job in self.missing:
+            names[job["environment"]] = None
+            for lease in job["leases"]:
+                if lease.get("environment"):
+                    names[lease["environment"]] = None
+        return tuple(names)
 
 
-def plan_work(plan: Plan, is_published: Callable[[str], bool]) -> Work:
-    """Compare a plan with a store. `is_published` takes an object (`<kind>/<key>`)."""
-    present = {job.id: is_published(job.object) for job in plan.jobs}
-    wanted = _wanted(plan, present)
-    states: dict[str, State] = {
-        job.id: "cached" if present[job.id] else "run" if job.id in wanted else "unneeded"
-        for job in plan.jobs
-    }
-    member_of = {member: session.id for session in plan.sessions for member in session.members}
-    serving = [job for job in _distinct(plan) if states[job.id] == "run" and _starts_server(job)]
-    starts = {member_of.get(job.id, job.id) for job in serving}
-    return Work(states=states, server_starts=len(starts), saved_starts=len(serving) - len(starts))
+def object_of(job: Mapping[str, Any]) -> str:
+    """The object that a job makes."""
+    return f"{job['kind']}/{job['key']}"
 
 
-def _wanted(plan: Plan, present: Mapping[str, bool]) -> set[str]:
-    """Ids that a run looks at: targets, and what missing ones read. A session that runs makes
-    all members that are missing."""
-    members = {member: session.members for session in plan.sessions for member in session.members}
-    jobs = plan.by_id()
-    wanted: set[str] = set()
-    pending = list(plan.targets)
-    while pending:
-        name = pending.pop()
-        if name in wanted:
+def read_plan(path: Path) -> Document:
+    """A plan.json. Raises OSError or ValueError."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(document, dict) or "jobs" not in document:
+        raise ValueError(f"{path} is no plan")
+    return document
+
+
+def find_work(document: Document, layout: StoreLayout, until: str | None = None) -> Work:
+    """What has to be done for the plan's targets, or for one stage.
+
+    Raises UnknownStageError.
+    """
+    jobs = document["jobs"]
+    wanted = tuple(document["targets"])
+    if until is not None:
+        stages = tuple(dict.fromkeys(job["stage"] for job in jobs))
+        if until not in stages:
+            raise UnknownStageError(until, stages)
+        wanted = tuple(object_of(job) for job in jobs if job["stage"] == until)
+    makers: dict[str, Mapping[str, Any]] = {}
+    twins: dict[str, str] = {}
+    for job in jobs:
+        maker = makers.setdefault(object_of(job), job)
+        if maker is not job:
+            twins[str(job["id"])] = str(maker["id"])
+    together = _together(document)
+    stored = {name for name in makers if layout.is_published(name)}
+    needed = _reach(makers, wanted, set(), together)
+    missing = _reach(makers, wanted, stored, together)
+    states: dict[str, State] = {}
+    for job in jobs:
+        name = object_of(job)
+        if name in needed:
+            state: State = "run" if name in missing else "unneeded"
+            states[job["id"]] = "cached" if name in stored else state
+    session_of = {m: s["id"] for s in document.get("sessions") or [] for m in s["members"]}
+    serving = [makers[name]["id"] for name in missing if _needs_model_server(makers[name])]
+    starts = len({session_of.get(name, name) for name in serving})
+    return Work(
+        document=document,
+        layout=layout,
+        wanted=wanted,
+        needed=tuple(job for name, job in makers.items() if name in needed),
+        present=tuple(job for name, job in makers.items() if name in needed and name in stored),
+        missing=tuple(job for name, job in makers.items() if name in missing),
+        states=states,
+        twins=twins,
+        sessions=session_of,
+        server_starts=starts,
+        saved_starts=len(serving) - starts,
+    )
+
+
+def _reach(
+    makers: Mapping[str, Mapping[str, Any]],
+    wanted: Iterable[str],
+    stop_at: set[str],
+    together: Mapping[str, list[str]],
+) -> set[str]:
+    """Objects that lead to the wanted ones without passing through one of `stop_at`. Members of
+    a session come along with each other: they run on one server."""
+    found: set[str] = set()
+    open_ends = [name for name in wanted if name not in stop_at]
+    while open_ends:
+        name = open_ends.pop()
+        if name in found:
             continue
-        wanted.add(name)
-        if not present[name]:
-            pending += [*jobs[name].parents(), *members.get(name, ())]
-    return wanted
+        found.add(name)
+        for names in (*makers[name]["inputs"].values(), together.get(name, ())):
+            open_ends += [one for one in names if one not in stop_at]
+    return found
 
 
-def _distinct(plan: Plan) -> list[Job]:
-    """One job for each key."""
-    seen: dict[str, Job] = {}
-    for job in plan.jobs:
-        seen.setdefault(job.object, job)
-    return list(seen.values())
+def _needs_model_server(job: Mapping[str, Any]) -> bool:
+    leases = (lease for lease in job["leases"] if lease["role"] == "policy")
+    return any(lease["port"] != "none" for lease in leases)
 
 
-def _starts_server(job: Job) -> bool:
-    lease = job.lease("policy")
-    return lease is not None and lease.port != "none"
+def _together(document: Document) -> dict[str, list[str]]:
+    members: dict[str, list[str]] = {}
+    for session, member in _session_members(document):
+        members.setdefault(session, []).append(member)
+    return {member: names for names in members.values() for member in names}
+
+
+def _session_members(document: Document) -> list[tuple[str, str]]:
+    by_id = {job["id"]: object_of(job) for job in document["jobs"]}
+    return [
+        (f"session/{session['key']}", by_id[member])
+        for session in document.get("sessions") or []
+        for member in session["members"]
+    ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from agentc.run.work import object_of
+from agentc.plan.work import object_of
 from agentc.runtime.layout import StoreLayout
 
 State = Literal[

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Protocol
 
+from agentc.plan.work import Work, object_of
 from agentc.run import outcome
 from agentc.run.driver import Driver, DriverMissingError, DriverOptions, driver_argv
 from agentc.run.leftovers import end_leftover_processes, remove_stale_folders
@@ -20,7 +21,6 @@ from agentc.run.observe import Observer, Seen
 from agentc.run.plain_view import PlainView
 from agentc.run.record import Record
 from agentc.run.wording import counted, duration
-from agentc.run.work import Work, object_of
 from agentc.runtime.environment import (
     SoftwareEnvironmentError,
     ensure_environment,

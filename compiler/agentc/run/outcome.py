@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agentc.plan.work import Document, object_of
 from agentc.run.observe import Seen
-from agentc.run.work import Document, object_of
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.lease import last_lines
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentc.run.work import Work, object_of
+from agentc.plan.work import Work, object_of
 from agentc.store.paths import RunFolder
 
 

@@ -1,0 +1,137 @@
+"""What `plan` and `why` say about a job: marks, causes, and the folding of long plans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy_plan import job, plan
+
+from agentc.plan.job import Job, Plan
+from agentc.plan.render import plan_document
+from agentc.plan.review import Review, change_lines, review_plan
+from agentc.plan.tree import plan_text
+from agentc.plan.work import find_work
+from agentc.runtime.layout import StoreLayout
+
+
+def chain(**settings: Any) -> Plan:
+    return plan(
+        job("data", "expert"),
+        job("sft", "sft", data=["data"], settings=settings),
+        job("dpo", "dpo", model=["sft"]),
+        job("scores", "evaluate", served="dpo"),
+    )
+
+
+def reviewed(store: Path, after: Plan, before: Plan | None, *present: str) -> Review:
+    layout = StoreLayout(store)
+    for name in present:
+        manifest = layout.manifest(after.by_id()[name].object)
+        manifest.parent.mkdir(parents=True, exist_ok=True)
+        manifest.touch()
+    document = None if before is None else plan_document(before)
+    return review_plan(find_work(plan_document(after), layout), document)
+
+
+def marks(review: Review) -> str:
+    return "".join(item.mark for item in review.items)
+
+
+def test_marks(tmp_path: Path) -> None:
+    old, new = chain(lr=1), chain(lr=2)
+    assert marks(reviewed(tmp_path / "1", old, None)) == "++++"
+    assert marks(reviewed(tmp_path / "2", old, old)) == ">>>>", "the last run made nothing"
+    assert marks(reviewed(tmp_path / "3", new, old, "data")) == "=~~~"
+    assert marks(reviewed(tmp_path / "4", new, old, "dpo")) == "··=~"
+    assert marks(reviewed(tmp_path / "5", new, old, "scores")) == "···="
+    longer = plan(*chain(lr=1).jobs, job("extra", "sft", data=["data"]))
+    assert marks(reviewed(tmp_path / "6", longer, old, "data", "sft")) == "==>>+"
+
+
+def test_the_text_names_each_change_once_and_who_follows(tmp_path: Path) -> None:
+    text = plan_text(reviewed(tmp_path, chain(lr=2), chain(lr=1), "data"))
+    assert text.count("lr: 1 -> 2") == 1
+    assert "(2 other jobs because of it)" in text
+    assert text.count("because of sft") == 2
+    assert "toy: 4 stages, 4 jobs: 3 to run, 1 in the store" in text
+    assert "1 changed, 2 follow from that" in text
+
+
+def test_a_renamed_stage_is_the_same_work(tmp_path: Path) -> None:
+    old = plan(job("data", "expert", settings={}), job("sft", "sft", data=["data"], settings={}))
+    new = plan(job("gold", "expert", settings={}), job("sft", "sft", data=["gold"], settings={}))
+    review = reviewed(tmp_path, new, old, "gold", "sft")
+    assert review.gone == ()
+    assert review.items[0].diff is not None
+    assert review.items[0].diff.was == "data"
+    assert "was called data" in plan_text(review)
+
+
+def test_a_renamed_input_is_no_change_of_wiring(tmp_path: Path) -> None:
+    old = plan(job("data", settings={}), job("sft", data=["data"], settings={"lr": 1}))
+    new = plan(job("gold", settings={}), job("sft", data=["gold"], settings={"lr": 2}))
+    review = reviewed(tmp_path, new, old)
+    assert change_lines(review.items[1], review.diffs) == ["lr: 1 -> 2"]
+
+
+def test_inputs_that_came_share_a_line(tmp_path: Path) -> None:
+    jobs = [job(name, "sft") for name in "abc"]
+    old = plan(jobs[0], job("report", "report", a=["a"]))
+    new = plan(*jobs, job("report", "report", a=["a"], b=["b"], c=["c"]))
+    assert "inputs: +b, +c" in plan_text(reviewed(tmp_path, new, old))
+
+
+def test_equal_work_is_shown_once_as_work(tmp_path: Path) -> None:
+    made = plan(job("a", settings={"lr": 1}), job("b", settings={"lr": 1}))
+    text = plan_text(reviewed(tmp_path, made, None))
+    assert "2 jobs, 1 of them the same work as others: 1 to run" in text
+    assert "same work as a" in text
+
+
+def rounds(count: int, **odd: int) -> Plan:
+    """Rounds of two jobs; `odd` sets lr of some round (`r7=3`)."""
+    jobs: list[Job] = [job("base", "model")]
+    before = "base"
+    for number in range(1, count + 1):
+        lr = odd.get(f"r{number}", 1)
+        policy = f"eto.{number}.dpo"
+        jobs.append(job(f"eto.{number}.explore", "rollout", served=before, round=number))
+        pairs = [f"eto.{number}.explore"]
+        jobs.append(job(policy, "dpo", data=pairs, settings={"lr": lr}, round=number))
+        before = policy
+    return plan(*jobs)
+
+
+def test_rounds_that_repeat_are_folded(tmp_path: Path) -> None:
+    text = plan_text(reviewed(tmp_path, rounds(5000), None))
+    assert len(text.splitlines()) < 20
+    assert "10001 jobs" in text
+    assert "eto, rounds 2 to 5000: the same 4999 times, 9998 to run" in text
+    every = plan_text(reviewed(tmp_path, rounds(50), None), every=True)
+    assert every.count("to run") == 1 + 101
+
+
+def test_a_round_that_differs_is_not_hidden(tmp_path: Path) -> None:
+    before, after = rounds(40), rounds(40, r30=7)
+    text = plan_text(reviewed(tmp_path, after, before))
+    assert "lr: 1 -> 7" in text
+    assert "eto.30.dpo" in text
+    assert len(text.splitlines()) < 30
+
+
+def test_a_long_text_without_a_pattern_is_cut(tmp_path: Path) -> None:
+    made = plan(*(job(f"job{n}", settings={"n": n}) for n in range(500)))
+    lines = plan_text(reviewed(tmp_path, made, None)).splitlines()
+    assert len(lines) < 120
+    assert lines[-1].strip() == "and 400 more lines; --all shows them"
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_what_is_there_is_one_line(tmp_path: Path, full: bool) -> None:
+    made = rounds(40)
+    review = reviewed(tmp_path, made, made, *(one.id for one in made.jobs))
+    text = plan_text(review, full=full)
+    assert "nothing to run, 81 in the store" in text
+    assert (len(text.splitlines()) < 6) is not full
