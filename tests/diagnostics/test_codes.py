@@ -1,18 +1,31 @@
-"""The table of codes: complete, without doubles, and each example gets its own code."""
+"""The table of codes: complete, without doubles, and each example gets its own code
+until it is mended."""
 
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import agentc.diagnostics
+from agentc.backend_api import BackendTable, load_backends
+from agentc.cli import main
 from agentc.diagnostics import CODES, Code, code_named
+from agentc.reference.error_pages import error_page
+from agentc.reference.examples import read_example
 
-OF_THE_FRONT_END = ("1", "2", "3", "4")
-WITHOUT_EXAMPLE = {"AGC101", "AGC102", "AGC105", "AGC306"}
+EXAMPLES = Path(agentc.diagnostics.__file__).parent / "examples"
+
+
+@pytest.fixture(scope="module")
+def table() -> BackendTable:
+    """The installed backends: examples are of what people have."""
+    return load_backends()
 
 
 def test_codes_are_distinct() -> None:
@@ -39,14 +52,55 @@ def test_a_code_is_found_whatever_its_case() -> None:
     assert code_named("AGC999") is None
 
 
-@pytest.mark.parametrize(
-    "code",
-    [code for code in CODES if code.code[3] in OF_THE_FRONT_END],
-    ids=lambda code: code.code,
-)
-def test_the_example_gets_its_code(code: Code, read_text: Callable[..., tuple]) -> None:
-    if not code.example:
-        assert code.code in WITHOUT_EXAMPLE
+@pytest.mark.parametrize("code", CODES, ids=lambda code: code.code)
+def test_the_example_gets_its_code_until_it_is_mended(code: Code, table: BackendTable) -> None:
+    example = read_example(code, table)
+    if example is None:
+        assert not (EXAMPLES / code.code).exists()
         return
-    _, _, sink = read_text(code.example)
-    assert code.code in {found.code for found in sink.sorted()}
+    # No other fault than the one that is explained.
+    assert {found.code for found in example.failing.diagnostics} == {code.code}
+    if example.mended is None:
+        assert example.mend
+    else:
+        assert example.mended.diagnostics == ()
+
+
+def test_every_example_belongs_to_a_code() -> None:
+    assert {folder.name for folder in EXAMPLES.iterdir()} <= {code.code for code in CODES}
+
+
+def test_a_page_shows_what_agentc_prints(tmp_path: Path, table: BackendTable) -> None:
+    code = code_named("AGC201")
+    assert code is not None
+    shutil.copy(EXAMPLES / "AGC201" / "failing.yaml", tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", "from agentc.cli import main; main(['check', 'failing.yaml'])"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    printed, rest = done.stderr.split("\n\n", 1)
+    assert "`agentc explain AGC201`" in rest
+    assert printed in error_page(code, table)
+
+
+def test_a_page_shows_the_files_beside(table: BackendTable) -> None:
+    """Whatever an example needs besides the spec is on its page, for those who try it."""
+    for code in CODES:
+        folder = EXAMPLES / code.code
+        for path in folder.rglob("*.yaml"):
+            text = path.read_bytes().decode("utf-8", "replace")
+            assert text.rstrip() in error_page(code, table), path
+
+
+def test_explain_shows_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "agc204"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("AGC204: not one of the choices\n")
+    assert "        scheduler: cosin\n" in said
+    assert "failing.yaml:22:16: error[AGC204]" in said
+    assert "        scheduler: cosine\n" in said
+    assert "mended.yaml: no errors" in said
+    assert main(["explain", "AGC999"]) == 5

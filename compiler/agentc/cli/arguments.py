@@ -53,7 +53,11 @@ def show_diagnostics(
     target = stream or sys.stderr
     text = render_text(diagnostics, colour=wants_colour(target))
     if text:
+        code = next((d.code for d in diagnostics if d.severity == "error"), diagnostics[0].code)
         print(text, end="", file=target)
+        print(
+            f"`agentc explain {code}` shows an example of it, and the example mended", file=target
+        )
 
 
 def wants_colour(stream: TextIO) -> bool:

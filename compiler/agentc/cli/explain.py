@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import add_spec_arguments, show_diagnostics
+from agentc.cli.arguments import add_spec_arguments, show_diagnostics, wants_colour
 
 if TYPE_CHECKING:
     from agentc.backend_api import StageBackend
@@ -42,18 +42,17 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _explain_code(name: str) -> int:
+    from agentc.backend_api import load_backends
     from agentc.diagnostics import CODES, code_named
     from agentc.diagnostics.suggest import did_you_mean
+    from agentc.reference.error_pages import error_text
 
     code = code_named(name)
     if code is None:
         hint = did_you_mean(name.upper(), [known.code for known in CODES])
         print(f"agentc: there is no code {name}{f'; {hint}' if hint else ''}", file=sys.stderr)
         return 5
-    print(f"{code.code}: {code.title}\n\n{code.explanation}")
-    if code.example:
-        print("\nFor example:\n")
-        print("\n".join(f"    {line}" for line in code.example.splitlines()))
+    print(error_text(code, load_backends(), colour=wants_colour(sys.stdout)), end="")
     return 0
 
 

@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 from agentc.backend_api import load_backends
-from agentc.reference.pages import backends_page, errors_page, spec_page
+from agentc.diagnostics import CODES
+from agentc.reference.error_pages import error_index, error_page
+from agentc.reference.pages import backends_page, spec_page
 
 
 def main() -> int:
@@ -15,24 +17,35 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="fail when a page is out of date")
     parser.add_argument("directory", type=Path)
     arguments = parser.parse_args()
-    folder = arguments.directory / "reference"
-    pages = {
-        "spec.md": spec_page(),
-        "backends.md": backends_page(load_backends()),
-        "errors.md": errors_page(),
-    }
-    stale = []
-    for name, text in pages.items():
-        path = folder / name
-        if arguments.check:
-            if not path.is_file() or path.read_text(encoding="utf-8") != text:
-                stale.append(str(path))
-        else:
-            folder.mkdir(parents=True, exist_ok=True)
+    pages = {arguments.directory / name: text for name, text in _pages().items()}
+    old = set((arguments.directory / "errors").glob("AGC*.md")) - set(pages)
+    if not arguments.check:
+        for path, text in pages.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
+        for path in old:
+            path.unlink()
+        return 0
+    stale = old | {path for path, text in pages.items() if _read(path) != text}
     if stale:
-        print("out of date, run `make docs`: " + ", ".join(stale), file=sys.stderr)
+        listed = ", ".join(sorted(map(str, stale)))
+        print(f"out of date, run `make docs`: {listed}", file=sys.stderr)
     return 1 if stale else 0
+
+
+def _pages() -> dict[str, str]:
+    """Every generated page by its path below docs."""
+    table = load_backends()
+    return {
+        "reference/spec.md": spec_page(),
+        "reference/backends.md": backends_page(table),
+        "errors/README.md": error_index(),
+        **{f"errors/{code.code}.md": error_page(code, table) for code in CODES},
+    }
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
 if __name__ == "__main__":

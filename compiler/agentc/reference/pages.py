@@ -1,10 +1,11 @@
-"""The generated pages: spec reference, backends with their support matrix, error codes."""
+"""The generated pages: spec reference, backends with their support matrix.
+
+Neighbour: `error_pages.py`, for the diagnostic codes."""
 
 from __future__ import annotations
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, StageBackend
 from agentc.backend_api.honoured import honoured_fields
-from agentc.diagnostics.codes import CODES
 from agentc.ir.artifacts import ARTIFACT_TYPES
 from agentc.kinds import KINDS, Kind
 from agentc.reference.fields import field_table
@@ -72,14 +73,6 @@ def backends_page(table: BackendTable) -> str:
             lines += ["", f"## `{backend.id}`: {where} of its own", "", backend.doc, ""]
             lines += field_table(own)
     return "\n".join(lines) + "\n"
-
-
-def errors_page() -> str:
-    """docs/reference/errors.md: every diagnostic code."""
-    lines = [_NOTICE, "# Diagnostic codes", "", "`agentc explain CODE` prints the same.", ""]
-    for code in CODES:
-        lines += [f"## {code.code}: {code.title}", "", code.explanation, ""]
-    return "\n".join(lines).rstrip() + "\n"
 
 
 def _kind_section(kind: Kind) -> list[str]:

@@ -15,13 +15,20 @@ from agentc.diagnostics.codes.settings import SETTINGS
 from agentc.diagnostics.codes.source import SOURCE
 from agentc.diagnostics.codes.structure import STRUCTURE
 
-__all__ = ["CODES", "Code", "code_named"]
+__all__ = ["CODES", "LAYERS", "Code", "code_named"]
+
+LAYERS: tuple[tuple[str, tuple[Code, ...]], ...] = (
+    ("Reading the file", SOURCE),
+    ("Keys and values", STRUCTURE),
+    ("Expressions and params", EXPRESSIONS),
+    ("Names, inputs and rounds", NAMES),
+    ("Types of inputs, and rules between settings", SETTINGS),
+    ("Backends", BACKENDS),
+    ("The store and runs", RUN),
+)
 
 CODES: tuple[Code, ...] = tuple(
-    sorted(
-        (*SOURCE, *STRUCTURE, *EXPRESSIONS, *NAMES, *SETTINGS, *BACKENDS, *RUN),
-        key=lambda code: code.code,
-    )
+    sorted((code for _, codes in LAYERS for code in codes), key=lambda code: code.code)
 )
 
 

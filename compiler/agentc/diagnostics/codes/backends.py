@@ -7,7 +7,6 @@ BACKENDS: tuple[Code, ...] = (
         "AGC601",
         "unknown backend",
         "No installed backend of that name does this kind of work.",
-        "agentc: 1\nname: demo\nmodels:\n  base: {backend: scratsh}\n",
     ),
     Code(
         "AGC602",

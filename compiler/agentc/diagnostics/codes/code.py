@@ -10,10 +10,11 @@ class Code:
     """`title` is what went wrong in a few words; `explanation` says why that is a fault, and what
     to do about it.
 
-    `example` is a spec, or a part of one, that gets this code; "" where none is short.
+    Each code has an example, a spec that gets it and the same spec mended, in the folder
+    `diagnostics/examples/<code>`; where there can be none, `no_example` says why.
     """
 
     code: str
     title: str
     explanation: str
-    example: str = ""
+    no_example: str = ""

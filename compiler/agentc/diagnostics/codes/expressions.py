@@ -7,20 +7,17 @@ EXPRESSIONS: tuple[Code, ...] = (
         "AGC301",
         "unknown name in an expression",
         "Expressions know the spec's params, and `round` inside a repeat.",
-        'agentc: 1\nname: "{{ titel }}"\n',
     ),
     Code(
         "AGC302",
         "an expression that cannot be parsed",
         "Between `{{` and `}}` stands one Jinja expression.",
-        'agentc: 1\nname: "{{ 1 + }}"\n',
     ),
     Code(
         "AGC303",
         "an expression that fails",
         "The expression is well formed, but its value "
         "cannot be computed, such as a division by zero.",
-        'agentc: 1\nname: "{{ 1 // 0 }}"\n',
     ),
     Code(
         "AGC304",
@@ -28,32 +25,26 @@ EXPRESSIONS: tuple[Code, ...] = (
         "Expressions compute settings from params. "
         "Attributes, calls of methods, and huge numbers, texts and ranges are refused, so that a "
         "stranger's spec can neither run code nor stall the compiler.",
-        "agentc: 1\nname: \"{{ ''.__class__ }}\"\n",
     ),
     Code(
         "AGC305",
         "a param without a value",
         "The param has no default; give a value with `-p name=value`.",
-        "agentc: 1\nname: demo\nparams:\n  seed: {type: int}\n",
     ),
     Code("AGC306", "unknown param", "`-p` names a param that the spec does not declare."),
     Code(
         "AGC307",
         "a param value that is not allowed",
         "The value is not of the param's type, or outside its bounds or choices.",
-        "agentc: 1\nname: demo\nparams:\n  seed: {type: int, default: 1, min: 2}\n",
     ),
     Code(
         "AGC308",
         "a param that nothing uses",
         "No expression mentions the param, so changing it has no effect.",
-        "agentc: 1\nname: demo\nparams:\n  seed: {type: int, default: 1}\n"
-        "models:\n  base: {backend: scratch}\n",
     ),
     Code(
         "AGC309",
         "a param whose name is taken",
         "Expressions use this word for something else.",
-        "agentc: 1\nname: demo\nparams:\n  round: {type: int, default: 1}\n",
     ),
 )

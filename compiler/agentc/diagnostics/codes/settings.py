@@ -12,6 +12,7 @@ SETTINGS: tuple[Code, ...] = (
         "AGC502",
         "an input is missing",
         "The stage cannot work without this input.",
+        "A spec gets AGC202 or AGC205 for it first; this is for modules that were made otherwise.",
     ),
     Code(
         "AGC503",

@@ -19,13 +19,11 @@ SOURCE: tuple[Code, ...] = (
         "not valid YAML",
         "The text breaks YAML's grammar at the place shown. Most "
         "often a quote or bracket is open, or a line is indented differently than its siblings.",
-        "agentc: 1\nname: [demo\n",
     ),
     Code(
         "AGC104",
         "a key is given twice",
         "YAML libraries silently keep the last of two equal keys; a spec may not depend on that.",
-        "agentc: 1\nname: demo\nname: other\n",
     ),
     Code(
         "AGC105",
@@ -38,50 +36,42 @@ SOURCE: tuple[Code, ...] = (
         "a merge key",
         "`<<` merges mappings in ways that differ between YAML "
         "libraries. Values for several stages go under `defaults:`.",
-        "agentc: 1\nname: demo\nparams:\n  <<: {}\n",
     ),
     Code(
         "AGC107",
         "a tag",
         "Tags such as `!!python/object` or `!include` have no meaning here; "
         "the type of a value follows from its place.",
-        "agentc: 1\nname: !!str demo\n",
     ),
     Code(
         "AGC108",
         "more than one document",
         "One file is one spec.",
-        "agentc: 1\nname: demo\n---\nname: other\n",
     ),
     Code(
         "AGC109",
         "an alias without anchor",
         "`*name` repeats what `&name` marked earlier, and cannot stand inside of it.",
-        "agentc: 1\nname: *demo\n",
     ),
     Code(
         "AGC110",
         "an expression outside quotes",
         "To YAML, `{{ x }}` without quotes is a mapping "
         "whose key is a mapping. Put it in quotes; the value keeps its type all the same.",
-        "agentc: 1\nname: {{ demo }}\n",
     ),
     Code(
         "AGC111",
         "a tab as indentation",
         "YAML does not allow tabs before the first word of a line.",
-        "agentc: 1\nparams:\n\tseed: {type: int}\n",
     ),
     Code(
         "AGC112",
         "the file is empty",
         "There is nothing but comments or white space in it.",
-        "# nothing here\n",
     ),
     Code(
         "AGC113",
         "a key is not text",
         "Keys are plain words; a list or a mapping cannot be one.",
-        "agentc: 1\n? [name]\n: demo\n",
     ),
 )

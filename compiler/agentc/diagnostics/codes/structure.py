@@ -8,64 +8,53 @@ STRUCTURE: tuple[Code, ...] = (
         "unknown key",
         "No such key exists at this place. Nothing in a spec is ever "
         "ignored, so a misspelt setting cannot fall back to its default unnoticed.",
-        "agentc: 1\nname: demo\nstags: {}\n",
     ),
-    Code("AGC202", "a key is missing", "The key has no default and must be given.", "agentc: 1\n"),
+    Code("AGC202", "a key is missing", "The key has no default and must be given."),
     Code(
         "AGC203",
         "a value of the wrong type",
         "The value cannot be read as what its place wants. "
         "`yes`, `no`, `on` and `off` are words; `2e-5` and `1_000` are numbers.",
-        "agentc: 1\nname: demo\nmodels:\n  base: {backend: scratch, layers: many}\n",
     ),
     Code(
         "AGC204",
         "not one of the choices",
         "The value is a word, but not one of those allowed.",
-        "agentc: 1\nname: demo\nparams:\n  seed: {type: integer, default: 1}\n",
     ),
     Code(
         "AGC205",
         "out of bounds",
         "The value is of the right type but too small, too large, too short or too long.",
-        "agentc: 1\nname: demo\nmodels:\n  base: {backend: scratch, layers: 0}\n",
     ),
     Code(
         "AGC206",
         "not a valid name",
         "Names of stages, models, params and other entries consist "
         "of small letters, digits and `_`, and start with a letter.",
-        "agentc: 1\nname: demo\nparams:\n  Seed: {type: int, default: 1}\n",
     ),
     Code(
         "AGC207",
         "a name is taken",
         "Models and stages share one space of names, since stages refer to both in the same way.",
-        "agentc: 1\nname: demo\nmodels:\n  base: {backend: scratch}\nstages:\n"
-        "  base: {kind: compare, of: []}\n",
     ),
     Code(
         "AGC208",
         "another version of the language",
         "`agentc:` names the version of the spec language; this release reads version 1.",
-        "agentc: 2\nname: demo\n",
     ),
     Code(
         "AGC209",
         "unknown stage kind",
         "`kind:` says what a stage does; `agentc schema` lists the kinds.",
-        "agentc: 1\nname: demo\nstages:\n  tune: {kind: fine_tune}\n",
     ),
     Code(
         "AGC210",
         "a value breaks its pattern",
         "The text does not have the form that its place wants.",
-        "agentc: 1\nname: demo\nmodels:\n  base: {backend: hf, repo: some/model, revision: main}\n",
     ),
     Code(
         "AGC211",
         "nothing to compile",
         "The spec declares no stage and no model.",
-        "agentc: 1\nname: demo\n",
     ),
 )

@@ -1,0 +1,76 @@
+"""The example of a diagnostic code: a spec that gets it, and the same spec mended, from the folder
+`diagnostics/examples/<code>`. `circumstances.py` has what a few of them need besides."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import agentc.diagnostics
+from agentc.backend_api import BackendTable
+from agentc.compilation import compile_spec
+from agentc.diagnostics import Code, Diagnostic, render_text
+from agentc.reference.circumstances import CIRCUMSTANCES
+
+_FOLDER = Path(agentc.diagnostics.__file__).parent / "examples"
+_COMMAND = re.compile(r"# (agentc check .*)\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A spec of an example and what `command` prints about it. `text` is None where the fault is
+    that there is no file."""
+
+    command: str
+    text: str | None
+    diagnostics: tuple[Diagnostic, ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """`when` says what has to be so for the first to fail, "" mostly; `mend` says what to do where
+    that is not in the spec (then `mended` is None). `beside` are files that the specs use."""
+
+    failing: Checked
+    mended: Checked | None
+    when: str = ""
+    mend: str = ""
+    beside: Mapping[str, str] | None = None
+
+
+def read_example(code: Code, table: BackendTable, *, colour: bool = False) -> Example | None:
+    """Check the specs of a code's example with these backends; None when it has none."""
+    if code.no_example:
+        return None
+    folder = _FOLDER / code.code
+    about = CIRCUMSTANCES.get(code.code)
+    altered = table if about is None or about.alter is None else about.alter(table)
+    mended = folder / "mended.yaml"
+    return Example(
+        failing=_checked(folder / "failing.yaml", altered, colour),
+        mended=_checked(mended, altered, colour) if mended.is_file() else None,
+        when="" if about is None else about.when,
+        mend="" if about is None else about.mend,
+        beside={
+            path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+            for path in sorted(folder.rglob("*.yaml"))
+            if path.name not in ("failing.yaml", "mended.yaml")
+        },
+    )
+
+
+def _checked(path: Path, table: BackendTable, colour: bool) -> Checked:
+    text = path.read_bytes().decode("utf-8", "replace") if path.is_file() else None
+    # An example that needs `-p` says so in its first line, as one would type it.
+    written = _COMMAND.match(text or "")
+    command = f"agentc check {path.name}" if written is None else written[1]
+    words = shlex.split(command)
+    params = dict(given.split("=", 1) for option, given in pairwise(words) if option == "-p")
+    diagnostics = compile_spec(path, params, table).diagnostics
+    message = render_text(diagnostics, colour=colour).replace(f"{path.parent}/", "")
+    return Checked(command, text, diagnostics, message)
