@@ -25,6 +25,7 @@ COMMANDS = (
     "status",
     "report",
     "why",
+    "diff",
     "provenance",
     "explain",
     "schema",

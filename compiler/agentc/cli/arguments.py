@@ -77,7 +77,13 @@ class Param(argparse.Action):
         values: str | Sequence[object] | None,
         option_string: str | None = None,
     ) -> None:
-        name, equals, value = str(values).partition("=")
-        if not equals or not name:
-            parser.error(f"-p takes NAME=VALUE, not `{values}`")
-        setattr(namespace, self.dest, {**getattr(namespace, self.dest), name.strip(): value})
+        given = parse_param(parser, str(values))
+        setattr(namespace, self.dest, {**getattr(namespace, self.dest), **given})
+
+
+def parse_param(parser: argparse.ArgumentParser, text: str) -> dict[str, str]:
+    """One `name=value`; anything else is a wrong command line."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        parser.error(f"-p takes NAME=VALUE, not `{text}`")
+    return {name.strip(): value}

@@ -5,6 +5,7 @@ Pure: `plan`, `why`, `run` and the report all show what this module finds.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -24,6 +25,11 @@ class Change:
     path: str
     before: Json
     after: Json
+
+    @property
+    def is_wiring(self) -> bool:
+        """Whether it is an input role that only one of the plans has."""
+        return self.path.startswith("input ") and None in (self.before, self.after)
 
     def text(self) -> str:
         """One line for people: `beta: 0.1 -> 0.5`."""
@@ -108,6 +114,25 @@ def explain_root(diffs: Mapping[str, JobDiff], name: str) -> str:
     return f"{name} ({'; '.join(change.text() for change in diff.changes)})"
 
 
+def change_texts(changes: Sequence[Change], most: int | None = None) -> list[str]:
+    """Changes of one job, one a line; inputs that only came or only went share one."""
+    wired = [change for change in changes if change.is_wiring]
+    texts = [change.text() for change in changes if not change.is_wiring]
+    if len(wired) == 1:
+        texts += [change.text() for change in wired]
+    elif wired:
+        names = [("+" if c.before is None else "-") + c.path.partition(" ")[2] for c in wired]
+        texts.append(f"inputs: {some(names[:5], len(names) - 5)}")
+    if most is not None and len(texts) > most:
+        texts = [*texts[: most - 1], f"and {len(texts) - most + 1} more changes"]
+    return texts
+
+
+def some(names: Sequence[str], more: int) -> str:
+    """`a, b and 3 more`."""
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+
+
 def changed_values(before: Json, after: Json) -> tuple[Change, ...]:
     """What differs between two mappings, as flat paths: params, placement, resources."""
     old, new = flat_paths(before), flat_paths(after)
@@ -167,8 +192,9 @@ def _relisted(before: Json, after: Json) -> str:
     new = after if isinstance(after, list) else [] if after is None else [after]
     if len(old) <= 1 and len(new) <= 1:
         return f"{_short(old[0]) if old else 'none'} -> {_short(new[0]) if new else 'none'}"
-    went = [f"-{_short(item)}" for item in old if item not in new]
-    came = [f"+{_short(item)}" for item in new if item not in old]
+    was, now = ({json.dumps(item) for item in items} for items in (old, new))
+    went = [f"-{_short(item)}" for item in old if json.dumps(item) not in now]
+    came = [f"+{_short(item)}" for item in new if json.dumps(item) not in was]
     return _short(", ".join([*went, *came])) if came or went else "in another order"
 
 

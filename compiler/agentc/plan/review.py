@@ -5,12 +5,20 @@ What `plan`, `why`, `run -n` and `graph` say about a job comes from here, in the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from agentc.kinds.field import Json
-from agentc.plan.diff import Change, JobDiff, changed_values, compare_plans, explain_root
+from agentc.plan.diff import (
+    Change,
+    JobDiff,
+    change_texts,
+    changed_values,
+    compare_plans,
+    explain_root,
+    some,
+)
 from agentc.plan.work import State, Work, object_of
 
 Mark: TypeAlias = Literal["+", "~", ">", "=", "·"]
@@ -159,35 +167,16 @@ def novelty_words(item: Item) -> str:
 def because(item: Item, most: int = 2) -> str:
     """`because of sft`: the other jobs that changed it; empty when there are none."""
     names, more = item.causes(most)
-    return f"because of {_some(names, more)}" if names else ""
-
-
-def change_texts(item: Item, most: int | None = None) -> list[str]:
-    """Its own changes, one a line; inputs that only came or only went share one."""
-    changes = item.diff.changes if item.diff else ()
-    wired = [c for c in changes if c.path.startswith("input ") and None in (c.before, c.after)]
-    texts = [change.text() for change in changes if change not in wired]
-    if len(wired) == 1:
-        texts += [change.text() for change in wired]
-    elif wired:
-        names = [("+" if c.before is None else "-") + c.path.partition(" ")[2] for c in wired]
-        texts.append(f"inputs: {_some(names[:5], len(names) - 5)}")
-    if most is not None and len(texts) > most:
-        texts = [*texts[: most - 1], f"and {len(texts) - most + 1} more changes"]
-    return texts
+    return f"because of {some(names, more)}" if names else ""
 
 
 def change_lines(item: Item, diffs: Mapping[str, JobDiff]) -> list[str]:
     """What changed in a job and, for what it inherits, where that comes from and what it was."""
     if item.diff is None or item.diff.novelty != "changed":
         return []
-    lines = change_texts(item)
+    lines = change_texts(item.diff.changes)
     names, more = item.causes(3)
     if names:
         causes = "; ".join(explain_root(diffs, name) for name in names)
         lines.append(f"because of {causes}" + (f"; and {more} more" if more else ""))
     return lines
-
-
-def _some(names: Sequence[str], more: int) -> str:
-    return ", ".join(names) + (f" and {more} more" if more > 0 else "")

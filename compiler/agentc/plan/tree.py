@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from agentc.plan.diff import change_texts, some
 from agentc.plan.fold import Group, fold_groups, fold_idle, groups_of
 from agentc.plan.review import (
     STATE_WORDS,
     Item,
     Review,
     because,
-    change_texts,
     novelty_words,
     state_words,
 )
@@ -155,8 +155,8 @@ class _Listing:
         )
 
     def _under(self, item: Item) -> Iterator[str]:
-        if item.is_root:
-            *others, last = change_texts(item, _MOST_CHANGES)
+        if item.diff is not None and item.diff.changes:
+            *others, last = change_texts(item.diff.changes, _MOST_CHANGES)
             yield from others
             self._explained += 1
             # A look at all jobs each time; nobody reads it a hundred times.
@@ -196,8 +196,7 @@ def _details(job: Mapping[str, Any]) -> Iterator[str]:
 
 def _named(names: Iterable[str], most: int = 12) -> str:
     known = list(names)
-    more = len(known) - most
-    return ", ".join(known[:most]) + (f" and {more} more" if more > 0 else "")
+    return some(known[:most], len(known) - most)
 
 
 def _counted(count: int, noun: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc.plan.work import Work, object_of
+from agentc.run.past import keep_plan
 from agentc.store.paths import RunFolder
 
 
@@ -21,6 +22,7 @@ class Record:
         self._work = work
         self._began = began
         self._reused = [job["id"] for job in work.present]
+        self._plan = ""
 
     def open(self, plan_text: str, directory: Path) -> None:
         """Keep the plan (and the different one before it) and say that a run is going on."""
@@ -32,6 +34,7 @@ class Record:
                 _write(folder.previous_plan, before)
         if not folder.last_plan.exists() or before != plan_text:
             _write(folder.last_plan, plan_text)
+        self._plan = keep_plan(folder, plan_text)
         state = {"began": self._began, "pid": os.getpid(), "plan": str(directory / "plan.json")}
         _write(folder.state, json.dumps(state, sort_keys=True) + "\n")
 
@@ -49,6 +52,7 @@ class Record:
             "exit": code,
             "spec": self._work.document["spec"],
             "params": self._work.document.get("params") or {},
+            "plan": self._plan,
             "ran": ran,
             "reused": self._reused,
             "failed": list(failed),

@@ -61,6 +61,10 @@ class RunFolder:
     def history(self) -> Path:
         return self.path / "history.jsonl"
 
+    def kept_plan(self, digest: str) -> Path:
+        """The plan of a run in the history, which names it by the digest of its text."""
+        return self.path / "plans" / f"{digest}.json.gz"
+
     @property
     def state(self) -> Path:
         """state.json: the run that is going on, or the last one."""

@@ -1,0 +1,127 @@
+"""`agentc diff A B`: how two specs, or two runs, differ in their results, and why."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentc.cli.arguments import parse_param, show_diagnostics
+from agentc.runtime.layout import StoreLayout
+
+HELP = "compare two specs or runs: what differs in their results, down to the cause"
+
+_EPILOG = """\
+A and B are specs, or runs by the name of their experiment (the last run) or with a number
+(`quickstart@3`: its third run). -p after a spec is for that spec, -p before both is for both:
+  agentc diff specs/quickstart.yaml specs/quickstart.yaml -p seed=1
+  agentc diff quickstart specs/quickstart.yaml
+
+exit codes:
+  0 same results (placement and texts may differ)      1 different results
+  2 a spec has errors, or a wrong command line         5 no such run
+"""
+_SPEC_ENDINGS = (".yaml", ".yml")
+_EXIT_DIFFERENT, _EXIT_TROUBLE, _EXIT_NOT_FOUND = 1, 2, 5
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.epilog = _EPILOG
+    parser.usage = "agentc diff [-h] [--store DIR] [--json] A [-p NAME=VALUE] B [-p NAME=VALUE]"
+    parser.add_argument("first", action=_Side, metavar="A", help="a spec, or a run")
+    parser.add_argument("second", action=_Side, metavar="B", help="another one")
+    parser.add_argument(
+        "-p",
+        "--param",
+        dest="params",
+        action=_SideParam,
+        default=({}, {}),
+        metavar="NAME=VALUE",
+        help="value of a param of the spec before it",
+    )
+    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    parser.add_argument("--json", action="store_true", help="as one JSON object")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """0 same, 1 different, 2 trouble with a spec, 5 no such run."""
+    from agentc.plan.comparison import compare_documents, comparison_document, comparison_text
+    from agentc.run.past import UnknownRunError
+    from agentc.store.paths import store_root
+
+    layout = StoreLayout(store_root(arguments.store))
+    documents = []
+    for name, params in zip((arguments.first, arguments.second), arguments.params, strict=True):
+        try:
+            document = _document(name, params, layout)
+        except UnknownRunError as error:
+            print(f"agentc: {error}", file=sys.stderr)
+            return _EXIT_NOT_FOUND
+        if document is None:
+            return _EXIT_TROUBLE
+        documents.append(document)
+    found = compare_documents(documents[0], documents[1], (arguments.first, arguments.second))
+    if arguments.json:
+        print(json.dumps(comparison_document(found), indent=2, ensure_ascii=False))
+    else:
+        print(comparison_text(found), end="")
+    return 0 if found.same else _EXIT_DIFFERENT
+
+
+def _document(
+    name: str, params: Mapping[str, str], layout: StoreLayout
+) -> Mapping[str, Any] | None:
+    """The plan that is meant; None when it is a spec with errors, which were shown, or a run that
+    was given params."""
+    from agentc.run.past import find_past
+
+    if not name.endswith(_SPEC_ENDINGS):
+        if params:
+            print(f"agentc: {name} is a run, its params are what they were", file=sys.stderr)
+            return None
+        return find_past(layout, name)
+    from agentc.backend_api import load_backends
+    from agentc.compilation import compile_spec
+    from agentc.plan.render import plan_document
+
+    compiled = compile_spec(Path(name), params, load_backends())
+    show_diagnostics([d for d in compiled.diagnostics if d.severity == "error"])
+    return None if compiled.plan is None else plan_document(compiled.plan)
+
+
+class _Side(argparse.Action):
+    """Remembers in `side` how many of A and B were read."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        setattr(namespace, self.dest, values)
+        namespace.side = getattr(namespace, "side", 0) + 1
+
+
+class _SideParam(argparse.Action):
+    """Collects `name=value` for the side that was read last, or for both."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        given = parse_param(parser, str(values))
+        side = getattr(namespace, "side", 0)
+        first, second = getattr(namespace, self.dest)
+        if side in (0, 1):
+            first = {**first, **given}
+        if side in (0, 2):
+            second = {**second, **given}
+        setattr(namespace, self.dest, (first, second))

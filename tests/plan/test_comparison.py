@@ -1,0 +1,145 @@
+"""`agentc diff`: specs and runs side by side, and what has no effect on results apart."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy_plan import job, plan
+
+from agentc.cli import main
+from agentc.plan.comparison import Comparison, compare_documents, comparison_text
+from agentc.plan.job import Job, Plan, Resources
+from agentc.plan.render import plan_document, render_plan
+from agentc.plan.work import find_work
+from agentc.run.record import Record
+from agentc.runtime.layout import StoreLayout
+from agentc.store.paths import RunFolder
+
+SPEC = Path(__file__).parent / "rounds.yaml"
+
+
+def compared(before: Plan, after: Plan) -> Comparison:
+    return compare_documents(plan_document(before), plan_document(after), ("one", "other"))
+
+
+def sft_and_dpo(beta: float = 0.1, gpus: int = 0, **placement: Any) -> Plan:
+    return plan(
+        job("sft", "sft", settings={"lr": 1}, placement=placement),
+        job("dpo", "dpo", model=["sft"], settings={"beta": beta}, resources=Resources(gpus=gpus)),
+        job("scores", "evaluate", served="dpo"),
+    )
+
+
+def test_the_same() -> None:
+    found = compared(sft_and_dpo(), sft_and_dpo())
+    assert found.same
+    assert comparison_text(found) == "one and other: the same 3 jobs, the same results\n"
+
+
+def test_a_cause_and_what_follows() -> None:
+    found = compared(sft_and_dpo(), sft_and_dpo(beta=0.5))
+    assert not found.same
+    assert comparison_text(found).splitlines() == [
+        "one and other: 2 of 3 jobs differ",
+        "~ dpo",
+        "    beta: 0.1 -> 0.5",
+        "because of dpo: scores",
+    ]
+
+
+def test_placement_is_without_effect() -> None:
+    found = compared(sft_and_dpo(), sft_and_dpo(gpus=4, concurrency=8))
+    assert found.same
+    assert comparison_text(found).splitlines()[1:] == [
+        "without effect on results:",
+        "  placement.concurrency: default -> 8 (sft)",
+        "  resources.gpus: 0 -> 4 (dpo)",
+    ]
+
+
+def test_equal_changes_share_their_lines() -> None:
+    names = [f"job{n}" for n in range(30)]
+    old = plan(*(job(name, settings={"lr": 1, "name": name}) for name in names))
+    new = plan(*(job(name, settings={"lr": 2, "name": name}) for name in names))
+    text = comparison_text(compared(old, new))
+    assert text.count("lr: 1 -> 2") == 1
+    assert "and 18 more" in text
+
+
+def test_a_report_is_no_result() -> None:
+    def with_page(text: str) -> Plan:
+        page = job("page", "report", a=["sft"], settings={"text": text})
+        made = plan(job("sft", "sft"), page)
+        jobs = [one if one.id == "sft" else _report(one) for one in made.jobs]
+        return plan(*jobs)
+
+    assert compared(with_page("a"), with_page("b")).same
+
+
+def _report(one: Job) -> Job:
+    return replace(one, produces="Report")
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
+    code = main([str(word) for word in words])
+    shown = capsys.readouterr()
+    return code, shown.out, shown.err
+
+
+def test_two_specs_each_with_its_own_params(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "diff", SPEC, SPEC, "-p", "seed=1")
+    assert code == 1
+    assert "params: seed: 0 -> 1" in out
+    code, out, _ = run(capsys, "diff", SPEC, "-p", "seed=1", SPEC, "-p", "seed=1")
+    assert code == 0
+    assert run(capsys, "diff", "-p", "seed=1", SPEC, SPEC)[0] == 0
+    code, out, _ = run(capsys, "diff", SPEC, "-p", "rounds=3", SPEC, "-p", "rounds=2", "--json")
+    document = json.loads(out)
+    assert code == 1
+    gone = {entry["id"] for entry in document["jobs"] if entry["novelty"] == "gone"}
+    assert "eto.3.dpo" in gone
+
+
+def test_runs_by_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    layout = StoreLayout(tmp_path)
+    for beta in (0.1, 0.5, 0.1):
+        made = sft_and_dpo(beta)
+        work = find_work(plan_document(made), layout)
+        record = Record(RunFolder.of(layout, made.name), work, began=1.7e9)
+        record.open(render_plan(made), tmp_path)
+        record.close(0, [])
+    store = ("--store", tmp_path)
+    code, out, _ = run(capsys, "diff", "toy@1", "toy@2", *store)
+    assert code == 1
+    assert "beta: 0.1 -> 0.5" in out
+    assert run(capsys, "diff", "toy@1", "toy", *store)[0] == 0
+    assert len(list((tmp_path / "runs/toy/plans").iterdir())) == 2, "equal plans are kept once"
+    code, _, err = run(capsys, "diff", "toy@4", "toy", *store)
+    assert code == 5
+    assert "toy@3" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("tox", "toy"), 5, "no run of `tox`"),
+        (("missing.yaml", str(SPEC)), 2, "missing.yaml"),
+        ((str(SPEC),), 2, "required: B"),
+        ((str(SPEC), str(SPEC), "-p", "seed"), 2, "NAME=VALUE"),
+        ((str(SPEC), str(SPEC), "-p", "sead=1"), 2, "did you mean `seed`"),
+        ((str(SPEC), "toy", "-p", "seed=1"), 2, "toy is a run"),
+    ],
+)
+def test_what_cannot_be_compared(
+    words: tuple[str, ...],
+    code: int,
+    text: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found, _, err = run(capsys, "diff", "--store", tmp_path, *words)
+    assert (found, text in err) == (code, True), err
