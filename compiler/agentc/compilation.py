@@ -5,13 +5,17 @@ The only input is the spec (and the files it names, by content); nothing of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agentc.backend_api import BackendTable, EnvironmentBackend
 from agentc.diagnostics import Diagnostic, Sink
 from agentc.ir.module import Module
+from agentc.lock.collect import collect_lock, template_digests
+from agentc.lock.compare import compare_lock
+from agentc.lock.document import LockDocument, lock_beside, read_lock
+from agentc.lock.references import References
 from agentc.passes import Choice, PassContext, Unit, run_passes
 from agentc.passes.front import read_module
 from agentc.plan.job import Plan
@@ -29,6 +33,10 @@ class Compilation:
     files: tuple[Path, ...]
     """What was read, the spec first: a change of any of them may change the compilation."""
     choices: tuple[Choice, ...] = ()
+    references: References = field(default_factory=References)
+    """What was asked of the world outside of the spec: files by digest, hub revisions."""
+    templates: tuple[tuple[str, str], ...] = ()
+    """Name and sha256 of each template file that the spec uses."""
     unavailable: tuple[str, ...] = ()
     """Ids of environments that the plan uses and that have no server yet: it cannot run."""
 
@@ -38,22 +46,46 @@ class Compilation:
         return self.plan is None
 
 
-def compile_spec(path: Path, params: Mapping[str, str], table: BackendTable) -> Compilation:
+def compile_spec(
+    path: Path,
+    params: Mapping[str, str],
+    table: BackendTable,
+    *,
+    locked: bool = False,
+    references: References | None = None,
+) -> Compilation:
     """Compile a spec with `-p` values as texts. Errors are in `diagnostics`; nothing is raised
-    for a bad spec."""
+    for a bad spec.
+
+    The lock beside the spec, if there is one, pins revisions and is compared with the outcome:
+    differences are warnings, with `locked` errors. With `references` given no lock is read.
+    """
     sink = Sink()
+    lock = None
+    if references is None:
+        lock = _find_lock(path, sink, required=locked)
+        references = References(pins={} if lock is None else lock.pins())
     for complaint in table.broken:
         sink.warning("AGC609", complaint, fix="mend or uninstall that distribution")
     spec, module = read_module(path, params, table, sink)
-    context = PassContext(table=table, sink=sink, directory=path.resolve().parent)
+    context = PassContext(
+        table=table, sink=sink, directory=path.resolve().parent, references=references
+    )
     unit = run_passes(Unit(spec=spec, module=module), context)
+    read = (path,)
+    templates = _templates(path, read[1:])
+    if lock is not None and unit.plan is not None and not sink.has_errors:
+        current = collect_lock(unit.plan, references, templates)
+        sink.extend(compare_lock(lock, current, "error" if locked else "warning"))
     return Compilation(
         spec=spec,
         module=unit.module,
         plan=None if sink.has_errors else unit.plan,
         diagnostics=sink.sorted(),
-        files=(path,),
+        files=(*read, lock_beside(path)) if lock is not None else read,
         choices=unit.choices,
+        references=references,
+        templates=templates,
         unavailable=_unavailable(unit.plan, table),
     )
 
@@ -62,3 +94,29 @@ def _unavailable(plan: Plan | None, table: BackendTable) -> tuple[str, ...]:
     leased = {lease.backend for job in plan.jobs for lease in job.leases} if plan else set()
     backends = (table.backends.get(name) for name in sorted(leased))
     return tuple(b.id for b in backends if isinstance(b, EnvironmentBackend) and not b.available)
+
+
+def _find_lock(spec: Path, sink: Sink, *, required: bool) -> LockDocument | None:
+    """The lock beside a spec. One that cannot be read is a warning, or an error when it is
+    `required`, as a missing one is then."""
+    path = lock_beside(spec)
+    if not path.is_file():
+        if required:
+            sink.error(
+                "AGC740",
+                f"there is no lock {path.name} beside {spec.name}, and --locked needs one",
+                fix=f"agentc lock {spec}",
+            )
+        return None
+    complaints = Sink()
+    lock = read_lock(path, complaints)
+    for found in complaints.sorted():
+        sink.add(found if required else replace(found, severity="warning"))
+    return lock
+
+
+def _templates(spec: Path, files: Iterable[Path]) -> tuple[tuple[str, str], ...]:
+    try:
+        return template_digests(files, spec.resolve().parent)
+    except OSError:  # removed since it was read; the next compilation says so
+        return ()

@@ -79,12 +79,24 @@ def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         if not view.is_set(name):
             view.refuse(name, f"model.hf needs `{name}`", fix=f"set {name}: {example}")
     _refuse_remote_code(view)
+    repo, revision = view.get("repo"), view.get("revision")
+    commit = None
+    if isinstance(repo, str) and isinstance(revision, str):
+        commit = context.pinned_revision(repo, revision)
+        if commit is None:
+            view.refuse(
+                "revision",
+                f"`{revision}` is a branch or a tag, which may move, and no lock pins it",
+                fix="run `agentc lock` on the spec, or give the 40 hex digits of a commit",
+            )
     config: dict[str, Json] = {
-        "repo": view.get("repo"),
-        "revision": view.get("revision"),
+        "repo": repo,
+        "revision": commit,
         "chat_format": view.text("chat_format"),
     }
-    return (_draft("hf", view, config),)
+    # A branch says nothing about content; what it is pinned to does.
+    pinned: dict[str, Json] = {} if commit == revision else {"commit": commit}
+    return (replace(_draft("hf", view, config), extra_identity=pinned),)
 
 
 def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:

@@ -115,3 +115,8 @@ class LowerContext(Protocol):
         """SHA-256 over the content of a file or directory outside the store (relative paths start
         at the spec), for `extra_identity`; None when there is none."""
         ...
+
+    def pinned_revision(self, repo: str, revision: str) -> str | None:
+        """The commit that a revision of a hub's model repository means: itself when it is a
+        commit, else what the spec's lock pins; None when it is a branch or tag without a pin."""
+        ...

@@ -59,6 +59,9 @@ class _SampleContext:
     def digest_of(self, path: str) -> str | None:
         return "0" * 64
 
+    def pinned_revision(self, repo: str, revision: str) -> str | None:
+        return "0" * 40
+
 
 def honoured_fields(backend: StageBackend) -> frozenset[str]:
     """Top-level names of the kind's fields and the backend's options that lowering reads, over

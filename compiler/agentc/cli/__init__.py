@@ -20,6 +20,7 @@ from agentc import __version__
 COMMANDS = (
     "check",
     "plan",
+    "lock",
     "compile",
     "run",
     "status",

@@ -33,6 +33,15 @@ def add_spec_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
     )
 
 
+def add_locked_argument(parser: argparse.ArgumentParser) -> None:
+    """--locked, for commands that make something of a spec."""
+    parser.add_argument(
+        "--locked",
+        action="store_true",
+        help="refuse when the spec's lock is missing or out of date (else a warning)",
+    )
+
+
 def show_diagnostics(
     diagnostics: Sequence[Diagnostic],
     form: str = "text",

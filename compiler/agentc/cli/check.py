@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from agentc.cli.arguments import add_spec_arguments, show_diagnostics
+from agentc.cli.arguments import add_locked_argument, add_spec_arguments, show_diagnostics
 
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
@@ -20,6 +20,7 @@ HELP = "say whether a spec is right; every error at once, nothing is run"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     add_spec_arguments(parser)
+    add_locked_argument(parser)
     parser.add_argument(
         "--format",
         choices=("text", "json", "sarif"),
@@ -53,7 +54,7 @@ def _check(arguments: argparse.Namespace, table: BackendTable) -> Compilation:
     from agentc.compilation import compile_spec
 
     spec: Path = arguments.spec
-    compiled = compile_spec(spec, arguments.params, table)
+    compiled = compile_spec(spec, arguments.params, table, locked=arguments.locked)
     # A watcher's reader wants to know where one answer ends: one line of JSON for each.
     form = "jsonl" if arguments.watch and arguments.format == "json" else arguments.format
     show_diagnostics(compiled.diagnostics, form, about=spec)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from agentc.cli.arguments import add_spec_arguments, show_diagnostics
+from agentc.cli.arguments import add_locked_argument, add_spec_arguments, show_diagnostics
 
 HELP = "write a directory that `snakemake` alone can run"
 
@@ -14,6 +14,7 @@ HELP = "write a directory that `snakemake` alone can run"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     add_spec_arguments(parser)
+    add_locked_argument(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -30,7 +31,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.compilation import compile_spec
     from agentc.emit import compile_to
 
-    compiled = compile_spec(arguments.spec, arguments.params, load_backends())
+    compiled = compile_spec(
+        arguments.spec, arguments.params, load_backends(), locked=arguments.locked
+    )
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
         return 1

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from agentc.cli.arguments import add_spec_arguments, show_diagnostics
+from agentc.cli.arguments import add_locked_argument, add_spec_arguments, show_diagnostics
 from agentc.kinds.field import Json
 from agentc.plan.review import Review
 
@@ -31,6 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
     add_spec_arguments(parser)
+    add_locked_argument(parser)
     parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
     parser.add_argument("--until", metavar="STAGE", help="only this stage and what it needs")
     parser.add_argument(
@@ -58,7 +59,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.runtime.layout import StoreLayout
     from agentc.store.paths import RunFolder, store_root
 
-    compiled = compile_spec(arguments.spec, arguments.params, load_backends())
+    compiled = compile_spec(
+        arguments.spec, arguments.params, load_backends(), locked=arguments.locked
+    )
     if compiled.plan is None:
         show_diagnostics(compiled.diagnostics, arguments.format)
         return 1

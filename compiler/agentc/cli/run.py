@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from agentc.cli.arguments import add_spec_arguments, show_diagnostics
+from agentc.cli.arguments import add_locked_argument, add_spec_arguments, show_diagnostics
 from agentc.plan.work import UnknownStageError, Work, find_work
 
 HELP = "run what is missing of an experiment, and show its results"
@@ -22,6 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
     add_spec_arguments(parser)
+    add_locked_argument(parser)
     parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
     parser.add_argument(
         "-j",
@@ -60,7 +61,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.run.plan_folder import claim_plan_folder
     from agentc.store.paths import open_store
 
-    compiled = compile_spec(arguments.spec, arguments.params, load_backends())
+    compiled = compile_spec(
+        arguments.spec, arguments.params, load_backends(), locked=arguments.locked
+    )
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
         return 1

@@ -6,9 +6,10 @@ MODEL_FIELDS: tuple[Field, ...] = (
     string("repo", "Hub id, such as `meta-llama/Llama-2-7b-chat-hf` (model.hf).", nullable=True),
     string(
         "revision",
-        "Commit of the hub repository, 40 hex digits; a branch name is refused (model.hf).",
+        "Commit of the hub repository, 40 hex digits, or a branch or tag that the spec's lock "
+        "pins to one (model.hf).",
         nullable=True,
-        pattern="^[0-9a-f]{40}$",
+        pattern="^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$",
     ),
     string(
         "path",

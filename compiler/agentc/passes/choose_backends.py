@@ -27,7 +27,9 @@ def choose_backends(unit: Unit, context: PassContext) -> Unit:
     module = unit.module
     if module is None:
         return unit
-    lowering = ModuleContext(module, context.table, context.directory)
+    # A trial must not note what only a rejected candidate asks for.
+    trial = context.references.copy()
+    lowering = ModuleContext(module, context.table, context.directory, trial)
     stages: dict[str, Stage] = {}
     choices: list[Choice] = []
     for name, stage in module.stages.items():

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentc.backend_api import BackendTable
 from agentc.diagnostics import Sink
+from agentc.lock.references import References
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassContext:
-    """`directory` is the folder of the spec: relative paths in it are meant from there."""
+    """`directory` is the folder of the spec: relative paths in it are meant from there.
+    `references` answers for the world outside of the spec, and notes what was asked."""
 
     table: BackendTable
     sink: Sink
     directory: Path
+    references: References = field(default_factory=References)

@@ -28,7 +28,7 @@ def lower(unit: Unit, context: PassContext) -> Unit:
     module = unit.module
     if module is None:
         return unit
-    lowering = ModuleContext(module, context.table, context.directory)
+    lowering = ModuleContext(module, context.table, context.directory, context.references)
     environments = _Environments()
     jobs: list[Job] = []
     attempts: list[tuple[Stage, Attempt]] = []

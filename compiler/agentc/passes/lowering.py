@@ -25,6 +25,7 @@ from agentc.backend_api.view import Setting
 from agentc.ir.module import Module, Prompt, Resource, Stage, Value
 from agentc.kinds import KINDS
 from agentc.kinds.field import Field, Json
+from agentc.lock.references import References
 from agentc.passes.experiment import experiment_facts
 from agentc.runtime.content import content_digest
 
@@ -84,13 +85,19 @@ class ModuleContext:
     prompt the lowering of the current stage asked for.
     """
 
-    def __init__(self, module: Module, table: BackendTable, directory: Path) -> None:
+    def __init__(
+        self,
+        module: Module,
+        table: BackendTable,
+        directory: Path,
+        references: References | None = None,
+    ) -> None:
         self._module = module
         self._table = table
         self._leases: dict[tuple[str, str], ResourceAttempt | None] = {}
         self._directory = directory
-        self._digests: dict[str, str | None] = {}
         self._tables: dict[tuple[str, str], tuple[tuple[Field, ...], dict[str, Setting]]] = {}
+        self._references = References() if references is None else references
         self.asked: set[str] = set()
 
     def environment_lease(self, stage: StageView) -> LeaseDraft:
@@ -129,9 +136,16 @@ class ModuleContext:
         return {"name": self._module.name, **experiment_facts(self._module)}
 
     def digest_of(self, path: str) -> str | None:
-        if path not in self._digests:
-            self._digests[path] = content_digest(self._directory / Path(path).expanduser())
-        return self._digests[path]
+        known = self._references.files
+        if path not in known:
+            digest = content_digest(self._directory / Path(path).expanduser())
+            if digest is None:
+                return None
+            known[path] = digest
+        return known[path]
+
+    def pinned_revision(self, repo: str, revision: str) -> str | None:
+        return self._references.commit(repo, revision)
 
     def resource(self, section: str, name: str) -> ResourceAttempt | None:
         """The drafted lease of an entry of `environments` or `servers`; None for one that is not

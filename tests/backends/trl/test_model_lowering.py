@@ -13,10 +13,13 @@ from agentc_backends.models.backend import HF, PATH, SCRATCH
 
 
 class Context:
-    """Knows the content of one directory."""
+    """Knows the content of one directory, and what one branch is pinned to."""
 
     def digest_of(self, path: str) -> str | None:
         return "d" * 64 if path == "models/here" else None
+
+    def pinned_revision(self, repo: str, revision: str) -> str | None:
+        return {"main": "b" * 40}.get(revision, revision if len(revision) == 40 else None)
 
 
 def lower(
@@ -68,6 +71,16 @@ def test_hf_needs_a_pinned_revision() -> None:
     assert view.refusals == []
     assert draft.config == {"repo": "a/b", "revision": "a" * 40, "chat_format": "llama-2"}
     assert "seed" not in view.read
+    # A commit is its own identity: keys from before locks stay as they are.
+    assert draft.extra_identity == {}
+
+
+def test_hf_takes_a_branch_that_a_lock_pins() -> None:
+    draft, view = lower(HF, (), repo="a/b", revision="main", chat_format="llama-2")
+    assert view.refusals == []
+    assert draft.config["revision"] == "b" * 40
+    assert draft.extra_identity == {"commit": "b" * 40}
+    assert refused(HF, (), repo="a/b", revision="v2", chat_format="llama-2") == ["revision"]
 
 
 def test_path_puts_the_content_into_the_key() -> None:

@@ -1,0 +1,103 @@
+"""compare_lock: what of a lock is out of date, as diagnostics that name each change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentc.diagnostics.diagnostic import Diagnostic, Severity
+from agentc.kinds.field import Json
+from agentc.lock.document import LockDocument
+
+_OUTSIDE = {
+    "models": "the commit of {} is",
+    "files": "the content of {} is",
+    "templates": "the template {} is",
+    "environments": "the software environment {} is",
+    "backends": "the version of backend {} is",
+}
+_SHOWN = 8
+
+
+def compare_lock(
+    locked: LockDocument, current: LockDocument, severity: Severity
+) -> tuple[Diagnostic, ...]:
+    """AGC742 for each thing outside of the spec that changed, and AGC743 when jobs did.
+
+    With other values of params than the lock was written for, jobs differ by intent and only
+    what is outside of the spec is compared, as far as both name it.
+    """
+    same_params = dict(locked.section("params")) == dict(current.section("params"))
+    found = list(_outside(locked, current, severity, whole=same_params))
+    if same_params:
+        found += _jobs(locked, current, severity)
+    return tuple(found)
+
+
+def _outside(
+    locked: LockDocument, current: LockDocument, severity: Severity, *, whole: bool
+) -> Iterator[Diagnostic]:
+    for section, wording in _OUTSIDE.items():
+        old, new = locked.section(section), current.section(section)
+        for name in dict.fromkeys((*old, *new)):
+            if old.get(name) == new.get(name) or (name not in new and not whole):
+                continue
+            if name not in old:
+                message = f"the lock does not name {_subject(section, name)}"
+            elif name not in new:
+                message = f"the lock names {_subject(section, name)}, which nothing uses any more"
+            else:
+                message = f"{wording.format(f'`{name}`')} not what the lock says"
+            yield Diagnostic(
+                code="AGC742",
+                message=message,
+                span=locked.places.get((section, name), locked.start),
+                severity=severity,
+                expected=None if name not in old else _short(old[name]),
+                notes=() if name not in new or name not in old else (f"now {_short(new[name])}",),
+                fix=_fix(locked),
+            )
+
+
+def _jobs(locked: LockDocument, current: LockDocument, severity: Severity) -> Iterator[Diagnostic]:
+    old, new = locked.section("jobs"), current.section("jobs")
+    changed = [name for name in new if name in old and old[name] != new[name]]
+    added = [name for name in new if name not in old]
+    gone = [name for name in old if name not in new]
+    if not (changed or added or gone):
+        return
+    notes = [
+        f"{title}: {_listed(names)}"
+        for title, names in (("changed", changed), ("new", added), ("gone", gone))
+        if names
+    ]
+    if (locked.agentc, locked.keys) != (current.agentc, current.keys):
+        notes.append(f"the lock was written by agentc {locked.agentc}, this is {current.agentc}")
+    first = next(iter((*changed, *gone)), None)
+    count = len(changed) + len(added) + len(gone)
+    yield Diagnostic(
+        code="AGC743",
+        message=f"{count} of {len({*old, *new})} jobs are not those of the lock",
+        span=locked.places.get(("jobs", first), locked.start) if first else locked.start,
+        severity=severity,
+        notes=tuple(notes),
+        fix=_fix(locked),
+    )
+
+
+def _subject(section: str, name: str) -> str:
+    kind = {"models": "the model", "files": "the file", "templates": "the template"}
+    return f"{kind.get(section, f'the {section[:-1]}')} `{name}`"
+
+
+def _fix(locked: LockDocument) -> str:
+    return f"undo the change, or accept it: agentc lock {locked.spec}"
+
+
+def _short(value: Json) -> str:
+    text = str(value)
+    return text if len(text) <= 16 else f"{text[:16]}..."
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -1,0 +1,48 @@
+"""References: what a compilation asks of the world outside its spec, with the answers it got.
+
+Lowering asks for digests of local files and for commits of hub repositories; the lock is made of
+what was asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+Revision: TypeAlias = tuple[str, str]
+"""A hub repository and what the spec calls its revision: a commit, a branch or a tag."""
+
+UNRESOLVED = "0" * 40
+"""Stands for a commit while `agentc lock` finds out what there is to resolve."""
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(slots=True)
+class References:
+    """`pins` are commits known from a lock; with `collecting`, a revision without a pin is taken
+    for UNRESOLVED rather than refused. `files` and `revisions` fill up while passes run."""
+
+    pins: Mapping[Revision, str] = field(default_factory=dict)
+    collecting: bool = False
+    files: dict[str, str] = field(default_factory=dict)
+    revisions: dict[Revision, str | None] = field(default_factory=dict)
+
+    def commit(self, repo: str, revision: str) -> str | None:
+        """The commit meant: the revision itself when it is one, else what the lock pins; None
+        when nothing does."""
+        found = revision if is_commit(revision) else self.pins.get((repo, revision))
+        if found is None and self.collecting:
+            found = UNRESOLVED
+        self.revisions[repo, revision] = found
+        return found
+
+    def copy(self) -> References:
+        """The same answers, with nothing asked yet."""
+        return References(pins=self.pins, collecting=self.collecting)
+
+
+def is_commit(revision: str) -> bool:
+    """Whether a revision is a whole commit id, which never moves."""
+    return _COMMIT.fullmatch(revision) is not None

@@ -1,0 +1,51 @@
+"""A model hub on loopback that answers what `agentc lock` asks."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+HEAD = "a" * 40
+OLD = "b" * 40
+
+
+class Hub:
+    """A hub that knows `some/model`; `requests` are (path, Authorization) pairs."""
+
+    def __init__(self) -> None:
+        self.branches = {"main": HEAD, "v1/x": OLD}
+        self.requests: list[tuple[str, str | None]] = []
+        self.redirect: str | None = None
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                hub.requests.append((self.path, self.headers.get("Authorization")))
+                if hub.redirect is not None:
+                    self.send_response(307)
+                    self.send_header("Location", hub.redirect + self.path)
+                    self.end_headers()
+                    return
+                repo, _, revision = self.path.removeprefix("/api/models/").partition("/revision/")
+                revision = revision.replace("%2F", "/")
+                commit = hub.branches.get(revision)
+                if revision in hub.branches.values():
+                    commit = revision
+                known = repo == "some/model" and commit is not None
+                body = json.dumps({"sha": commit, "siblings": []} if known else {}).encode()
+                self.send_response(200 if known else 404)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()

@@ -1,0 +1,139 @@
+"""Revisions of a model hub: branches are pinned by asking it, and stay pinned."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from locking import codes, lock_of
+from model_hub import HEAD, OLD, Hub
+
+from agentc.cli import main
+from agentc.lock.hub import HubError, HubUnreachableError, resolve_revision
+
+
+def commit_in_plan(spec: Path) -> str:
+    out = spec.parent / "compiled"
+    assert main(["compile", str(spec), "-o", str(out)]) == 0
+    jobs = json.loads((out / "plan.json").read_text())["jobs"]
+    (model,) = (job for job in jobs if job["kind"] == "model")
+    return str(model["config"]["revision"])
+
+
+def key_of_model(spec: Path) -> object:
+    return lock_of(spec).section("jobs")["llama"]
+
+
+def test_a_branch_needs_a_lock(
+    hub: Hub, hub_spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(hub_spec)]) == 1
+    shown = capsys.readouterr().err
+    assert "error[AGC603]" in shown
+    assert "`main` is a branch or a tag" in shown
+    assert "agentc lock" in shown
+    assert main(["lock", str(hub_spec)]) == 0
+    assert lock_of(hub_spec).section("models") == {"some/model@main": HEAD}
+    assert main(["check", "--locked", str(hub_spec)]) == 0
+    assert commit_in_plan(hub_spec) == HEAD
+
+
+def test_a_pin_stays_until_it_is_upgraded(
+    hub: Hub, hub_spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lock", str(hub_spec)]) == 0
+    key = key_of_model(hub_spec)
+    hub.branches = {"main": OLD, "older": HEAD}
+    assert main(["lock", str(hub_spec)]) == 0
+    assert lock_of(hub_spec).section("models") == {"some/model@main": HEAD}
+    assert main(["lock", "--upgrade", str(hub_spec)]) == 0
+    assert lock_of(hub_spec).section("models") == {"some/model@main": OLD}
+    # Another commit is another model.
+    assert key_of_model(hub_spec) != key
+    assert f"models: some/model@main: {HEAD} -> {OLD}" in capsys.readouterr().out
+
+
+def test_offline_keeps_pins_and_says_so(
+    hub: Hub, hub_spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lock", "--offline", str(hub_spec)]) == 1
+    assert "pinned by no lock yet (offline)" in capsys.readouterr().err
+    assert not hub.requests
+    assert main(["lock", str(hub_spec)]) == 0
+    asked = len(hub.requests)
+    assert main(["lock", "--offline", str(hub_spec)]) == 0
+    assert f"some/model main: commit {HEAD}, not checked: offline" in capsys.readouterr().out
+    assert len(hub.requests) == asked
+
+
+def test_a_hub_that_is_gone_does_not_lose_pins(
+    hub: Hub, hub_spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lock", str(hub_spec)]) == 0
+    hub.close()
+    capsys.readouterr()
+    assert main(["lock", str(hub_spec)]) == 0
+    assert "cannot be reached" in capsys.readouterr().out
+    assert main(["lock", "--upgrade", str(hub_spec)]) == 0
+    assert lock_of(hub_spec).section("models") == {"some/model@main": HEAD}
+
+
+def test_a_revision_that_does_not_exist(
+    hub: Hub, hub_spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub_spec.write_text(hub_spec.read_text().replace("revision: main", "revision: mian"))
+    assert main(["lock", str(hub_spec)]) == 1
+    shown = capsys.readouterr().err
+    assert "error[AGC744]: some/model has no revision `mian`" in shown
+    hub_spec.write_text(hub_spec.read_text().replace("revision: mian", f"revision: {'c' * 40}"))
+    assert main(["lock", str(hub_spec)]) == 1
+
+
+def test_a_pin_that_was_edited_is_noticed(
+    hub: Hub, hub_spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The commit enters the key, so a pin changed by hand contradicts the keys of the lock."""
+    assert main(["lock", str(hub_spec)]) == 0
+    path = hub_spec.with_suffix(".lock")
+    path.write_text(path.read_text().replace(HEAD, OLD))
+    code, found = codes(capsys, hub_spec, "--locked")
+    assert code == 1
+    assert "error AGC743" in found
+
+
+def test_names_with_slashes_are_one_part_of_the_address(hub: Hub) -> None:
+    assert resolve_revision("some/model", "v1/x") == OLD
+    assert hub.requests[-1][0] == "/api/models/some/model/revision/v1%2Fx"
+    with pytest.raises(HubError, match="owner/name"):
+        resolve_revision("some/../../etc", "main")
+    with pytest.raises(HubError, match="no revision"):
+        resolve_revision("other/model", "main")
+
+
+def test_the_token_goes_to_the_hub_alone(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_canary")
+    other = Hub()
+    try:
+        hub.redirect = other.url
+        assert resolve_revision("some/model", "main") == HEAD
+    finally:
+        other.close()
+    assert [auth for _, auth in hub.requests] == ["Bearer hf_canary"]
+    assert [auth for _, auth in other.requests] == [None]
+
+
+def test_the_token_is_not_sent_in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    from agentc.lock import hub as module
+
+    assert not module._is_private("http://hub.example.org")
+    assert module._is_private("https://hub.example.org")
+
+
+def test_an_address_that_is_no_hub(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.branches = {"main": "not a commit"}
+    with pytest.raises(HubUnreachableError, match="no commit"):
+        resolve_revision("some/model", "main")
+    monkeypatch.setenv("HF_ENDPOINT", "nonsense")
+    with pytest.raises(HubUnreachableError):
+        resolve_revision("some/model", "main")
