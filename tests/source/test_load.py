@@ -82,7 +82,8 @@ def test_places_round_trip(value: object, flow: bool, indent: int) -> None:
     text = yaml.safe_dump(value, default_flow_style=flow, indent=indent, allow_unicode=True)
     node, sink = load(text)
     if node is None:
-        assert codes(sink) == ["AGC102"] or "? " in text  # e.g. a byte order mark in the text
+        # Such as a byte order mark in the text, or the escape of a control character.
+        assert codes(sink)[0] in ("AGC102", "AGC121", "AGC122") or "? " in text
         return
     for scalar in scalars(node):
         written = excerpt(scalar.span)
@@ -97,7 +98,7 @@ def test_places_round_trip(value: object, flow: bool, indent: int) -> None:
 def test_quoted_values_round_trip(value: object) -> None:
     text = yaml.safe_dump(value, default_style='"', allow_unicode=True)
     node, sink = load(text)
-    if "AGC102" in codes(sink):
+    if {"AGC102", "AGC121", "AGC122"} & set(codes(sink)):
         return
     expected = yaml.load(text, Loader=yaml.BaseLoader)
     if node is None:  # tags (!!int "1") are refused

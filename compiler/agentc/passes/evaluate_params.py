@@ -15,9 +15,10 @@ from agentc.kinds.field import Field, Json
 from agentc.schema import language
 from agentc.schema.coerce import Coercion, Failed, as_json
 from agentc.schema.describe import describe
-from agentc.source.load import load_text
+from agentc.source.credentials import blanked, find_credentials
+from agentc.source.load import forbidden_in_values, load_text, without_forbidden
 from agentc.source.span import Source, Span
-from agentc.source.tree import Entry, Node, Scalar, Sequence, described
+from agentc.source.tree import Entry, Node, Scalar, Sequence, described, shortened
 from agentc.syntax.expression import MISSING, RESERVED_NAMES, Evaluator
 from agentc.syntax.nodes import ParamDecl, Spec
 
@@ -29,6 +30,7 @@ def evaluate_params(
     spec: Spec, given: Mapping[str, str], evaluator: Evaluator, sink: Sink
 ) -> dict[str, Json]:
     """Values by name, in declared order. A default may use the params declared above it."""
+    given = {name: _checked_text(name, text, sink) for name, text in given.items()}
     scope: dict[str, Json] = {}
     for name, declared in spec.params.items():
         if name in RESERVED_NAMES:
@@ -48,6 +50,28 @@ def evaluate_params(
                 fix=did_you_mean(name, spec.params),
             )
     return scope
+
+
+def _checked_text(name: str, text: str, sink: Sink) -> str:
+    """The text of `-p name=text`, without what could not stand in a file either: it is recorded
+    with the run."""
+    whole = f"{name}={text}"
+    credentials = find_credentials(whole)
+    for found in credentials:
+        sink.error(
+            "AGC120",
+            f"the value of `-p {shortened(name)}` looks like {found.what}",
+            notes=("it is not shown here, but the shell's history and the process list have it",),
+            fix="put it into an environment variable; settings that take a secret take its name",
+        )
+    control = forbidden_in_values(text)
+    if control is not None:
+        sink.error(
+            "AGC122",
+            f"the value of `-p {shortened(name)}` holds the control character U+{ord(control):04X}",
+        )
+    start = len(name) + 1
+    return without_forbidden(blanked(whole, credentials)[start:])
 
 
 def _value(

@@ -197,7 +197,7 @@ class Coercion:
             )
             return FAILED
         pattern = schema.get("pattern")
-        if isinstance(value, str) and isinstance(pattern, str) and not re.search(pattern, value):
+        if isinstance(value, str) and isinstance(pattern, str) and not _fits(pattern, value):
             self.sink.error(
                 "AGC210",
                 f"`{path}` cannot be {described(node)}",
@@ -304,6 +304,14 @@ def _reads_null(node: Node) -> bool:
         case Computed(json=None):
             return True
     return False
+
+
+def _fits(pattern: str, value: str) -> bool:
+    """Whether a text fits a schema's pattern. JSON Schema's `$` is the very end; Python's also
+    stands before a last line break."""
+    if pattern.endswith("$") and not pattern.endswith("\\$"):
+        pattern = pattern[:-1] + r"\Z"
+    return re.search(pattern, value) is not None
 
 
 def _within(value: Json, schema: Table[str, Json]) -> bool:

@@ -15,6 +15,8 @@ from agentc.schema import language
 from agentc.source.scalars import is_null
 from agentc.source.tree import Entry, Mapping, Node, Scalar, described
 
+_MOST_UNKNOWN = 200
+"""Unknown keys of one mapping that are looked at: suggestions for each take a while."""
 _NAME = re.compile(language.NAME_PATTERN)
 
 
@@ -54,10 +56,9 @@ def read_keys(
     """Entries by key. A misspelt key is reported and then read as what was probably meant, so
     that it does not also count as missing."""
     found = {entry.key.text: entry for entry in node.entries if entry.key.text in allowed}
-    for entry in node.entries:
+    unknown = [entry for entry in node.entries if entry.key.text not in found]
+    for entry in unknown[:_MOST_UNKNOWN]:
         key = entry.key.text
-        if key in found:
-            continue
         near = suggestions(key, (name for name in allowed if name not in found))
         near = near or suggestions(key, allowed)
         notes, hint = belongs(key, place, table)
@@ -74,6 +75,13 @@ def read_keys(
         )
         if len(near) == 1 and near[0] not in found and not exact:
             found[near[0]] = Entry(entry.key, entry.value)
+    if len(unknown) > _MOST_UNKNOWN:
+        sink.error(
+            "AGC201",
+            f"{len(unknown) - _MOST_UNKNOWN} further keys are unknown in {place.what}",
+            unknown[_MOST_UNKNOWN].key.span,
+            steps=place.steps,
+        )
     return found
 
 
@@ -119,10 +127,10 @@ def belongs(
 
 def checked_name(name: Scalar, what: str, sink: Sink) -> bool:
     """Whether a declared name is of the allowed form; else an error."""
-    if _NAME.match(name.text):
+    if _NAME.fullmatch(name.text):
         return True
     tidy = re.sub(r"[^a-z0-9]+", "_", name.text.lower()).strip("_")
-    tidy = tidy if _NAME.match(tidy) else f"x_{tidy}".rstrip("_")
+    tidy = tidy if _NAME.fullmatch(tidy) else f"x_{tidy}".rstrip("_")
     sink.error(
         "AGC206",
         f"`{name.text}` cannot be the name of {what}",

@@ -15,12 +15,17 @@ from typing import NoReturn
 import yaml
 
 from agentc.diagnostics.sink import Sink
+from agentc.source.credentials import Credential, blanked, find_credentials
 from agentc.source.lines import split_lines
 from agentc.source.span import Source, Span
 from agentc.source.tree import Entry, Mapping, Node, Scalar, Sequence
 from agentc.source.yaml_error import report_yaml_error
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# In a value these can only come from an escape in double quotes.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
+# They change the order in which an editor or a terminal shows what follows them.
+_REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _FAST_PARSER = getattr(yaml, "CSafeLoader", None)
 
 
@@ -33,12 +38,13 @@ class Limits:
     nodes: int = 200_000
     aliases: int = 1_000
     scalar_characters: int = 128 * 1024
+    key_characters: int = 256
 
 
 def load_file(path: Path, sink: Sink, limits: Limits = Limits()) -> tuple[Source, Node | None]:
     """The file's text and its tree; None for the tree when it could not be read (then the sink
     says why)."""
-    name = str(path)
+    name = without_forbidden(str(path))
     nothing = Source(name, "")
     try:
         with path.open("rb") as stream:
@@ -70,7 +76,9 @@ def load_bytes(
     text = _decoded(data, name, sink)
     if text is None:
         return Source(name, ""), None
-    source = Source(name, text)
+    credentials = find_credentials(text)
+    source = Source(name, blanked(text, credentials))
+    _report_credentials(credentials, source, sink)
     return source, load_text(source, sink, limits)
 
 
@@ -78,12 +86,19 @@ def load_text(source: Source, sink: Sink, limits: Limits = Limits()) -> Node | N
     """The tree of a text, or None (then the sink says why)."""
     bad = _FORBIDDEN.search(source.text)
     if bad is not None:
-        before = split_lines(source.text[: bad.start()])
-        line, column = len(before), len(before[-1]) + 1
         sink.error(
             "AGC102",
             f"character U+{ord(bad[0]):04X} may not stand in a YAML file",
-            Span(source, line, column, line, column + 1),
+            _span_at(source, bad.start(), 1),
+        )
+        return None
+    turning = _REORDERING.search(source.text)
+    if turning is not None:
+        sink.error(
+            "AGC121",
+            f"character U+{ord(turning[0]):04X} changes the order in which text is shown",
+            _span_at(source, turning.start(), 1),
+            fix=f'remove it; if it is meant, write "\\u{ord(turning[0]):04X}" in double quotes',
         )
         return None
     try:
@@ -93,6 +108,17 @@ def load_text(source: Source, sink: Sink, limits: Limits = Limits()) -> Node | N
         return None
     except _StopError:
         return None
+
+
+def forbidden_in_values(text: str) -> str | None:
+    """The first character that no value may hold: a control character or half a surrogate pair."""
+    found = _CONTROL.search(text)
+    return None if found is None else found[0]
+
+
+def without_forbidden(text: str) -> str:
+    """The text with a replacement character for each of those."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _decoded(data: bytes, name: str, sink: Sink) -> str | None:
@@ -109,6 +135,25 @@ def _decoded(data: bytes, name: str, sink: Sink) -> str | None:
             fix="save the file as UTF-8",
         )
         return None
+
+
+def _report_credentials(credentials: tuple[Credential, ...], source: Source, sink: Sink) -> None:
+    for found in credentials:
+        sink.error(
+            "AGC120",
+            f"this looks like {found.what}, and a spec is no place for one",
+            _span_at(source, found.start, found.end - found.start),
+            notes=("it is not shown here; as it has been in a file, replace it where it is from",),
+            fix="put it into an environment variable, and write `{secret: NAME_OF_THE_VARIABLE}`",
+        )
+
+
+def _span_at(source: Source, offset: int, length: int) -> Span:
+    """A place by offset; one that goes on over the line's end is cut there."""
+    before = split_lines(source.text[:offset])
+    line, column = len(before), len(before[-1]) + 1
+    here = split_lines(source.text[offset : offset + length])[0]
+    return Span(source, line, column, line, column + max(len(here), 1))
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
@@ -192,6 +237,14 @@ class _Reader:
         if len(event.value) > self.limits.scalar_characters:
             most = self.limits.scalar_characters // 1024
             self._stop("AGC105", f"a single value is longer than {most} KiB", event)
+        control = forbidden_in_values(event.value)
+        if control is not None:
+            self._stop(
+                "AGC122",
+                f"a value may not hold the control character U+{ord(control):04X}",
+                event,
+                fix="remove the escape that gives it",
+            )
         quoted = event.style in ("'", '"', "|", ">") or event.tag == "!"
         self._add(Scalar(event.value, quoted, self._span(event)), 1, event.anchor)
 
@@ -266,6 +319,9 @@ class _Reader:
         if not isinstance(node, Scalar):
             self.sink.error("AGC113", "a key has to be text", node.span)
             return None
+        if len(node.text) > self.limits.key_characters:
+            most = self.limits.key_characters
+            self._stop("AGC105", f"a key is longer than {most} characters", None, node.span)
         if node.text == "<<" and not node.quoted:
             self.sink.error(
                 "AGC106",
@@ -274,8 +330,8 @@ class _Reader:
                 fix="values that several stages share go under `defaults:`",
             )
             return None
-        first = frame.keys.setdefault(node.text, node)
-        if first is not node:
+        first = frame.keys.get(node.text)
+        if first is not None:  # the same node, when it is repeated by an alias
             self.sink.error(
                 "AGC104",
                 f"`{node.text}` is given twice",
@@ -284,6 +340,7 @@ class _Reader:
                 fix="keep one of them",
             )
             return None
+        frame.keys[node.text] = node
         return node
 
     def _unquoted_expression(self, node: Mapping, frame: _Frame) -> None:

@@ -23,7 +23,7 @@ from agentc.syntax.sandbox import (
     ExpressionError,
     Sandbox,
     compile_text,
-    run_compiled,
+    run_all,
 )
 
 __all__ = ["MISSING", "RESERVED_NAMES", "Evaluator"]
@@ -102,9 +102,8 @@ class Evaluator:
                 raise _undefined(name, scope)
             if scope[name] is MISSING:
                 raise _MissingValueError
-        values = [
-            part if isinstance(part, str) else run_compiled(part, scope) for part in compiled.parts
-        ]
+        assert self._sandbox is not None
+        values = run_all(compiled, scope, self._sandbox)
         if len(values) == 1 and not isinstance(compiled.parts[0], str):
             return Computed(values[0], node.span)
         text = "".join(value if isinstance(value, str) else written(value) for value in values)

@@ -11,6 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, cast
 
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, nodes
@@ -19,6 +20,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds.field import Json
+from agentc.source.load import forbidden_in_values
 from agentc.source.tree import shortened, written
 
 _LONGEST = 2_000
@@ -27,6 +29,12 @@ _MOST_NODES = 500
 _LARGEST_ITEMS = 10_000
 LARGEST_TEXT = 100_000
 _LARGEST_BITS = 256
+_WORK = 10_000_000
+"""What all expressions of a spec may cost together, in items of lists handled; some seconds."""
+_EVALUATION = 20
+"""What evaluating an expression costs besides, in the same unit."""
+_COMPILATION = 200
+"""What compiling costs for each node of its syntax, and for twenty more."""
 _FILTERS = (
     "abs", "first", "float", "int", "join", "last", "length", "list", "lower", "max", "min",
     "replace", "round", "sort", "string", "sum", "trim", "unique", "upper",
@@ -48,7 +56,7 @@ _FUNCTIONS: dict[str, Callable[..., object]] = {
     "len": len,
     "max": max,
     "min": min,
-    "range": lambda *bounds: _bounded_range(*bounds),
+    "range": range,
     "str": str,
 }
 _WORDS = (
@@ -75,10 +83,15 @@ class Compiled:
 
     parts: tuple[str | TemplateExpression, ...]
     names: frozenset[str]
+    nodes: int
+    """How much syntax the expressions have, as a measure of what they cost."""
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """The sandbox with bounded operators and nothing but expressions."""
+    """The sandbox with bounded operators and nothing but expressions.
+
+    `work` counts down: however few expressions are written, rounds may repeat them.
+    """
 
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
 
@@ -94,13 +107,39 @@ class Sandbox(ImmutableSandboxedEnvironment):
             autoescape=False,
             keep_trailing_newline=True,
         )
-        self.filters = {name: self.filters[name] for name in _FILTERS}
-        self.filters["replace"] = _bounded_replace
-        self.filters["join"] = _bounded_join
+        self.work = _WORK
+        own = {"replace": _bounded_replace, "join": _bounded_join}
+        self.filters = {name: self._charged(own.get(name, self.filters[name])) for name in _FILTERS}
         self.tests = {name: self.tests[name] for name in self.tests if _allowed_test(name)}
-        self.globals = dict(_FUNCTIONS)
+        self.globals = {name: self._charged(function) for name, function in _FUNCTIONS.items()}
+        self.globals["range"] = self._range
+
+    def charge(self, work: int) -> None:
+        """Count work done. Raises ExpressionError once it is too much."""
+        self.work -= work
+        if self.work < 0:
+            raise ExpressionError(
+                "AGC323",
+                "the expressions of this spec take too much work",
+                "use shorter lists, or fewer rounds",
+            )
+
+    def _charged(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function, assigned=())  # with the marks by which Jinja knows what to pass
+        def charged(*values: Any, **named: Any) -> Any:
+            self.charge(sum(map(_cost, (*values, *named.values()))))
+            return function(*values, **named)
+
+        return charged
+
+    def _range(self, *bounds: int) -> list[int]:
+        numbers = range(*bounds)
+        _check_count(len(numbers))
+        self.charge(len(numbers))
+        return list(numbers)
 
     def call_binop(self, context: Any, op: str, left: Any, right: Any) -> Any:
+        self.charge(_cost(left) + _cost(right))
         _check_size(op, left, right)
         return _OPERATORS[op](left, right)
 
@@ -135,14 +174,18 @@ def compile_text(text: str, environment: Sandbox) -> Compiled:
         raise ExpressionError("AGC304", "the expression is nested too deeply") from None
     parts: list[str | TemplateExpression] = []
     names: set[str] = set()
+    size = 0
     for output in template.body:
         for node in cast(nodes.Output, output).nodes:
             if isinstance(node, nodes.TemplateData):
                 parts.append(node.data)
                 continue
             names |= _check(node)
+            length = sum(1 for _ in _walk(node))
+            environment.charge(_COMPILATION * (length + 20))
+            size += length
             parts.append(_compiled(node, environment))
-    return Compiled(tuple(parts), frozenset(names))
+    return Compiled(tuple(parts), frozenset(names), size)
 
 
 def _check(root: nodes.Node) -> set[str]:
@@ -216,8 +259,16 @@ def _compiled(node: nodes.Expr, environment: Sandbox) -> TemplateExpression:
     return TemplateExpression(template, undefined_to_none=False)
 
 
-def run_compiled(expression: TemplateExpression, scope: Mapping[str, Json]) -> Json:
-    """The value of one expression. Raises ExpressionError when there is none."""
+def run_all(compiled: Compiled, scope: Mapping[str, Json], sandbox: Sandbox) -> list[Json]:
+    """The values of a text's parts; `scope` has every name. Raises ExpressionError."""
+    # Only what is mentioned: to hand over thousands of params for each expression takes long.
+    known = {name: scope[name] for name in compiled.names}
+    largest = max(map(_cost, known.values()), default=0)
+    sandbox.charge(_EVALUATION + compiled.nodes * (1 + largest))
+    return [part if isinstance(part, str) else _run(part, known) for part in compiled.parts]
+
+
+def _run(expression: TemplateExpression, scope: Mapping[str, Json]) -> Json:
     try:
         value = expression(**scope)
     except ExpressionError:
@@ -238,6 +289,7 @@ def _as_json(value: object) -> Json:
             return value
         case str():
             _check_count(len(value) // 10)
+            _check_characters(value)
             return value
         case int():
             if value.bit_length() > _LARGEST_BITS:
@@ -253,6 +305,16 @@ def _as_json(value: object) -> Json:
     if isinstance(value, StrictUndefined):
         raise ExpressionError("AGC303", "the expression asks for an item that does not exist")
     raise ExpressionError("AGC303", "the expression's value is neither number, text nor list")
+
+
+def _check_characters(text: str) -> None:
+    control = forbidden_in_values(text)
+    if control is not None:
+        raise ExpressionError(
+            "AGC122",
+            f"a value may not hold the control character U+{ord(control):04X}",
+            "remove the escape that gives it",
+        )
 
 
 def _check_size(op: str, left: object, right: object) -> None:
@@ -287,10 +349,10 @@ def _check_count(count: int) -> None:
         raise ExpressionError("AGC304", "the expression's value is too long")
 
 
-def _bounded_range(*bounds: int) -> list[int]:
-    numbers = range(*bounds)
-    _check_count(len(numbers))
-    return list(numbers)
+def _cost(value: object) -> int:
+    if isinstance(value, str):
+        return len(value) // 100
+    return len(value) if isinstance(value, (list, tuple)) else 0
 
 
 def _bounded_replace(text: object, old: object, new: object) -> str:

@@ -47,4 +47,12 @@ EXPRESSIONS: tuple[Code, ...] = (
         "a param whose name is taken",
         "Expressions use this word for something else.",
     ),
+    Code(
+        "AGC323",
+        "expressions that take too much work",
+        "All expressions of a spec together may handle ten million list items, which takes "
+        "some seconds; a stranger's file must not keep a machine busy for longer. Rounds and "
+        "sweeps evaluate an expression again for each of their stages.",
+        no_example="it takes thousands of lines",
+    ),
 )

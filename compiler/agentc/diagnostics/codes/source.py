@@ -74,4 +74,27 @@ SOURCE: tuple[Code, ...] = (
         "a key is not text",
         "Keys are plain words; a list or a mapping cannot be one.",
     ),
+    Code(
+        "AGC120",
+        "something that looks like a password, token or private key",
+        "A spec is published, copied into every compiled directory and kept in the store's "
+        "records, so a credential may not stand in it, nor in its comments, nor in a `-p` value. "
+        "It is looked for by the known forms of such keys and, under names that end in `key`, "
+        "`token`, `secret` or `password`, by its randomness. The message does not repeat it. "
+        "Settings that take a secret take `{secret: NAME}`, the name of an environment variable.",
+    ),
+    Code(
+        "AGC121",
+        "a character that changes the order of text",
+        "Unicode's overrides and isolates of writing direction (U+202A to U+202E, U+2066 to "
+        "U+2069) make a reviewer see another text than the one that is compiled. Languages that "
+        "are written from right to left do not need them; an escape in double quotes gives one.",
+        no_example="the example would spoil this page",
+    ),
+    Code(
+        "AGC122",
+        "a control character in a value",
+        "Escapes such as `\\0` or `\\e` give characters that end file names early or drive a "
+        "terminal. Tab and line breaks are allowed.",
+    ),
 )
