@@ -1,15 +1,16 @@
 """Declares `env.webshop`, `env.sciworld` and `env.alfworld`: what specs may say about them, and
 the facts that contracts are checked against. Their servers come with later releases.
 
-Splits, reward ranges and step limits are those of the ETO code (Song et al., ACL 2024).
+Splits with their sizes, reward ranges and step limits are those of the ETO code (Song et al.,
+ACL 2024).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
-from agentc.kinds.field import Field, boolean, choice, strings
+from agentc.kinds.field import Field, Json, boolean, choice, strings
 from agentc_backends.software import LIGHT
 
 _VERSION = 1
@@ -30,6 +31,17 @@ def _lease_of(name: str, fields: tuple[Field, ...]) -> Callable[[OptionView], Le
         )
 
     return lease
+
+
+def _fixed(
+    sizes: Mapping[str, int],
+) -> Callable[[Mapping[str, Json]], dict[str, tuple[float, float]]]:
+    """Splits that no setting changes."""
+
+    def expected(given: Mapping[str, Json]) -> dict[str, tuple[float, float]]:
+        return {split: (float(count), 1.0) for split, count in sizes.items()}
+
+    return expected
 
 
 _WEBSHOP_FIELDS: tuple[Field, ...] = (
@@ -61,6 +73,7 @@ WEBSHOP = EnvironmentBackend(
     reward_range=(0.0, 1.0),
     success_at=1.0,
     max_turns=10,
+    expected_tasks=_fixed({"train": 1824, "test": 200}),
     available=False,
 )
 
@@ -76,6 +89,7 @@ SCIWORLD = EnvironmentBackend(
     reward_range=(-1.0, 1.0),
     success_at=1.0,
     max_turns=100,
+    expected_tasks=_fixed({"train": 1483, "dev": 194, "test": 211}),
     available=False,
 )
 
@@ -91,5 +105,6 @@ ALFWORLD = EnvironmentBackend(
     reward_range=(0.0, 1.0),
     success_at=1.0,
     max_turns=40,
+    expected_tasks=_fixed({"train": 3321, "dev": 140, "test": 134}),
     available=False,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
 from agentc.kinds.field import Field, Json, boolean, choice, integer
 from agentc_backends.software import LIGHT
@@ -69,6 +71,29 @@ def _options(values: dict[str, Json]) -> dict[str, Json]:
     return {n: v for n, v in values.items() if n not in ("recipes",) and n[:8] != "invented"}
 
 
+_GOALS = {"train": (88, 204, 82, 8), "validation": (12, 29, 12, 1), "test": (25, 58, 23, 2)}
+"""Goals by crafting depth, 1 to 4 (README.md)."""
+
+
+def _expected_tasks(given: Mapping[str, Json]) -> Mapping[str, tuple[float, float]]:
+    """Sizes of the splits: counted by depth; what `max_expert_steps` and inventing leave out is
+    found by planning only."""
+    if given.get("recipes") == "invented":
+        families = given.get("invented_families")
+        goals = 2.5 * (families if isinstance(families, int) else 1000)
+        return {"train": (0.7 * goals, 1.6), "validation": (0.1 * goals, 1.6),
+                "test": (0.2 * goals, 1.6)}  # fmt: skip
+    depth, steps = given.get("max_depth"), given.get("max_expert_steps")
+    kept = {
+        n: sum(counts[: depth if isinstance(depth, int) else 4]) for n, counts in _GOALS.items()
+    }
+    if not isinstance(steps, int):
+        return {name: (count, 1.0) for name, count in kept.items()}
+    # The mean plan takes 5.8 actions; half of the goals with fewer than 5.
+    share = min(1.0, max(0.1, steps / 8))
+    return {name: (share * count, 1.5) for name, count in kept.items()}
+
+
 BACKEND = EnvironmentBackend(
     id="env.textcraft",
     version=1,
@@ -81,5 +106,6 @@ BACKEND = EnvironmentBackend(
     reward_range=(0.0, 1.0),
     success_at=1.0,
     max_turns=60,
+    expected_tasks=_expected_tasks,
     capabilities=frozenset({"expert", "fork", "snapshot", "seed"}),
 )

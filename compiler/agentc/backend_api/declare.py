@@ -3,11 +3,11 @@ exposed through the entry-point group `agentc.backends` (name = backend id)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from agentc.kinds.field import Field
+from agentc.kinds.field import Field, Json
 
 if TYPE_CHECKING:
     from agentc.backend_api.draft import JobDraft, LeaseDraft, LowerContext
@@ -64,6 +64,9 @@ class EnvironmentBackend:
     success_at: float = 1.0
     max_turns: int = 30
     capabilities: frozenset[str] = frozenset()
+    expected_tasks: Callable[[Mapping[str, Json]], Mapping[str, tuple[float, float]]] | None = None
+    """For estimates of cost: from the settings that differ from their defaults to (number of tasks,
+    how many times more it may well be) by split; 1.0 where the data fixes the number."""
     available: bool = True
     """False while only the declaration exists: such an experiment checks and plans, but refuses
     to run, by name."""

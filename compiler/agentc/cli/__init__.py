@@ -21,6 +21,7 @@ COMMANDS = (
     "check",
     "plan",
     "lock",
+    "cost",
     "compile",
     "run",
     "status",
@@ -49,6 +50,7 @@ _EPILOG = """\
 A first look:
   agentc check specs/quickstart.yaml       is the spec right? (no job is started)
   agentc plan specs/quickstart.yaml        what would run, what is there already, and why
+  agentc cost specs/quickstart.yaml        how long it would take, and what that rests on
   agentc run specs/quickstart.yaml         run what is missing, then write the report
 
 exit codes:

@@ -1,0 +1,86 @@
+"""`agentc cost SPEC`: what a run would cost, by stage and in all, and what the numbers rest on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+from agentc.cli.arguments import add_spec_arguments, show_diagnostics
+
+HELP = "estimate time, GPU-hours, tokens and disk of a run, with bands"
+
+_EPILOG = """\
+`rests on` says where a stage's time comes from: `prior`, stated formulas and constants
+(docs/cost.md); `3 like jobs`, the prior corrected by finished jobs of the store; `its own run`,
+the same job's earlier time. Bands reach from the 10th to the 90th percentile.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.epilog = _EPILOG
+    add_spec_arguments(parser)
+    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    parser.add_argument(
+        "-j", "--jobs", type=int, metavar="N", help="cores to use at once (default: all)"
+    )
+    parser.add_argument(
+        "--gpu", metavar="TYPE", help="the type of GPU that stages get (default: a100)"
+    )
+    parser.add_argument(
+        "--learn-from",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="another store whose finished jobs count as well; may be given several times",
+    )
+    parser.add_argument("--all", action="store_true", help="stages in the store too, each round")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="output form")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """0 with the table on standard output; 1 when the spec has errors; 2 for an unknown GPU; 5
+    when a store to learn from is not there."""
+    import sys
+
+    from agentc.backend_api import load_backends
+    from agentc.compilation import compile_spec
+    from agentc.cost import DEFAULT_GPU, GPUS, cost_table, estimate_plan, summarise
+    from agentc.cost.render import estimate_document
+    from agentc.diagnostics.suggest import did_you_mean
+    from agentc.plan.render import plan_document
+    from agentc.runtime.layout import StoreLayout
+    from agentc.store.paths import store_root
+
+    if arguments.gpu is not None and arguments.gpu not in GPUS:
+        hint = did_you_mean(arguments.gpu, GPUS) or f"known: {', '.join(GPUS)}"
+        print(f"agentc: no GPU type `{arguments.gpu}`; {hint}", file=sys.stderr)
+        return 2
+    if arguments.jobs is not None and arguments.jobs < 1:
+        print("agentc: -j takes 1 or more", file=sys.stderr)
+        return 2
+    for folder in arguments.learn_from:
+        if not (Path(folder) / "objects").is_dir():
+            print(f"agentc: there is no store at {folder}", file=sys.stderr)
+            return 5
+    table = load_backends()
+    compiled = compile_spec(arguments.spec, arguments.params, table)
+    show_diagnostics(compiled.diagnostics, arguments.format if compiled.plan is None else "text")
+    if compiled.plan is None:
+        return 1
+    document = plan_document(compiled.plan)
+    estimates = estimate_plan(
+        document,
+        StoreLayout(store_root(arguments.store)),
+        table=table,
+        gpu=arguments.gpu or DEFAULT_GPU,
+        others=[StoreLayout(folder) for folder in arguments.learn_from],
+    )
+    summary = summarise(document, estimates, arguments.jobs or os.cpu_count() or 1)
+    if arguments.format == "json":
+        print(json.dumps(estimate_document(estimates, summary), indent=2, ensure_ascii=False))
+        return 0
+    print(cost_table(estimates, summary, everything=arguments.all), end="")
+    return 0

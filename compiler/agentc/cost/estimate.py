@@ -1,0 +1,249 @@
+"""estimate_plan: what each job of a plan will cost, and what that rests on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from agentc.backend_api import BackendTable, EnvironmentBackend
+from agentc.cost.hardware import DEFAULT_GPU
+from agentc.cost.observe import actual_wall, learn, read_past, read_subject
+from agentc.cost.past import Past
+from agentc.cost.quantity import ZERO, Quantity
+from agentc.cost.refine import weighted_median
+from agentc.cost.seconds import TRAINING, program_time, server_start, time_traits
+from agentc.cost.subject import Subject, subject_of_job
+from agentc.cost.workload import ExpectedTasks, Forecaster, Workload
+from agentc.runtime.layout import StoreLayout
+
+State: TypeAlias = Literal["cached", "run"]
+_AGAIN = 0.25
+"""Spread of the time of a job that ran before, if it runs again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """Cost of one job: wall time in seconds with the start of its servers, tokens through models,
+    bytes that stay in the store. For a `cached` job they are what it did cost.
+
+    `basis` is for people: `prior`, `3 like jobs`, `its own run`, `in the store`. `like` counts the
+    finished jobs that the time rests on.
+    """
+
+    id: str
+    stage: str
+    kind: str
+    object: str
+    state: State
+    seconds: Quantity
+    tokens: Quantity
+    disk: Quantity
+    cpus: int
+    gpus: int
+    basis: str
+    like: int = 0
+
+    @property
+    def gpu_hours(self) -> Quantity:
+        """GPUs that the job holds, times hours."""
+        return self.seconds.times(self.gpus / 3600)
+
+
+def estimate_plan(
+    document: Mapping[str, Any],
+    store: StoreLayout | None,
+    *,
+    table: BackendTable | None = None,
+    gpu: str = DEFAULT_GPU,
+    others: Sequence[StoreLayout] = (),
+) -> dict[str, Estimate]:
+    """Estimates by job id, in the order of the plan.
+
+    `document` is plan.json, decoded (`plan.render.plan_document` of a Plan). `table` tells how many
+    tasks environments have; `gpu` is the type that GPUs are taken for (hardware.GPUS); `others` are
+    more stores to learn from. Never raises for what a store holds.
+    """
+    stores = (*(() if store is None else (store,)), *others)
+    kinds = {str(job["kind"]) for job in document["jobs"]}
+    tasks, turns = environment_facts(table)
+    subjects = read_past(stores, kinds)
+    past = learn(subjects, stores, tasks, turns)
+    walls = _walls_of_history(store, str(document.get("name") or ""))
+    return Estimator(
+        store=store,
+        subjects=subjects,
+        past=past,
+        expected_tasks=tasks,
+        max_turns=turns,
+        walls=walls,
+        gpu=gpu,
+    ).estimate(document)
+
+
+@dataclass(slots=True, kw_only=True)
+class Estimator:
+    """The parts of an estimate, for one plan after another over the same past."""
+
+    store: StoreLayout | None
+    subjects: Mapping[str, Subject]
+    past: Past
+    expected_tasks: ExpectedTasks
+    max_turns: Mapping[str, int]
+    walls: Mapping[str, list[float]]
+    gpu: str = DEFAULT_GPU
+
+    def estimate(self, document: Mapping[str, Any]) -> dict[str, Estimate]:
+        """Estimates by job id."""
+        jobs = {
+            f"{job['kind']}/{job['key']}": subject_of_job(job, self.gpu) for job in document["jobs"]
+        }
+        stages = {str(job["id"]): str(job["stage"]) for job in document["jobs"]}
+        published = {name for name in jobs if self.store and self.store.is_published(name)}
+        cached: dict[str, Subject] = {}
+        for name in published:
+            known = self.subjects.get(name)
+            if known is None and self.store is not None:
+                known = read_subject(self.store.object(name))
+            if known is not None:
+                cached[name] = known
+
+        def find(name: str) -> Subject | None:
+            return cached.get(name) or jobs.get(name)
+
+        forecaster = Forecaster(find, self.past, self.expected_tasks, self.max_turns)
+        found: dict[str, Estimate] = {}
+        for job in document["jobs"]:
+            name = f"{job['kind']}/{job['key']}"
+            job_id = str(job["id"])
+            subject = jobs[name]
+            if name in published:
+                made = cached.get(name)
+                work = Workload() if made is None else forecaster.workload(made)
+                found[job_id] = self._cached(job_id, stages[job_id], subject, made, work)
+            else:
+                work = forecaster.workload(subject)
+                found[job_id] = self._to_run(job_id, stages[job_id], subject, work)
+        return found
+
+    def _cached(
+        self, job_id: str, stage: str, subject: Subject, made: Subject | None, work: Workload
+    ) -> Estimate:
+        wall = 0.0 if made is None else float(made.measured.get("wall_s") or 0.0)
+        return Estimate(
+            id=job_id,
+            stage=stage,
+            kind=subject.kind,
+            object=subject.object,
+            state="cached",
+            seconds=Quantity(wall),
+            tokens=_model_tokens(subject, work),
+            disk=work.disk,
+            cpus=subject.cpus,
+            gpus=subject.gpus,
+            basis="in the store",
+        )
+
+    def _to_run(self, job_id: str, stage: str, subject: Subject, work: Workload) -> Estimate:
+        seconds, like = self.time(subject, work)
+        basis = _basis(like)
+        own = self._own_times(subject)
+        if own:
+            seconds = Quantity(weighted_median([(wall, 1.0) for wall in own]), _AGAIN)
+            basis = "its own run" if len(own) == 1 else f"its own {len(own)} runs"
+        return Estimate(
+            id=job_id,
+            stage=stage,
+            kind=subject.kind,
+            object=subject.object,
+            state="run",
+            seconds=seconds,
+            tokens=_model_tokens(subject, work),
+            disk=work.disk,
+            cpus=subject.cpus,
+            gpus=subject.gpus,
+            basis=basis,
+            like=like,
+        )
+
+    def time(self, subject: Subject, work: Workload) -> tuple[Quantity, int]:
+        """Wall time of a job, and how many like jobs it rests on."""
+        guess = program_time(subject, work)
+        refined = self.past.refined(
+            "seconds",
+            subject.backend,
+            Quantity(guess.seconds.median, guess.rate_spread),
+            time_traits(subject, work),
+        )
+        program = refined.quantity.widened(guess.workload_spread)
+        starts = [
+            self.past.refined(
+                "start",
+                server.backend,
+                server_start(server, subject.machine, work),
+                {"machine": subject.machine.kind},
+            ).quantity
+            for server in subject.servers.values()
+        ]
+        # Servers start side by side.
+        start = max(starts, key=lambda each: each.median, default=ZERO)
+        median = program.median + start.median
+        share = program.median / median
+        spread = ((share * program.spread) ** 2 + ((1 - share) * start.spread) ** 2) ** 0.5
+        return Quantity(median, spread), refined.like
+
+    def _own_times(self, subject: Subject) -> list[float]:
+        """Times of the very same job elsewhere, or before its result was deleted."""
+        times = list(self.walls.get(subject.object, ()))
+        elsewhere = self.subjects.get(subject.object)
+        if elsewhere is not None and elsewhere.machine.kind == subject.machine.kind:
+            wall = actual_wall(elsewhere.measured)
+            times += [wall] if wall is not None else []
+        return times
+
+
+def environment_facts(table: BackendTable | None) -> tuple[ExpectedTasks, dict[str, int]]:
+    """What the environments' backends state: numbers of tasks, and step limits."""
+    backends = {} if table is None else {each.id: each for each in table.environments()}
+
+    def expected(backend: str, identity: str, split: str) -> Quantity | None:
+        stated: EnvironmentBackend | None = backends.get(backend)
+        if stated is None or stated.expected_tasks is None:
+            return None
+        try:
+            count, factor = stated.expected_tasks(json.loads(identity))[split]
+        except (KeyError, TypeError, ValueError):
+            return None
+        return Quantity.between(float(count), max(1.0, float(factor)))
+
+    return expected, {name: each.max_turns for name, each in backends.items()}
+
+
+def _basis(like: int) -> str:
+    return "prior" if not like else "1 like job" if like == 1 else f"{like} like jobs"
+
+
+def _model_tokens(subject: Subject, work: Workload) -> Quantity:
+    """Tokens through a model; those that a new tokenizer was trained on are none."""
+    return work.tokens if subject.kind in (*TRAINING, "rollout", "search") else ZERO
+
+
+def _walls_of_history(store: StoreLayout | None, name: str) -> dict[str, list[float]]:
+    """Wall times by object from the history of an experiment: results may be gone since."""
+    walls: dict[str, list[float]] = {}
+    if store is None:
+        return walls
+    try:
+        lines = (store.root / "runs" / name / "history.jsonl").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return walls
+    for line in lines.splitlines():
+        try:
+            ran = json.loads(line).get("ran") or []
+            for each in ran:
+                if isinstance(each.get("wall_s"), (int, float)):
+                    walls.setdefault(str(each["object"]), []).append(float(each["wall_s"]))
+        except (ValueError, AttributeError, KeyError, TypeError):
+            continue
+    return walls

@@ -1,0 +1,196 @@
+"""observe: reads the manifests of stores and learns from them what `Past` holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from agentc.cost.past import Past
+from agentc.cost.quantity import Quantity
+from agentc.cost.seconds import TRAINING, program_time, server_start, time_traits
+from agentc.cost.subject import Subject, subject_of_manifest
+from agentc.cost.workload import ExpectedTasks, Forecaster, Piece, Rows, Workload
+from agentc.runtime.layout import MANIFEST, StoreLayout
+
+MOST = 150
+"""Manifests of a kind that are read from a store, the latest: more would tell little and take
+long."""
+
+
+def read_past(
+    stores: Iterable[StoreLayout], kinds: Collection[str], most: int = MOST
+) -> dict[str, Subject]:
+    """Finished jobs of those kinds by object, oldest first. A manifest that cannot be read counts
+    as none: an estimate is no place to fail."""
+    found: list[tuple[float, Subject]] = []
+    for store in stores:
+        for kind in sorted(kinds):
+            for folder in _latest(store.root / "objects" / kind, most):
+                subject = read_subject(folder)
+                if subject is not None:
+                    found.append((float(subject.measured.get("started") or 0), subject))
+    found.sort(key=lambda pair: pair[0])
+    return {subject.object: subject for _, subject in found}
+
+
+def read_subject(folder: Path) -> Subject | None:
+    """The job that made an object, or None."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        return subject_of_manifest(manifest)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def learn(
+    subjects: Mapping[str, Subject],
+    stores: Iterable[StoreLayout],
+    expected_tasks: ExpectedTasks,
+    max_turns: Mapping[str, int],
+) -> Past:
+    """Samples of all that those jobs measured, against what the prior says."""
+    past = Past()
+    layouts = tuple(stores)
+    for subject in subjects.values():
+        _observe_tasks(past, subject)
+
+    def settle(subject: Subject, piece: Piece) -> Quantity:
+        # What follows from a guess is compared with what follows from the truth.
+        actual = _actual(piece, subject, forecaster, layouts, subjects)
+        past.observe(piece.name, piece.backend, actual, piece.prior, piece.traits, subject.object)
+        return piece.prior if actual is None else Quantity(actual)
+
+    forecaster = Forecaster(finder(subjects, layouts), past, expected_tasks, max_turns, settle)
+    for subject in subjects.values():
+        _observe_time(past, subject, forecaster.workload(subject))
+    return past
+
+
+def finder(
+    subjects: Mapping[str, Subject], stores: Iterable[StoreLayout]
+) -> Callable[[str], Subject | None]:
+    """Looks objects up among those read, else in the stores."""
+    layouts = tuple(stores)
+    read: dict[str, Subject | None] = {}
+
+    def find(name: str) -> Subject | None:
+        if name in subjects:
+            return subjects[name]
+        if name not in read:
+            made = (read_subject(layout.object(name)) for layout in layouts)
+            read[name] = next((each for each in made if each is not None), None)
+        return read[name]
+
+    return find
+
+
+def actual_wall(manifest: Mapping[str, Any]) -> float | None:
+    """Seconds of a job that ran in one go; None for one that was resumed or tried again."""
+    resumed = (manifest.get("facts") or {}).get("resumed")
+    wall = manifest.get("wall_s")
+    if manifest.get("attempts") not in (None, 1) or resumed or not isinstance(wall, (int, float)):
+        return None
+    return float(wall)
+
+
+def _observe_tasks(past: Past, subject: Subject) -> None:
+    facts = subject.measured.get("facts") or {}
+    server = subject.servers.get("environment")
+    attempts = subject.number("attempts", 1)
+    episodes = facts.get("episodes")
+    if server is None or not isinstance(episodes, (int, float)):
+        return
+    if subject.setting("limit") is not None:
+        return
+    if subject.kind == "expert" and subject.setting("max_turns") is not None:
+        return
+    split = str(subject.setting("split") or subject.config.get("split") or "")
+    counts = past.tasks.setdefault((server.backend, server.identity, split), {})
+    counts[subject.object] = (episodes + (facts.get("left_out") or 0)) / attempts
+
+
+def _observe_time(past: Past, subject: Subject, work: Workload) -> None:
+    if actual_wall(subject.measured) is None:
+        return
+    manifest = subject.measured
+    program = manifest.get("program_s")
+    # Without the model that was trained or served nothing can be said of speed.
+    blind = work.model is None and (subject.kind in TRAINING or "policy" in subject.inputs)
+    if isinstance(program, (int, float)) and program > 0 and not blind:
+        guess = program_time(subject, work)
+        past.observe(
+            "seconds",
+            subject.backend,
+            float(program),
+            Quantity(guess.seconds.median, guess.rate_spread),
+            time_traits(subject, work),
+            subject.object,
+        )
+    for lease in manifest.get("leases") or ():
+        server, ready = subject.servers.get(str(lease.get("role"))), lease.get("ready_s")
+        if server is not None and isinstance(ready, (int, float)) and ready > 0:
+            start = server_start(server, subject.machine, work)
+            past.observe(
+                "start",
+                server.backend,
+                float(ready),
+                start,
+                {"machine": subject.machine.kind},
+                subject.object,
+            )
+
+
+def _actual(
+    piece: Piece,
+    subject: Subject,
+    forecaster: Forecaster,
+    stores: tuple[StoreLayout, ...],
+    subjects: Mapping[str, Subject],
+) -> float | None:
+    """What became of a guess, or None where it was not measured."""
+    facts = subject.measured.get("facts") or {}
+
+    def share(above: str, below: str) -> float | None:
+        top, bottom = facts.get(above), facts.get(below)
+        if not isinstance(top, (int, float)) or not isinstance(bottom, (int, float)):
+            return None
+        return top / bottom if bottom else None
+
+    match piece.name:
+        case "turns" | "expert_turns":
+            return share("turns", "episodes")
+        case "reply":
+            return share("completion_tokens", "turns")
+        case "context":
+            return share("prompt_tokens", "turns")
+        case "row_tokens":
+            return share("tokens", "rows")
+        case "paired":
+            explored = [subjects[n] for n in subject.inputs.get("rollouts", ()) if n in subjects]
+            outputs = [forecaster.workload(each).output for each in explored]
+            episodes = sum(each.count.median for each in outputs if isinstance(each, Rows))
+            pairs = facts.get("pairs")
+            return pairs / episodes if isinstance(pairs, (int, float)) and episodes else None
+        case "disk":
+            return _size(subject.object, stores)
+    return None
+
+
+def _size(name: str, stores: tuple[StoreLayout, ...]) -> float | None:
+    for store in stores:
+        folder = store.data(name)
+        try:
+            return float(sum(path.stat().st_size for path in folder.iterdir())) or None
+        except OSError:
+            continue
+    return None
+
+
+def _latest(folder: Path, most: int) -> list[Path]:
+    try:
+        found = [(entry.stat().st_mtime, entry) for entry in folder.iterdir()]
+    except OSError:
+        return []
+    return [path for _, path in sorted(found)[-most:]]

@@ -1,0 +1,108 @@
+"""How large models are: counted from settings, published, or read from a name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentc.cost.quantity import Quantity
+
+PUBLISHED: dict[str, float] = {
+    "gpt2": 0.124e9,
+    "gpt2-medium": 0.355e9,
+    "gpt2-large": 0.774e9,
+    "gpt2-xl": 1.558e9,
+    "roberta-base": 0.125e9,
+    "llama-2-7b": 6.738e9,
+    "llama-2-13b": 13.016e9,
+    "llama-2-70b": 68.977e9,
+    "llama-3-8b": 8.030e9,
+    "llama-3.1-8b": 8.030e9,
+    "llama-3.1-70b": 70.554e9,
+    "llama-3.2-1b": 1.236e9,
+    "llama-3.2-3b": 3.213e9,
+    "llama-3.3-70b": 70.554e9,
+    "mistral-7b": 7.242e9,
+    "mixtral-8x7b": 46.703e9,
+    "qwen2.5-0.5b": 0.494e9,
+    "qwen2.5-1.5b": 1.544e9,
+    "qwen2.5-3b": 3.086e9,
+    "qwen2.5-7b": 7.616e9,
+    "qwen2.5-14b": 14.770e9,
+    "qwen2.5-32b": 32.764e9,
+    "qwen2.5-72b": 72.706e9,
+    "tinyllama-1.1b": 1.100e9,
+    "smollm2-135m": 0.1345e9,
+    "smollm2-360m": 0.3618e9,
+    "smollm2-1.7b": 1.711e9,
+    "phi-2": 2.780e9,
+    "gemma-2b": 2.506e9,
+    "gemma-7b": 8.538e9,
+}
+"""All weights, embeddings included, as the model cards and the hub's safetensors indexes give them.
+Keys are how repository names start, after the owner, in small letters."""
+
+_UNKNOWN = Quantity(7e9, 1.0)
+_IN_NAME = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)(b|m)(?![a-z])")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """Weights and blocks of a model; `trained` is False for random weights, whose episodes run
+    differently from those of a model that can talk."""
+
+    parameters: Quantity
+    layers: float
+    width: float
+    trained: bool
+
+    @property
+    def cache_bytes(self) -> float:
+        """Bytes of keys and values for one token in 16 bits, without grouped queries."""
+        return 4 * self.layers * self.width
+
+
+def shape_of_settings(settings: Mapping[str, Any]) -> ModelShape:
+    """A new Llama-type model (`model.scratch`): embeddings, attention, gated MLP, norms."""
+    hidden, layers = int(settings["hidden_size"]), int(settings["layers"])
+    heads = int(settings["heads"])
+    kv_heads = int(settings.get("kv_heads") or heads)
+    middle = int(settings.get("intermediate_size") or 2 * hidden)
+    key_width = hidden * kv_heads // heads
+    block = 2 * hidden * hidden + 2 * hidden * key_width + 3 * hidden * middle + 2 * hidden
+    tables = 1 if settings.get("tie_embeddings", True) else 2
+    count = layers * block + tables * int(settings["vocab_size"]) * hidden + hidden
+    # The vocabulary may come out smaller than asked for; nothing else is uncertain.
+    return ModelShape(Quantity(float(count), 0.02), layers, hidden, trained=False)
+
+
+def shape_of_name(name: str) -> ModelShape:
+    """A downloaded model, by its repository or folder: published, else `7b` in the name (names
+    round), else anything."""
+    short = name.rstrip("/").rsplit("/", 1)[-1].lower()
+    short = re.sub(r"^meta-(?=llama)", "", short)
+    found = max((key for key in PUBLISHED if _starts(short, key)), key=len, default=None)
+    if found is not None:
+        return shape_of_count(Quantity(PUBLISHED[found]))
+    match = _IN_NAME.search(short)
+    if match is None:
+        return shape_of_count(_UNKNOWN)
+    experts, number, unit = match.groups()
+    count = float(number) * (1e9 if unit == "b" else 1e6)
+    if experts:  # experts share their attention blocks
+        return shape_of_count(Quantity(0.83 * int(experts) * count, 0.25))
+    return shape_of_count(Quantity(count, 0.12))
+
+
+def shape_of_count(parameters: Quantity, *, trained: bool = True) -> ModelShape:
+    """Blocks and width of a usual transformer of that size: 32 blocks at 7e9 weights, growing with
+    the cube root; 12 width^2 weights a block."""
+    layers = max(2.0, round(32 * (parameters.median / 7e9) ** (1 / 3)))
+    width = (parameters.median / (12 * layers)) ** 0.5
+    return ModelShape(parameters, layers, width, trained)
+
+
+def _starts(name: str, key: str) -> bool:
+    return name.startswith(key) and (name[len(key) :] == "" or not name[len(key)].isalnum())

@@ -1,0 +1,135 @@
+"""Past: what finished jobs say about quantities that estimates need, looked up by likeness.
+
+A sample is ln(actual / prior) of one quantity of one job, with traits to compare it by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from agentc.cost.quantity import Quantity
+from agentc.cost.refine import SIZE_NOISE, TIME_NOISE, refine
+
+Traits: TypeAlias = Mapping[str, str | float]
+
+OTHERWISE: dict[str, float] = {
+    "environment": 0.3,
+    "split": 0.6,
+    "policy": 0.05,
+    "machine": 0.2,
+    "server": 0.2,
+    "data": 0.4,
+}
+"""Weight of a sample that differs in a trait that is a word."""
+REACH: dict[str, float] = {
+    "parameters": math.log(6),
+    "tokens": math.log(20),
+    "max_tokens": math.log(4),
+    "max_turns": math.log(2),
+    "cpus": math.log(3),
+    "gpus": math.log(3),
+}
+"""Distance in the logarithm of a trait that is a number at which a sample weighs exp(-1/2)."""
+ALIKE = 0.3
+"""Weight from which a sample counts as a like job in what people are shown."""
+TIMES = ("seconds", "start")
+"""Quantities that are times; the others are sizes."""
+_MOST = 80
+"""Samples of a quantity that are kept, the latest."""
+
+
+@dataclass(slots=True)
+class Sample:
+    """One observation."""
+
+    ratio: float
+    traits: Traits
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refined:
+    """A refined quantity, and how many like jobs it rests on."""
+
+    quantity: Quantity
+    like: int = 0
+
+
+@dataclass(slots=True)
+class Past:
+    """Samples by (quantity, backend), and numbers of tasks that were met, by (environment backend,
+    identity, split) and by who met them."""
+
+    samples: dict[tuple[str, str], list[Sample]] = field(default_factory=dict)
+    tasks: dict[tuple[str, str, str], dict[str, float]] = field(default_factory=dict)
+    _memo: dict[object, Refined] = field(default_factory=dict)
+
+    def add(self, name: str, backend: str, sample: Sample) -> None:
+        """Keep a sample; the latest ones when there are many."""
+        kept = self.samples.setdefault((name, backend), [])
+        kept.append(sample)
+        del kept[:-_MOST]
+        self._memo.clear()
+
+    def observe(
+        self,
+        name: str,
+        backend: str,
+        actual: float | None,
+        prior: Quantity,
+        traits: Traits,
+        source: str,
+    ) -> None:
+        """Compare an actual value with its prior; nothing is kept of what was not measured."""
+        if actual is None or actual <= 0 or prior.median <= 0:
+            return
+        self.add(name, backend, Sample(math.log(actual / prior.median), traits, source))
+
+    def tasks_of(self, backend: str, identity: str, split: str) -> float | None:
+        """How many tasks a split had under the same settings, or None."""
+        return next(iter(self.tasks.get((backend, identity, split), {}).values()), None)
+
+    def without(self, source: str) -> Past:
+        """The past before one job of it."""
+        return Past(
+            samples={
+                key: [each for each in samples if each.source != source]
+                for key, samples in self.samples.items()
+            },
+            tasks={
+                key: {name: count for name, count in counts.items() if name != source}
+                for key, counts in self.tasks.items()
+            },
+        )
+
+    def refined(self, name: str, backend: str, prior: Quantity, traits: Traits) -> Refined:
+        """The prior corrected by the like samples."""
+        samples = self.samples.get((name, backend))
+        if not samples:
+            return Refined(prior)
+        # Jobs of a sweep are alike: one look-up serves all of them.
+        key = (name, backend, prior, tuple(traits.items()))
+        found = self._memo.get(key)
+        if found is None:
+            weighted = [(each.ratio, likeness(traits, each.traits)) for each in samples]
+            noise = TIME_NOISE if name in TIMES else SIZE_NOISE
+            like = sum(weight >= ALIKE for _, weight in weighted)
+            found = self._memo[key] = Refined(refine(prior, weighted, noise), like)
+        return found
+
+
+def likeness(one: Traits, other: Traits) -> float:
+    """Between 0 and 1: the product over the traits."""
+    weight = 1.0
+    for name, mine in one.items():
+        theirs = other.get(name)
+        if theirs is None or mine == theirs:
+            continue
+        if isinstance(mine, str) or isinstance(theirs, str):
+            weight *= OTHERWISE[name]
+        elif mine > 0 and theirs > 0:
+            weight *= math.exp(-0.5 * (math.log(mine / theirs) / REACH[name]) ** 2)
+    return weight

@@ -1,0 +1,97 @@
+"""The stated prior: every constant of an estimate, with its band and where it comes from.
+
+docs/reference/cost.md is generated from this table; docs/cost.md has the formulas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentc.cost.quantity import Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """One constant; `factor` is its 90th percentile over its median."""
+
+    name: str
+    median: float
+    factor: float
+    unit: str
+    why: str
+
+    @property
+    def quantity(self) -> Quantity:
+        """The constant with its band."""
+        return Quantity.between(self.median, self.factor)
+
+
+_ENVIRONMENTS = (
+    Prior("tasks", 500, 6, "tasks of a split", "when the environment's backend states no number"),
+    Prior("turn_share", 0.6, 1.6, "of max_turns", "episodes end early by success or failure"),
+    Prior("expert_share", 0.25, 2.5, "of max_turns", "experts are short: TextCraft 3 of 60, "
+          "WebShop about 4 of 10 (ETO, table 1), ScienceWorld 14 of 100"),
+    Prior("reply_tokens", 40, 2.5, "tokens", "a thought and an action; never more than max_tokens"),
+    Prior("observation_tokens", 60, 3, "tokens", "what the environment says each turn"),
+    Prior("prompt_tokens", 150, 2.5, "tokens", "a task's own text, besides instruction and "
+          "examples"),
+    Prior("characters_per_token", 4, 1.25, "characters", "English under common tokenizers"),
+    Prior("environment_turn", 0.004, 4, "s", "one step of a text game over HTTP on one core"),
+    Prior("environment_start", 1.5, 5, "s", "a server that loads its tasks"),
+)  # fmt: skip
+
+_DATA = (
+    Prior("paired", 0.6, 1.6, "of the episodes", "the rest are ties (pair_contrast drops them)"),
+    Prior("side_turns", 1.0, 1.5, "of an episode", "a side of a pair is about one episode"),
+    Prior("row_bytes", 500, 1.8, "bytes of a row", "ids, rewards and JSON around the text"),
+    Prior("light_job", 0.15, 3, "s", "start of a program that imports no torch, and its checks"),
+    Prior("light_row", 0.0002, 3, "s a row", "reading and writing JSON lines"),
+)  # fmt: skip
+
+_TRAINING = (
+    Prior("torch_start", 7, 2.2, "s", "importing torch, transformers and the trainer, CPU"),
+    Prior("cuda_start", 20, 2.2, "s", "the same with CUDA, kernels and a process group"),
+    Prior("load_rate", 1e9, 3, "bytes/s", "reading weights from a disk"),
+    Prior("gpu_training_share", 0.35, 1.9, "of the peak", "model FLOPs utilisation of plain "
+          "PyTorch fine-tuning; PaLM reports 0.46, Megatron-LM up to 0.5 at best settings"),
+    Prior("cpu_training_share", 0.2, 2.2, "of the peak", "2 cores, fp32, models up to 1e8 weights"),
+    Prior("step_overhead", 0.005, 2.5, "s a block and step", "launching kernels, optimiser and "
+          "logging, forward and backward; micro-steps count"),
+)  # fmt: skip
+
+_SERVING = (
+    Prior("server_start", 4.5, 2.2, "s", "a torch server on a CPU, before it loads weights"),
+    Prior("cuda_server_start", 20, 2.2, "s", "a torch server on a GPU"),
+    Prior("vllm_start", 75, 1.8, "s", "vLLM: imports, profiling, graph capture"),
+    Prior("occupancy", 0.6, 1.4, "of the concurrency", "episodes differ in length, the last ones "
+          "run alone"),
+    Prior("prefill_share", 0.4, 2, "of the peak", "matrix products over whole prompts, GPU"),
+    Prior("decode_bandwidth_share", 0.6, 1.6, "of the bandwidth", "reading weights and caches "
+          "token by token (roofline)"),
+    Prior("decode_step", 0.002, 2, "s a step", "scheduling and sampling, whatever the batch"),
+    Prior("decode_block", 0.001, 2, "s a block and step", "Python and kernel launches of "
+          "transformers; vLLM's graphs take a tenth"),
+    Prior("decode_sequence", 0.0003, 2.5, "s a sequence and step", "sampling and bookkeeping in "
+          "Python; vLLM takes a tenth"),
+    Prior("remote_rate", 40, 2.5, "tokens/s a stream", "hosted endpoints"),
+    Prior("download_rate", 50e6, 4, "bytes/s", "a hub model"),
+    Prior("tokenizer_rate", 400e3, 2.5, "characters/s", "training a byte-level BPE"),
+)  # fmt: skip
+
+PRIORS: dict[str, Prior] = {
+    prior.name: prior for prior in (*_ENVIRONMENTS, *_DATA, *_TRAINING, *_SERVING)
+}
+
+RATE_FACTOR = 1.6
+"""What the formulas for time leave out, as a factor at the 90th percentile: other load on the
+machine, padding, disk."""
+
+
+def prior(name: str) -> Quantity:
+    """The constant of that name, with its band."""
+    return PRIORS[name].quantity
+
+
+def value(name: str) -> float:
+    """Its median alone."""
+    return PRIORS[name].median

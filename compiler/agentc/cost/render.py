@@ -1,0 +1,233 @@
+"""Estimates as text for people and as JSON for programs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from agentc.cost.estimate import Estimate
+from agentc.cost.quantity import Quantity, sum_in_step
+from agentc.cost.summary import Band, Summary
+
+_FOLD = 40
+"""Rows from which rounds and cells of a sweep are shown as one row."""
+_HEAD = ("stage", "jobs", "time", "p10 to p90", "GPU-hours", "tokens", "disk", "rests on")
+
+
+def cost_table(
+    estimates: Mapping[str, Estimate], summary: Summary, *, everything: bool = False
+) -> str:
+    """The table by stage with totals. Stages that the store has stand in it with `everything`."""
+    shown = [e for e in estimates.values() if everything or e.state == "run"]
+    cached = sum(e.state == "cached" for e in estimates.values())
+    rows = _rows(_groups(shown, fold=not everything))
+    lines = _aligned([_HEAD, *rows]) if rows else []
+    lines += ["", *total_lines(summary, cached)]
+    return "\n".join(lines) + "\n"
+
+
+def total_lines(summary: Summary, cached: int) -> list[str]:
+    """What remains, in a few lines."""
+    spent = f" (they took {shown_time(summary.spent_seconds)})" if cached else ""
+    there = f"{cached} of the results are in the store already{spent}" if cached else ""
+    if not summary.jobs:
+        return [there, "nothing is left to run"] if there else ["nothing is left to run"]
+    on = f"{summary.cores} core" + ("" if summary.cores == 1 else "s")
+    lines = [
+        f"in all, with `-j {summary.cores}` ({on} at once; p50, and p10 to p90):",
+        f"  wall time   {_band_time(summary.wall)}",
+        f"  job time    {_band_time(summary.work)}",
+    ]
+    if summary.gpu_hours.median:
+        lines.append(f"  GPU-hours   {_band_count(summary.gpu_hours)}")
+    if summary.tokens.median:
+        lines.append(f"  tokens      {_band_count(summary.tokens)}")
+    lines.append(f"  disk        {_band_bytes(summary.disk)}")
+    chain = " > ".join(_shortened(summary.path))
+    lines.append(f"longest chain: {shown_time(summary.path_seconds)}, however many cores: {chain}")
+    return [*lines, *([there] if there else [])]
+
+
+def short_cost(estimate: Estimate) -> str:
+    """One job's cost in a few words, for a column of the plan: `about 3 min`."""
+    if estimate.state == "cached":
+        return f"took {shown_time(estimate.seconds.median)}"
+    gpus = f", {shown_count(estimate.gpu_hours.median)} GPU-h" if estimate.gpus else ""
+    return f"about {shown_time(estimate.seconds.median)}{gpus}"
+
+
+def summary_sentence(summary: Summary) -> str:
+    """The whole in one line: `about 4 min with -j 2 (2 min to 9 min), 1.2M tokens`."""
+    if not summary.jobs:
+        return "nothing is left to run"
+    text = (
+        f"about {shown_time(summary.wall.median)} with -j {summary.cores} "
+        f"({shown_time(summary.wall.low)} to {shown_time(summary.wall.high)})"
+    )
+    if summary.gpu_hours.median:
+        text += f", {shown_count(summary.gpu_hours.median)} GPU-hours"
+    if summary.tokens.median:
+        text += f", {shown_count(summary.tokens.median)} tokens"
+    return f"{text}, {shown_bytes(summary.disk.median)} of disk"
+
+
+def estimate_document(estimates: Mapping[str, Estimate], summary: Summary) -> dict[str, Any]:
+    """The same as JSON: per job and in all; each amount as [p10, p50, p90]."""
+    return {
+        "jobs": [
+            {
+                "id": each.id,
+                "stage": each.stage,
+                "kind": each.kind,
+                "object": each.object,
+                "state": each.state,
+                "seconds": _quantiles(each.seconds),
+                "gpu_hours": _quantiles(each.gpu_hours),
+                "tokens": _quantiles(each.tokens),
+                "disk_bytes": _quantiles(each.disk),
+                "basis": each.basis,
+                "like": each.like,
+            }
+            for each in estimates.values()
+        ],
+        "total": {
+            "jobs": summary.jobs,
+            "cores": summary.cores,
+            "wall_s": _three(summary.wall),
+            "job_s": _three(summary.work),
+            "gpu_hours": _three(summary.gpu_hours),
+            "tokens": _three(summary.tokens),
+            "disk_bytes": _three(summary.disk),
+            "longest_chain": list(summary.path),
+            "longest_chain_s": round(summary.path_seconds, 3),
+        },
+    }
+
+
+def shown_time(seconds: float) -> str:
+    """`0.2 s`, `41 s`, `3.5 min`, `2.1 h`, `12 days`."""
+    for size, unit in ((1, "s"), (60, "min"), (3600, "h"), (86400, "days")):
+        amount = seconds / size
+        limit = {"s": 100, "min": 100, "h": 72}.get(unit)
+        if limit is None or amount < limit:
+            return f"{_digits(amount)} {unit}"
+    raise AssertionError
+
+
+def shown_count(count: float) -> str:
+    """`850`, `12k`, `3.4M`, `1.2G`."""
+    for unit in ("", "k", "M", "G"):
+        if count < 999.5:
+            return f"{_digits(count)}{unit}"
+        count /= 1000
+    return f"{_digits(count)}T"
+
+
+def shown_bytes(count: float) -> str:
+    """`12 kB`, `3.4 GB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 999.5:
+            return f"{_digits(count)} {unit}"
+        count /= 1000
+    return f"{_digits(count)} TB"
+
+
+def _groups(estimates: Iterable[Estimate], fold: bool) -> dict[str, list[Estimate]]:
+    groups: dict[str, list[Estimate]] = {}
+    for each in estimates:
+        groups.setdefault(each.stage, []).append(each)
+    if not fold or len(groups) <= _FOLD:
+        return groups
+    folded: dict[str, list[Estimate]] = {}
+    for stage, members in groups.items():
+        name = re.sub(r"(?<![^.\[,=-])\d[^.\],]*", "*", stage)
+        folded.setdefault(name, []).extend(members)
+    if len(folded) <= _FOLD:
+        return folded
+    kinds: dict[str, list[Estimate]] = {}
+    for members in groups.values():
+        for each in members:
+            kinds.setdefault(f"all of kind {each.kind}", []).append(each)
+    return kinds
+
+
+def _rows(groups: Mapping[str, Sequence[Estimate]]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for stage, members in groups.items():
+        # Two stages may ask for one result; it costs once.
+        jobs = list({each.object: each for each in members}.values())
+        seconds = sum_in_step(each.seconds for each in jobs)
+        gpu_hours = sum(each.gpu_hours.median for each in jobs)
+        tokens = sum(each.tokens.median for each in jobs)
+        rows.append(
+            (
+                stage,
+                str(len(jobs)),
+                shown_time(seconds.median),
+                f"{shown_time(seconds.low)} to {shown_time(seconds.high)}"
+                if seconds.spread
+                else "",
+                shown_count(gpu_hours) if gpu_hours else "",
+                shown_count(tokens) if tokens else "",
+                shown_bytes(sum(each.disk.median for each in jobs)),
+                _basis(jobs),
+            )
+        )
+    return rows
+
+
+def _basis(jobs: Sequence[Estimate]) -> str:
+    """Of the job that takes longest, since it decides."""
+    main = max(jobs, key=lambda each: each.seconds.median)
+    return main.basis
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    filled = [column for column in range(len(_HEAD)) if any(row[column] for row in rows[1:])]
+    widths = {column: max(len(row[column]) for row in rows) for column in filled}
+    lines = []
+    for row in rows:
+        cells = [
+            row[column].ljust(widths[column])
+            if column in (0, len(_HEAD) - 1)
+            else row[column].rjust(widths[column])
+            for column in filled
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def _shortened(path: Sequence[str]) -> list[str]:
+    return list(path) if len(path) <= 9 else [*path[:4], f"({len(path) - 8} more)", *path[-4:]]
+
+
+def _band_time(band: Band) -> str:
+    return (
+        f"{shown_time(band.median):<10} {shown_time(band.low)} to {shown_time(band.high)}".rstrip()
+    )
+
+
+def _band_count(band: Band) -> str:
+    return f"{shown_count(band.median):<10} {shown_count(band.low)} to {shown_count(band.high)}"
+
+
+def _band_bytes(band: Band) -> str:
+    return f"{shown_bytes(band.median):<10} {shown_bytes(band.low)} to {shown_bytes(band.high)}"
+
+
+def _quantiles(quantity: Quantity) -> list[float]:
+    return [float(f"{x:.6g}") for x in (quantity.low, quantity.median, quantity.high)]
+
+
+def _three(band: Band) -> list[float]:
+    return [float(f"{x:.6g}") for x in (band.low, band.median, band.high)]
+
+
+def _digits(number: float) -> str:
+    """Two significant digits, and whole numbers from ten on."""
+    if number >= 9.95 or number == 0:
+        return f"{number:.0f}"
+    if number >= 0.095:
+        return f"{number:.1f}"
+    return f"{number:.2f}"

@@ -1,0 +1,183 @@
+"""Seconds: from a workload and a machine to time. The formulas stand in docs/cost.md.
+
+A job's time is the start of its servers and of its program, and the work; each part is refined by
+itself, since they are unlike: a start depends on software, work on its amount.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentc.cost.hardware import Machine
+from agentc.cost.parameters import ModelShape
+from agentc.cost.past import Traits
+from agentc.cost.priors import RATE_FACTOR, prior, value
+from agentc.cost.quantity import ZERO, Quantity, total
+from agentc.cost.subject import Server, Subject
+from agentc.cost.workload import Workload
+
+TRAINING = ("sft", "dpo", "critic", "rl")
+_UNSEEN = Quantity.between(1.0, RATE_FACTOR)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Time of the program: its median, the spread of rates alone (which an observation of a known
+    workload corrects), and what the workload's own spread adds."""
+
+    seconds: Quantity
+    rate_spread: float
+    workload_spread: float
+
+
+def program_time(subject: Subject, work: Workload) -> Work:
+    """Time from the program's start to its end, servers being there."""
+    if subject.kind in TRAINING and work.model is not None:
+        return _training(subject, work, work.model)
+    if subject.kind in ("rollout", "search"):
+        return _episodes(subject, work)
+    if subject.kind == "expert":
+        amount = work.turns.times(prior("environment_turn"))
+        return _sum([prior("light_job"), amount], amount, work.turns.spread)
+    if subject.kind == "model":
+        return _making(subject, work)
+    amount = work.rows.times(prior("light_row"))
+    return _sum([prior("light_job"), amount], amount, work.rows.spread)
+
+
+def server_start(server: Server, machine: Machine, work: Workload) -> Quantity:
+    """Time until a leased server is ready."""
+    if not server.own or server.backend == "serve.scripted":
+        return prior("light_job")
+    if not server.backend.startswith("serve."):
+        return prior("environment_start")
+    if server.backend == "serve.vllm":
+        start = prior("vllm_start")
+    else:
+        start = prior("cuda_server_start") if machine.is_gpu else prior("server_start")
+    weights = 0.0 if work.model is None else _weight_bytes(work.model, machine)
+    return total([start, Quantity(weights / value("load_rate"), prior("load_rate").spread)])
+
+
+def time_traits(subject: Subject, work: Workload) -> Traits:
+    """What the speed of a program is compared by."""
+    server = subject.servers.get("policy")
+    return {
+        "machine": subject.machine.kind,
+        "cpus": float(subject.cpus),
+        "gpus": float(subject.gpus),
+        "server": "" if server is None else server.backend,
+        "parameters": 0.0 if work.model is None else round(work.model.parameters.median, -3),
+        "tokens": _two_digits(work.tokens.median),
+    }
+
+
+def _training(subject: Subject, work: Workload, model: ModelShape) -> Work:
+    machine, count = subject.machine, model.parameters.median
+    half = subject.setting("dtype") == "bfloat16" and machine.is_gpu
+    peak = machine.half if half else machine.single
+    share = prior("gpu_training_share" if machine.is_gpu else "cpu_training_share")
+    # Forward 2, backward 4 operations a weight and token; recomputing costs one forward more,
+    # frozen weights spare the gradients of weights.
+    per_weight = 6.0
+    if subject.config.get("lora") is not None or subject.setting("lora") is not None:
+        per_weight = 4.0
+    if _checkpoints(subject):
+        per_weight += 2
+    tokens = work.tokens.median
+    flops = per_weight * count * tokens
+    if subject.kind == "dpo":  # the reference's log-probabilities, once for each row
+        flops += 2 * count * tokens / max(1.0, subject.number("epochs", 1))
+    # Attention scores: 12 x width x length operations a token and block, over all passes.
+    flops += per_weight * model.layers * model.width * work.context.median * tokens
+    compute = Quantity(flops / (peak * share.median), share.spread)
+    launches = work.steps.median * _micro_steps(subject)
+    overhead = prior("step_overhead").times(launches * (model.layers + 1))
+    start = prior("cuda_start" if machine.is_gpu else "torch_start")
+    load = Quantity(_weight_bytes(model, machine) / value("load_rate"), prior("load_rate").spread)
+    amount = total([compute, overhead])
+    return _sum([start, load, compute, overhead], amount, work.tokens.spread)
+
+
+def _episodes(subject: Subject, work: Workload) -> Work:
+    server = subject.servers.get("policy")
+    concurrency = subject.placement.get("concurrency") or subject.number("concurrency", 32)
+    flying = max(1.0, min(float(concurrency), work.rows.median))
+    together = max(1.0, flying * value("occupancy"))
+    steps = work.replied.median / together
+    acting = prior("environment_turn").times(work.turns.median)
+    if server is None or not server.own or work.model is None:
+        # A hosted endpoint streams each reply at its own pace.
+        decode = Quantity(steps / value("remote_rate"), prior("remote_rate").spread)
+        prefill = ZERO
+    else:
+        decode = _decode_step(subject.machine, work, together, server.backend).times(steps)
+        # Prefix caching: a turn reads only what is new since the last one.
+        fresh = work.turns.median * min(work.context.median, 2 * value("observation_tokens"))
+        share = prior("prefill_share" if subject.machine.is_gpu else "cpu_training_share")
+        peak = subject.machine.half
+        flops = 2 * work.model.parameters.median * (fresh + work.replied.median)
+        prefill = Quantity(flops / (peak * share.median), share.spread)
+    decode = decode.widened(prior("occupancy").spread)
+    amount = total([decode, prefill, acting])
+    return _sum([prior("light_job"), decode, prefill, acting], amount, work.turns.spread)
+
+
+def _decode_step(machine: Machine, work: Workload, together: float, backend: str) -> Quantity:
+    model = work.model
+    assert model is not None
+    fast = 0.1 if backend == "serve.vllm" else 1.0
+    read = _weight_bytes(model, machine) + together * work.context.median * model.cache_bytes
+    # A server of ours uses one GPU; reading weights bounds small batches.
+    reading = Quantity(
+        read / (machine.bandwidth * value("decode_bandwidth_share")),
+        prior("decode_bandwidth_share").spread,
+    )
+    return total(
+        [
+            prior("decode_step"),
+            prior("decode_block").times(fast * model.layers),
+            prior("decode_sequence").times(fast * together),
+            reading,
+        ]
+    )
+
+
+def _making(subject: Subject, work: Workload) -> Work:
+    assert work.model is not None
+    start = prior("torch_start").times(0.6)
+    if "hidden_size" in subject.config:
+        amount = work.tokens.times(value("characters_per_token") / value("tokenizer_rate"))
+        amount = amount.widened(prior("tokenizer_rate").spread)
+        return _sum([start, amount], amount, work.tokens.spread)
+    rate = prior("download_rate" if "repo" in subject.config else "load_rate")
+    amount = Quantity(work.disk.median / rate.median, rate.spread)
+    return _sum([start, amount], amount, work.disk.spread)
+
+
+def _sum(parts: list[Quantity], amount: Quantity, workload_spread: float) -> Work:
+    """The parts together; the workload's spread counts by the share of what grows with it."""
+    seconds = total(parts)
+    share = amount.median / seconds.median
+    rates = total([Quantity(part.median, part.spread) for part in parts]).widened(_UNSEEN.spread)
+    return Work(seconds, rates.spread, share * workload_spread)
+
+
+def _micro_steps(subject: Subject) -> float:
+    """Forward and backward passes in an optimiser step."""
+    arguments = subject.config.get("arguments")
+    steps = arguments.get("gradient_accumulation_steps") if isinstance(arguments, dict) else None
+    return float(steps) if isinstance(steps, (int, float)) else 1.0
+
+
+def _checkpoints(subject: Subject) -> bool:
+    arguments = subject.config.get("arguments")
+    return isinstance(arguments, dict) and bool(arguments.get("gradient_checkpointing"))
+
+
+def _weight_bytes(model: ModelShape, machine: Machine) -> float:
+    return model.parameters.median * (2 if machine.is_gpu else 4)
+
+
+def _two_digits(number: float) -> float:
+    return float(f"{number:.1e}")

@@ -1,0 +1,362 @@
+"""Workload: what a job has to do, counted from its settings and inputs before it runs.
+
+`Forecaster` goes through jobs in topological order. What is unknown comes from the prior, refined
+by the past; what the store has measured replaces it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from agentc.cost.parameters import (
+    ModelShape,
+    shape_of_count,
+    shape_of_name,
+    shape_of_settings,
+)
+from agentc.cost.past import Past, Traits
+from agentc.cost.priors import prior, value
+from agentc.cost.quantity import ZERO, Quantity, sum_in_step, total
+from agentc.cost.subject import Subject
+
+ExpectedTasks: TypeAlias = Callable[[str, str, str], Quantity | None]
+"""Tasks by (environment backend, identity as JSON, split), where the backend states them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Rows of an artifact: how many, replies and tokens of each; `label` is where they come from,
+    for comparing with other data of the same kind."""
+
+    count: Quantity
+    turns: Quantity
+    tokens: Quantity
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A quantity that the past can correct: its prior, and the traits to compare it by."""
+
+    name: str
+    backend: str
+    prior: Quantity
+    traits: Traits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """`rows` are worked through (data, episodes, inputs); `turns` and `replied` are replies and
+    their tokens over all episodes, `context` the tokens before a reply on average; `tokens` go
+    through a model in all, each pass counted; `disk` is bytes of the artifact. `pieces` are the
+    guesses that entered."""
+
+    rows: Quantity = ZERO
+    turns: Quantity = ZERO
+    replied: Quantity = ZERO
+    context: Quantity = ZERO
+    tokens: Quantity = ZERO
+    steps: Quantity = ZERO
+    disk: Quantity = ZERO
+    model: ModelShape | None = None
+    output: Rows | ModelShape | None = None
+    pieces: tuple[Piece, ...] = ()
+
+
+class Forecaster:
+    """Workloads of subjects. `find` gives the subject that makes an object, from the store or
+    from the plan; `correct` settles what a guess becomes (default: as the past has it)."""
+
+    def __init__(
+        self,
+        find: Callable[[str], Subject | None],
+        past: Past,
+        expected_tasks: ExpectedTasks,
+        max_turns: Mapping[str, int],
+        correct: Callable[[Subject, Piece], Quantity] | None = None,
+    ) -> None:
+        self._find = find
+        self._past = past
+        self._correct = correct or self._from_past
+        self._expected_tasks = expected_tasks
+        self._max_turns = max_turns
+        self._done: dict[str, Workload] = {}
+        self._pieces: list[Piece] = []
+
+    def workload(self, subject: Subject) -> Workload:
+        """What a subject has to do; what it did, where it was measured."""
+        known = self._done.get(subject.object)
+        if known is None:
+            known = self.forecast(subject)
+            known = measured(subject, known) if subject.measured else known
+            self._done[subject.object] = known
+        return known
+
+    def forecast(self, subject: Subject) -> Workload:
+        """What it would have been said to do, whatever was measured of the job itself."""
+        # Inputs first: what they rest on is theirs.
+        for name in subject.all_inputs():
+            source = self._find(name)
+            if source is not None and source.object not in self._done:
+                self.workload(source)
+        self._pieces = []
+        match subject.kind:
+            case "model":
+                found = self._model(subject)
+            case "expert":
+                found = self._expert(subject)
+            case "rollout" | "search":
+                found = self._rollout(subject)
+            case "pair":
+                found = self._pair(subject)
+            case "sft" | "dpo" | "critic" | "rl":
+                found = self._training(subject)
+            case _:
+                rows = sum_in_step(rows.count for rows in self._rows_of(subject))
+                found = Workload(rows=rows, disk=rows.times(10).widened(1.0))
+        disk = self._settle(subject, "disk", subject.backend, found.disk, {})
+        return replace(found, disk=disk, pieces=tuple(self._pieces))
+
+    def _settle(
+        self, subject: Subject, name: str, backend: str, guess: Quantity, traits: Traits
+    ) -> Quantity:
+        """A guess of the prior, corrected."""
+        piece = Piece(name=name, backend=backend, prior=guess, traits=traits)
+        self._pieces.append(piece)
+        return self._correct(subject, piece)
+
+    def _from_past(self, subject: Subject, piece: Piece) -> Quantity:
+        return self._past.refined(piece.name, piece.backend, piece.prior, piece.traits).quantity
+
+    def _model(self, subject: Subject) -> Workload:
+        config = subject.config
+        if "hidden_size" in config:
+            shape = shape_of_settings(config)
+        else:
+            shape = shape_of_name(str(config.get("repo") or config.get("path") or ""))
+        rows = sum_in_step(rows.count.times(rows.tokens) for rows in self._rows_of(subject))
+        # A hub model of a billion weights and more is stored in 16 bits.
+        width = 4 if shape.parameters.median < 1e9 else 2
+        disk = total([shape.parameters.times(width), Quantity(5e4, 0.5)])
+        return Workload(tokens=rows, model=shape, output=shape, disk=disk)
+
+    def _expert(self, subject: Subject) -> Workload:
+        tasks, label, limit = self._tasks(subject)
+        episodes = tasks.times(subject.number("attempts", 1))
+        turns = prior("expert_share").times(limit)
+        traits: Traits = {"environment": label}
+        turns = self._settle(subject, "expert_turns", _environment(subject), turns, traits)
+        tokens = _row_tokens(subject, turns, prior("reply_tokens"))
+        output = Rows(count=episodes, turns=turns, tokens=tokens, label=f"expert {label}")
+        disk = episodes.times(_row_bytes(tokens))
+        return Workload(rows=episodes, turns=episodes.times(turns), output=output, disk=disk)
+
+    def _rollout(self, subject: Subject) -> Workload:
+        tasks, label, limit = self._tasks(subject)
+        episodes = tasks.times(subject.number("attempts", 1))
+        model = self._model_of(subject, "policy")
+        raw = model is not None and not model.trained
+        longest = subject.number("decode.max_tokens", 512)
+        environment = _environment(subject)
+        traits: Traits = {
+            "environment": label,
+            "policy": "unknown" if model is None else "raw" if raw else "trained",
+            "max_turns": limit,
+        }
+        share = Quantity(0.9, 0.15) if raw else prior("turn_share")
+        turns = self._settle(
+            subject, "turns", environment, share.times(limit), {**traits, "split": _split(subject)}
+        )
+        # Random weights seldom end a reply.
+        reply = Quantity(0.7 * longest, 0.5) if raw else prior("reply_tokens")
+        reply = Quantity(min(reply.median, longest), reply.spread)
+        words = {**traits, "max_tokens": longest}
+        reply = self._settle(subject, "reply", environment, reply, words)
+        first = _first_prompt(subject)
+        each = total([reply, prior("observation_tokens")])
+        context = total([first, each.times(max(0.0, (turns.median - 1) / 2))])
+        context = self._settle(subject, "context", environment, context, traits)
+        all_turns = episodes.times(turns)
+        tokens = _row_tokens(subject, turns, reply)
+        return Workload(
+            rows=episodes,
+            turns=all_turns,
+            replied=all_turns.times(reply),
+            context=context,
+            tokens=all_turns.times(total([context, reply])),
+            model=model,
+            output=Rows(count=episodes, turns=turns, tokens=tokens, label=f"policy {label}"),
+            disk=episodes.times(_row_bytes(tokens)),
+        )
+
+    def _pair(self, subject: Subject) -> Workload:
+        explored = self._rows_of(subject, "rollouts")
+        inputs = sum_in_step(rows.count for rows in self._rows_of(subject))
+        episodes = sum_in_step(rows.count for rows in explored)
+        share = self._settle(subject, "paired", subject.backend, prior("paired"), {})
+        pairs = episodes.times(share)
+        tokens = explored[0].tokens if explored else prior("prompt_tokens")
+        turns = explored[0].turns if explored else Quantity(5, 0.7)
+        label = explored[0].label if explored else ""
+        both = tokens.times(prior("side_turns").times(2))
+        output = Rows(count=pairs, turns=turns.times(2), tokens=both, label=f"pairs of {label}")
+        return Workload(rows=inputs, output=output, disk=pairs.times(_row_bytes(both)))
+
+    def _training(self, subject: Subject) -> Workload:
+        known = self._model_of(subject, "model")
+        model = known or shape_of_name("")
+        data = self._rows_of(subject, "data")
+        rows = sum_in_step(each.count for each in data)
+        label = data[0].label if data else ""
+        # Lengths of rows go together: they rest on the same guesses.
+        tokens = Quantity(400, 1.0)
+        if rows.median:
+            whole = sum_in_step(each.count.times(each.tokens.median) for each in data)
+            widest = max(each.tokens.spread for each in data)
+            tokens = Quantity(whole.median / rows.median, widest)
+        tokens = self._settle(subject, "row_tokens", subject.kind, tokens, {"data": label})
+        tokens = Quantity(min(tokens.median, _longest_row(subject)), tokens.spread)
+        batch = max(1.0, subject.number("global_batch", 32))
+        most = subject.setting("max_steps")
+        if isinstance(most, int):
+            steps = Quantity(float(most))
+            passed = Quantity(most * batch)
+        else:
+            epochs = subject.number("epochs", 1)
+            passed = rows.times(epochs)
+            steps = Quantity(max(1.0, passed.median / batch), passed.spread)
+        shape = replace(model, trained=True)
+        width = 2 if subject.setting("dtype") == "bfloat16" and model.parameters.median > 1e9 else 4
+        disk = total([model.parameters.times(width), Quantity(1e5, 0.5)])
+        return Workload(
+            rows=rows,
+            steps=steps,
+            tokens=passed.times(tokens),
+            context=tokens,
+            model=None if known is None and subject.measured else shape,
+            output=shape,
+            disk=disk,
+        )
+
+    def _tasks(self, subject: Subject) -> tuple[Quantity, str, float]:
+        """Tasks of the split within `limit`, a label of the environment, its step limit."""
+        server = subject.servers.get("environment")
+        backend, identity = (server.backend, server.identity) if server else ("", "{}")
+        split = _split(subject)
+        seen = self._past.tasks_of(backend, identity, split)
+        tasks = (
+            Quantity(seen) if seen is not None else self._expected_tasks(backend, identity, split)
+        )
+        tasks = tasks or prior("tasks")
+        limit = subject.setting("limit")
+        if isinstance(limit, int) and limit < tasks.high:
+            tasks = (
+                Quantity(float(limit))
+                if limit <= tasks.low
+                else Quantity(min(float(limit), tasks.median), tasks.spread / 2)
+            )
+        # `max_turns` of an expert leaves tasks out; it ends no episode.
+        given = (
+            None
+            if subject.kind == "expert"
+            else (subject.setting("max_turns") or subject.config.get("max_turns"))
+        )
+        turns = float(given) if isinstance(given, int) else float(self._max_turns.get(backend, 30))
+        return tasks, f"{backend} {identity}", turns
+
+    def _rows_of(self, subject: Subject, role: str | None = None) -> list[Rows]:
+        names = subject.all_inputs() if role is None else subject.inputs.get(role, ())
+        found = []
+        for name in names:
+            source = self._find(name)
+            output = None if source is None else self.workload(source).output
+            if isinstance(output, Rows):
+                found.append(output)
+        return found
+
+    def _model_of(self, subject: Subject, role: str) -> ModelShape | None:
+        for name in subject.inputs.get(role, ()):
+            source = self._find(name)
+            output = None if source is None else self.workload(source).output
+            if isinstance(output, ModelShape):
+                return output
+        return None
+
+
+def measured(subject: Subject, forecast: Workload) -> Workload:
+    """A forecast with everything replaced that the job's manifest measured."""
+    facts = subject.measured.get("facts") or {}
+
+    def fact(name: str) -> float | None:
+        found = facts.get(name)
+        return float(found) if isinstance(found, (int, float)) and found >= 0 else None
+
+    work, output = forecast, forecast.output
+    count, turns = fact("parameters"), fact("turns")
+    if count and isinstance(output, ModelShape):
+        usual = shape_of_count(Quantity(count))
+        known = output if output.parameters.spread < 0.1 else usual
+        output = replace(known, parameters=Quantity(count), trained=output.trained)
+        work = replace(work, model=output)
+    episodes = fact("episodes") or fact("pairs")
+    if episodes and isinstance(output, Rows):
+        output = replace(output, count=Quantity(episodes))
+        if turns and fact("episodes"):
+            output = replace(output, turns=Quantity(turns / episodes))
+    if fact("episodes"):
+        work = replace(work, rows=Quantity(episodes or 0.0))
+    if turns:
+        work = replace(work, turns=Quantity(turns))
+        replied, read = fact("completion_tokens"), fact("prompt_tokens")
+        if replied is not None and read is not None:
+            work = replace(
+                work,
+                replied=Quantity(replied),
+                context=Quantity(read / turns),
+                tokens=Quantity(replied + read),
+            )
+    rows, tokens, steps = fact("rows"), fact("tokens"), fact("steps")
+    if rows and tokens and subject.setting("lr") is not None:
+        batch = subject.number("global_batch", 32)
+        most = isinstance(subject.setting("max_steps"), int)
+        passed = (steps or 0) * batch if most else rows * subject.number("epochs", 1)
+        work = replace(
+            work,
+            rows=Quantity(rows),
+            context=Quantity(tokens / rows),
+            tokens=Quantity(passed * tokens / rows),
+            steps=Quantity(steps or max(1.0, passed / batch)),
+        )
+    return replace(work, output=output)
+
+
+def _environment(subject: Subject) -> str:
+    server = subject.servers.get("environment")
+    return "" if server is None else server.backend
+
+
+def _split(subject: Subject) -> str:
+    return str(subject.setting("split") or subject.config.get("split") or "")
+
+
+def _first_prompt(subject: Subject) -> Quantity:
+    own = Quantity(subject.prompt_characters / value("characters_per_token"), 0.2)
+    return total([own, prior("prompt_tokens")])
+
+
+def _row_tokens(subject: Subject, turns: Quantity, reply: Quantity) -> Quantity:
+    each = total([reply, prior("observation_tokens")])
+    return total([_first_prompt(subject), turns.times(each)])
+
+
+def _row_bytes(tokens: Quantity) -> Quantity:
+    return total([tokens.times(prior("characters_per_token")), prior("row_bytes")])
+
+
+def _longest_row(subject: Subject) -> float:
+    """`max_length` bounds a row; both sides of a pair."""
+    longest = subject.number("max_length", math.inf)
+    return 2 * longest if subject.kind == "dpo" else longest

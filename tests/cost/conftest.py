@@ -1,0 +1,81 @@
+"""Stores that are made by hand: manifests as jobs leave them, without the jobs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentc.backend_api import BackendTable, load_backends
+from agentc.compilation import compile_spec
+from agentc.plan.render import plan_document
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+Document = dict[str, Any]
+
+
+@pytest.fixture(scope="session")
+def table() -> BackendTable:
+    """The installed backends."""
+    return load_backends()
+
+
+@pytest.fixture(scope="session")
+def planned(repository: Path, table: BackendTable) -> Callable[..., Document]:
+    """plan.json of a shipped spec, with `-p` values."""
+
+    def plan(name: str, **params: str) -> Document:
+        compiled = compile_spec(repository / "specs" / f"{name}.yaml", params, table)
+        assert compiled.plan is not None, compiled.diagnostics
+        return plan_document(compiled.plan)
+
+    return plan
+
+
+@pytest.fixture
+def finish(tmp_path: Path) -> Callable[..., Path]:
+    """Writes the manifest of a job of a plan as if it had run."""
+
+    def write(
+        document: Mapping[str, Any],
+        job_id: str,
+        *,
+        wall_s: float,
+        facts: Mapping[str, Any] | None = None,
+        store: Path | None = None,
+        started: float = 1.0,
+        key: str | None = None,
+        **changes: Any,
+    ) -> Path:
+        job = next(each for each in document["jobs"] if each["id"] == job_id)
+        manifest = {
+            **{
+                name: job[name]
+                for name in (
+                    "id", "kind", "backend", "version", "inputs", "identity", "config", "resources"
+                )
+            },
+            "manifest": 1,
+            "key": key or job["key"],
+            "leases": [{**lease, "ready_s": 3.0} for lease in job["leases"]],
+            "facts": dict(facts or {}),
+            "hardware": {"cpus": 2, "gpus": []},
+            "started": started,
+            "wall_s": wall_s,
+            "program_s": wall_s - (3.0 if job["leases"] else 0.0),
+            "attempts": 1,
+            "files": {},
+            **changes,
+        }  # fmt: skip
+        root = store or tmp_path / "store"
+        folder = root / "objects" / job["kind"] / manifest["key"]
+        (folder / "data").mkdir(parents=True)
+        (folder / "artifact.json").write_text(json.dumps(manifest), encoding="utf-8")
+        return root
+
+    return write

@@ -1,0 +1,185 @@
+"""Estimates of plans: from the prior, from like jobs, from the job's own runs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentc.backend_api import BackendTable
+from agentc.cost import estimate_plan, summarise
+from agentc.runtime.layout import StoreLayout
+
+SFT = {"rows": 184, "tokens": 29810, "steps": 36, "trained_tokens": 7940}
+Document = dict[str, Any]
+Finish = Callable[..., Path]
+Planned = Callable[..., Document]
+
+
+def test_every_job_of_every_spec_has_a_band(
+    planned: Planned, table: BackendTable, repository: Path
+) -> None:
+    specs = sorted((repository / "specs").rglob("*.yaml"))
+    assert specs
+    for path in specs:
+        document = planned(path.relative_to(repository / "specs").with_suffix("").as_posix())
+        found = estimate_plan(document, None, table=table)
+        assert list(found) == [job["id"] for job in document["jobs"]]
+        for each in found.values():
+            assert each.seconds.low < each.seconds.median < each.seconds.high < 1e8, each.id
+            assert math.isfinite(each.tokens.high)
+            assert each.basis == "prior"
+
+
+def test_equal_work_on_more_cores_is_no_slower(planned: Planned, table: BackendTable) -> None:
+    document = planned("quickstart")
+    found = estimate_plan(document, None, table=table)
+    for job in document["jobs"]:
+        job["resources"]["cpus"] *= 4
+    faster = estimate_plan(document, None, table=table)
+    assert faster["pretrain"].seconds.median < found["pretrain"].seconds.median
+    assert all(faster[name].seconds.median <= each.seconds.median for name, each in found.items())
+
+
+def test_faster_gpus_take_fewer_hours(planned: Planned, table: BackendTable) -> None:
+    document = planned("eto/webshop")
+    hours = [
+        sum(
+            e.gpu_hours.median for e in estimate_plan(document, None, table=table, gpu=gpu).values()
+        )
+        for gpu in ("v100", "a100", "h100")
+    ]
+    assert hours == sorted(hours, reverse=True)
+    assert hours[0] > 2 * hours[2]
+
+
+def test_a_published_epoch_is_within_its_band(planned: Planned, table: BackendTable) -> None:
+    """ETO's code trains 1824 x 3 rows of at most 4096 tokens; the tokens cannot be more."""
+    sft = estimate_plan(planned("eto/webshop"), None, table=table)["sft"]
+    assert 1824 * 3 * 100 < sft.tokens.median < 1824 * 3 * 4096
+    assert 4 * sft.seconds.median / 3600 == pytest.approx(sft.gpu_hours.median)
+
+
+def test_an_equal_job_of_another_seed_teaches(
+    planned: Planned, table: BackendTable, finish: Finish
+) -> None:
+    before = planned("quickstart", seed="1")
+    document = planned("quickstart", seed="2")
+    prior = estimate_plan(document, None, table=table)["sft"]
+    finish(before, "base", wall_s=5.0, facts={"parameters": 426624})
+    finish(before, "pretrain", wall_s=68.0)
+    finish(before, "expert", wall_s=3.0, facts={"episodes": 184, "turns": 553})
+    store = finish(before, "sft", wall_s=300.0, facts=SFT)
+    one = estimate_plan(document, StoreLayout(store), table=table)["sft"]
+    assert prior.seconds.median < one.seconds.median < 330
+    assert one.basis == "2 like jobs"  # pretraining is of the same kind and model
+    for number in range(8):
+        finish(before, "sft", wall_s=300.0, facts=SFT, key=f"{number:032x}", started=2.0 + number)
+    many = estimate_plan(document, StoreLayout(store), table=table)["sft"]
+    assert many.seconds.median == pytest.approx(300, rel=0.2)
+    assert many.seconds.spread < one.seconds.spread < prior.seconds.spread
+    assert many.like == 10
+
+
+def test_tasks_that_were_met_are_known(
+    planned: Planned, table: BackendTable, finish: Finish
+) -> None:
+    before = planned("quickstart", seed="1")
+    facts = {"episodes": 552, "turns": 1197, "completion_tokens": 19475, "prompt_tokens": 135629}
+    for name in ("base", "pretrain", "sft"):
+        finish(before, name, wall_s=9.0)
+    store = finish(before, "eto.1.explore", wall_s=14.0, facts=facts)
+    found = estimate_plan(planned("quickstart", seed="2"), StoreLayout(store), table=table)
+    # 184 training tasks, three attempts, 281 tokens an episode; seeds change neither.
+    assert found["eto.2.explore"].tokens.median == pytest.approx(155_104, rel=0.15)
+    assert found["eto.2.explore"].tokens.high < 1.6 * 155_104
+
+
+def test_the_same_job_elsewhere_gives_its_own_time(
+    planned: Planned, table: BackendTable, finish: Finish, tmp_path: Path
+) -> None:
+    document = planned("quickstart")
+    other = finish(document, "sft", wall_s=77.0, facts=SFT)
+    here = StoreLayout(tmp_path / "here")
+    found = estimate_plan(document, here, table=table, others=[StoreLayout(other)])["sft"]
+    assert (found.seconds.median, found.basis, found.state) == (77.0, "its own run", "run")
+
+
+def test_a_deleted_result_keeps_its_time(
+    planned: Planned, table: BackendTable, tmp_path: Path
+) -> None:
+    document = planned("quickstart")
+    job = next(j for j in document["jobs"] if j["id"] == "sft")
+    runs = tmp_path / "runs" / "quickstart"
+    runs.mkdir(parents=True)
+    line = {"ran": [{"id": "sft", "object": f"sft/{job['key']}", "wall_s": 55.0}]}
+    text = json.dumps(line) + "\n" + "torn {line\n" + json.dumps({"ran": [3]}) + "\n"
+    (runs / "history.jsonl").write_text(text, encoding="utf-8")
+    found = estimate_plan(document, StoreLayout(tmp_path), table=table)["sft"]
+    assert found.seconds.median == 55.0
+
+
+def test_finished_jobs_cost_nothing_more(
+    planned: Planned, table: BackendTable, finish: Finish
+) -> None:
+    document = planned("quickstart")
+    store = finish(document, "sft", wall_s=14.4, facts=SFT)
+    found = estimate_plan(document, StoreLayout(store), table=table)
+    assert (found["sft"].state, found["sft"].seconds.median) == ("cached", 14.4)
+    summary = summarise(document, found, 2)
+    assert summary.spent_seconds == 14.4
+    assert summary.jobs == len({e.object for e in found.values()}) - 1
+    assert "sft" not in summary.path
+
+
+def test_resumed_and_repeated_jobs_teach_no_time(
+    planned: Planned, table: BackendTable, finish: Finish
+) -> None:
+    before = planned("quickstart", seed="1")
+    document = planned("quickstart", seed="2")
+    prior = estimate_plan(document, None, table=table)["sft"]
+    store = finish(before, "sft", wall_s=9000.0, facts=SFT, attempts=3)
+    found = estimate_plan(document, StoreLayout(store), table=table)["sft"]
+    assert found.basis == "prior"
+    assert found.seconds.median < 2 * prior.seconds.median
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        "no json",
+        "[]",
+        "{}",
+        '{"kind": "sft", "key": "k", "id": "x", "backend": "trl.sft", "inputs": 3}',
+        '{"kind": "sft", "key": "k", "id": "x", "backend": "trl.sft", "facts": {"rows": "many"}}',
+        '{"kind": "sft", "key": "k", "id": "x", "backend": "trl.sft", "wall_s": -1, '
+        '"program_s": "long", "hardware": {"cpus": null}, "leases": [{"role": "policy"}]}',
+    ],
+)
+def test_a_damaged_store_is_no_obstacle(
+    planned: Planned, table: BackendTable, tmp_path: Path, manifest: str
+) -> None:
+    folder = tmp_path / "objects" / "sft" / "k"
+    folder.mkdir(parents=True)
+    (folder / "artifact.json").write_text(manifest, encoding="utf-8")
+    document = planned("quickstart")
+    found = estimate_plan(document, StoreLayout(tmp_path), table=table)
+    assert found["sft"].basis == "prior"
+
+
+def test_a_policy_that_learned_is_not_like_random_weights(
+    planned: Planned, table: BackendTable, finish: Finish
+) -> None:
+    """Random weights fill every reply to its limit; that says little about a trained policy."""
+    before = planned("quickstart", seed="1")
+    facts = {"episodes": 102, "turns": 529, "completion_tokens": 23088, "prompt_tokens": 167599}
+    finish(before, "base", wall_s=5.0, facts={"parameters": 426624})
+    store = finish(before, "evaluate_untrained:rollout", wall_s=11.0, facts=facts)
+    found = estimate_plan(planned("quickstart", seed="2"), StoreLayout(store), table=table)
+    raw, trained = found["evaluate_untrained:rollout"], found["evaluate_sft:rollout"]
+    assert raw.tokens.median == pytest.approx(190_687, rel=0.25)
+    assert trained.tokens.median < 0.7 * raw.tokens.median

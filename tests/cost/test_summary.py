@@ -1,0 +1,138 @@
+"""Totals and the wall time of a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from agentc.cost import Estimate, Quantity, cost_table, summarise
+from agentc.cost.render import shown_bytes, shown_count, shown_time
+
+Job = tuple[str, float, Sequence[str]]
+
+
+def plan(
+    *jobs: Job, sessions: Sequence[Sequence[str]] = (), cpus: int = 1, spread: float = 0.0
+) -> tuple[dict[str, Any], dict[str, Estimate]]:
+    document = {
+        "jobs": [
+            {
+                "id": name,
+                "stage": name,
+                "kind": "sft",
+                "key": name,
+                "inputs": {"data": [f"sft/{each}" for each in needs]},
+            }
+            for name, _, needs in jobs
+        ],
+        "sessions": [
+            {"id": f"serve.{k}", "key": str(k), "members": list(members)}
+            for k, members in enumerate(sessions)
+        ],
+    }
+    estimates = {
+        name: Estimate(
+            id=name,
+            stage=name,
+            kind="sft",
+            object=f"sft/{name}",
+            state="run",
+            seconds=Quantity(seconds, spread),
+            tokens=Quantity(10.0),
+            disk=Quantity(100.0),
+            cpus=cpus,
+            gpus=0,
+            basis="prior",
+        )
+        for name, seconds, _ in jobs
+    }
+    return document, estimates
+
+
+def wall(cores: int, *jobs: Job, **more: Any) -> float:
+    return summarise(*plan(*jobs, **more), cores).wall.median
+
+
+def test_independent_jobs_share_the_cores() -> None:
+    jobs = [(f"j{n}", 10.0, ()) for n in range(4)]
+    assert wall(1, *jobs) == pytest.approx(40)
+    assert wall(2, *jobs) == pytest.approx(20)
+    assert wall(9, *jobs) == pytest.approx(10)
+    assert wall(3, *jobs, cpus=2) == pytest.approx(40)
+
+
+def test_a_chain_takes_as_long_as_its_links() -> None:
+    jobs: list[Job] = [("a", 5, ()), ("b", 7, ("a",)), ("c", 1, ("b",)), ("d", 9, ("a",))]
+    summary = summarise(*plan(*jobs), 8)
+    assert summary.wall.median == pytest.approx(14)
+    assert summary.path == ("a", "d")
+    assert summary.path_seconds == pytest.approx(14)
+
+
+def test_members_of_a_session_run_side_by_side() -> None:
+    jobs: list[Job] = [("a", 5, ()), ("b", 7, ()), ("c", 1, ("a", "b"))]
+    assert wall(1, *jobs) == pytest.approx(13)
+    assert wall(1, *jobs, sessions=[("a", "b")]) == pytest.approx(8)
+
+
+def test_a_job_that_asks_for_more_cores_than_there_are_still_runs() -> None:
+    assert wall(2, ("a", 5.0, ()), ("b", 5.0, ()), cpus=16) == pytest.approx(10)
+
+
+def test_one_result_of_two_stages_costs_once() -> None:
+    document, estimates = plan(("a", 5.0, ()))
+    document["jobs"].append({**document["jobs"][0], "id": "again", "stage": "again"})
+    estimates["again"] = estimates["a"]
+    assert summarise(document, estimates, 4).work.median == pytest.approx(5)
+
+
+def test_errors_partly_cancel_in_a_sum() -> None:
+    jobs = [(f"j{n}", 10.0, ()) for n in range(30)]
+    band = summarise(*plan(*jobs, spread=0.8), 4).work
+    single = Quantity(1.0, 0.8)
+    assert band.low < 300 < band.high
+    assert band.high / band.median < single.high / single.median
+
+
+def test_the_same_numbers_each_time() -> None:
+    jobs = [(f"j{n}", 10.0, ()) for n in range(5)]
+    assert summarise(*plan(*jobs, spread=0.5), 2) == summarise(*plan(*jobs, spread=0.5), 2)
+
+
+def test_nothing_left() -> None:
+    document, _ = plan(("a", 5.0, ()))
+    summary = summarise(document, {}, 2)
+    assert (summary.jobs, summary.wall.high) == (0, 0.0)
+    assert "nothing is left to run" in cost_table({}, summary)
+
+
+def test_many_rounds_are_shown_as_one_row() -> None:
+    jobs = [(f"eto.{n}.{s}", 2.0, ()) for n in range(60) for s in ("explore", "dpo")]
+    document, estimates = plan(*jobs)
+    text = cost_table(estimates, summarise(document, estimates, 2))
+    assert "eto.*.explore" in text
+    assert len(text.splitlines()) < 15
+    whole = cost_table(estimates, summarise(document, estimates, 2), everything=True)
+    assert "eto.59.dpo" in whole
+
+
+@pytest.mark.parametrize(
+    ("show", "number", "text"),
+    [
+        (shown_time, 0.25, "0.2 s"),
+        (shown_time, 99, "99 s"),
+        (shown_time, 150, "2.5 min"),
+        (shown_time, 7200, "2.0 h"),
+        (shown_time, 86400 * 12, "12 days"),
+        (shown_count, 850, "850"),
+        (shown_count, 12_400, "12k"),
+        (shown_count, 999_700, "1.0M"),
+        (shown_bytes, 0, "0 B"),
+        (shown_bytes, 3.4e9, "3.4 GB"),
+        (shown_bytes, 2e13, "20 TB"),
+    ],
+)
+def test_amounts_for_people(show: Callable[[float], str], number: float, text: str) -> None:
+    assert show(number) == text
