@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 LOCKS   := backends/agentc_backends/software
 WORKERS ?= 2
 
-.PHONY: help setup environments quickstart test test-fast test-torch check format docs bench clean
+.PHONY: help setup environments quickstart test test-fast test-torch golden check format docs bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -44,6 +44,10 @@ test-torch: environments .agentc/torch-tests/complete
 	  'import sysconfig; print(sysconfig.get_path("purelib"))' \
 	  > "$$(.agentc/torch-tests/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch-environment.pth"
 	touch $@
+
+golden: setup ## accept the plans of the shipped specs as they are now
+	AGENTC_UPDATE=1 $(BIN)/pytest -q tests/golden
+	git diff --stat tests/golden
 
 check: setup ## lint, format, types, import contracts, generated docs
 	$(BIN)/ruff check .

@@ -25,9 +25,14 @@ def compiled(spec: Path, out: Path, cwd: Path, **variables: str) -> bytes:
     return (out / "plan.json").read_bytes()
 
 
-@pytest.mark.parametrize("name", ["quickstart", "eto/sciworld"])
+_SPECS = Path(__file__).resolve().parents[2] / "specs"
+
+
+@pytest.mark.parametrize(
+    "name", sorted(p.relative_to(_SPECS).as_posix() for p in _SPECS.rglob("*.yaml"))
+)
 def test_same_bytes_everywhere(repository: Path, tmp_path: Path, name: str) -> None:
-    here = repository / "specs" / f"{name}.yaml"
+    here = repository / "specs" / name
     there = tmp_path / "a folder" / here.name
     there.parent.mkdir()
     there.write_bytes(here.read_bytes())
