@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -124,7 +125,8 @@ def test_text_that_is_no_terminal_is_not_cleared(
     lines = []
     while not lines or "watching" not in lines[-1]:
         lines.append(watcher.err.get(timeout=60))
-    assert lines[0].startswith("spec.yaml:3:1: error[AGC201]")
+    assert re.fullmatch(r"\[\d\d:\d\d:\d\d\] checking spec.yaml\n", lines[0])
+    assert lines[1].startswith("spec.yaml:3:1: error[AGC201]")
     assert watcher.interrupt() == 130
     assert watcher.out.empty()
     assert "\x1b" not in "".join(lines)
@@ -153,6 +155,31 @@ def test_a_terminal_is_cleared_before_each_answer(tmp_path: Path) -> None:
     os.close(ours)
     assert seen.startswith("\x1b[2J")
     assert "AGC201" in seen
+
+
+def test_vs_code_matches_what_is_printed(
+    started: Callable[..., Watcher], tmp_path: Path, repository: Path
+) -> None:
+    """The task of docs/editors.md finds each fault, and where an answer begins and ends."""
+    page = (repository / "docs" / "editors.md").read_text()
+    task = next(
+        json.loads(block)["tasks"][0]
+        for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+        if '"tasks"' in block
+    )
+    matcher = task["problemMatcher"]
+    (tmp_path / "spec.yaml").write_text(WRONG)
+    words = [word for word in task["args"] if word not in ("check", "--watch", "${file}")]
+    watcher = started("spec.yaml", *words)
+    lines = []
+    while not lines or "watching" not in lines[-1]:
+        lines.append(watcher.err.get(timeout=60).rstrip("\n"))
+    assert re.search(matcher["background"]["beginsPattern"], lines[0])
+    assert re.search(matcher["background"]["endsPattern"], lines[-1])
+    found = [m for m in (re.search(matcher["pattern"]["regexp"], line) for line in lines) if m]
+    assert len(found) == 1
+    seen = {part: found[0][matcher["pattern"][part]] for part in ("file", "line", "code")}
+    assert seen == {"file": "spec.yaml", "line": "3", "code": "AGC201"}
 
 
 def test_sarif_is_for_one_check(started: Callable[..., Watcher]) -> None:

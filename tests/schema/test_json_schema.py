@@ -57,6 +57,38 @@ def test_every_field_is_described(small_table: BackendTable) -> None:
             assert properties[field.name]["x-identity"] == field.identity  # type: ignore[index,call-overload]
 
 
+def test_everything_that_an_editor_offers_is_explained() -> None:
+    """A key or a word without documentation is offered as a bare name."""
+    schema = language_schema(load_backends())
+    definitions = schema["$defs"]
+    assert isinstance(definitions, dict)
+    bare = []
+
+    def walk(node: Json, path: str) -> None:
+        if isinstance(node, list):
+            for number, each in enumerate(node):
+                walk(each, f"{path}/{number}")
+        if not isinstance(node, dict):
+            return
+        if "enumDescriptions" in node:
+            assert len(node["enumDescriptions"]) == len(node["enum"])  # type: ignore[arg-type]
+        properties = node.get("properties")
+        conditional = path.endswith("/if")
+        for name, each in properties.items() if isinstance(properties, dict) else ():
+            assert isinstance(each, dict)
+            if (
+                not conditional
+                and name not in ("per_round", "agentc")
+                and not each.get("description")
+            ):
+                bare.append(f"{path}/{name}")
+        for key, each in node.items():
+            walk(each, f"{path}/{key}")
+
+    walk(schema, "")
+    assert bare == []
+
+
 def test_shipped_specs_are_accepted(repository: Path) -> None:
     schema = language_schema(load_backends())
     Draft202012Validator.check_schema(schema)

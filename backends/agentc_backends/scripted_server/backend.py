@@ -9,7 +9,12 @@ from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
 from agentc.kinds.field import Field, Json, integer, number
 from agentc_backends.software import LIGHT
 
-_REPLY: dict[str, Json] = {"type": ["string", "array"], "items": {"type": "string"}, "minItems": 1}
+_REPLY: dict[str, Json] = {
+    "type": ["string", "array"],
+    "items": {"type": "string"},
+    "minItems": 1,
+    "description": "The reply (`\\1` for groups of `match`), or several to draw from by seed.",
+}
 FIELDS: tuple[Field, ...] = (
     Field(
         name="rules",
@@ -18,8 +23,15 @@ FIELDS: tuple[Field, ...] = (
             "items": {
                 "type": "object",
                 "properties": {
-                    "match": {"type": "string"},
-                    "turn": {"type": "integer", "minimum": 0},
+                    "match": {
+                        "type": "string",
+                        "description": "A regular expression, looked for in the last user message.",
+                    },
+                    "turn": {
+                        "type": "integer",
+                        "minimum": 0,
+                        "description": "The number of replies so far.",
+                    },
                     "reply": _REPLY,
                 },
                 "required": ["reply"],

@@ -32,12 +32,17 @@ def watch(spec: Path, check: Callable[[], Iterable[Path]], *, clear: bool) -> No
         if clear:
             print(_CLEAR, end="", flush=True)
         started = time.time()
+        # Editors match these two lines (docs/editors.md).
+        _tell(f"checking {spec}")
         known = _after(known, check(), started)
         files = "1 file" if len(known) == 1 else f"{len(known)} files"
-        when = time.strftime("%H:%M:%S", time.localtime(started))
         sys.stdout.flush()
-        print(f"[{when}] watching {files}; Ctrl-C ends", file=sys.stderr, flush=True)
+        _tell(f"watching {files}; Ctrl-C ends")
         known = _changed(known)
+
+
+def _tell(text: str) -> None:
+    print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
 
 
 def _after(before: Mapping[Path, _Mark], files: Iterable[Path], started: float) -> _State:

@@ -7,6 +7,7 @@ give are left to `agentc check`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, StageBackend
@@ -50,33 +51,32 @@ def language_schema(table: BackendTable) -> Schema:
     for kind in KINDS:
         definitions[_stage_name(kind)] = _stage(kind, table)
     definitions["placement"] = _mapping(language.PLACEMENT_FIELDS)
-    definitions["stage"] = _dispatch(
-        "kind", {"kind": {"enum": [kind.name for kind in KINDS]}}, _kind_branches(), ["kind"]
-    )
+    definitions["stage"] = {"title": "stage", **_dispatch("kind", _kinds(), _kind_branches())}
     definitions["repeat"] = _repeat()
     resources: list[EnvironmentBackend | ServerBackend] = [*table.environments()]
     resources += table.servers()
     for backend in resources:
-        definitions[_resource_name(backend.id)] = _mapping(
-            backend.fields, extra={"backend": _text(language.RESOURCE_KEYS["backend"])}
-        )
+        definitions[_resource_name(backend.id)] = {
+            "title": backend.id,
+            "description": backend.doc,
+            **_mapping(backend.fields, extra={"backend": _text(language.RESOURCE_KEYS["backend"])}),
+        }
     sections: Schema = {
         "agentc": {"const": language.VERSION},
         **{field.name: _published(field) for field in language.TOP_LEVEL_FIELDS},
         "paper": _mapping(language.PAPER_FIELDS),
-        "params": _named(_mapping(language.PARAM_FIELDS)),
+        "params": _named({"title": "param", **_mapping(language.PARAM_FIELDS)}),
         "models": _named({"$ref": "#/$defs/stage_model"}),
-        "environments": _named(_resources([backend.id for backend in table.environments()])),
-        "servers": _named(_resources([backend.id for backend in table.servers()])),
-        "prompts": _named(_mapping(language.PROMPT_FIELDS, extra={"examples": _examples()})),
-        "defaults": _defaults(),
-        "stages": _named(
+        "environments": _named(_resources("environment", table.environments())),
+        "servers": _named(_resources("server", table.servers())),
+        "prompts": _named(
             {
-                "if": {"required": ["repeat"]},
-                "then": {"$ref": "#/$defs/repeat"},
-                "else": {"$ref": "#/$defs/stage"},
+                "title": "prompt",
+                **_mapping(language.PROMPT_FIELDS, extra={"examples": _examples()}),
             }
         ),
+        "defaults": _defaults(),
+        "stages": _named(_stage_or_repeat()),
         "discrepancies": {"type": "array", "items": _mapping(language.DISCREPANCY_FIELDS)},
     }
     for key, doc in language.TOP_LEVEL.items():
@@ -100,8 +100,8 @@ def kind_schema(kind: Kind, table: BackendTable) -> Schema:
     definitions = {**_DEFINITIONS, "placement": _mapping(language.PLACEMENT_FIELDS)}
     return {
         "$schema": DIALECT,
-        "title": f"agentc stage of kind {kind.name}",
         **_stage(kind, table),
+        "title": f"agentc stage of kind {kind.name}",
         "$defs": definitions,
     }
 
@@ -116,12 +116,12 @@ def _stage(kind: Kind, table: BackendTable) -> Schema:
     is_model = kind.name == "model"
     properties: Schema = {
         "kind": {"const": kind.name, "description": kind.doc},
-        "backend": _backend_names([backend.id for backend in backends], kind.name, ("auto",)),
+        "backend": _backend_names(backends, kind.name, {"auto": language.AUTO}),
         "doc": _text(language.STAGE_KEYS["doc"]),
         **{role.name: _role(role) for role in kind.roles},
         **{use: _text(language.USES[use]) for use in kind.uses},
         **{field.name: _published(field) for field in kind.fields},
-        "options": _mapping(_options(backends)),
+        "options": {"description": language.STAGE_KEYS["options"], **_mapping(_options(backends))},
         "placement": {
             "$ref": "#/$defs/placement",
             "description": language.STAGE_KEYS["placement"],
@@ -131,6 +131,7 @@ def _stage(kind: Kind, table: BackendTable) -> Schema:
     required += [role.name for role in kind.roles if not role.optional]
     schema: Schema = {
         "type": "object",
+        "title": f"{kind.name} stage",
         "description": kind.doc,
         "properties": properties,
         "required": required,
@@ -139,7 +140,7 @@ def _stage(kind: Kind, table: BackendTable) -> Schema:
     narrowed: list[Json] = [
         {
             "if": _is_backend(backend.id, kind.name),
-            "then": {"properties": {"options": _mapping(backend.options)}},
+            "then": {"properties": {"options": _options_of(backend)}},
         }
         for backend in backends
         if len(backends) > 1
@@ -149,12 +150,44 @@ def _stage(kind: Kind, table: BackendTable) -> Schema:
     return schema
 
 
+def _options_of(backend: StageBackend) -> Schema:
+    doc = f"Settings of {backend.id}'s own" + ("." if backend.options else "; it has none.")
+    return {"title": f"options of {backend.id}", "description": doc, **_mapping(backend.options)}
+
+
 def _options(backends: Iterable[StageBackend]) -> tuple[Field, ...]:
     fields: dict[str, Field] = {}
     for backend in backends:
         for field in backend.options:
             fields.setdefault(field.name, field)
     return tuple(fields.values())
+
+
+def _kinds() -> Schema:
+    names: list[Json] = [kind.name for kind in KINDS]
+    docs: list[Json] = [kind.doc for kind in KINDS]
+    text = language.STAGE_KEYS["kind"]
+    return {"kind": {"description": text, "enum": names, "enumDescriptions": docs}}
+
+
+def _stage_or_repeat() -> Schema:
+    neither: Schema = {
+        # Editors offer what stands here before it is known which of the two an entry becomes.
+        "title": "stage or repeat",
+        "type": "object",
+        "properties": {"repeat": {"description": language.REPEAT_KEYS["repeat"]}, **_kinds()},
+        "required": ["kind"],
+    }
+    otherwise: Schema = {
+        "if": {"required": ["repeat"]},
+        "then": {"$ref": "#/$defs/repeat"},
+        "else": neither,
+    }
+    return {
+        "if": {"required": ["kind"]},
+        "then": {"$ref": "#/$defs/stage"},
+        "else": otherwise,
+    }
 
 
 def _kind_branches() -> list[Json]:
@@ -167,26 +200,31 @@ def _kind_branches() -> list[Json]:
     ]
 
 
-def _dispatch(key: str, properties: Schema, branches: list[Json], required: list[Json]) -> Schema:
+def _dispatch(key: str, properties: Schema, branches: list[Json]) -> Schema:
     return {
         "type": "object",
         "properties": properties,
-        "required": required,
+        "required": [key],
         "allOf": branches,
         "description": f"Which keys there are depends on `{key}`.",
     }
 
 
-def _resources(ids: Sequence[str]) -> Schema:
-    family = ids[0].split(".")[0] if ids else ""
-    branches: list[Json] = [
-        {"if": _is_backend(each, family), "then": {"$ref": f"#/$defs/{_resource_name(each)}"}}
-        for each in ids
-    ]
-    names = _backend_names(ids, family, ())
-    if not branches:
+def _resources(
+    what: str, backends: Sequence[EnvironmentBackend] | Sequence[ServerBackend]
+) -> Schema:
+    if not backends:
         return {"type": "object", "required": ["backend"]}
-    return _dispatch("backend", {"backend": names}, branches, ["backend"])
+    family = backends[0].id.split(".")[0]
+    branches: list[Json] = [
+        {
+            "if": _is_backend(each.id, family),
+            "then": {"$ref": f"#/$defs/{_resource_name(each.id)}"},
+        }
+        for each in backends
+    ]
+    names: Schema = {"backend": _backend_names(backends, family, {})}
+    return {"title": what, **_dispatch("backend", names, branches)}
 
 
 def _is_backend(backend: str, family: str) -> Schema:
@@ -194,11 +232,21 @@ def _is_backend(backend: str, family: str) -> Schema:
     return {"properties": {"backend": {"enum": names}}, "required": ["backend"]}
 
 
-def _backend_names(ids: Sequence[str], family: str, more: tuple[str, ...]) -> Schema:
-    names = [*ids, *(short for each in ids for short in _short(each, family)), *more]
+def _backend_names(
+    backends: Iterable[StageBackend | EnvironmentBackend | ServerBackend],
+    family: str,
+    more: dict[str, str],
+) -> Schema:
+    docs = {each.id: each.doc for each in backends}
+    docs |= {short: f"{docs[each]} ({each})" for each in [*docs] for short in _short(each, family)}
+    docs |= more
     return {
         "description": language.STAGE_KEYS["backend"],
-        "anyOf": [{"enum": list(dict.fromkeys(names))}, _EXPRESSION, _PER_ROUND],
+        "anyOf": [
+            {"enum": [*docs], "enumDescriptions": [*docs.values()]},
+            _EXPRESSION,
+            _PER_ROUND,
+        ],
     }
 
 
@@ -211,12 +259,15 @@ def _short(backend: str, family: str) -> tuple[str, ...]:
 
 def _repeat() -> Schema:
     carry: Schema = {
+        "title": "carried name",
         "type": "object",
         "properties": {key: _text(doc) for key, doc in language.CARRY_KEYS.items()},
         "required": [*language.CARRY_KEYS],
         "additionalProperties": False,
     }
     inner: Schema = {
+        "title": "rounds",
+        "description": language.REPEAT_KEYS["repeat"],
         "type": "object",
         "properties": {
             "n": _published(language.ROUNDS),
@@ -233,6 +284,7 @@ def _repeat() -> Schema:
         "additionalProperties": False,
     }
     return {
+        "title": "repeat",
         "type": "object",
         "properties": {"repeat": inner, "doc": _text(language.REPEAT_KEYS["doc"])},
         "required": ["repeat"],
@@ -241,20 +293,28 @@ def _repeat() -> Schema:
 
 
 def _defaults() -> Schema:
-    fragments: dict[str, list[Json]] = {}
+    fragments: dict[str, list[Schema]] = {}
     for kind in KINDS:
         for field in kind.fields:
             published = _published(field, relaxed=True)
             known = fragments.setdefault(field.name, [])
             if published not in known:
                 known.append(published)
-    properties: Schema = {
-        name: known[0] if len(known) == 1 else {"anyOf": known}
-        for name, known in sorted(fragments.items())
-    }
+    properties: Schema = {name: _any_of(known) for name, known in sorted(fragments.items())}
     properties |= {use: _text(doc) for use, doc in language.USES.items()}
-    properties["placement"] = {"$ref": "#/$defs/placement"}
+    properties["placement"] = {
+        "$ref": "#/$defs/placement",
+        "description": language.STAGE_KEYS["placement"],
+    }
     return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _any_of(fragments: Sequence[Schema]) -> Schema:
+    """What kinds say differently of a setting of one name, with what each says of it."""
+    if len(fragments) == 1:
+        return fragments[0]
+    docs = dict.fromkeys(str(fragment["description"]) for fragment in fragments)
+    return {"description": " Or: ".join(docs), "anyOf": [*fragments]}
 
 
 def _examples() -> Schema:
@@ -309,8 +369,12 @@ def _published(field: Field, relaxed: bool = False) -> Schema:
     if field.required:
         if not relaxed:
             published["description"] = f"{field.doc} Required."
-    elif field.default is not None and field.default != {}:
+    elif field.default not in (None, {}):
         published["default"] = field.default  # type: ignore[assignment]
+        if not relaxed:
+            # Editors do not show `default` by themselves.
+            shown = json.dumps(field.default, ensure_ascii=False)
+            published["description"] = f"{field.doc} Default: {shown}."
     published["anyOf"] = shapes
     return published
 

@@ -96,6 +96,7 @@ STAGE_KEYS: dict[str, str] = {
     "options": "Settings of the backend's own.",
     "placement": "Resources; never part of a result's identity.",
 }
+AUTO = "The backend that can do what the stage says; `agentc explain STAGE SPEC` says which."
 MODEL_KEYS: dict[str, str] = {key: doc for key, doc in STAGE_KEYS.items() if key != "kind"}
 RESOURCE_KEYS: dict[str, str] = {"backend": "Which environment or server, by id or short name."}
 

@@ -1,0 +1,193 @@
+"""What an editor shows about a spec, by the real yaml-language-server and the schema that
+`agentc schema` prints. The server comes from npm, once, into .agentc/."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from tests.editor.language_server import LanguageServer
+
+from agentc.backend_api import EnvironmentBackend, StageBackend, load_backends
+from agentc.kinds import KINDS, kind_named
+
+VERSION = "1.25.0"
+Offer = dict[str, str]
+HEAD = "# yaml-language-server: $schema=agentc.schema.json\nagentc: 1\nname: demo\n"
+SFT = "stages:\n  sft:\n    kind: sft\n    "
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def server(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LanguageServer]:
+    command = installed(repository)
+    folder = tmp_path_factory.mktemp("project")
+    schema = subprocess.run(
+        [sys.executable, "-c", "from agentc.cli import main; main(['schema'])"],
+        capture_output=True,
+        check=True,
+    )
+    (folder / "agentc.schema.json").write_bytes(schema.stdout)
+    running = LanguageServer(command, folder)
+    yield running
+    running.close()
+
+
+def installed(repository: Path) -> tuple[str, str]:
+    """The command of the server; skips where it can be neither found nor fetched."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        pytest.skip("node and npm are not installed, so there is no yaml-language-server to ask")
+    cache = repository / ".agentc" / f"yaml-language-server-{VERSION}"
+    program = cache / "node_modules" / "yaml-language-server" / "bin" / "yaml-language-server"
+    if not program.is_file():
+        cache.mkdir(parents=True, exist_ok=True)
+        words = [npm, "install", "--silent", "--no-fund", "--no-audit", "--ignore-scripts"]
+        done = subprocess.run(
+            [*words, "--prefix", str(cache), f"yaml-language-server@{VERSION}"],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        if not program.is_file():
+            pytest.skip(f"npm cannot fetch yaml-language-server {VERSION}: {done.stderr[-300:]}")
+    return node, str(program)
+
+
+@pytest.fixture
+def offered(server: LanguageServer, request: pytest.FixtureRequest) -> Callable[[str], Offer]:
+    """Label -> documentation of what is offered at the `|` of a spec."""
+    names = (f"{request.node.name}{number}.yaml" for number in count())
+    return lambda text: server.completions(next(names), HEAD + text)
+
+
+@pytest.fixture
+def shown(server: LanguageServer, request: pytest.FixtureRequest) -> Callable[[str], str]:
+    """What is shown about the thing at the `|` of a spec."""
+    names = (f"{request.node.name}{number}.yaml" for number in count())
+    return lambda text: server.hover(next(names), HEAD + text)
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS if kind.name != "model"])
+def test_a_stage_completes_the_keys_of_its_kind(kind: str, offered: Callable[[str], Offer]) -> None:
+    found = offered(f"stages:\n  x:\n    kind: {kind}\n    |")
+    declared = kind_named(kind)
+    assert declared is not None
+    for part in (*declared.fields, *declared.roles):
+        assert part.doc in plain(found[part.name])
+    assert {"backend", "options", "placement", *declared.uses} <= set(found)
+    assert "repeat" not in found
+    others = {f.name for each in KINDS for f in each.fields} - {f.name for f in declared.fields}
+    assert not others & set(found)
+
+
+def test_inside_a_repeat_too(offered: Callable[[str], Offer]) -> None:
+    loop = "stages:\n  loop:\n    repeat:\n      "
+    assert {"n", "carry", "stages"} <= set(offered(f"{loop}|"))
+    found = offered(f"{loop}n: 2\n      stages:\n        x:\n          kind: dpo\n          |")
+    assert "beta" in found
+    assert "max_turns" not in found
+
+
+def test_an_entry_of_stages_becomes_a_stage_or_a_repeat(offered: Callable[[str], Offer]) -> None:
+    found = offered("stages:\n  x:\n    |")
+    assert found["kind"]
+    assert found["repeat"]
+    kinds = offered("stages:\n  x:\n    kind: |")
+    assert {kind.name: kind.doc for kind in KINDS} == {k: plain(doc) for k, doc in kinds.items()}
+
+
+def test_backends_and_their_own_settings(offered: Callable[[str], Offer]) -> None:
+    for backend in load_backends():
+        doc = plain(backend.doc)
+        if isinstance(backend, StageBackend) and backend.kind != "model":
+            stage = f"stages:\n  x:\n    kind: {backend.kind}\n    "
+            assert plain(offered(f"{stage}backend: |")[backend.id]) == doc
+            found = offered(f"{stage}backend: {backend.id}\n    options:\n      |")
+            assert set(found) >= {option.name for option in backend.options}
+            assert all(plain(option.doc) in plain(found[option.name]) for option in backend.options)
+        elif isinstance(backend, EnvironmentBackend):
+            entry = "environments:\n  x:\n    backend: "
+            assert plain(offered(f"{entry}|")[backend.id]) == doc
+            found = offered(f"{entry}{backend.id}\n    |")
+            assert set(found) >= {field.name for field in backend.fields}
+
+
+def test_words_and_groups(offered: Callable[[str], Offer]) -> None:
+    assert {"linear", "cosine", "constant"} <= set(offered(f"{SFT}scheduler: |"))
+    assert {"rank", "alpha", "dropout"} <= set(offered(f"{SFT}lora:\n      |"))
+    assert {"cpus", "gpus"} <= set(offered(f"{SFT}placement:\n      |"))
+    assert {"stages", "models", "params"} <= set(offered("|"))
+    assert {"lr", "decode", "seed"} <= set(offered("defaults:\n  |"))
+    assert {"type", "default"} <= set(offered("params:\n  x:\n    |"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sta|ges:\n  x: {kind: compare, of: [y]}\n", "What is done"),
+        (f"{SFT}l|r: 1e-5\n", "Peak learning rate. Required."),
+        (f"{SFT}schedu|ler: cosine\n", 'Shape of the learning rate. Default: "linear".'),
+        (
+            "environments:\n  x:\n    backend: textcraft\n    distr|actors: 3\n",
+            "Commands of no use",
+        ),
+        (
+            "stages:\n  x:\n    kind: rollout\n    options:\n      prompt_per_att|empt: false\n",
+            "a prompt seed of its own",
+        ),
+    ],
+)
+def test_hovering_shows_what_a_key_means(
+    text: str, expected: str, shown: Callable[[str], str]
+) -> None:
+    assert expected in plain(shown(text))
+
+
+def test_shipped_specs_have_nothing_against_them(server: LanguageServer, repository: Path) -> None:
+    specs = sorted((repository / "specs").rglob("*.yaml"))
+    for spec in specs:
+        text = HEAD.split("\n", 1)[0] + "\n" + spec.read_text()
+        assert server.diagnostics(f"{spec.parent.name}_{spec.name}", text) == []
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("warmup_ratio: 0.05", "warmup_ration: 0.05"),
+        ("stages:\n  expert:", "stags:\n  expert:"),
+        ("max_depth: 2", "max_deepth: 2"),
+        ("decode: {temperature: 0.7}", "decode: {temprature: 0.7}"),
+        ("carry:", "cary:"),
+    ],
+)
+def test_a_misspelt_key_is_marked(
+    right: str, wrong: str, server: LanguageServer, repository: Path
+) -> None:
+    text = (repository / "specs" / "quickstart.yaml").read_text()
+    assert right in text
+    text = HEAD.split("\n", 1)[0] + "\n" + text.replace(right, wrong, 1)
+    found = server.diagnostics(f"{wrong.split(':')[0]}.yaml", text)
+    key = re.findall(r"\w+", wrong)[0 if "decode" not in wrong else 1]
+    lines = text.split("\n")
+    marked = {
+        lines[one["range"]["start"]["line"]][
+            one["range"]["start"]["character"] : one["range"]["end"]["character"]
+        ]
+        for one in found
+        if "not allowed" in one["message"]
+    }
+    assert marked == {key}
+
+
+def plain(text: str) -> str:
+    """Without the backslashes and rules that Markdown wants."""
+    return re.sub(r"\\([^\w\s])", r"\1", text)
