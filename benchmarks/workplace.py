@@ -34,11 +34,14 @@ class Workplace:
         argv = [sys.executable, "-m", "agentc.runtime.job"]
         return self.run([*argv, "--plan", str(plan), "--store", str(store), "--job", name])
 
-    def run(self, argv: list[str], cwd: Path = ROOT, **variables: str) -> Cost:
-        """Run and time a command from the top of the repository."""
+    def run(
+        self, argv: list[str], cwd: Path = ROOT, *, limit_s: float | None = None, **variables: str
+    ) -> Cost:
+        """Run and time a command, from the top of the repository unless told otherwise."""
         self._runs += 1
         log = self.folder / f"{self._runs:03}.log"
-        return measure(argv, cwd=cwd, variables={"NO_COLOR": "1", **variables}, log=log)
+        variables = {"NO_COLOR": "1", **variables}
+        return measure(argv, cwd=cwd, variables=variables, log=log, limit_s=limit_s)
 
     def reduced(self, name: str, size: Size) -> tuple[Path, Path]:
         """Paths of a reduced quickstart and of its compiled plan."""
