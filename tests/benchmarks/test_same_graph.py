@@ -9,10 +9,10 @@ from collections import Counter
 from pathlib import Path
 
 import yaml
+from benchmarks.compilers import GRAPH
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
-from benchmarks.compilers import GRAPH
 
 ROUNDS = 3
 KINDS = {"explore": "rollout"}
