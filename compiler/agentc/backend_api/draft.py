@@ -108,7 +108,12 @@ class LowerContext(Protocol):
         ...
 
     def experiment(self) -> Mapping[str, Json]:
-        """What a report says of the whole: {name, description, paper, discrepancies, rounds}."""
+        """What a report says of the whole: {name, description, paper, discrepancies, rounds}, and
+        the scale where one is chosen."""
+        ...
+
+    def claims(self) -> tuple[Mapping[str, Json], ...]:
+        """The spec's claims, for the stage that judges them (`agentc.ir.claim.Claim.record`)."""
         ...
 
     def digest_of(self, path: str) -> str | None:

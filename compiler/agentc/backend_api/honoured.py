@@ -56,6 +56,9 @@ class _SampleContext:
             "rounds": [],
         }
 
+    def claims(self) -> tuple[Mapping[str, Json], ...]:
+        return ()
+
     def digest_of(self, path: str) -> str | None:
         return "0" * 64
 

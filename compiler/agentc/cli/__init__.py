@@ -26,6 +26,7 @@ COMMANDS = (
     "run",
     "status",
     "report",
+    "claims",
     "why",
     "diff",
     "provenance",
@@ -40,6 +41,7 @@ EXIT_USAGE = 2
 EXIT_FAILED = 3
 EXIT_STORE = 4
 EXIT_NOT_FOUND = 5
+EXIT_CLAIM = 6
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
 
@@ -56,6 +58,7 @@ A first look:
 exit codes:
   0 done            1 the spec has errors    2 wrong command line    3 a job failed
   4 the store is damaged or unusable         5 a named thing was not found
+  6 a claim with `gate: true` is not reproduced
   130 interrupted
 """
 

@@ -7,7 +7,12 @@ import os
 import sys
 from pathlib import Path
 
-from agentc.cli.arguments import add_locked_argument, add_spec_arguments, show_diagnostics
+from agentc.cli.arguments import (
+    add_locked_argument,
+    add_spec_arguments,
+    show_diagnostics,
+    wants_colour,
+)
 from agentc.plan.work import UnknownStageError, Work, find_work
 
 HELP = "run what is missing of an experiment, and show its results"
@@ -53,7 +58,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0 done, 1 errors in the spec, 3 a job failed, 4 no usable store, 5 no such stage."""
+    """0 done, 1 errors in the spec, 3 a job failed, 4 no usable store, 5 no such stage, 6 a claim
+    with `gate: true` is not reproduced."""
     from agentc.backend_api import load_backends
     from agentc.compilation import compile_spec
     from agentc.diagnostics.suggest import did_you_mean
@@ -101,6 +107,7 @@ def execute(arguments: argparse.Namespace) -> int:
             keep_going=arguments.keep_going,
         ),
         plain=arguments.plain,
+        colour=wants_colour(sys.stdout),
     )
     with claim_plan_folder(layout, compiled.plan.name, render_plan(compiled.plan)) as directory:
         compile_to(directory, compiled.plan, spec_text, Path(arguments.spec).parent)

@@ -54,6 +54,12 @@ COMPARISON = ArtifactType(
     rows=None,
     doc="comparison.json: several Metrics on the same tasks, with paired differences.",
 )
+VERDICTS = ArtifactType(
+    name="Verdicts",
+    schema_version=1,
+    rows=None,
+    doc="claims.json: each claim with the paper's interval, ours, and the verdict.",
+)
 REPORT = ArtifactType(
     name="Report",
     schema_version=1,
@@ -74,6 +80,7 @@ ARTIFACT_TYPES: tuple[ArtifactType, ...] = (
     PREFERENCE_PAIRS,
     METRICS,
     COMPARISON,
+    VERDICTS,
     REPORT,
     SESSION,
 )

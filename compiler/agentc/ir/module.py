@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agentc.ir.claim import Claim
 from agentc.kinds.field import Json
 from agentc.source.span import Origin, Span
 
@@ -88,4 +89,7 @@ class Module:
     description: str | None = None
     paper: Mapping[str, Json] = field(default_factory=dict)
     discrepancies: tuple[Mapping[str, Json], ...] = ()
+    claims: tuple[Claim, ...] = ()
+    scale: str | None = None
+    """The scale chosen with `--scale`; claims are judged at the paper's own only."""
     origin: Origin | None = None

@@ -26,7 +26,7 @@ def verify_module(module: Module) -> list[str]:
         faults += [
             f"{name} has the role {role}, which {stage.kind} lacks"
             for role in stage.inputs
-            if role not in roles and stage.kind != "report"
+            if role not in roles and not kind.gathers
         ]
         known = {field.name for field in kind.fields}
         faults += [

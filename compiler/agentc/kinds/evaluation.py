@@ -1,4 +1,4 @@
-"""Fields of `evaluate` and `compare`."""
+"""Fields of `evaluate`, `compare` and `judge`."""
 
 from agentc.kinds.field import Field, choice, integer, number
 from agentc.kinds.interaction import ROLLOUT_FIELDS
@@ -21,3 +21,14 @@ EVALUATE_FIELDS: tuple[Field, ...] = (
 )
 
 COMPARE_FIELDS: tuple[Field, ...] = _INTERVAL
+
+JUDGE_FIELDS: tuple[Field, ...] = (
+    number("confidence", "Coverage of the intervals.", 0.95, minimum=0.5, maximum=0.9999),
+    number(
+        "power",
+        "Share of runs in which a difference of the size called detectable would be noticed.",
+        0.8,
+        minimum=0.5,
+        maximum=0.9999,
+    ),
+)

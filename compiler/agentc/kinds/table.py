@@ -12,9 +12,10 @@ from agentc.ir.artifacts import (
     REPORT,
     SFT_DATASET,
     TRAJECTORIES,
+    VERDICTS,
     ArtifactType,
 )
-from agentc.kinds.evaluation import COMPARE_FIELDS, EVALUATE_FIELDS
+from agentc.kinds.evaluation import COMPARE_FIELDS, EVALUATE_FIELDS, JUDGE_FIELDS
 from agentc.kinds.field import Field, Role
 from agentc.kinds.interaction import EXPERT_FIELDS, PAIR_FIELDS, ROLLOUT_FIELDS
 from agentc.kinds.model import MODEL_FIELDS
@@ -27,7 +28,8 @@ class Kind:
 
     `uses` names what it needs besides artifacts: "environment", "server", "prompt" (each is a key
     of the stage that refers to an entry of the section of that name). `default_backend` is what
-    `backend: auto` prefers when several backends can do the work.
+    `backend: auto` prefers when several backends can do the work. The inputs of a kind that
+    `gathers` are filled in by the compiler.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Kind:
     fields: tuple[Field, ...] = ()
     uses: tuple[str, ...] = ()
     default_backend: str | None = None
+    gathers: bool = False
 
 
 _POLICY = Role(name="policy", accepts=(CHECKPOINT,), doc="The model that acts.")
@@ -147,10 +150,19 @@ KINDS: tuple[Kind, ...] = (
         default_backend="compare.paired",
     ),
     Kind(
+        name="judge",
+        doc="Hold the evaluations against the spec's claims; added to every plan that has some.",
+        produces=VERDICTS,
+        fields=JUDGE_FIELDS,
+        default_backend="judge.claims",
+        gathers=True,
+    ),
+    Kind(
         name="report",
         doc="One static HTML page over the whole experiment; added to every plan as its last job.",
         produces=REPORT,
         default_backend="report.html",
+        gathers=True,
     ),
 )
 

@@ -9,13 +9,16 @@ from agentc.kinds.field import Json
 
 
 def experiment_facts(module: Module) -> Mapping[str, Json]:
-    """{description, paper, discrepancies, rounds: [{repeat, round, stages}]}."""
+    """{description, paper, discrepancies, rounds: [{repeat, round, stages}]}, and the scale where
+    one is chosen (an absent key leaves the keys of old reports as they are)."""
     rounds: dict[tuple[str, int], list[Json]] = {}
     for stage in module.stages.values():
         if stage.round is not None:
             repeat = stage.id.split(f".{stage.round}.")[0]
             rounds.setdefault((repeat, stage.round), []).append(stage.id)
+    scale: Mapping[str, Json] = {} if module.scale is None else {"scale": module.scale}
     return {
+        **scale,
         "description": module.description,
         "paper": dict(module.paper),
         "discrepancies": [dict(entry) for entry in module.discrepancies],

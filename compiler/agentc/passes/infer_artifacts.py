@@ -1,9 +1,10 @@
-"""infer_artifacts: give every edge its artifact type, and end the experiment with a report.
+"""infer_artifacts: give every edge its artifact type, and end the experiment with a judge of its
+claims (if it has some) and a report.
 
 Requires: a module with names bound and without circles.
 Ensures: every required role of every stage is filled, each edge carries a type that its role
-accepts, and the last stage is a `report` that depends on all others (where a backend for
-reports is installed).
+accepts; a `judge` reads the evaluations that claims are about, and the last stage is a `report`
+that depends on all others (each where a backend for it is installed).
 """
 
 from __future__ import annotations
@@ -17,18 +18,22 @@ from agentc.kinds import kind_named
 from agentc.kinds.field import Role
 from agentc.passes.context import PassContext
 from agentc.passes.place import stage_span
+from agentc.passes.resolve_claims import JUDGE
 from agentc.passes.unit import Unit
 
 REPORT = "report"
 
 
 def infer_artifacts(unit: Unit, context: PassContext) -> Unit:
-    """Check the edges and add the report."""
+    """Check the edges; add the judge and the report."""
     module = unit.module
     if module is None:
         return unit
     for stage in module.stages.values():
         _check_edges(stage, module, context)
+    if module.claims and context.table.stage_backends(JUDGE):
+        module = _with_judge(module)
+    unit = replace(unit, module=module)
     if not context.table.stage_backends(REPORT):
         return unit
     return replace(unit, module=_with_report(module))
@@ -36,7 +41,7 @@ def infer_artifacts(unit: Unit, context: PassContext) -> Unit:
 
 def _check_edges(stage: Stage, module: Module, context: PassContext) -> None:
     kind = kind_named(stage.kind)
-    if kind is None or stage.kind == REPORT:
+    if kind is None or kind.gathers:
         return
     for role in kind.roles:
         producers = stage.inputs.get(role.name, ())
@@ -63,27 +68,40 @@ def _check_edges(stage: Stage, module: Module, context: PassContext) -> None:
                 )
 
 
+def _with_judge(module: Module) -> Module:
+    """The judge reads each evaluation that a claim is about, once."""
+    others = {name: stage for name, stage in module.stages.items() if stage.kind != JUDGE}
+    judge = _last(JUDGE, "claims", "What the paper says, held against the results.", module)
+    measured = dict.fromkeys(name for claim in module.claims for name in claim.stages)
+    judge = replace(judge, inputs={"of": tuple(name for name in measured if name in others)})
+    return replace(module, stages={**others, judge.id: judge})
+
+
 def _with_report(module: Module) -> Module:
     """The report reads every stage under the stage's own id as role, so that it knows which is
     which even when the objects were made by another experiment."""
     others = {name: stage for name, stage in module.stages.items() if stage.kind != REPORT}
     if not others:
         return module
-    given = next((s for s in module.stages.values() if s.kind == REPORT), None)
-    origin = module.origin or next(iter(others.values())).origin
-    report = given or Stage(
-        id=REPORT if REPORT not in others else "final_report",
-        kind=REPORT,
+    report = _last(REPORT, "report", "One page over the whole experiment.", module)
+    report = replace(report, inputs={name: (name,) for name in others})
+    return replace(module, stages={**others, report.id: report})
+
+
+def _last(kind: str, name: str, doc: str, module: Module) -> Stage:
+    """The spec's own stage of that kind, or one made here."""
+    given = next((stage for stage in module.stages.values() if stage.kind == kind), None)
+    return given or Stage(
+        id=name if name not in module.stages else f"final_{name}",
+        kind=kind,
         backend="auto",
         fields={},
         options={},
         inputs={},
         uses={},
-        origin=origin,
-        doc="One page over the whole experiment.",
+        origin=module.origin or next(iter(module.stages.values())).origin,
+        doc=doc,
     )
-    report = replace(report, inputs={name: (name,) for name in others})
-    return replace(module, stages={**others, report.id: report})
 
 
 def _product(stage_id: str, module: Module) -> ArtifactType | None:

@@ -135,6 +135,9 @@ class ModuleContext:
     def experiment(self) -> Mapping[str, Json]:
         return {"name": self._module.name, **experiment_facts(self._module)}
 
+    def claims(self) -> tuple[Mapping[str, Json], ...]:
+        return tuple(claim.record() for claim in self._module.claims)
+
     def digest_of(self, path: str) -> str | None:
         known = self._references.files
         if path not in known:

@@ -16,6 +16,7 @@ from agentc.kinds.field import Json
 from agentc.passes.bind_stage import StageBinder
 from agentc.passes.expand_repeat import Rounds
 from agentc.passes.references import References, find_cycle
+from agentc.passes.resolve_claims import ClaimReading, resolve_claims
 from agentc.passes.resolve_entries import (
     resolve_discrepancies,
     resolve_paper,
@@ -74,6 +75,17 @@ def resolve_names(
     _report_cycle(stages, sink)
     paper = resolve_paper(spec, params, evaluator, sink)
     discrepancies = resolve_discrepancies(spec, params, evaluator, sink)
+    reading = ClaimReading(
+        rounds=rounds,
+        references=binder.references,
+        stages=stages,
+        environments=environments,
+        table=table,
+        params=params,
+        evaluator=evaluator,
+        sink=sink,
+    )
+    claims = resolve_claims(spec, reading)
     if not sink.has_errors:
         _warn_unused(spec, stages, sink)
     return Module(
@@ -86,6 +98,7 @@ def resolve_names(
         description=description,
         paper=paper,
         discrepancies=discrepancies,
+        claims=claims,
         origin=Origin(spec.span),
     )
 

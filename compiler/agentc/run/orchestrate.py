@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Protocol
 
 from agentc.plan.work import Work, object_of
-from agentc.run import outcome
+from agentc.run import claims, outcome
 from agentc.run.driver import Driver, DriverMissingError, DriverOptions, driver_argv
 from agentc.run.leftovers import end_leftover_processes, remove_stale_folders
 from agentc.run.observe import Observer, Seen
@@ -36,10 +36,11 @@ DRIVER_LOG = "snakemake.log"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How to run; `plain` asks for lines even on a terminal."""
+    """How to run; `plain` asks for lines even on a terminal, `colour` is for the claims."""
 
     driver: DriverOptions
     plain: bool = False
+    colour: bool = False
 
 
 class View(Protocol):
@@ -70,10 +71,10 @@ def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
     sessions = [f"session/{session['key']}" for session in work.document.get("sessions") or []]
     remove_stale_folders(layout, [object_of(job) for job in work.needed], sessions)
     if not work.missing:
-        record.close(EXIT_DONE, [])
         print(f"{name}: nothing to do, {_there(work)}")
-        _show_results(work)
-        return EXIT_DONE
+        code = _show_results(work, options)
+        record.close(code, [])
+        return code
     print(f"{name}: {counted(len(work.missing), 'job')} to run, {_there(work)}")
     observer = Observer(layout, work.missing, since=began)
     try:
@@ -93,7 +94,7 @@ def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
             print(f"\n{text}", file=sys.stderr)
         else:
             print(f"{name}: done in {time.time() - began:.0f} s")
-            _show_results(work)
+            code = _show_results(work, options)
     record.close(code, [one.id for one in observer.look() if one.state in ("failed", "killed")])
     return code
 
@@ -140,13 +141,22 @@ def _there(work: Work) -> str:
     return f"{counted(len(work.present), 'result')} in the store already"
 
 
-def _show_results(work: Work) -> None:
+def _show_results(work: Work, options: RunOptions) -> int:
+    """Print what the run found; the exit code is that of a gate that it met."""
     found = outcome.tables(work.document, work.layout)
     if found:
         print(f"\n{found}")
+    verdicts = claims.find_verdicts(work.document, work.layout)
+    if verdicts is not None:
+        print(f"\n{claims.render_verdicts(verdicts, colour=options.colour)}")
     page = outcome.report_path(work.document, work.layout)
     if page is not None:
         print(f"\nreport: {page}")
+    judged = any(job["produces"] == "Verdicts" for job in work.needed)
+    shut = claims.shut_gates(verdicts) if verdicts is not None and judged else []
+    if shut:
+        print(claims.gate_message(shut), file=sys.stderr)
+    return claims.EXIT_CLAIM if shut else EXIT_DONE
 
 
 @contextmanager

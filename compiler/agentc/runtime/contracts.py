@@ -58,6 +58,7 @@ CHECKS = {
     "Checkpoint": checkpoint_contract.check_checkpoint,
     "Metrics": table_contracts.check_metrics,
     "Comparison": table_contracts.check_comparison,
+    "Verdicts": table_contracts.check_verdicts,
     "Report": table_contracts.check_report,
 }
 

@@ -1,4 +1,4 @@
-"""Post-conditions of the small artifacts: Metrics, Comparison, Report."""
+"""Post-conditions of the small artifacts: Metrics, Comparison, Verdicts, Report."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional, Tuple
 if TYPE_CHECKING:
     from agentc.runtime.contracts import Artifact
     from agentc.runtime.row_contracts import Finding
+
+VERDICTS = ("reproduced", "within noise", "not reproduced", "not judged")
 
 _REMOTE = re.compile(
     rb"""<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)\s*=\s*["']?\s*"""
@@ -81,6 +83,33 @@ def check_comparison(artifact: Artifact) -> Iterator[Finding]:
             chance = difference.get("p_value") if isinstance(difference, dict) else None
             if chance is not None and not (_is_number(chance) and 0 <= chance <= 1):
                 yield (name, number, "difference.p_value", "%r is no probability" % (chance,))
+
+
+def check_verdicts(artifact: Artifact) -> Iterator[Finding]:
+    """claims.json: each claim with one of four verdicts and the reason for it."""
+    name = "claims.json"
+    value, problem = _read(artifact.data / name)
+    if value is None:
+        yield (name, None, None, problem)
+        return
+    claims = value.get("claims")
+    if not isinstance(claims, list):
+        yield (name, None, "claims", "expected a list")
+        return
+    for number, claim in enumerate(claims, start=1):
+        if not isinstance(claim, dict):
+            yield (name, number, None, "expected an object")
+            continue
+        if claim.get("verdict") not in VERDICTS:
+            shown = "%r is none of %s" % (claim.get("verdict"), ", ".join(VERDICTS))
+            yield (name, number, "verdict", shown)
+        for field in ("name", "stage", "because"):
+            if not isinstance(claim.get(field), str):
+                yield (name, number, field, "expected text, found %r" % (claim.get(field),))
+        for field in ("observed", "paper", "difference"):
+            if claim.get(field) is not None:
+                for inner, message in _interval(claim[field], None):
+                    yield (name, number, "%s.%s" % (field, inner), message)
 
 
 def check_report(artifact: Artifact) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ Structuring, the published JSON Schema and the hints for misplaced keys read the
 
 from __future__ import annotations
 
-from agentc.kinds.field import REQUIRED, Field, choice, integer, number, string, strings
+from agentc.kinds.field import REQUIRED, Field, boolean, choice, integer, number, string, strings
 
 VERSION = 1
 NAME_PATTERN = "^[a-z][a-z0-9_]*$"
@@ -24,6 +24,7 @@ TOP_LEVEL: dict[str, str] = {
     "prompts": "Prompts, shared by training and evaluation.",
     "defaults": "Values for every stage that has such a key and does not set it.",
     "stages": "What is done, as a graph of stages and repeats.",
+    "claims": "What the paper says of its evaluations, by name; the last stage judges each.",
     "discrepancies": "Where paper and code disagree, and which side this spec takes.",
 }
 
@@ -80,6 +81,30 @@ DISCREPANCY_FIELDS: tuple[Field, ...] = (
     string("code", "What the authors' code does.", REQUIRED, identity="metadata"),
     string("chosen", "What this spec does, and why.", REQUIRED, identity="metadata"),
 )
+
+CLAIM_FIELDS: tuple[Field, ...] = (
+    string("what", "What the number is of: method, model, test set.", REQUIRED),
+    string("table", "Where the paper prints it: `Table 2, row ETO`.", nullable=True),
+    string("stage", "The evaluate stage that measures it; `eto.evaluate` is the last round's.",
+           REQUIRED),
+    string("difference_from", "Another evaluate stage on the same tasks: the claim is about the "
+           "first minus this one, paired by task.", nullable=True),
+    choice("metric", "What is measured of each task.", ("reward", "success"), "reward"),
+    number("value", "The number that the paper prints.", nullable=True),
+    number("above", "The claim is only that the number is above this one, such as a difference "
+           "above 0.", nullable=True),
+    number("below", "The claim is only that the number is below this one.", nullable=True),
+    boolean("percent", "The paper prints points of a hundred: 67.4 for 0.674. Holds for `value`, "
+            "`above`, `below` and `tolerance`.", False),
+    number("tolerance", "How far from `value` a result may lie and still count as the same, in "
+           "the same unit; null: as far as the paper's own n leaves open.", above=0,
+           nullable=True),
+    integer("n", "Number of test tasks behind the paper's number.", minimum=1, nullable=True),
+    integer("seeds", "Number of training runs that the paper took the mean of.", minimum=1,
+            nullable=True),
+    boolean("gate", "`agentc run` and `agentc claims` exit with 6 when it is not reproduced.",
+            False),
+)  # fmt: skip
 
 PLACEMENT_FIELDS: tuple[Field, ...] = (
     integer("cpus", "CPU cores.", nullable=True, minimum=1, identity="placement"),

@@ -79,6 +79,7 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
         defaults=_defaults(keys.get("defaults"), sink),
         stages={name: found for name, found in stages.items() if name not in models},
         discrepancies=_value(keys, "discrepancies"),
+        claims=_claims(keys.get("claims"), sink),
     )
 
 
@@ -204,6 +205,16 @@ def _prompt(name: Scalar, node: Node, sink: Sink) -> PromptDecl | None:
         examples=None if examples is None else examples.value,
         span=name.span,
     )
+
+
+def _claims(entry: Entry | None, sink: Sink) -> dict[str, Entry]:
+    """Claims by name, as written; `agentc.passes.resolve_claims` reads them."""
+    if entry is None:
+        return {}
+    expected = "a mapping of names to claims, such as `table_2: {what: ..., stage: ..., value: 1}`"
+    mapping = as_mapping(entry.value, Place("claims", "`claims`"), sink, expected)
+    entries = () if mapping is None else mapping.entries
+    return {each.key.text: each for each in entries if checked_name(each.key, "a claim", sink)}
 
 
 def _defaults(entry: Entry | None, sink: Sink) -> dict[str, Entry]:

@@ -97,3 +97,4 @@ class Spec:
     defaults: Mapping[str, Entry] = field(default_factory=dict)
     stages: Mapping[str, StageDecl | RepeatDecl] = field(default_factory=dict)
     discrepancies: Node | None = None
+    claims: Mapping[str, Entry] = field(default_factory=dict)

@@ -7,6 +7,7 @@ A code is never given another meaning; a new one takes the next free number of i
 from __future__ import annotations
 
 from agentc.diagnostics.codes.backends import BACKENDS
+from agentc.diagnostics.codes.claims import CLAIMS
 from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.codes.expressions import EXPRESSIONS
 from agentc.diagnostics.codes.names import NAMES
@@ -22,6 +23,7 @@ LAYERS: tuple[tuple[str, tuple[Code, ...]], ...] = (
     ("Keys and values", STRUCTURE),
     ("Expressions and params", EXPRESSIONS),
     ("Names, inputs and rounds", NAMES),
+    ("Claims", CLAIMS),
     ("Types of inputs, and rules between settings", SETTINGS),
     ("Backends", BACKENDS),
     ("The store and runs", RUN),

@@ -4,6 +4,14 @@ from agentc.diagnostics.codes.code import Code
 
 RUN: tuple[Code, ...] = (
     Code(
+        "AGC720",
+        "a gated claim is not reproduced",
+        "The spec marks the claim with `gate: true`, and the evaluation contradicts it beyond "
+        "what chance explains; `agentc run` and `agentc claims` exit with 6. docs/claims.md says "
+        "how verdicts are made.",
+        no_example="It takes results that contradict the claim.",
+    ),
+    Code(
         "AGC740",
         "no lock",
         "With --locked a command works only with what the spec's lock names, and there is no lock "

@@ -1,0 +1,50 @@
+"""Diagnostic codes of layer 4 that are about claims."""
+
+from agentc.diagnostics.codes.code import Code
+
+CLAIMS: tuple[Code, ...] = (
+    Code(
+        "AGC440",
+        "a claim about a stage that measures nothing",
+        "A claim is tested on the scores of an evaluate stage.",
+    ),
+    Code(
+        "AGC441",
+        "a claim must say one thing",
+        "A claim says that a number is some `value` (give or take a `tolerance`), or only that it "
+        "lies `above` or `below` some number.",
+    ),
+    Code(
+        "AGC442",
+        "a claimed number that no result can have",
+        "The environment's rewards lie in a known range, success between 0 and 1. Most often the "
+        "paper prints points of a hundred and `percent: true` is missing.",
+    ),
+    Code(
+        "AGC443",
+        "a claimed value without the paper's n",
+        "A mean over 200 test tasks is known to a few points only. Without the paper's n the "
+        "noise in its number cannot be told, and so there is no verdict on another number.",
+    ),
+    Code(
+        "AGC444",
+        "a difference between evaluations of other tasks",
+        "Differences are paired by task: both evaluations need the same environment, split and "
+        "limit.",
+    ),
+    Code(
+        "AGC445",
+        "a percentage below one",
+        "With `percent: true` numbers are points of a hundred, as most papers print them.",
+    ),
+    Code(
+        "AGC448",
+        "a judge without claims",
+        "A stage of kind judge sets how the spec's claims are judged; there are none.",
+    ),
+    Code(
+        "AGC449",
+        "a second judge",
+        "One stage of kind judge judges every claim of the spec.",
+    ),
+)

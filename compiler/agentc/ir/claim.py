@@ -1,0 +1,65 @@
+"""Claim: one statement of a paper about an evaluation, bound to the stages that test it.
+
+Made by `agentc.passes.resolve_claims` from the `claims:` section; judged by a `judge` stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from agentc.kinds.field import Json
+from agentc.source.span import Origin
+
+Relation: TypeAlias = Literal["value", "above", "below"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The `metric` of `stage` (minus that of `difference_from`) is `value`, above it or below it.
+
+    `value`, `tolerance` and `bounds` are in units of the metric itself, also where the paper
+    prints points of a hundred (`percent`, which says how they are shown). `bounds` are the lowest
+    and the highest score of one task. `n` is the paper's number of test tasks, `seeds` its number
+    of training runs.
+    """
+
+    name: str
+    what: str
+    stage: str
+    metric: str
+    relation: Relation
+    value: float
+    bounds: tuple[float, float]
+    table: str | None = None
+    tolerance: float | None = None
+    n: int | None = None
+    seeds: int | None = None
+    difference_from: str | None = None
+    percent: bool = False
+    gate: bool = False
+    origin: Origin
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The evaluations that it is about."""
+        return (self.stage,) if self.difference_from is None else (self.stage, self.difference_from)
+
+    def record(self) -> dict[str, Json]:
+        """As the judge is told: everything but the place in the spec."""
+        return {
+            "name": self.name,
+            "what": self.what,
+            "table": self.table,
+            "stage": self.stage,
+            "difference_from": self.difference_from,
+            "metric": self.metric,
+            "relation": self.relation,
+            "value": self.value,
+            "tolerance": self.tolerance,
+            "n": self.n,
+            "seeds": self.seeds,
+            "bounds": list(self.bounds),
+            "percent": self.percent,
+            "gate": self.gate,
+        }

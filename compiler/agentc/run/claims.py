@@ -1,0 +1,155 @@
+"""Verdicts on a spec's claims, as the store has them, for people: a table, and which gate shuts.
+
+The judge's job writes claims.json (`agentc_backends.judge_claims`); the report draws the same.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from agentc.plan.work import Document, object_of
+from agentc.runtime.layout import StoreLayout
+
+EXIT_CLAIM = 6
+"""Exit code when a claim with `gate: true` is not reproduced."""
+
+_GATE = "AGC720"
+_COLOURS = {
+    "reproduced": "\x1b[32m",
+    "not reproduced": "\x1b[31m",
+    "within noise": "\x1b[33m",
+    "not judged": "\x1b[2m",
+}
+_FAINT, _PLAIN = "\x1b[2m", "\x1b[0m"
+_WIDTH = 96
+
+
+def find_verdicts(document: Document, layout: StoreLayout) -> Mapping[str, Any] | None:
+    """The plan's claims.json; None when it has no judge, or the judge has not run."""
+    for job in document["jobs"]:
+        if job["produces"] == "Verdicts" and layout.is_published(name := object_of(job)):
+            try:
+                value = json.loads((layout.data(name) / "claims.json").read_text("utf-8"))
+            except (OSError, ValueError):
+                return None
+            return value if isinstance(value, dict) else None
+    return None
+
+
+def has_claims(document: Document) -> bool:
+    """Whether the plan judges any."""
+    return any(job["produces"] == "Verdicts" for job in document["jobs"])
+
+
+def shut_gates(verdicts: Mapping[str, Any]) -> list[str]:
+    """Names of the gated claims that are not reproduced."""
+    return [
+        str(claim["name"])
+        for claim in verdicts.get("claims") or []
+        if claim.get("gate") and claim.get("verdict") == "not reproduced"
+    ]
+
+
+def gate_message(names: Sequence[str]) -> str:
+    """Why the exit code is 6."""
+    return f"agentc: {_GATE}: not reproduced, and a gate of the spec: {', '.join(names)}"
+
+
+def render_verdicts(verdicts: Mapping[str, Any], *, colour: bool) -> str:
+    """The table of claims, each with the reason for its verdict below it."""
+    claims: Sequence[Mapping[str, Any]] = verdicts.get("claims") or []
+    rows = [["claim", "paper", "here", "verdict"]]
+    rows += [[_name(claim), _paper(claim), _here(claim), str(claim["verdict"])] for claim in claims]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    scale = verdicts.get("scale")
+    head = f"claims, with {_percent(verdicts.get('confidence', 0.95))} intervals"
+    if scale is not None:
+        head += f"; not judged at scale {scale}"
+    lines = [head]
+    for row, claim in zip(rows, [None, *claims], strict=True):
+        cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        verdict = row[3]
+        if colour and verdict in _COLOURS:
+            verdict = f"{_COLOURS[verdict]}{verdict}{_PLAIN}"
+        lines.append(f"  {cells}  {verdict}")
+        if claim is not None:
+            lines += _wrapped(f"{_subject(claim)}: {reasons(claim, verdicts)}", colour)
+    return "\n".join(lines)
+
+
+def reasons(claim: Mapping[str, Any], verdicts: Mapping[str, Any]) -> str:
+    """What the verdict rests on, in a sentence or two."""
+    show = _unit(claim)
+    parts = [str(claim["because"])]
+    difference = claim.get("difference")
+    if difference is not None and claim.get("relation") == "value":
+        parts.append(
+            f"difference {_interval(difference, show, signed=True)}"
+            + ("" if claim.get("tolerance") is None else f", tolerance {show(claim['tolerance'])}")
+        )
+    if claim.get("verdict") == "within noise":
+        share = _percent(verdicts.get("power", 0.8))
+        parts.append(f"a difference of {show(claim['detectable'])} is noticed in {share} of runs")
+        if claim.get("needed") is not None:
+            parts.append(f"showing a match takes about {claim['needed']} tasks")
+    if claim.get("lost"):
+        parts.append(f"{claim['lost']} tasks were lost to infrastructure errors")
+    return "; ".join(parts)
+
+
+def _name(claim: Mapping[str, Any]) -> str:
+    gate = " (gate)" if claim.get("gate") else ""
+    return f"{claim['name']}{gate}"
+
+
+def _subject(claim: Mapping[str, Any]) -> str:
+    table = claim.get("table")
+    return str(claim["what"]) + (f" ({table})" if table else "")
+
+
+def _paper(claim: Mapping[str, Any]) -> str:
+    show = _unit(claim)
+    paper = claim.get("paper")
+    if paper is not None:
+        return f"{_interval(paper, show)} n={paper['n']}"
+    if claim["relation"] == "value":
+        return f"{show(claim['value'])} n={claim['n']}"
+    return f"{claim['relation']} {show(claim['value'])}"
+
+
+def _here(claim: Mapping[str, Any]) -> str:
+    observed = claim.get("observed")
+    if observed is None:
+        return "-"
+    return f"{_interval(observed, _unit(claim))} n={observed['n']}"
+
+
+class _Unit:
+    """Shows numbers as the paper does: parts of one, or points of a hundred."""
+
+    def __init__(self, percent: bool) -> None:
+        self._factor, self._digits = (100.0, 1) if percent else (1.0, 3)
+
+    def __call__(self, number: float, *, signed: bool = False) -> str:
+        return f"{self._factor * number:{'+' if signed else ''}.{self._digits}f}"
+
+
+def _unit(claim: Mapping[str, Any]) -> _Unit:
+    return _Unit(bool(claim.get("percent")))
+
+
+def _interval(value: Mapping[str, Any], show: _Unit, *, signed: bool = False) -> str:
+    mean, low, high = (show(value[name], signed=signed) for name in ("mean", "low", "high"))
+    return f"{mean} [{low}, {high}]"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g}%"
+
+
+def _wrapped(text: str, colour: bool) -> Iterable[str]:
+    for line in textwrap.wrap(text, _WIDTH - 6):
+        yield f"      {_FAINT}{line}{_PLAIN}" if colour else f"      {line}"

@@ -1,0 +1,86 @@
+"""The job program: reads evaluations, writes claims.json that its contract accepts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentc.runtime.contracts import ContractError, check_artifact
+
+MODULE = "agentc_backends.judge_claims.job_judge"
+
+
+def claim(name: str, stage: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "what": "success",
+        "table": "Table 1",
+        "stage": stage,
+        "difference_from": None,
+        "metric": "success",
+        "relation": "value",
+        "value": 0.5,
+        "tolerance": None,
+        "n": 100,
+        "seeds": None,
+        "bounds": [0.0, 1.0],
+        "percent": True,
+        "gate": False,
+        **changes,
+    }
+
+
+@pytest.fixture
+def evaluated(tmp_path: Path) -> Callable[[str, int], Path]:
+    def write(name: str, good: int) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        tasks = {
+            str(n): {"reward": float(n < good), "success": float(n < good), "attempts": 1}
+            for n in range(80)
+        }
+        (folder / "metrics.json").write_text(json.dumps({"tasks": tasks}))
+        return folder
+
+    return write
+
+
+def test_claims_are_judged_and_counted(
+    run_job: Callable[..., Any], evaluated: Callable[[str, int], Path]
+) -> None:
+    gain = claim("gain", "after", difference_from="before", relation="above", value=0.0,
+                 n=None, bounds=[-1.0, 1.0])  # fmt: skip
+    config = {
+        "claims": [claim("level", "before"), claim("far", "after", value=0.05), gain],
+        "stages": ["before", "after"],
+        "scale": None,
+        "confidence": 0.95,
+        "power": 0.8,
+    }
+    run = run_job(MODULE, config, inputs={"of": [evaluated("before", 36), evaluated("after", 60)]})
+    assert run.code == 0, run.output
+    document = json.loads((run.data / "claims.json").read_text())
+    verdicts = {one["name"]: one["verdict"] for one in document["claims"]}
+    assert verdicts == {"level": "within noise", "far": "not reproduced", "gain": "reproduced"}
+    assert run.facts == {"within_noise": 1, "not_reproduced": 1, "reproduced": 1}
+    assert document["scale"] is None
+    check_artifact("Verdicts", run.data, {}, {}, run.facts)
+
+
+def test_contract_of_verdicts(tmp_path: Path) -> None:
+    one = {"name": "a", "stage": "b", "because": "c", "verdict": "reproduced", "observed": None}
+    path = tmp_path / "claims.json"
+    path.write_text(json.dumps({"claims": [one]}))
+    check_artifact("Verdicts", tmp_path, {}, {}, {})
+    spoilt = {**one, "verdict": "sure", "paper": {"mean": 2.0, "low": 0.0, "high": 1.0}}
+    path.write_text(json.dumps({"claims": [one, {**spoilt, "because": None}]}))
+    with pytest.raises(ContractError) as caught:
+        check_artifact("Verdicts", tmp_path, {}, {}, {})
+    found = str(caught.value)
+    assert "row 2, field verdict: 'sure' is none of reproduced" in found
+    assert "row 2, field because: expected text" in found
+    assert "row 2, field paper.mean: 2 lies outside its interval [0, 1]" in found

@@ -1,0 +1,227 @@
+"""Verdicts: each kind of claim, and how often a verdict is wrong when the truth is known."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from agentc_backends.judge_claims.verdicts import (
+    NOT_JUDGED,
+    NOT_REPRODUCED,
+    REPRODUCED,
+    WITHIN_NOISE,
+    Rules,
+    judge,
+)
+
+RULES = Rules(confidence=0.95, power=0.8)
+RUNS = 1200
+MARGIN = 0.02
+"""Three standard errors of a share of 0.05 over the simulated runs."""
+
+
+def metrics(scores: Sequence[float | None]) -> dict[str, Any]:
+    return {
+        "tasks": {
+            str(n): {"reward": s, "success": s, "attempts": 0 if s is None else 1}
+            for n, s in enumerate(scores)
+        }
+    }
+
+
+def claim(**changes: Any) -> dict[str, Any]:
+    return {
+        "name": "main",
+        "what": "reward",
+        "table": None,
+        "stage": "here",
+        "difference_from": None,
+        "metric": "reward",
+        "relation": "value",
+        "value": 0.6,
+        "tolerance": None,
+        "n": 200,
+        "seeds": None,
+        "bounds": [0.0, 1.0],
+        "percent": False,
+        "gate": False,
+        **changes,
+    }
+
+
+def verdict(said: dict[str, Any], *scores: Sequence[float | None], scale: Any = None) -> Any:
+    return judge(
+        said, dict(zip(("here", "base"), map(metrics, scores), strict=False)), RULES, scale
+    )
+
+
+def share(n: int, good: int) -> list[float]:
+    return [1.0] * good + [0.0] * (n - good)
+
+
+def test_the_papers_interval_is_the_one_at_its_own_n() -> None:
+    few = verdict(claim(n=50), share(1000, 600))
+    many = verdict(claim(n=5000), share(1000, 600))
+    assert few["paper"]["high"] - few["paper"]["low"] > 0.25
+    assert many["paper"]["high"] - many["paper"]["low"] < 0.03
+    assert few["observed"] == many["observed"]
+
+
+@pytest.mark.parametrize(
+    ("said", "scores", "expected"),
+    [
+        # 2000 tasks at the printed number: inside the paper's own interval.
+        ({}, share(2000, 1200), REPRODUCED),
+        # As many tasks as the paper had: only a score very near to the printed one shows a match.
+        ({}, share(200, 118), REPRODUCED),
+        ({}, share(200, 115), WITHIN_NOISE),
+        ({}, share(200, 70), NOT_REPRODUCED),
+        ({}, share(5, 2), WITHIN_NOISE),
+        ({"tolerance": 0.1}, share(200, 118), REPRODUCED),
+        ({"tolerance": 0.02}, share(200, 118), WITHIN_NOISE),
+        # Apart for certain, and yet within what the claim tolerates.
+        ({"tolerance": 0.3}, share(2000, 800), REPRODUCED),
+        ({"tolerance": 0.1}, share(2000, 800), NOT_REPRODUCED),
+        ({"value": 1.0}, share(200, 200), REPRODUCED),
+        ({"value": 1.0}, share(50, 50), WITHIN_NOISE),
+        ({"value": 0.0}, share(2000, 0), REPRODUCED),
+    ],
+)
+def test_values(said: dict[str, Any], scores: list[float], expected: str) -> None:
+    found = verdict(claim(**said), scores)
+    assert found["verdict"] == expected
+    assert found["difference"]["low"] <= found["difference"]["mean"] <= found["difference"]["high"]
+
+
+@pytest.mark.parametrize(
+    ("relation", "value", "expected"),
+    [
+        ("above", 0.5, REPRODUCED),
+        ("above", 0.59, WITHIN_NOISE),
+        ("above", 0.7, NOT_REPRODUCED),
+        ("below", 0.7, REPRODUCED),
+        ("below", 0.59, WITHIN_NOISE),
+        ("below", 0.5, NOT_REPRODUCED),
+    ],
+)
+def test_sides(relation: str, value: float, expected: str) -> None:
+    said = claim(relation=relation, value=value, n=None)
+    assert verdict(said, share(400, 240))["verdict"] == expected
+
+
+def test_differences_are_paired_by_task() -> None:
+    """A small gain on tasks of very different difficulty."""
+    generator = random.Random(1)
+    base = [generator.random() * 0.8 for _ in range(60)]
+    here = [score + 0.05 + generator.gauss(0, 0.02) for score in base]
+    said = claim(relation="above", value=0.0, n=None, difference_from="base", bounds=[-1.0, 1.0])
+    found = verdict(said, here, base)
+    assert found["verdict"] == REPRODUCED
+    assert found["observed"]["mean"] == pytest.approx(0.05, abs=0.01)
+    assert found["detectable"] < 0.02
+
+
+def test_tasks_lost_on_either_side_leave_the_difference() -> None:
+    said = claim(relation="above", value=0.0, n=None, difference_from="base", bounds=[-1.0, 1.0])
+    found = verdict(said, [1.0, None, 0.5, 0.5], [0.0, 0.0, None, 0.5])
+    assert (found["observed"]["n"], found["lost"]) == (2, 2)
+    none = verdict(said, [1.0, None], [None, 1.0])
+    assert none["verdict"] == NOT_JUDGED
+    assert none["lost"] == 2
+
+
+def test_other_tasks_are_not_judged() -> None:
+    said = claim(relation="above", value=0.0, n=None, difference_from="base", bounds=[-1.0, 1.0])
+    found = verdict(said, [1.0, 0.0], [1.0])
+    assert found["verdict"] == NOT_JUDGED
+    assert "different tasks" in found["because"]
+
+
+def test_a_reduced_scale_is_not_judged_but_shown() -> None:
+    found = verdict(claim(), share(2000, 1200), scale="smoke")
+    assert found["verdict"] == NOT_JUDGED
+    assert "smoke" in found["because"]
+    assert found["observed"]["mean"] == pytest.approx(0.6)
+
+
+def shopping(generator: random.Random) -> float:
+    drawn = generator.random()
+    if drawn < 0.2:
+        return 0.0
+    return 1.0 if drawn < 0.53 else generator.choice([0.25, 1 / 3, 0.5, 2 / 3, 0.75])
+
+
+MEAN = 0.33 + 0.47 * 0.5
+
+
+def verdicts(
+    n: int,
+    printed: Callable[[random.Random], float],
+    *,
+    seed: int,
+    **said: Any,
+) -> Counter[str]:
+    """How often each verdict falls: our scores are drawn from `shopping`, the paper's number from
+    `printed`."""
+    generator = random.Random(seed)
+    shares: Counter[str] = Counter()
+    for _ in range(RUNS):
+        number = printed(generator)
+        scores = [shopping(generator) for _ in range(n)]
+        shares[verdict(claim(value=number, **said), scores)["verdict"]] += 1 / RUNS
+    return shares
+
+
+def of_tasks(n: int, shift: float = 0.0) -> Callable[[random.Random], float]:
+    """A paper that measures the same policy (or a better one, by `shift`) on n tasks of its own."""
+
+    def draw(generator: random.Random) -> float:
+        return sum(shopping(generator) for _ in range(n)) / n + shift
+
+    return draw
+
+
+def test_a_true_claim_is_seldom_refuted() -> None:
+    """The same policy in paper and here: at most 5 of 100 are called not reproduced."""
+    for n in (40, 200):
+        found = verdicts(n, of_tasks(200), seed=n)
+        assert found[NOT_REPRODUCED] == pytest.approx(0.05, abs=MARGIN)
+
+
+def test_a_difference_of_the_tolerance_is_seldom_refuted() -> None:
+    found = verdicts(200, of_tasks(200, 0.05), seed=1, tolerance=0.05)
+    assert found[NOT_REPRODUCED] <= 0.05 + MARGIN
+
+
+def test_a_score_at_the_edge_of_the_band_is_seldom_called_reproduced() -> None:
+    found = verdicts(400, lambda _: MEAN + 0.05, seed=2, tolerance=0.05)
+    assert found[REPRODUCED] == pytest.approx(0.05, abs=MARGIN)
+
+
+def test_a_detectable_difference_is_noticed_with_the_power() -> None:
+    generator = random.Random(3)
+    one = verdict(claim(value=MEAN), [shopping(generator) for _ in range(200)])
+    found = verdicts(200, of_tasks(200, one["detectable"]), seed=4)
+    assert found[NOT_REPRODUCED] == pytest.approx(RULES.power, abs=0.05)
+
+
+def test_a_match_is_shown_with_the_power_at_the_number_of_tasks_needed() -> None:
+    generator = random.Random(5)
+    one = verdict(claim(value=MEAN, tolerance=0.08), [shopping(generator) for _ in range(400)])
+    found = verdicts(one["needed"], lambda _: MEAN, seed=6, tolerance=0.08)
+    assert found[REPRODUCED] == pytest.approx(RULES.power, abs=0.06)
+
+
+def test_a_gain_that_is_none_is_seldom_called_one() -> None:
+    generator, called = random.Random(7), Counter[str]()
+    said = claim(relation="above", value=0.0, n=None, difference_from="base", bounds=[-1.0, 1.0])
+    for _ in range(RUNS):
+        base = [shopping(generator) for _ in range(80)]
+        here = [s if generator.random() < 0.5 else shopping(generator) for s in base]
+        called[verdict(said, here, base)["verdict"]] += 1 / RUNS
+    assert called[REPRODUCED] <= 0.025 + 0.0135
+    assert called[NOT_REPRODUCED] <= 0.025 + 0.0135

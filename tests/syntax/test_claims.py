@@ -1,0 +1,106 @@
+"""Claims of a spec as they are bound, and what they do and do not change in a plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentc.backend_api import load_backends
+from agentc.compilation import Compilation, compile_spec
+from agentc.plan.job import Plan
+
+SPEC = """\
+agentc: 1
+name: claimed
+params:
+  printed: {type: float, default: 67.4}
+environments:
+  craft: {backend: textcraft}
+servers:
+  local: {backend: transformers}
+prompts:
+  react: {instruction: Act.}
+models:
+  base: {backend: scratch, corpus: expert}
+stages:
+  expert: {kind: expert, split: train}
+  before: {kind: evaluate, policy: base, split: test}
+  rounds:
+    repeat:
+      n: 2
+      stages:
+        scores: {kind: evaluate, policy: base, split: test, seed: "{{ round }}"}
+"""
+CLAIMS = """\
+claims:
+  main:
+    what: ETO on TextCraft
+    table: Table 2
+    stage: rounds.scores
+    metric: success
+    value: "{{ printed }}"
+    percent: true
+    tolerance: 5
+    n: 200
+    seeds: 3
+    gate: true
+  gain: {what: gain, stage: rounds.scores, difference_from: before, above: 0}
+"""
+
+
+def compiled(folder: Path, text: str, **params: str) -> Compilation:
+    spec = folder / "spec.yaml"
+    spec.write_text(text)
+    found = compile_spec(spec, params, load_backends())
+    assert [each.message for each in found.diagnostics if each.severity == "error"] == []
+    return found
+
+
+def plan_of(folder: Path, text: str, **params: str) -> Plan:
+    plan = compiled(folder, text, **params).plan
+    assert plan is not None
+    return plan
+
+
+def test_numbers_are_bound_in_units_of_the_metric(tmp_path: Path) -> None:
+    module = compiled(tmp_path, SPEC + CLAIMS, printed="70").module
+    assert module is not None
+    main, gain = module.claims
+    assert main.stage == "rounds.2.scores"
+    assert (main.value, main.tolerance, main.percent) == (pytest.approx(0.7), 0.05, True)
+    assert (main.metric, main.n, main.seeds, main.gate) == ("success", 200, 3, True)
+    assert main.bounds == (0.0, 1.0)
+    assert (gain.relation, gain.value, gain.bounds) == ("above", 0.0, (-1.0, 1.0))
+    assert gain.stages == ("rounds.2.scores", "before")
+    assert gain.origin.span.line == SPEC.count("\n") + 13
+
+
+def test_claims_change_no_key_but_those_of_judge_and_report(tmp_path: Path) -> None:
+    without = {job.id: job.key for job in plan_of(tmp_path, SPEC).jobs}
+    found = {job.id: job.key for job in plan_of(tmp_path, SPEC + CLAIMS).jobs}
+    assert set(found) - set(without) == {"claims"}
+    assert {name for name, key in without.items() if found[name] != key} == {"report"}
+
+
+def test_the_claim_is_part_of_the_verdicts_key(tmp_path: Path) -> None:
+    keys = set()
+    for printed in ("67.4", "67.5"):
+        plan = plan_of(tmp_path, SPEC + CLAIMS, printed=printed)
+        keys.add(plan.by_id()["claims"].key)
+    assert len(keys) == 2
+
+
+def test_a_judge_of_the_spec_sets_how_claims_are_judged(tmp_path: Path) -> None:
+    text = SPEC + "  verdicts: {kind: judge, confidence: 0.99}\n" + CLAIMS
+    plan = plan_of(tmp_path, text)
+    job = plan.by_id()["verdicts"]
+    assert (job.config["confidence"], job.inputs["of"]) == (0.99, ("rounds.2.scores", "before"))
+    assert [each.kind for each in plan.jobs].count("judge") == 1
+
+
+def test_a_stage_named_claims_does_not_clash(tmp_path: Path) -> None:
+    text = SPEC + "  claims: {kind: compare, of: [before]}\n" + CLAIMS
+    jobs = plan_of(tmp_path, text).by_id()
+    assert jobs["claims"].kind == "compare"
+    assert jobs["final_claims"].kind == "judge"
