@@ -82,7 +82,7 @@ def compile_spec(
         module=unit.module,
         plan=None if sink.has_errors else unit.plan,
         diagnostics=sink.sorted(),
-        files=(*read, lock_beside(path)) if lock is not None else read,
+        files=(*read, lock_beside(path)),
         choices=unit.choices,
         references=references,
         templates=templates,

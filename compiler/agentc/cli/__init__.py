@@ -54,6 +54,7 @@ A first look:
   agentc plan specs/quickstart.yaml        what would run, what is there already, and why
   agentc cost specs/quickstart.yaml        how long it would take, and what that rests on
   agentc run specs/quickstart.yaml         run what is missing, then write the report
+  agentc explain AGC203                    what a message means, with an example and its mending
 
 exit codes:
   0 done            1 the spec has errors    2 wrong command line    3 a job failed

@@ -17,9 +17,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--kind", metavar="KIND", help="only the stages of one kind")
     which.add_argument("--backend", metavar="ID", help="only the settings of one backend's own")
     parser.epilog = (
-        "For VS Code's YAML extension, put at the top of a spec:\n"
-        "  # yaml-language-server: $schema=agentc.schema.json\n"
-        "after `agentc schema > agentc.schema.json`."
+        "For completion in an editor: `agentc schema > agentc.schema.json`, and at the top of a\n"
+        "spec `# yaml-language-server: $schema=agentc.schema.json`. docs/editors.md says more."
     )
 
 

@@ -5,8 +5,10 @@ The installation that they are about is made up here, by altering the table of b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from agentc.backend_api import (
     BackendTable,
@@ -16,16 +18,22 @@ from agentc.backend_api import (
     StageBackend,
     StageView,
 )
+from agentc.compilation import compile_spec
 from agentc.kinds import kind_named
+from agentc.lock.collect import collect_lock
+from agentc.lock.document import render_lock
+from agentc.lock.references import References
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstance:
-    """`when` ends a sentence that begins with "This fails"; `mend` is a sentence."""
+    """`when` ends a sentence that begins with "This fails"; `mend` is a sentence. `alter` gives
+    the backends that are installed, `prepare` adds files to a copy of the example's folder."""
 
-    when: str
+    when: str = ""
     mend: str = ""
     alter: Callable[[BackendTable], BackendTable] | None = None
+    prepare: Callable[[Path, BackendTable], None] | None = None
 
 
 def _without_compare(table: BackendTable) -> BackendTable:
@@ -83,6 +91,25 @@ def _broken_distribution(table: BackendTable) -> BackendTable:
     return BackendTable(table.backends, (*table.broken, complaint))
 
 
+def _lock_of(spec: Path, table: BackendTable) -> str:
+    compiled = compile_spec(spec, {}, table, references=References())
+    assert compiled.plan is not None
+    return render_lock(collect_lock(compiled.plan, compiled.references, compiled.templates))
+
+
+def _lock_of_an_older_backend(folder: Path, table: BackendTable) -> None:
+    lock = _lock_of(folder / "failing.yaml", table)
+    older = re.sub(r"(expert\.planner): \d+", r"\1: 0", lock)
+    (folder / "failing.lock").write_text(older, encoding="utf-8")
+
+
+def _lock_from_before_an_edit(folder: Path, table: BackendTable) -> None:
+    lock = _lock_of(folder / "failing.yaml", table)
+    # A made-up key stays the same in the page when versions of backends change.
+    other = re.sub(r"\"(\w+)/[0-9a-f]{32}\"", lambda m: f'"{m[1]}/{"0123456789abcdef" * 2}"', lock)
+    (folder / "failing.lock").write_text(other, encoding="utf-8")
+
+
 CIRCUMSTANCES: Mapping[str, Circumstance] = {
     "AGC101": Circumstance(
         "where there is no file of that name",
@@ -106,5 +133,23 @@ CIRCUMSTANCES: Mapping[str, Circumstance] = {
         "where a distribution `acme-agents` is installed, but not all that it needs",
         "Mend the distribution (here: install what it imports), or uninstall it.",
         _broken_distribution,
+    ),
+    "AGC740": Circumstance(
+        "where `failing.lock` does not exist",
+        "Write it with `agentc lock failing.yaml`, and keep it beside the spec.",
+    ),
+    "AGC741": Circumstance(
+        mend="Write it anew with `agentc lock failing.yaml`, or take it from version control.",
+    ),
+    "AGC742": Circumstance(
+        "where `failing.lock` was written with an older version of `expert.planner`",
+        "Install what the lock names, to have the results it was written for; or accept the new "
+        "version with `agentc lock failing.yaml`.",
+        prepare=_lock_of_an_older_backend,
+    ),
+    "AGC743": Circumstance(
+        "where `failing.lock` was written when the split was still `train`",
+        "Take the edit back; or accept it with `agentc lock failing.yaml`.",
+        prepare=_lock_from_before_an_edit,
     ),
 }

@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import agentc.diagnostics
 from agentc.backend_api import BackendTable
+from agentc.cli import check
 from agentc.compilation import compile_spec
 from agentc.diagnostics import Code, Diagnostic, render_text
-from agentc.reference.circumstances import CIRCUMSTANCES
+from agentc.reference.circumstances import CIRCUMSTANCES, Circumstance
 
 _FOLDER = Path(agentc.diagnostics.__file__).parent / "examples"
 _COMMAND = re.compile(r"# (agentc check .*)\n")
@@ -48,29 +51,36 @@ def read_example(code: Code, table: BackendTable, *, colour: bool = False) -> Ex
     if code.no_example:
         return None
     folder = _FOLDER / code.code
-    about = CIRCUMSTANCES.get(code.code)
-    altered = table if about is None or about.alter is None else about.alter(table)
-    mended = folder / "mended.yaml"
-    return Example(
-        failing=_checked(folder / "failing.yaml", altered, colour),
-        mended=_checked(mended, altered, colour) if mended.is_file() else None,
-        when="" if about is None else about.when,
-        mend="" if about is None else about.mend,
-        beside={
-            path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
-            for path in sorted(folder.rglob("*.yaml"))
-            if path.name not in ("failing.yaml", "mended.yaml")
-        },
-    )
+    about = CIRCUMSTANCES.get(code.code, Circumstance())
+    altered = table if about.alter is None else about.alter(table)
+    with TemporaryDirectory() as name:
+        # Not where it is installed: a circumstance may add files.
+        copy = Path(name) / code.code
+        shutil.copytree(folder, copy) if folder.is_dir() else copy.mkdir()
+        if about.prepare is not None:
+            about.prepare(copy, altered)
+        mended = copy / "mended.yaml"
+        return Example(
+            failing=_checked(copy / "failing.yaml", altered, colour),
+            mended=_checked(mended, altered, colour) if mended.is_file() else None,
+            when=about.when,
+            mend=about.mend,
+            beside={
+                path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+                for path in sorted(folder.rglob("*"))
+                if path.is_file() and path.name not in ("failing.yaml", "mended.yaml")
+            },
+        )
 
 
 def _checked(path: Path, table: BackendTable, colour: bool) -> Checked:
     text = path.read_bytes().decode("utf-8", "replace") if path.is_file() else None
-    # An example that needs `-p` says so in its first line, as one would type it.
+    # An example that needs more than its name says so in its first line, as one would type it.
     written = _COMMAND.match(text or "")
     command = f"agentc check {path.name}" if written is None else written[1]
-    words = shlex.split(command)
-    params = dict(given.split("=", 1) for option, given in pairwise(words) if option == "-p")
-    diagnostics = compile_spec(path, params, table).diagnostics
-    message = render_text(diagnostics, colour=colour).replace(f"{path.parent}/", "")
-    return Checked(command, text, diagnostics, message)
+    parser = argparse.ArgumentParser()
+    check.configure(parser)
+    arguments = parser.parse_args(shlex.split(command)[2:])
+    compiled = compile_spec(path, arguments.params, table, locked=arguments.locked)
+    message = render_text(compiled.diagnostics, colour=colour).replace(f"{path.parent}/", "")
+    return Checked(command, text, compiled.diagnostics, message)

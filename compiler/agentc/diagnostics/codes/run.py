@@ -16,14 +16,12 @@ RUN: tuple[Code, ...] = (
         "no lock",
         "With --locked a command works only with what the spec's lock names, and there is no lock "
         "beside the spec. `agentc lock SPEC` writes one.",
-        no_example="It takes a command with --locked rather than a spec.",
     ),
     Code(
         "AGC741",
         "a lock that cannot be used",
         "The file beside the spec is no lock of a version that this release knows, was cut off, or "
         "was edited into something else. Locks are written by `agentc lock`.",
-        no_example="The fault is in the lock, not in the spec: one that was cut off gets it.",
     ),
     Code(
         "AGC742",
@@ -31,7 +29,6 @@ RUN: tuple[Code, ...] = (
         "The lock names every model revision, file, template, software environment and backend "
         "version that results rest on, and one of them is another one now. Results made from here "
         "on are not those that the lock was written for. Without --locked this is a warning.",
-        no_example="It takes a lock and a change of something else, such as a newer backend.",
     ),
     Code(
         "AGC743",
@@ -39,7 +36,6 @@ RUN: tuple[Code, ...] = (
         "The keys of jobs follow from the settings of the spec and from what AGC742 reports. Where "
         "that is silent, the spec was edited after its lock was written. Without --locked this is "
         "a warning.",
-        no_example="It takes an edit: lock a spec, change a learning rate, check it.",
     ),
     Code(
         "AGC744",
