@@ -57,6 +57,7 @@ def test_the_example_gets_its_code_until_it_is_mended(code: Code, table: Backend
     example = read_example(code, table)
     if example is None:
         assert not (EXAMPLES / code.code).exists()
+        assert re.fullmatch(r"[A-Z].*\.", code.no_example)  # it stands alone on the page
         return
     # No other fault than the one that is explained.
     assert {found.code for found in example.failing.diagnostics} == {code.code}

@@ -11,7 +11,8 @@ class Code:
     to do about it.
 
     Each code has an example, a spec that gets it and the same spec mended, in the folder
-    `diagnostics/examples/<code>`; where there can be none, `no_example` says why.
+    `diagnostics/examples/<code>`; where there can be none, `no_example` is a sentence
+    that says why.
     """
 
     code: str

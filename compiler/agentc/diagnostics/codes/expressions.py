@@ -53,6 +53,6 @@ EXPRESSIONS: tuple[Code, ...] = (
         "All expressions of a spec together may handle ten million list items, which takes "
         "some seconds; a stranger's file must not keep a machine busy for longer. Rounds and "
         "sweeps evaluate an expression again for each of their stages.",
-        no_example="it takes thousands of lines",
+        no_example="An example would take thousands of lines.",
     ),
 )

@@ -89,7 +89,7 @@ SOURCE: tuple[Code, ...] = (
         "Unicode's overrides and isolates of writing direction (U+202A to U+202E, U+2066 to "
         "U+2069) make a reviewer see another text than the one that is compiled. Languages that "
         "are written from right to left do not need them; an escape in double quotes gives one.",
-        no_example="the example would spoil this page",
+        no_example="An example would show you what it is not, and so spoil this page.",
     ),
     Code(
         "AGC122",
