@@ -6,7 +6,9 @@ BACKENDS: tuple[Code, ...] = (
     Code(
         "AGC601",
         "unknown backend",
-        "No installed backend of that name does this kind of work.",
+        "No installed backend of that name does this kind of work. A backend is named by its id "
+        "(`trl.sft`) or by the part of it that is not the kind (`trl`); docs/reference/backends.md "
+        "lists those that come with agentc, `agentc schema` all that are installed.",
     ),
     Code(
         "AGC602",
@@ -34,7 +36,8 @@ BACKENDS: tuple[Code, ...] = (
     Code(
         "AGC606",
         "an environment, server or prompt without effect",
-        "The stage names one, but its backend never asks for it.",
+        "The stage names one, but its backend never asks for it, so that naming another would "
+        "change nothing. Remove it, or choose a backend that uses it.",
     ),
     Code(
         "AGC607",

@@ -11,7 +11,9 @@ NAMES: tuple[Code, ...] = (
     Code(
         "AGC402",
         "unknown environment, server or prompt",
-        "The name is not an entry of that section.",
+        "A stage refers to an entry of `environments:`, `servers:` or `prompts:` by its name, and "
+        "there is none of this name. It is the name that the spec gives the entry, not that of the "
+        "backend behind it.",
     ),
     Code(
         "AGC403",
@@ -22,12 +24,14 @@ NAMES: tuple[Code, ...] = (
     Code(
         "AGC404",
         "several stages where one is wanted",
-        "This input takes one stage.",
+        "This input takes one stage. Several models cannot be one starting point, for example; "
+        "where each is meant to be used, write a stage for each.",
     ),
     Code(
         "AGC405",
         "a circle of stages",
-        "Each of these stages waits for the next, so none can start.",
+        "Each of these stages waits for the next, so none can start. A stage whose next round uses "
+        "its own result is a `repeat:`, with `carry:` for what is handed on.",
     ),
     Code(
         "AGC406",
@@ -38,12 +42,14 @@ NAMES: tuple[Code, ...] = (
     Code(
         "AGC407",
         "`per_round` outside a repeat",
-        "Only stages inside a `repeat:` have rounds.",
+        "`per_round:` lists a value for each round of the `repeat:` that the stage stands in; this "
+        "one stands in none.",
     ),
     Code(
         "AGC408",
         "too few values for the rounds",
-        "`per_round:` needs a value for each round.",
+        "`per_round:` needs a value for each round; none is taken twice unless it is written "
+        "twice, so that a round added later does not train with a setting that nobody chose.",
     ),
     Code(
         "AGC409",
@@ -55,12 +61,14 @@ NAMES: tuple[Code, ...] = (
     Code(
         "AGC410",
         "a repeat inside a repeat",
-        "Rounds cannot be nested in this version.",
+        "Rounds cannot be nested in this version. Mostly the inner rounds can be written as more "
+        "rounds of the outer one, or as stages.",
     ),
     Code(
         "AGC411",
         "an entry that nothing uses",
-        "A model, environment, server or prompt is declared, but no stage refers to it.",
+        "A model, environment, server or prompt is declared, but no stage refers to it, so what it "
+        "says has no effect. Often a stage was meant to use it and uses another.",
     ),
     Code(
         "AGC412",

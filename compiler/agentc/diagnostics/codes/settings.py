@@ -6,7 +6,9 @@ SETTINGS: tuple[Code, ...] = (
     Code(
         "AGC501",
         "an input of the wrong type",
-        "The stage takes another type of artifact than the one that the named stage produces.",
+        "Stages are joined by typed artifacts: trajectories, pairs, checkpoints, metrics. The "
+        "stage takes another type than the one that the named stage produces; "
+        "docs/reference/spec.md says what each kind takes and makes.",
     ),
     Code(
         "AGC502",
@@ -35,7 +37,8 @@ SETTINGS: tuple[Code, ...] = (
     Code(
         "AGC506",
         "more turns than the environment allows",
-        "The environment ends episodes earlier, so the limit of the stage is never reached.",
+        "The environment ends episodes earlier, so the limit of the stage is never reached: the "
+        "number in the spec is not the one that acts.",
     ),
     Code(
         "AGC507",
@@ -46,7 +49,9 @@ SETTINGS: tuple[Code, ...] = (
     Code(
         "AGC508",
         "longer than the model's context",
-        "The model that this stage starts from is made by this spec with fewer positions.",
+        "The model that this stage starts from is made by this spec with fewer positions than the "
+        "stage asks for. Beyond them it has no position to give a token: training would fail, or "
+        "learn nonsense.",
     ),
     Code(
         "AGC509",

@@ -6,7 +6,8 @@ SOURCE: tuple[Code, ...] = (
     Code(
         "AGC101",
         "the file cannot be read",
-        "The path does not exist, is a directory, or may not be read.",
+        "The path does not exist, is a directory, or may not be read. Paths on the command line "
+        "start at the folder where agentc is typed.",
     ),
     Code(
         "AGC102",
@@ -46,7 +47,8 @@ SOURCE: tuple[Code, ...] = (
     Code(
         "AGC108",
         "more than one document",
-        "One file is one spec.",
+        "`---` starts a second YAML document, and one file is one spec. What specs share goes into "
+        "templates, or is repeated by hand.",
     ),
     Code(
         "AGC109",
@@ -72,7 +74,8 @@ SOURCE: tuple[Code, ...] = (
     Code(
         "AGC113",
         "a key is not text",
-        "Keys are plain words; a list or a mapping cannot be one.",
+        "YAML allows lists and mappings as keys; a spec has no use for them. Most often a bracket "
+        "stands where the name of an entry was meant.",
     ),
     Code(
         "AGC120",

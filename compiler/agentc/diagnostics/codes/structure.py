@@ -9,7 +9,13 @@ STRUCTURE: tuple[Code, ...] = (
         "No such key exists at this place. Nothing in a spec is ever "
         "ignored, so a misspelt setting cannot fall back to its default unnoticed.",
     ),
-    Code("AGC202", "a key is missing", "The key has no default and must be given."),
+    Code(
+        "AGC202",
+        "a key is missing",
+        "The key has no default, since no value of it would be right for most experiments: "
+        "learning rates, batches and lengths are choices. It may stand in the stage, or under "
+        "`defaults:` for every stage that has such a key.",
+    ),
     Code(
         "AGC203",
         "a value of the wrong type",
@@ -19,12 +25,15 @@ STRUCTURE: tuple[Code, ...] = (
     Code(
         "AGC204",
         "not one of the choices",
-        "The value is a word, but not one of those allowed.",
+        "The value is a word, but not one of those allowed. The message lists them; "
+        "`agentc schema` says what each means.",
     ),
     Code(
         "AGC205",
         "out of bounds",
-        "The value is of the right type but too small, too large, too short or too long.",
+        "The value is of the right type but too small, too large, too short or too long. Bounds "
+        "are those of what the value is used for: a learning rate of 0 trains nothing, a batch has "
+        "at least one row.",
     ),
     Code(
         "AGC206",
@@ -50,7 +59,8 @@ STRUCTURE: tuple[Code, ...] = (
     Code(
         "AGC210",
         "a value breaks its pattern",
-        "The text does not have the form that its place wants.",
+        "The text does not have the form that its place wants. A model's revision, for example, is "
+        "a commit: a branch such as `main` may be another model tomorrow, and nothing would tell.",
     ),
     Code(
         "AGC211",
