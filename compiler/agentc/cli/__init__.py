@@ -29,6 +29,7 @@ COMMANDS = (
     "claims",
     "why",
     "diff",
+    "graph",
     "provenance",
     "explain",
     "schema",

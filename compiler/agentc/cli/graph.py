@@ -1,0 +1,102 @@
+"""`agentc graph SPEC`: its stages and what they read, as text or as a picture."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentc.cli.arguments import add_spec_arguments, show_diagnostics
+
+if TYPE_CHECKING:
+    from agentc.graph.stages import StageGraph
+
+HELP = "draw the stages of a spec: what reads what, by round, and what the store has"
+
+_FORMATS = ("text", "svg", "html", "dot")
+_ENDINGS = {".svg": "svg", ".html": "html", ".htm": "html", ".dot": "dot", ".gv": "dot"}
+_MOST_DRAWN = 400
+"""Stages in a picture: more make none that anybody could read."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.epilog = "For example: agentc graph specs/quickstart.yaml -o quickstart.svg"
+    add_spec_arguments(parser)
+    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    parser.add_argument(
+        "--format",
+        choices=_FORMATS,
+        help="default: what the ending of FILE says, else text; dot is Graphviz's language",
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write")
+    parser.add_argument(
+        "--all", action="store_true", help="draw every round, also those that repeat each other"
+    )
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """0; 1 when the spec has errors; 2 when FILE cannot be written, or there is too much for a
+    picture."""
+    from agentc.backend_api import load_backends
+    from agentc.compilation import compile_spec
+    from agentc.graph.stages import stage_graph
+    from agentc.plan.render import plan_document
+    from agentc.plan.review import review_plan
+    from agentc.plan.tree import headline
+    from agentc.plan.work import find_work
+    from agentc.run.past import read_past
+    from agentc.runtime.layout import StoreLayout
+    from agentc.store.paths import RunFolder, store_root
+
+    compiled = compile_spec(arguments.spec, arguments.params, load_backends())
+    show_diagnostics(compiled.diagnostics)
+    if compiled.plan is None:
+        return 1
+    layout = StoreLayout(store_root(arguments.store))
+    work = find_work(plan_document(compiled.plan), layout)
+    review = review_plan(work, read_past(RunFolder.of(layout, compiled.plan.name).last_plan))
+    graph = stage_graph(review, every=arguments.all)
+    form = arguments.format or _form(arguments.output)
+    if form in ("svg", "html") and len(graph.nodes) > _MOST_DRAWN:
+        hint = "leave --all away, or use" if arguments.all else "use"
+        print(
+            f"agentc: {len(graph.nodes)} stages are too many for a picture (at most {_MOST_DRAWN});"
+            f" {hint} --format text or dot",
+            file=sys.stderr,
+        )
+        return 2
+    text = _written(form, graph, headline(review))
+    if arguments.output is None:
+        print(text, end="")
+        return 0
+    try:
+        arguments.output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        print(f"agentc: cannot write {arguments.output}: {reason}", file=sys.stderr)
+        return 2
+    print(f"{arguments.output}: {len(graph.nodes)} stages")
+    return 0
+
+
+def _form(output: Path | None) -> str:
+    return "text" if output is None else _ENDINGS.get(output.suffix.lower(), "text")
+
+
+def _written(form: str, graph: StageGraph, headline: str) -> str:
+    from agentc.graph.dot import dot_text
+    from agentc.graph.page import page_text
+    from agentc.graph.svg import svg_text
+    from agentc.graph.text import graph_text
+
+    match form:
+        case "svg":
+            return svg_text(graph, headline)
+        case "html":
+            return page_text(graph, headline)
+        case "dot":
+            return dot_text(graph)
+        case _:
+            return graph_text(graph, headline)

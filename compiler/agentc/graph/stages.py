@@ -1,0 +1,148 @@
+"""StageGraph: stages, what they read, and the rounds they belong to, from a review of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from agentc.plan.fold import Group, fold_groups, groups_of
+from agentc.plan.review import STATE_WORDS, Item, Mark, Review
+from agentc.plan.work import State
+
+_MANY_INPUTS = 6
+"""What reads more stages than these (a report reads all) is drawn below them, with edges only to
+those that no other of them leads from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A stage, or several rounds that repeat each other (`backend` and `key` are empty then).
+    `group` is the title of its round, or empty; `key` is the beginning of the key of its artifact,
+    `note` what else there is to say about it."""
+
+    id: str
+    label: str
+    group: str
+    kind: str
+    backend: str
+    key: str
+    mark: Mark
+    state: State
+    note: str = ""
+    doc: str = ""
+
+    @property
+    def state_words(self) -> str:
+        """`to run`, `in the store`, `not needed`; `changed, to run`."""
+        words = STATE_WORDS[self.state]
+        return f"changed, {words}" if self.mark == "~" else words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageGraph:
+    """Nodes in topological order; `reads` gives the ids that a node reads, in order; `edges` are
+    those of them that are drawn (see `_MANY_INPUTS`)."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    reads: Mapping[str, tuple[str, ...]]
+    edges: tuple[tuple[str, str], ...]
+
+
+def stage_graph(review: Review, *, every: bool = False) -> StageGraph:
+    """The graph of a review. Unless `every`, four or more rounds in which the same happens become
+    the first of them and one node for the others."""
+    groups = groups_of(review)
+    nodes: dict[str, Node] = {}
+    node_of: dict[str, str] = {}
+    for group in groups if every else fold_groups(groups):
+        if group.is_folded:
+            node = _folded(group)
+            nodes[node.id] = node
+            node_of |= {item.id: node.id for item in group.items}
+            continue
+        for stage, items in _by_stage(group.items).items():
+            nodes[stage] = _node(stage, items, group.title)
+            node_of |= {item.id: stage for item in items}
+    reads = _reads(review, node_of)
+    return StageGraph(
+        name=review.name,
+        nodes=tuple(nodes.values()),
+        reads={name: tuple(reads.get(name, ())) for name in nodes},
+        edges=_drawn(tuple(nodes), reads),
+    )
+
+
+def _by_stage(items: Iterable[Item]) -> dict[str, list[Item]]:
+    found: dict[str, list[Item]] = {}
+    for item in items:
+        found.setdefault(str(item.job["stage"]), []).append(item)
+    return found
+
+
+def _node(stage: str, items: list[Item], title: str) -> Node:
+    # The last job of a stage makes its artifact; the others lead to it.
+    last = items[-1]
+    leads = next((item for item in items if item.mark in "~+>"), last)
+    notes = [f"{len(items)} jobs"] if len(items) > 1 else []
+    notes += [f"same work as {last.twin}"] if last.twin else []
+    number = last.job.get("round")
+    label = stage.split(f".{number}.", 1)[1] if title and f".{number}." in stage else stage
+    return Node(
+        id=stage,
+        label=label,
+        group=title,
+        kind=str(last.job["kind"]),
+        backend=str(last.job["backend"]),
+        key=str(last.job["key"])[:8],
+        mark=leads.mark,
+        state=leads.state,
+        note=", ".join(notes),
+    )
+
+
+def _folded(group: Group) -> Node:
+    name, _, first = group.titles[0].rpartition(" ")
+    last = group.titles[-1].rpartition(" ")[2]
+    title = f"{name}s {first} to {last}"
+    leads = next((item for item in group.items if item.mark in "~+>"), group.items[-1])
+    return Node(
+        id=title,
+        label=title,
+        group="",
+        kind="rounds",
+        backend="",
+        key="",
+        mark=leads.mark,
+        state=leads.state,
+        note=f"as the round before, {len(group.items)} jobs",
+    )
+
+
+def _reads(review: Review, node_of: Mapping[str, str]) -> dict[str, dict[str, None]]:
+    maker = {item.object: item.id for item in reversed(review.items)}
+    reads: dict[str, dict[str, None]] = {}
+    for item in review.items:
+        node = node_of[item.id]
+        for names in item.job["inputs"].values():
+            for name in names:
+                parent = node_of[maker[name]]
+                if parent != node:
+                    reads.setdefault(node, {})[parent] = None
+    return reads
+
+
+def _drawn(
+    order: tuple[str, ...], reads: Mapping[str, Mapping[str, None]]
+) -> tuple[tuple[str, str], ...]:
+    """The edges, without those of readers of many that another of their edges leads to."""
+    above: dict[str, set[str]] = {}
+    edges: list[tuple[str, str]] = []
+    for name in order:
+        parents = [parent for parent in reads.get(name, ()) if parent in above]
+        above[name] = set(parents).union(*(above[parent] for parent in parents))
+        if len(parents) > _MANY_INPUTS:
+            implied = set().union(*(above[parent] for parent in parents))
+            parents = [parent for parent in parents if parent not in implied]
+        edges += [(parent, name) for parent in parents]
+    return tuple(edges)

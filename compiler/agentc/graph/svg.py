@@ -1,0 +1,148 @@
+"""The picture: one SVG file that needs nothing else, readable on light and dark backgrounds."""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import pairwise
+
+from agentc.graph.layers import Point
+from agentc.graph.layout import HEIGHT, WIDTH, Frame, Line, lay_out
+from agentc.graph.stages import Node, StageGraph
+
+_MARGIN = 20.0
+_HEAD = 64.0
+_LEGEND = (
+    ("changed", "changed, to run"),
+    ("run", "to run"),
+    ("cached", "in the store"),
+    ("unneeded", "not needed"),
+)
+
+STYLE = """\
+svg.stages { --back: #ffffff; --box: #ffffff; --line: #c9ced6; --edge: #8b95a3; --text: #1b2027;
+  --quiet: #5c6673; --frame: #f4f6f8; --run: #1f5fbf; --changed: #c2570c; --cached: #1d7a46;
+  --unneeded: #a3abb6; font: 13px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans",
+  sans-serif; }
+@media (prefers-color-scheme: dark) { svg.stages { --back: #14171c; --box: #1c2128;
+  --line: #3b434e; --edge: #77828f; --text: #e5e9ef; --quiet: #9aa5b3; --frame: #191d23;
+  --run: #7fb0f5; --changed: #f0a05e; --cached: #66c48d; --unneeded: #5d6773; } }
+.stages .back { fill: var(--back); }
+.stages .frame { fill: var(--frame); stroke: var(--line); }
+.stages .box { fill: var(--box); stroke: var(--line); }
+.stages .edge { fill: none; stroke: var(--edge); stroke-width: 1.2; }
+.stages .tip { fill: var(--edge); }
+.stages text { fill: var(--text); }
+.stages .title { font-size: 18px; font-weight: 600; }
+.stages .name { font-weight: 600; }
+.stages .quiet { fill: var(--quiet); font-size: 11px; }
+.stages .frame-title { fill: var(--quiet); font-size: 12px; font-weight: 600; }
+.stages .unneeded .name { fill: var(--quiet); font-weight: 400; }
+.stages .run .stripe, .stages .run .state { fill: var(--run); }
+.stages .changed .stripe, .stages .changed .state { fill: var(--changed); }
+.stages .cached .stripe, .stages .cached .state { fill: var(--cached); }
+.stages .unneeded .stripe, .stages .unneeded .state { fill: var(--unneeded); }
+.stages a:hover .box, .stages a:focus .box { stroke: var(--run); stroke-width: 2; }
+"""
+
+
+def svg_text(graph: StageGraph, headline: str, *, links: bool = False) -> str:
+    """The SVG; with `links` each stage leads to `#<id>` of the page around it."""
+    layout = lay_out(graph)
+    seen = {_class(node) for node in graph.nodes}
+    names = [(state, words) for state, words in _LEGEND if state in seen]
+    # The title and the legend need room of their own; long lines of text have no measure here.
+    width = max(layout.width, 7.0 * len(headline), 420.0) + 2 * _MARGIN
+    height = layout.height + _HEAD + 2 * _MARGIN
+    shift_x, shift_y = (width - layout.width) / 2, _HEAD + _MARGIN
+    nodes = {node.id: node for node in graph.nodes}
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="stages" width="{width:.0f}" '
+        f'height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
+        f'aria-label="{escape(f"Stages of {graph.name}")}">',
+        f"<style>{STYLE}</style>",
+        f'<rect class="back" width="{width:.0f}" height="{height:.0f}"/>',
+        f'<text class="title" x="{_MARGIN}" y="34">{escape(graph.name)}</text>',
+        f'<text class="quiet" x="{_MARGIN}" y="54">{escape(headline)}</text>',
+        *_legend(names, _MARGIN, 72),
+        f'<g transform="translate({shift_x:.1f},{shift_y:.1f})">',
+        *(_frame(frame) for frame in layout.frames),
+        *(_line(line) for line in layout.lines),
+        *(_box(nodes[name], corner, links) for name, corner in layout.corners.items()),
+        "</g></svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _legend(
+    names: tuple[tuple[str, str], ...] | list[tuple[str, str]], x: float, y: float
+) -> list[str]:
+    parts = []
+    for state, words in names:
+        parts.append(
+            f'<g class="{state}"><rect class="stripe" x="{x:.0f}" y="{y - 8:.0f}" width="8" '
+            f'height="8" rx="2"/></g>'
+            f'<text class="quiet" x="{x + 13:.0f}" y="{y:.0f}">{words}</text>'
+        )
+        x += 28 + 6.2 * len(words)
+    return parts
+
+
+def _frame(frame: Frame) -> str:
+    return (
+        f'<rect class="frame" x="{frame.x:.1f}" y="{frame.y:.1f}" width="{frame.width:.1f}" '
+        f'height="{frame.height:.1f}" rx="10"/><text class="frame-title" x="{frame.x + 12:.1f}" '
+        f'y="{frame.y + 20:.1f}">{escape(frame.title)}</text>'
+    )
+
+
+def _line(line: Line) -> str:
+    x, y = line.points[0]
+    path = [f"M{x:.1f},{y:.1f}"]
+    for (x1, y1), (x2, y2) in pairwise(line.points):
+        path.append(_bend(x1, y1, x2, y2))
+    drawn = f'<path class="edge" d="{" ".join(path)}"/>'
+    return drawn + (_tip(line.points[-1]) if line.arrow else "")
+
+
+def _bend(x1: float, y1: float, x2: float, y2: float) -> str:
+    if abs(x1 - x2) < 0.5:
+        return f"L{x2:.1f},{y2:.1f}"
+    middle = (y1 + y2) / 2
+    return f"C{x1:.1f},{middle:.1f} {x2:.1f},{middle:.1f} {x2:.1f},{y2:.1f}"
+
+
+def _tip(point: Point) -> str:
+    x, y = point
+    return f'<path class="tip" d="M{x:.1f},{y:.1f} l-3.5,-7 h7 z"/>'
+
+
+def _box(node: Node, corner: Point, links: bool) -> str:
+    x, y = corner
+    state = _class(node)
+    # A letter of this size takes about 7.4 units; the state stands right of the name.
+    label = _cut(node.label, int((WIDTH - 30 - 6 * len(_WORDS[state])) / 7.4))
+    about = f"{node.backend}  {node.key}" if node.backend else node.note
+    tip = " · ".join(part for part in (node.id, node.kind, node.state_words, node.note) if part)
+    link = f' href="#{escape(node.id)}"' if links and node.backend else ""
+    tag = "a" if link else "g"
+    # The state is a word, too: colour alone is not for everybody.
+    return (
+        f'<{tag} class="{state}"{link}><title>{escape(tip)}</title>'
+        f'<rect class="box" x="{x:.1f}" y="{y:.1f}" width="{WIDTH:.0f}" height="{HEIGHT:.0f}" '
+        f'rx="6"/><rect class="stripe" x="{x:.1f}" y="{y:.1f}" width="5" height="{HEIGHT:.0f}" '
+        f'rx="2"/><text class="name" x="{x + 14:.1f}" y="{y + 19:.1f}">{escape(label)}</text>'
+        f'<text class="quiet" x="{x + 14:.1f}" y="{y + 36:.1f}">{escape(_cut(about, 30))}</text>'
+        f'<text class="quiet state" x="{x + WIDTH - 8:.1f}" y="{y + 19:.1f}" '
+        f'text-anchor="end">{_WORDS[state]}</text></{tag}>'
+    )
+
+
+def _class(node: Node) -> str:
+    return "changed" if node.mark == "~" else node.state
+
+
+_WORDS = {"changed": "changed", "run": "run", "cached": "✓", "unneeded": "–"}
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most // 2] + "…" + text[-(most - most // 2 - 1) :]

@@ -1,0 +1,148 @@
+"""The graph of stages: what is a node, what is drawn, and what is written down."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from toy_plan import job, plan
+
+from agentc.cli import main
+from agentc.graph.dot import dot_text
+from agentc.graph.page import page_text
+from agentc.graph.stages import StageGraph, stage_graph
+from agentc.graph.svg import svg_text
+from agentc.graph.text import graph_text
+from agentc.plan.job import Job, Plan
+from agentc.plan.render import plan_document
+from agentc.plan.review import review_plan
+from agentc.plan.work import find_work
+from agentc.runtime.layout import StoreLayout
+
+SPEC = Path(__file__).parents[1] / "plan" / "rounds.yaml"
+
+
+def graph_of(made: Plan, every: bool = False) -> StageGraph:
+    work = find_work(plan_document(made), StoreLayout("/nonexistent"))
+    return stage_graph(review_plan(work, None), every=every)
+
+
+def rounds(count: int) -> Plan:
+    jobs: list[Job] = [job("base", "model")]
+    before = "base"
+    for number in range(1, count + 1):
+        name = f"eto.{number}"
+        jobs.append(job(f"{name}.explore", "rollout", served=before, round=number))
+        jobs.append(job(f"{name}.dpo", "dpo", data=[f"{name}.explore"], round=number))
+        before = f"{name}.dpo"
+    inputs = {one.id: [one.id] for one in jobs}
+    return plan(*jobs, job("report", "report", **inputs))
+
+
+def test_jobs_of_a_stage_are_one_node() -> None:
+    made = plan(
+        job("base", "model"),
+        job("scores:rollout", "rollout", served="base"),
+        job("scores", "evaluate", of=["scores:rollout"]),
+    )
+    graph = graph_of(made)
+    assert [node.id for node in graph.nodes] == ["base", "scores"]
+    assert graph.edges == (("base", "scores"),)
+    assert graph.nodes[1].key == made.by_id()["scores"].key[:8]
+    assert graph.nodes[1].note == "2 jobs"
+
+
+def test_rounds_are_groups_with_short_names() -> None:
+    graph = graph_of(rounds(2))
+    assert {(n.label, n.group) for n in graph.nodes if n.group} == {
+        (label, f"eto, round {n}") for label in ("explore", "dpo") for n in (1, 2)
+    }
+
+
+def test_a_reader_of_everything_hangs_below_what_leads_to_it() -> None:
+    graph = graph_of(rounds(3))
+    assert [edge for edge in graph.edges if edge[1] == "report"] == [("eto.3.dpo", "report")]
+    assert len(graph.reads["report"]) == 7, "what it reads is still told"
+
+
+def test_repeating_rounds_are_one_node() -> None:
+    graph, every = graph_of(rounds(50)), graph_of(rounds(50), every=True)
+    assert len(every.nodes) == 102
+    folded = [node for node in graph.nodes if not node.backend]
+    assert len(graph.nodes) < 10
+    assert len(folded) == 1
+    assert folded[0].label == "eto, rounds 2 to 50"
+    assert ("eto.1.dpo", folded[0].id) in graph.edges
+
+
+NASTY = plan(job('a<b>&"c"', "sft"), job("x", "sft", data=['a<b>&"c"']))
+
+
+@pytest.mark.parametrize("made", [rounds(3), NASTY, plan()])
+def test_what_is_written_is_well_formed_and_alone(made: Plan) -> None:
+    graph = graph_of(made)
+    svg = svg_text(graph, 'head & "line"')
+    root = ElementTree.fromstring(svg)
+    texts = {element.text for element in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {node.label for node in graph.nodes} <= texts
+    page = page_text(graph, "headline")
+    for text in (svg, page):
+        assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+        assert "<script" not in text
+    body = page[page.index("<html") :].replace('<meta charset="utf-8">', "")
+    body = body.replace('initial-scale=1">', 'initial-scale=1"/>')
+    ElementTree.fromstring(body)
+
+
+def test_text_and_dot_name_every_stage_and_edge() -> None:
+    graph = graph_of(rounds(2))
+    text = graph_text(graph, "head")
+    assert "dpo" in text
+    assert "<- base" in text
+    assert "<- explore" in text, "inside a round its own names"
+    dot = dot_text(graph)
+    assert dot.count(" -> ") == len(graph.edges)
+    assert dot.count("subgraph") == 2
+    assert dot.count("{") == dot.count("}")
+    assert r"\"c\"" in dot_text(graph_of(NASTY))
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(*words: str | Path) -> tuple[int, str, str]:
+        code = main(["graph", str(SPEC), "--store", str(tmp_path / "s"), *map(str, words)])
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    code, out, _ = run()
+    assert code == 0
+    assert "eto, round 2" in out
+    for ending, start in ((".svg", "<svg"), (".html", "<!doctype"), (".dot", "digraph")):
+        file = tmp_path / f"picture{ending}"
+        assert run("-o", file)[0] == 0
+        assert file.read_text().startswith(start)
+    assert run("--format", "svg")[1] == (tmp_path / "picture.svg").read_text()
+    code, _, err = run("-o", tmp_path / "no" / "picture.svg")
+    assert (code, "cannot write" in err) == (2, True)
+    code, _, err = run("-p", "rounds=200", "--all", "--format", "svg")
+    assert (code, "too many for a picture" in err) == (2, True)
+    assert run("-p", "rounds=200", "--format", "svg")[0] == 0
+
+
+def test_the_same_picture_everywhere(tmp_path: Path) -> None:
+    code = "import sys; from agentc.cli import main; sys.exit(main())"
+    pictures = {
+        subprocess.run(
+            [sys.executable, "-c", code, "graph", str(SPEC), "--format", "html"],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            timeout=60,
+        ).stdout
+        for seed in ("0", "77")
+    }
+    assert len(pictures) == 1
