@@ -1,0 +1,30 @@
+"""Cross-field rules by topic: what no single field can state.
+
+`RULES` is the whole list; `check_settings` runs them, and the generated page
+docs/reference/checks.md shows them. A rule is added to the tuple of its topic.
+"""
+
+from agentc.passes.checks.batches import BATCHES
+from agentc.passes.checks.episodes import EPISODES
+from agentc.passes.checks.evaluations import EVALUATIONS
+from agentc.passes.checks.lengths import LENGTHS
+from agentc.passes.checks.machines import MACHINES
+from agentc.passes.checks.models import MODELS
+from agentc.passes.checks.preferences import PREFERENCES
+from agentc.passes.checks.rule import Finding, Rule
+from agentc.passes.checks.training import TRAINING
+
+__all__ = ["RULES", "TOPICS", "Finding", "Rule"]
+
+TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
+    ("Batches and rows", BATCHES),
+    ("Processes, GPUs, memory", MACHINES),
+    ("Tokens", LENGTHS),
+    ("Episodes", EPISODES),
+    ("Evaluations and comparisons", EVALUATIONS),
+    ("Training", TRAINING),
+    ("Pairs and preferences", PREFERENCES),
+    ("Models", MODELS),
+)
+
+RULES: tuple[Rule, ...] = tuple(rule for _, rules in TOPICS for rule in rules)

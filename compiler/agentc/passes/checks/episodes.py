@@ -1,0 +1,145 @@
+"""Rules about episodes: splits, turns, sampling, texts that end a reply, episodes had twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.ir.module import Stage
+from agentc.passes.checks.rule import Finding, Rule
+from agentc.passes.checks.subject import Subject, place, quoted, settings_of
+
+_SERVED = ("rollout", "evaluate")
+_REPLIES = {"react": "Thought: @\nAction: @", "react_inline": "Thought: @. Action: @"}
+"""What every reply of a format holds, `@` standing for its words; `action_only` fixes nothing."""
+
+
+def split_exists(subject: Subject) -> Iterator[Finding]:
+    """The environment has the `split` that the stage names."""
+    environment, split = subject.environment(), subject.settings.text("split")
+    if environment is None or split is None or not environment.splits:
+        return
+    if split in environment.splits:
+        return
+    yield Finding(
+        message=f"{environment.id} has no split `{split}`",
+        path="split",
+        expected=f"one of {listed(environment.splits)}",
+        fix=did_you_mean(split, environment.splits),
+    )
+
+
+def turns_within_limit(subject: Subject) -> Iterator[Finding]:
+    """`max_turns` is not above the turns after which the environment itself ends an episode."""
+    environment, turns = subject.environment(), subject.settings.integer("max_turns")
+    if environment is None or turns is None or turns <= environment.max_turns:
+        return
+    yield Finding(
+        message=f"{environment.id} ends episodes after {environment.max_turns} turns, "
+        f"so `max_turns: {turns}` is never reached",
+        path="max_turns",
+        fix=f"set max_turns to {environment.max_turns} or less, or leave it out",
+    )
+
+
+def attempts_differ(subject: Subject) -> Iterator[Finding]:
+    """Several `attempts` at temperature 0 differ, since each has a prompt of its own."""
+    attempts = subject.settings.integer("attempts") or 1
+    if attempts == 1 or subject.settings.number("decode.temperature") != 0:
+        return
+    if _prompts_vary(subject):
+        return
+    yield Finding(
+        message=f"{attempts} greedy attempts at one task give the same episode {attempts} times",
+        path="attempts",
+        notes=(subject.settings.shown("decode.temperature"), _why_alike(subject)),
+        fix="set decode.temperature above 0, or attempts to 1",
+    )
+
+
+def _prompts_vary(subject: Subject) -> bool:
+    # An environment with prompt seeds shows each attempt another prompt, unless told not to.
+    environment = subject.environment()
+    varied = environment is not None and "seed" in environment.capabilities
+    return varied and subject.settings.get("prompt_per_attempt") is not False
+
+
+def _why_alike(subject: Subject) -> str:
+    if subject.settings.get("prompt_per_attempt") is False:
+        return "`prompt_per_attempt: false` shows every attempt the same prompt"
+    return "the environment shows every attempt the same prompt"
+
+
+def stop_leaves_action(subject: Subject) -> Iterator[Finding]:
+    """No text of `decode.stop` ends a reply before the action that its format asks for."""
+    prompt = subject.prompt()
+    reply_format = "react" if prompt is None else prompt.reply_format
+    reply = _REPLIES.get(reply_format, "")
+    for number, stop in enumerate(subject.settings.texts("decode.stop")):
+        if stop not in reply or stop == "@":
+            continue
+        left = reply[: reply.index(stop)]
+        inline = reply_format == "react" and stop == "\n"
+        yield Finding(
+            message=f"the stop text {_escaped(stop)} ends every reply before its action",
+            path=f"decode.stop.{number}",
+            expected=f"a text that stands in no `{reply_format}` reply, such as "
+            + _escaped("\nObservation:"),
+            notes=(f"of {_escaped(reply)} it leaves {_escaped(left)}",) if reply else (),
+            fix="remove it"
+            + (", or set `reply_format: react_inline` in the prompt" if inline else ""),
+        )
+
+
+def episodes_once(subject: Subject) -> Iterator[Finding]:
+    """No input names the same stage, or two stages that do exactly the same, twice."""
+    for role, names in subject.stage.inputs.items():
+        seen: dict[object, str] = {}
+        for number, name in enumerate(names):
+            stage = subject.module.stages.get(name)
+            if stage is None or len(names) < 2:
+                continue
+            first = seen.setdefault(_work(stage), name)
+            if first == name and names.index(name) == number:
+                continue
+            same = first == name
+            yield Finding(
+                message=f"`{role}` gets the same rows twice: `{name}` "
+                + ("is named twice" if same else f"does exactly what `{first}` does"),
+                path=f"{role}.{number}",
+                notes=() if same else (_difference_needed(stage, subject),),
+                fix="remove one of them" + ("" if same else ", or give one another `seed`"),
+            )
+
+
+def _difference_needed(stage: Stage, subject: Subject) -> str:
+    seed = settings_of(stage, subject.table).get("seed")
+    return f"`seed` is {quoted(seed)} in both, and nothing else differs ({place(stage, 'seed')})"
+
+
+def _work(stage: Stage) -> object:
+    """What a stage does, comparable: two equal ones give equal results."""
+    if stage.kind not in ("expert", "rollout"):
+        return stage.id
+    values = {name: repr(value.json) for name, value in stage.fields.items()}
+    values |= {f"options.{name}": repr(value.json) for name, value in stage.options.items()}
+    return (
+        stage.kind,
+        stage.backend,
+        tuple(sorted(values.items())),
+        tuple(sorted(stage.inputs.items())),
+        tuple(sorted(stage.uses.items())),
+    )
+
+
+def _escaped(text: str) -> str:
+    return '"' + text.replace("@", "...").replace("\n", "\\n").replace("\t", "\\t") + '"'
+
+
+EPISODES: tuple[Rule, ...] = (
+    Rule(code="AGC504", kinds=("expert", *_SERVED), check=split_exists),
+    Rule(code="AGC505", kinds=_SERVED, check=attempts_differ, severity="warning"),
+    Rule(code="AGC506", kinds=_SERVED, check=turns_within_limit, severity="warning"),
+    Rule(code="AGC632", kinds=_SERVED, check=stop_leaves_action),
+    Rule(code="AGC633", kinds=("sft", "dpo", "pair"), check=episodes_once, severity="warning"),
+)

@@ -1,0 +1,228 @@
+"""Rules about what a number in the results table means: tasks, thresholds, protocols, prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+
+from agentc.diagnostics.suggest import listed
+from agentc.ir.module import Stage
+from agentc.passes.checks.rule import Finding, Rule
+from agentc.passes.checks.subject import Settings, Subject, place, quoted, settings_of
+from agentc.passes.checks.surroundings import split_of
+
+_TRAINERS = ("sft", "dpo")
+_INTERVALS = ("evaluate", "compare")
+_HELD_OUT = ("test", "validation", "valid", "dev", "eval", "held_out", "heldout")
+_PROTOCOL = (
+    "limit",
+    "attempts",
+    "decode.temperature",
+    "decode.top_p",
+    "decode.max_tokens",
+    "decode.stop",
+    "max_turns",
+    "on_invalid",
+    "on_overflow",
+    "success_at",
+    "prompt_seed",
+)
+"""Settings that change what an evaluation measures, as long as its policy is the same."""
+
+
+def evaluated_unseen(subject: Subject) -> Iterator[Finding]:
+    """A policy is not evaluated on the split whose trajectories it was trained on."""
+    stage, split = subject.stage, split_of(subject.stage)
+    tasks = (stage.uses.get("environment", ""), str(split))
+    trained = subject.around.trained_on.get(stage.id, {})
+    source = trained.get(tasks)
+    if source is None:
+        return
+    environment = subject.environment()
+    others = [name for name in environment.splits if name != split] if environment else []
+    unseen = [name for name in others if (tasks[0], name) not in trained]
+    yield Finding(
+        message=f"the policy was trained on the split it is evaluated on (`{source}` used it)",
+        path="split",
+        notes=_written(subject, source),
+        fix=f"evaluate on {' or '.join(f'`{name}`' for name in unseen)}" if unseen else None,
+    )
+
+
+def held_out_untouched(subject: Subject) -> Iterator[Finding]:
+    """No trainer reads trajectories of a split that is there to be held out."""
+    stages = subject.module.stages
+    pending = [stages[name] for name in subject.stage.inputs.get("data", ()) if name in stages]
+    for data in pending:
+        if data.kind == "pair":
+            pending += [stages[n] for names in data.inputs.values() for n in names if n in stages]
+            continue
+        split = split_of(data)
+        environment = subject.environment(data)
+        if not isinstance(split, str) or split not in _HELD_OUT or environment is None:
+            continue
+        fix = "train on the split `train`" if "train" in environment.splits else None
+        yield Finding(
+            message=f"`{subject.stage.id}` trains on the split `{split}`",
+            path="data",
+            notes=(
+                f"`{data.id}` takes its tasks from there ({place(data, 'split')})",
+                "a later number on these tasks would say how well the policy remembers them",
+            ),
+            fix=fix,
+        )
+
+
+def success_possible(subject: Subject) -> Iterator[Finding]:
+    """`success_at` lies within the environment's rewards, so that episodes can differ."""
+    environment, wanted = subject.environment(), subject.settings.number("success_at")
+    if environment is None or wanted is None:
+        return
+    low, high = environment.reward_range
+    if low < wanted <= high:
+        return
+    always = wanted <= low
+    yield Finding(
+        message=f"with success_at {wanted:g}, "
+        + ("every episode is a success" if always else "no episode can be a success"),
+        path="success_at",
+        notes=(f"rewards of {environment.id} run from {low:g} to {high:g}",),
+        fix=f"set success_at to {environment.success_at:g}, or leave it out for the environment's "
+        "own rule",
+    )
+
+
+def resamples_reach_tails(subject: Subject) -> Iterator[Finding]:
+    """`resamples` are enough for the interval's tails at this `confidence`."""
+    settings = subject.settings
+    confidence, resamples = settings.number("confidence"), settings.integer("resamples")
+    if confidence is None or resamples is None or settings.text("interval") != "bootstrap":
+        return
+    tail = (1 - confidence) / 2 * resamples
+    if tail >= 1:
+        return
+    yield Finding(
+        message=f"{resamples} resamples are too few for a {100 * confidence:g}% interval",
+        path="confidence" if settings.given("confidence") else "resamples",
+        notes=(
+            f"each tail holds (1 - {confidence:g}) / 2 x {resamples} = {tail:.2g} resamples, so "
+            "the ends of the interval are the smallest and the largest of them",
+        ),
+        fix=f"set resamples to {_rounded_up(20 / (1 - confidence))} or more, or lower confidence",
+    )
+
+
+def something_to_compare(subject: Subject) -> Iterator[Finding]:
+    """A comparison has two evaluations at least."""
+    names = {*subject.stage.inputs.get("of", ()), *subject.stage.inputs.get("baseline", ())}
+    if len(names) > 1 or not names:
+        return
+    yield Finding(
+        message=f"`{subject.stage.id}` compares `{next(iter(names))}` with nothing",
+        path="of",
+        fix="name another evaluation under `of:` or `baseline:`",
+    )
+
+
+def same_tasks(subject: Subject) -> Iterator[Finding]:
+    """Evaluations that are compared share their tasks, so that differences can be paired."""
+    seen: dict[tuple[str | None, str], str] = {}
+    for evaluation in _compared(subject):
+        tasks = (evaluation.uses.get("environment"), str(split_of(evaluation)))
+        seen.setdefault(tasks, evaluation.id)
+    if len(seen) > 1:
+        yield Finding(
+            message="these evaluations are of different tasks, so their differences are not paired",
+            path="of",
+            notes=tuple(f"`{name}`: split {split} of {env}" for (env, split), name in seen.items()),
+        )
+
+
+def same_protocol(subject: Subject) -> Iterator[Finding]:
+    """Evaluations that are compared differ in their policies alone."""
+    groups: dict[tuple[str | None, str], list[Settings]] = {}
+    prompts: dict[str, str | None] = {}
+    for evaluation in _compared(subject):
+        tasks = (evaluation.uses.get("environment"), str(split_of(evaluation)))
+        groups.setdefault(tasks, []).append(settings_of(evaluation, subject.table))
+        prompts[evaluation.id] = evaluation.uses.get("prompt")
+    for group in groups.values():
+        notes = [
+            _difference(path, group)
+            for path in _PROTOCOL
+            if len({quoted(each.get(path)) for each in group}) > 1
+        ]
+        own = {prompts[each.name]: each.name for each in group}
+        if len(own) > 1:
+            notes.append("prompt: " + ", ".join(f"`{p}` in `{name}`" for p, name in own.items()))
+        if notes:
+            yield Finding(
+                message="these evaluations differ in more than their policies, so a difference "
+                "between them may come from that",
+                path="of",
+                notes=tuple(notes),
+                fix="give them the same settings (under `defaults:`), or compare them in tables "
+                "of their own",
+            )
+
+
+def same_prompt_as_training(subject: Subject) -> Iterator[Finding]:
+    """A policy acts under a prompt that it was trained under."""
+    prompt = subject.stage.uses.get("prompt", "")
+    policies = subject.stage.inputs.get("policy", ())
+    seen = subject.around.prompts.get(policies[0], frozenset()) if policies else frozenset()
+    if not seen or prompt in seen:
+        return
+    own = f"the prompt `{prompt}`" if prompt else "no prompt"
+    trained = listed(sorted(name for name in seen if name)) or "no prompt"
+    yield Finding(
+        message=f"`{subject.stage.id}` acts under {own}, but its policy was trained under "
+        f"{trained}",
+        path="prompt",
+        notes=("a prompt that training never showed is another task to a small model",),
+        fix=f"use the prompt {trained} here, or collect the trajectories under `{prompt}`"
+        if prompt
+        else None,
+    )
+
+
+def _compared(subject: Subject) -> list[Stage]:
+    inputs = subject.stage.inputs
+    names = dict.fromkeys([*inputs.get("of", ()), *inputs.get("baseline", ())])
+    found = [subject.module.stages.get(name) for name in names]
+    return [stage for stage in found if stage is not None and stage.kind == "evaluate"]
+
+
+def _difference(path: str, group: list[Settings]) -> str:
+    values: dict[str, list[str]] = {}
+    for each in group:
+        values.setdefault(quoted(each.get(path)), []).append(each.name)
+    return f"{path}: " + ", ".join(
+        f"{value} in {listed(names, 3)}" for value, names in values.items()
+    )
+
+
+def _written(subject: Subject, source: str) -> tuple[str, ...]:
+    stage = subject.module.stages.get(source)
+    return () if stage is None else (f"`{source}` names it too ({place(stage, 'split')})",)
+
+
+def _rounded_up(number: float) -> int:
+    return ceil(round(number, 6) / 1000) * 1000
+
+
+EVALUATIONS: tuple[Rule, ...] = (
+    Rule(code="AGC507", kinds=("evaluate",), check=evaluated_unseen, severity="warning"),
+    Rule(code="AGC509", kinds=("compare",), check=same_tasks, severity="warning"),
+    Rule(code="AGC634", kinds=_TRAINERS, check=held_out_untouched, severity="warning"),
+    Rule(code="AGC635", kinds=("evaluate",), check=success_possible),
+    Rule(code="AGC636", kinds=_INTERVALS, check=resamples_reach_tails, severity="warning"),
+    Rule(code="AGC637", kinds=("compare",), check=something_to_compare, severity="warning"),
+    Rule(code="AGC638", kinds=("compare",), check=same_protocol, severity="warning"),
+    Rule(
+        code="AGC639",
+        kinds=("evaluate", "rollout"),
+        check=same_prompt_as_training,
+        severity="warning",
+    ),
+)

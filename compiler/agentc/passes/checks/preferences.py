@@ -1,0 +1,265 @@
+"""Rules about preferences: pairs that can exist, and the DPO that learns from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentc.diagnostics.suggest import listed
+from agentc.ir.module import Stage
+from agentc.passes.checks.rule import Finding, Rule
+from agentc.passes.checks.subject import Settings, Subject, place, quoted, settings_of
+from agentc.passes.checks.surroundings import split_of
+from agentc.passes.checks.text import plural
+
+_LARGEST_BETA = 5.0
+_LARGEST_MEAN_BETA = 50.0
+"""With mean log-probabilities a ratio is that of one token, and useful betas are larger: SimPO
+(arXiv 2405.14734) takes 2 to 10."""
+_SMALLEST_BETA = 0.001
+_FURTHEST = 1000
+"""Rounds that are followed back when looking for the policy that explored."""
+
+
+def plausible_beta(subject: Subject) -> Iterator[Finding]:
+    """`beta` is of a size at which DPO (arXiv 2305.18290, eq. 7) both moves and is held back."""
+    beta = subject.settings.number("beta")
+    mean = subject.settings.get("mean_log_prob") is True
+    largest = _LARGEST_MEAN_BETA if mean else _LARGEST_BETA
+    if beta is None or _SMALLEST_BETA <= beta <= largest:
+        return
+    if beta > largest:
+        message = f"a beta of {beta:g} keeps the policy where the reference is"
+        note = (
+            f"the gradient ends once the log-ratios of a pair differ by a few units of 1 / {beta:g}"
+        )
+    else:
+        message = f"a beta of {beta:g} leaves the policy free to leave the reference"
+        note = f"log-ratios of a pair have to differ by about {1 / beta:g} before the loss falls"
+    yield Finding(
+        message=message,
+        path="beta",
+        expected="0.01 to 0.5 as a rule" + (" (2 to 10 on mean log-probabilities)" * mean),
+        notes=(note,),
+    )
+
+
+def reference_alike(subject: Subject) -> Iterator[Finding]:
+    """The reference reads tokens and conversations as the policy does."""
+    policy, reference = subject.model("model"), subject.model("reference")
+    if policy is None or reference is None or policy.entry is reference.entry:
+        return
+    ours, theirs = policy.entry, reference.entry
+    assert isinstance(ours, Stage)
+    assert isinstance(theirs, Stage)
+    if policy.get("chat_format") != reference.get("chat_format"):
+        yield Finding(
+            message="policy and reference write conversations in different chat formats",
+            path="reference",
+            notes=(policy.shown("chat_format"), reference.shown("chat_format")),
+            fix="take a reference that descends from the same model",
+        )
+        return
+    made = [each.backend == "model.scratch" for each in (ours, theirs)]
+    if all(made):
+        yield from _same_vocabulary(subject, policy, reference)
+    elif any(made) or policy.get("repo") != reference.get("repo"):
+        yield Finding(
+            message=f"the reference descends from another model (`{theirs.id}`) than the policy "
+            f"(`{ours.id}`)",
+            path="reference",
+            severity="warning",
+            notes=("their log-probabilities compare only if both have the same tokenizer",),
+        )
+
+
+def _same_vocabulary(subject: Subject, policy: Settings, reference: Settings) -> Iterator[Finding]:
+    ours, theirs = policy.entry, reference.entry
+    assert isinstance(ours, Stage)
+    assert isinstance(theirs, Stage)
+    if policy.get("vocab_size") != reference.get("vocab_size"):
+        notes: tuple[str, ...] = (policy.shown("vocab_size"), reference.shown("vocab_size"))
+    elif ours.inputs.get("corpus") != theirs.inputs.get("corpus"):
+        notes = tuple(
+            f"the tokenizer of `{each.id}` is trained on {listed(each.inputs.get('corpus', ()))} "
+            f"({place(each, 'corpus')})"
+            for each in (ours, theirs)
+        )
+    else:
+        return
+    yield Finding(
+        message="policy and reference have different tokenizers",
+        path="reference",
+        notes=notes,
+        fix="take a reference that descends from the same model",
+    )
+
+
+def explored_by_policy(subject: Subject) -> Iterator[Finding]:
+    """Pairs come from the policy that is trained, not from one that it descends from."""
+    stages, trained = subject.module.stages, subject.stage.inputs.get("model", ())
+    if not trained:
+        return
+    explorers: dict[str, Stage] = {}
+    for pairs in subject.stage.inputs.get("data", ()):
+        for name in stages[pairs].inputs.get("rollouts", ()) if pairs in stages else ():
+            rollout = stages.get(name)
+            for policy in () if rollout is None else rollout.inputs.get("policy", ()):
+                assert rollout is not None
+                explorers.setdefault(policy, rollout)
+    if not explorers or trained[0] in explorers:
+        return
+    before = _ancestors(subject, trained[0])
+    stale = [policy for policy in explorers if policy in before]
+    if len(stale) < len(explorers):
+        return
+    rollout = explorers[stale[0]]
+    yield Finding(
+        message=f"the pairs come from `{stale[0]}`, but `{subject.stage.id}` trains "
+        f"`{trained[0]}`, which has learned since",
+        path="model",
+        notes=(f"`{rollout.id}` explores with `{stale[0]}` ({place(rollout, 'policy')})",),
+        fix=f"let `{rollout.id.split('.')[-1]}` explore with the policy that is trained here",
+    )
+
+
+def _ancestors(subject: Subject, name: str) -> set[str]:
+    found: set[str] = set()
+    for _ in range(_FURTHEST):
+        stage = subject.module.stages.get(name)
+        parents = () if stage is None else stage.inputs.get("model", ())
+        if not parents:
+            break
+        name = parents[0]
+        found.add(name)
+    return found
+
+
+def margin_within_rewards(subject: Subject) -> Iterator[Finding]:
+    """Two rewards of the environment can differ by more than `margin`."""
+    margin = subject.settings.number("margin")
+    environments = [subject.environment(rollout) for rollout in _inputs(subject, "rollouts")]
+    known = [each for each in environments if each is not None]
+    if margin is None or not known or len(known) < len(environments):
+        return
+    widest = max(known, key=lambda each: each.reward_range[1] - each.reward_range[0])
+    low, high = widest.reward_range
+    if margin < high - low:
+        return
+    yield Finding(
+        message=f"no two rewards differ by more than the margin of {margin:g}, so there are no "
+        "pairs",
+        path="margin",
+        notes=(
+            f"rewards of {widest.id} run from {low:g} to {high:g}: they differ by {high - low:g} "
+            "at most",
+        ),
+        fix=f"set margin below {high - low:g}; 0 pairs whatever differs",
+    )
+
+
+def tasks_in_common(subject: Subject) -> Iterator[Finding]:
+    """Explored trajectories are of tasks that the expert's are of."""
+    experts, explored = _inputs(subject, "expert"), _inputs(subject, "rollouts")
+    if subject.settings.text("sources") == "self" or not experts or not explored:
+        return
+    known = {_tasks(expert) for expert in experts}
+    for number, rollout in enumerate(explored):
+        if _tasks(rollout) in known:
+            continue
+        environment, split = _tasks(rollout)
+        yield Finding(
+            message=f"`{rollout.id}` and the expert have no task in common, so they make no pair",
+            path=f"rollouts.{number}",
+            notes=(
+                f"`{rollout.id}` takes the split {quoted(split)} of `{environment}` "
+                f"({place(rollout, 'split')})",
+                *(
+                    f"`{expert.id}` takes the split {quoted(split_of(expert))} of "
+                    f"`{expert.uses.get('environment')}` ({place(expert, 'split')})"
+                    for expert in experts
+                ),
+            ),
+            fix="take both from the same split of the same environment",
+        )
+
+
+def expert_for_each_task(subject: Subject) -> Iterator[Finding]:
+    """The expert's `limit` does not leave explored tasks without an expert."""
+    experts, explored = _inputs(subject, "expert"), _inputs(subject, "rollouts")
+    if subject.settings.text("sources") != "expert":
+        return
+    for number, rollout in enumerate(explored):
+        shown = [e for e in experts if _tasks(e) == _tasks(rollout)]
+        limits = [settings_of(each, subject.table).integer("limit") for each in shown]
+        if not limits or None in limits:
+            continue
+        most = max(limit for limit in limits if limit is not None)
+        own = settings_of(rollout, subject.table).integer("limit")
+        if own is not None and own <= most:
+            continue
+        beyond = f"{own} - {most} = {own - most}" if own is not None else f"all but {most}"
+        yield Finding(
+            message=f"the expert solves {plural(most, 'task')}, `{rollout.id}` explores "
+            f"{own if own is not None else 'the whole split'}",
+            path=f"rollouts.{number}",
+            notes=(
+                f"the episodes of {beyond} tasks are paired with nothing",
+                settings_of(shown[0], subject.table).shown("limit"),
+            ),
+            fix="give both the same limit",
+        )
+
+
+def self_pairs_possible(subject: Subject) -> Iterator[Finding]:
+    """Where explored trajectories are paired among themselves, a task has several of a prompt."""
+    if subject.settings.text("sources") != "self":
+        return
+    explored = [settings_of(each, subject.table) for each in _inputs(subject, "rollouts")]
+    same_prompt: dict[object, int] = {}
+    for rollout in explored:
+        for key in _prompt_seeds(rollout, subject):
+            same_prompt[key] = same_prompt.get(key, 0) + 1
+    if not same_prompt or max(same_prompt.values()) > 1:
+        return
+    several = any((each.integer("attempts") or 1) > 1 for each in explored)
+    yield Finding(
+        message="`sources: self` pairs episodes that began with the same prompt, and no two do",
+        path="sources",
+        notes=tuple(each.shown("attempts") for each in explored),
+        fix=("" if several else "set attempts of the rollout to 2 or more, and ")
+        + "set `options: {prompt_per_attempt: false}` in the rollout",
+    )
+
+
+def _prompt_seeds(rollout: Settings, subject: Subject) -> Iterator[object]:
+    """What tells the prompts of a task's attempts apart, one item for each attempt."""
+    stage = rollout.entry
+    assert isinstance(stage, Stage)
+    environment = subject.environment(stage)
+    varied = environment is not None and "seed" in environment.capabilities
+    own = varied and rollout.get("prompt_per_attempt") is not False
+    base = rollout.integer("prompt_seed") or 0
+    for attempt in range(rollout.integer("attempts") or 1):
+        yield _tasks(stage), (base + attempt if own else base) if varied else 0
+
+
+def _inputs(subject: Subject, role: str) -> list[Stage]:
+    """The collecting stages of a role; none where one is of another kind."""
+    found = [subject.module.stages.get(name) for name in subject.stage.inputs.get(role, ())]
+    stages = [each for each in found if each is not None and each.kind in ("expert", "rollout")]
+    return stages if len(stages) == len(found) else []
+
+
+def _tasks(stage: Stage) -> tuple[str, str]:
+    return stage.uses.get("environment", ""), str(split_of(stage))
+
+
+PREFERENCES: tuple[Rule, ...] = (
+    Rule(code="AGC647", kinds=("dpo",), check=plausible_beta, severity="warning"),
+    Rule(code="AGC648", kinds=("dpo",), check=reference_alike),
+    Rule(code="AGC649", kinds=("dpo",), check=explored_by_policy, severity="warning"),
+    Rule(code="AGC650", kinds=("pair",), check=margin_within_rewards),
+    Rule(code="AGC651", kinds=("pair",), check=tasks_in_common),
+    Rule(code="AGC652", kinds=("pair",), check=expert_for_each_task, severity="warning"),
+    Rule(code="AGC653", kinds=("pair",), check=self_pairs_possible),
+)

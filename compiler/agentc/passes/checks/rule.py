@@ -1,0 +1,48 @@
+"""Rule and Finding: what a cross-field check is, and what it hands to `check_settings`.
+
+A rule is a plain function over a `Subject` (see `subject.py`) that yields findings; the first
+line of its docstring is its entry in the generated table of rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from agentc.diagnostics.diagnostic import Severity
+from agentc.ir.module import Resource, Stage
+from agentc.passes.checks.subject import Subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One broken rule. `path` is the dotted setting at fault, "" for the whole entry; `at` is the
+    entry that holds it when that is not the stage itself (a server, another stage). `severity`
+    differs from the rule's own where a case is more or less certain."""
+
+    message: str
+    path: str
+    at: Stage | Resource | None = None
+    severity: Severity | None = None
+    expected: str | None = None
+    notes: tuple[str, ...] = ()
+    fix: str | None = None
+
+
+Check: TypeAlias = Callable[[Subject], Iterator[Finding]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A check, the code it reports under, and the stage kinds that it looks at."""
+
+    code: str
+    kinds: tuple[str, ...]
+    check: Check
+    severity: Severity = "error"
+
+    @property
+    def summary(self) -> str:
+        """The first line of the check's docstring."""
+        return (self.check.__doc__ or "").strip().split("\n")[0]

@@ -1,0 +1,94 @@
+"""Surroundings: what the rules need to know of a whole module, found in one walk through it.
+
+Rounds may be thousands, so nothing here walks back through the ancestors of each stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from agentc.ir.module import Module, Stage
+from agentc.kinds.field import Json
+from agentc.passes.order import ordered
+
+Tasks: TypeAlias = tuple[str, str]
+"""An entry of `environments:` and a split of it."""
+
+TRAINERS = ("sft", "dpo")
+COLLECTORS = ("expert", "rollout")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Keyed by stage id.
+
+    `roots`: the `model` stage that a checkpoint, or the policy of a stage, descends from.
+    `trained_on`: the tasks whose trajectories a stage descends from through training, each with
+    the first stage that collected them (the corpus of a tokenizer trains no policy). `prompts`:
+    the prompts under which those trajectories were collected.
+    """
+
+    roots: Mapping[str, Stage]
+    trained_on: Mapping[str, Mapping[Tasks, str]]
+    prompts: Mapping[str, frozenset[str]]
+
+
+@dataclass(slots=True)
+class _Walk:
+    module: Module
+    roots: dict[str, Stage] = field(default_factory=dict)
+    trained_on: dict[str, Mapping[Tasks, str]] = field(default_factory=dict)
+    prompts: dict[str, frozenset[str]] = field(default_factory=dict)
+    _nothing: Mapping[Tasks, str] = field(default_factory=dict)
+
+    def visit(self, stage: Stage) -> None:
+        parents = [
+            found
+            for name in dict.fromkeys(name for names in stage.inputs.values() for name in names)
+            if (found := self.module.stages.get(name)) is not None
+        ]
+        self.roots |= self._root(stage)
+        self.trained_on[stage.id] = {} if stage.kind == "model" else self._tasks(parents)
+        self.prompts[stage.id] = self._prompts(stage, parents)
+
+    def _root(self, stage: Stage) -> dict[str, Stage]:
+        if stage.kind == "model":
+            return {stage.id: stage}
+        lead = stage.inputs.get("policy") or stage.inputs.get("model") or ()
+        root = self.roots.get(lead[0]) if lead else None
+        return {} if root is None else {stage.id: root}
+
+    def _tasks(self, parents: list[Stage]) -> Mapping[Tasks, str]:
+        merged: dict[Tasks, str] = {}
+        for parent in parents:
+            for tasks, source in self.trained_on.get(parent.id, self._nothing).items():
+                merged.setdefault(tasks, source)
+            if parent.kind in COLLECTORS:
+                split = parent.fields.get("split")
+                environment = parent.uses.get("environment")
+                if split is not None and environment is not None:
+                    merged.setdefault((environment, str(split.json)), parent.id)
+        return merged
+
+    def _prompts(self, stage: Stage, parents: list[Stage]) -> frozenset[str]:
+        if stage.kind in TRAINERS or stage.kind == "pair":
+            return frozenset().union(*(self.prompts.get(parent.id, ()) for parent in parents))
+        if stage.kind in COLLECTORS:
+            return frozenset((stage.uses.get("prompt", ""),))
+        return frozenset()
+
+
+def survey(module: Module) -> Surroundings:
+    """Walk the module once, in topological order."""
+    walk = _Walk(module)
+    for stage in ordered(module):
+        walk.visit(stage)
+    return Surroundings(roots=walk.roots, trained_on=walk.trained_on, prompts=walk.prompts)
+
+
+def split_of(stage: Stage) -> Json:
+    """The task split that a stage names."""
+    value = stage.fields.get("split")
+    return None if value is None else value.json

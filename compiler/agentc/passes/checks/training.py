@@ -1,0 +1,187 @@
+"""Rules about the course of a training: schedule, checkpoints, adapters, which rows are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.passes.checks.rule import Finding, Rule
+from agentc.passes.checks.subject import Subject, place
+
+_TRAINERS = ("sft", "dpo")
+_MOST_WARMUP = 0.5
+_HIGHEST_LR = 0.1
+"""AdamW moves every weight by about `lr` a step; published fine-tuning stays below 0.01."""
+_LINEAR_LAYERS = (
+    "q_proj",
+    "k_proj",
+    "v_proj",
+    "o_proj",
+    "gate_proj",
+    "up_proj",
+    "down_proj",
+)
+"""Linear layers of the architectures that model.scratch makes (llama, qwen2)."""
+
+
+def warmup_leaves_training(subject: Subject) -> Iterator[Finding]:
+    """The warm-up is a part of the training, and there where the `scheduler` is named for it."""
+    settings = subject.settings
+    ratio, scheduler = settings.number("warmup_ratio") or 0.0, settings.text("scheduler")
+    if ratio > _MOST_WARMUP:
+        steps = settings.integer("max_steps")
+        share = f"{100 * ratio:g}% of the steps"
+        if steps is not None:
+            share = f"{ratio:g} x {steps} steps = {ratio * steps:g} steps"
+        yield Finding(
+            message=f"a warmup_ratio of {ratio:g} warms up for more than half of the training",
+            path="warmup_ratio",
+            notes=(f"{share} are spent below the learning rate of {settings.number('lr'):g}",),
+            fix="set a share such as 0.03 or 0.1; it is no number of steps",
+        )
+    elif ratio == 0 and scheduler == "constant_with_warmup":
+        yield Finding(
+            message="the scheduler `constant_with_warmup` has no warm-up: warmup_ratio is 0",
+            path="scheduler",
+            notes=(settings.shown("warmup_ratio"),),
+            fix="set warmup_ratio, such as 0.1, or scheduler: constant",
+        )
+
+
+def saved_before_end(subject: Subject) -> Iterator[Finding]:
+    """`save_every` comes before the end of the training."""
+    every, steps = subject.settings.integer("save_every"), subject.settings.integer("max_steps")
+    if every is None or steps is None or every < steps:
+        return
+    yield Finding(
+        message=f"a checkpoint every {every} steps is never saved in a training of {steps} steps",
+        path="save_every",
+        notes=(
+            subject.settings.shown("max_steps"),
+            "a training that is cut off would begin anew",
+        ),
+        fix=f"set save_every to {max(1, steps // 10)}, or leave it out",
+    )
+
+
+def plausible_rate(subject: Subject) -> Iterator[Finding]:
+    """The learning rate is one that AdamW can train a transformer with."""
+    rate = subject.settings.number("lr")
+    if rate is None or rate < _HIGHEST_LR:
+        return
+    meant = _with_negative_exponent(rate)
+    yield Finding(
+        message=f"a learning rate of {rate:g} destroys the weights in the first steps",
+        path="lr",
+        expected="a number such as 1e-3 (a small new model) or 2e-5 (a pretrained one)",
+        fix=f"did you mean {meant}?" if meant else None,
+    )
+
+
+def _with_negative_exponent(rate: float) -> str | None:
+    digits, _, exponent = f"{rate:e}".partition("e")
+    power = int(exponent)
+    return f"{float(digits):g}e-{power}" if power >= 3 else None
+
+
+def adapters_low_rank(subject: Subject) -> Iterator[Finding]:
+    """The rank of `lora` is below the width of the model that it adapts."""
+    rank, model = subject.settings.integer("lora.rank"), subject.scratch_model()
+    width = None if model is None else model.integer("hidden_size")
+    if rank is None or model is None or width is None or rank < width:
+        return
+    yield Finding(
+        message=f"adapters of rank {rank} are no smaller than the layers they adapt",
+        path="lora.rank",
+        notes=(model.shown("hidden_size"),),
+        fix=f"set lora.rank below {width}, such as {max(1, width // 16)}, or leave `lora` out",
+    )
+
+
+def adapters_find_layers(subject: Subject) -> Iterator[Finding]:
+    """`lora.targets` are layers of the model, where this spec makes it."""
+    model = subject.scratch_model()
+    if model is None:
+        return
+    for number, target in enumerate(subject.settings.texts("lora.targets")):
+        if any(layer == target or layer.endswith(f".{target}") for layer in _LINEAR_LAYERS):
+            continue
+        yield Finding(
+            message=f"no layer of `{model.name}` is called `{target}`",
+            path=f"lora.targets.{number}",
+            expected=f"one of {listed(_LINEAR_LAYERS)}",
+            notes=("PEFT leaves out names that it does not find, as long as it finds one",),
+            fix=did_you_mean(target, _LINEAR_LAYERS) or "leave `targets` out to adapt them all",
+        )
+
+
+def examples_not_trained(subject: Subject) -> Iterator[Finding]:
+    """Replies of in-context examples are trained only where `loss_on` says so."""
+    if subject.settings.given("loss_on"):
+        return
+    for name in subject.stage.inputs.get("data", ()):
+        source = subject.module.stages.get(name)
+        prompt = None if source is None else subject.prompt(source)
+        if source is None or prompt is None or not prompt.examples:
+            continue
+        replies = sum(role == "assistant" for each in prompt.examples for role, _ in each)
+        yield Finding(
+            message=f"every row of `{source.id}` trains the {replies} replies of the examples in "
+            f"its prompt `{prompt.name}` again",
+            path="data",
+            notes=(
+                f"{subject.stage.id}: `loss_on` is `all_replies` by default",
+                f"the prompt has {len(prompt.examples)} example"
+                f"{'s' * (len(prompt.examples) != 1)} (line {prompt.origin.span.line})",
+            ),
+            fix="set `loss_on: after_prompt`, or `loss_on: all_replies` if it is meant",
+        )
+
+
+def rows_above_reward(subject: Subject) -> Iterator[Finding]:
+    """`min_reward` keeps some trajectories and leaves some out."""
+    least = subject.settings.number("min_reward")
+    if least is None:
+        return
+    ranges = []
+    for name in subject.stage.inputs.get("data", ()):
+        source = subject.module.stages.get(name)
+        environment = None if source is None else subject.environment(source)
+        if source is None or environment is None:
+            return
+        ranges.append((source, environment))
+    if not ranges:
+        return
+    notes = tuple(
+        f"`{source.id}`: rewards of {environment.id} run from {environment.reward_range[0]:g} to "
+        f"{environment.reward_range[1]:g} ({place(source, 'environment')})"
+        for source, environment in ranges
+    )
+    highest = max(environment.reward_range[1] for _, environment in ranges)
+    lowest = min(environment.reward_range[0] for _, environment in ranges)
+    if least > highest:
+        yield Finding(
+            message=f"a min_reward of {least:g} leaves no trajectory to train on",
+            path="min_reward",
+            notes=notes,
+            fix=f"set min_reward to {highest:g} or less",
+        )
+    elif least <= lowest:
+        yield Finding(
+            message=f"a min_reward of {least:g} leaves out no trajectory that has a reward",
+            path="min_reward",
+            severity="warning",
+            notes=notes,
+            fix=f"set min_reward above {lowest:g}, or leave it out",
+        )
+
+
+TRAINING: tuple[Rule, ...] = (
+    Rule(code="AGC640", kinds=_TRAINERS, check=warmup_leaves_training, severity="warning"),
+    Rule(code="AGC641", kinds=_TRAINERS, check=saved_before_end, severity="warning"),
+    Rule(code="AGC642", kinds=_TRAINERS, check=plausible_rate, severity="warning"),
+    Rule(code="AGC643", kinds=_TRAINERS, check=adapters_find_layers),
+    Rule(code="AGC644", kinds=_TRAINERS, check=adapters_low_rank, severity="warning"),
+    Rule(code="AGC645", kinds=("sft",), check=examples_not_trained, severity="warning"),
+    Rule(code="AGC646", kinds=("sft",), check=rows_above_reward),
+)
