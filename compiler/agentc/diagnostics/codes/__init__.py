@@ -7,6 +7,7 @@ A code is never given another meaning; a new one takes the next free number of i
 from __future__ import annotations
 
 from agentc.diagnostics.codes.backends import BACKENDS
+from agentc.diagnostics.codes.checks import CHECKS
 from agentc.diagnostics.codes.claims import CLAIMS
 from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.codes.expressions import EXPRESSIONS
@@ -26,6 +27,7 @@ LAYERS: tuple[tuple[str, tuple[Code, ...]], ...] = (
     ("Claims", CLAIMS),
     ("Types of inputs, and rules between settings", SETTINGS),
     ("Backends", BACKENDS),
+    ("Rules over several settings", CHECKS),
     ("The store and runs", RUN),
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.ir.module import Stage
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import Subject, place, quoted, settings_of
+from agentc.passes.checks.subject import Subject, settings_of
 
 _SERVED = ("rollout", "evaluate")
 _REPLIES = {"react": "Thought: @\nAction: @", "react_inline": "Thought: @. Action: @"}
@@ -107,14 +107,9 @@ def episodes_once(subject: Subject) -> Iterator[Finding]:
                 message=f"`{role}` gets the same rows twice: `{name}` "
                 + ("is named twice" if same else f"does exactly what `{first}` does"),
                 path=f"{role}.{number}",
-                notes=() if same else (_difference_needed(stage, subject),),
+                notes=() if same else (settings_of(stage, subject.table).shown("seed"),),
                 fix="remove one of them" + ("" if same else ", or give one another `seed`"),
             )
-
-
-def _difference_needed(stage: Stage, subject: Subject) -> str:
-    seed = settings_of(stage, subject.table).get("seed")
-    return f"`seed` is {quoted(seed)} in both, and nothing else differs ({place(stage, 'seed')})"
 
 
 def _work(stage: Stage) -> object:

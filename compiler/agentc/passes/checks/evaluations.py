@@ -139,31 +139,63 @@ def same_tasks(subject: Subject) -> Iterator[Finding]:
 
 
 def same_protocol(subject: Subject) -> Iterator[Finding]:
-    """Evaluations that are compared differ in their policies alone."""
-    groups: dict[tuple[str | None, str], list[Settings]] = {}
-    prompts: dict[str, str | None] = {}
-    for evaluation in _compared(subject):
-        tasks = (evaluation.uses.get("environment"), str(split_of(evaluation)))
-        groups.setdefault(tasks, []).append(settings_of(evaluation, subject.table))
-        prompts[evaluation.id] = evaluation.uses.get("prompt")
-    for group in groups.values():
+    """Evaluations of different policies that are compared have the same protocol."""
+    compared = [settings_of(each, subject.table) for each in _compared(subject)]
+    baseline = subject.stage.inputs.get("baseline", ())
+    if not compared:
+        return
+    lead = next((each for each in compared if each.name in baseline), compared[0])
+    for other in compared:
+        if _tasks(other) != _tasks(lead) or _policy(other) == _policy(lead):
+            continue  # of one policy, the protocol is what is compared
         notes = [
-            _difference(path, group)
+            f"`{path}` is {quoted(lead.get(path))} in `{lead.name}` and "
+            f"{quoted(other.get(path))} in `{other.name}`"
             for path in _PROTOCOL
-            if len({quoted(each.get(path)) for each in group}) > 1
+            if lead.get(path) != other.get(path)
         ]
-        own = {prompts[each.name]: each.name for each in group}
-        if len(own) > 1:
-            notes.append("prompt: " + ", ".join(f"`{p}` in `{name}`" for p, name in own.items()))
-        if notes:
-            yield Finding(
-                message="these evaluations differ in more than their policies, so a difference "
-                "between them may come from that",
-                path="of",
-                notes=tuple(notes),
-                fix="give them the same settings (under `defaults:`), or compare them in tables "
-                "of their own",
+        ours, theirs = (_stage(each).uses.get("prompt") for each in (lead, other))
+        if ours != theirs:
+            notes.append(
+                f"the prompt is `{ours}` in `{lead.name}` and `{theirs}` in `{other.name}`"
             )
+        if not notes or _crossed(lead, other, compared):
+            continue
+        yield Finding(
+            message=f"`{lead.name}` and `{other.name}` differ in more than their policies, so a "
+            "difference between them may come from that",
+            path="of",
+            notes=tuple(notes),
+            fix="give them the same settings (under `defaults:`), or compare them in tables of "
+            "their own",
+        )
+
+
+def _crossed(lead: Settings, other: Settings, compared: list[Settings]) -> bool:
+    """Whether the table also holds one of the two policies under the other's protocol."""
+    wanted = {(_policy(lead), _protocol(other)), (_policy(other), _protocol(lead))}
+    return any((_policy(each), _protocol(each)) in wanted for each in compared)
+
+
+def _protocol(evaluation: Settings) -> tuple[str, ...]:
+    return (
+        _stage(evaluation).uses.get("prompt", ""),
+        *(quoted(evaluation.get(p)) for p in _PROTOCOL),
+    )
+
+
+def _policy(evaluation: Settings) -> tuple[str, ...]:
+    return _stage(evaluation).inputs.get("policy", ())
+
+
+def _tasks(evaluation: Settings) -> tuple[str, str]:
+    stage = _stage(evaluation)
+    return stage.uses.get("environment", ""), str(split_of(stage))
+
+
+def _stage(evaluation: Settings) -> Stage:
+    assert isinstance(evaluation.entry, Stage)
+    return evaluation.entry
 
 
 def same_prompt_as_training(subject: Subject) -> Iterator[Finding]:
@@ -191,15 +223,6 @@ def _compared(subject: Subject) -> list[Stage]:
     names = dict.fromkeys([*inputs.get("of", ()), *inputs.get("baseline", ())])
     found = [subject.module.stages.get(name) for name in names]
     return [stage for stage in found if stage is not None and stage.kind == "evaluate"]
-
-
-def _difference(path: str, group: list[Settings]) -> str:
-    values: dict[str, list[str]] = {}
-    for each in group:
-        values.setdefault(quoted(each.get(path)), []).append(each.name)
-    return f"{path}: " + ", ".join(
-        f"{value} in {listed(names, 3)}" for value, names in values.items()
-    )
 
 
 def _written(subject: Subject, source: str) -> tuple[str, ...]:

@@ -91,6 +91,7 @@ def prompt_fits(subject: Subject) -> Iterator[Finding]:
         path="prompt",
         notes=(
             f"{words} words (each a token or more) + {reply} tokens of reply = {words + reply}",
+            f"the prompt is in line {prompt.origin.span.line}",
             window[1].shown(window[2]),
         ),
         fix="shorten the prompt or its examples, lower decode.max_tokens, or take a larger context",
@@ -108,7 +109,10 @@ def prompt_fits_row(subject: Subject) -> Iterator[Finding]:
             message=f"the prompt `{prompt.name}` of `{source.id}` alone fills the {length} tokens "
             "of a training row",
             path="max_length",
-            notes=(f"it has {_words(prompt)} words, each a token or more, before the first reply",),
+            notes=(
+                f"its {_words(prompt)} words are a token or more each "
+                f"(line {prompt.origin.span.line})",
+            ),
             fix="raise max_length, or shorten the prompt or its examples",
         )
 

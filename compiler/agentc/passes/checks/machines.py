@@ -37,7 +37,7 @@ def idle_gpus(subject: Subject) -> Iterator[Finding]:
     used, why, fix = gpus, "", ""
     if stage.kind in _TRAINERS:
         used = settings.integer("processes") or 1
-        why = f"{plural_of(used, 'process uses', 'processes use')} one each"
+        why = settings.shown("processes")
         fix = f"set processes to {gpus}, or placement.gpus to {used}"
     elif stage.kind in _WITHOUT_MODEL:
         used, why = 0, f"a stage of kind {stage.kind} runs no model"

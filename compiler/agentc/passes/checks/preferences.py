@@ -29,12 +29,10 @@ def plausible_beta(subject: Subject) -> Iterator[Finding]:
         return
     if beta > largest:
         message = f"a beta of {beta:g} keeps the policy where the reference is"
-        note = (
-            f"the gradient ends once the log-ratios of a pair differ by a few units of 1 / {beta:g}"
-        )
     else:
         message = f"a beta of {beta:g} leaves the policy free to leave the reference"
-        note = f"log-ratios of a pair have to differ by about {1 / beta:g} before the loss falls"
+    # sigmoid(4) = 0.98: from there on a pair hardly adds to the gradient.
+    note = f"a pair is learned once its log-ratios differ by about 4 / {beta:g} = {4 / beta:g}"
     yield Finding(
         message=message,
         path="beta",
@@ -114,11 +112,12 @@ def explored_by_policy(subject: Subject) -> Iterator[Finding]:
         return
     rollout = explorers[stale[0]]
     yield Finding(
-        message=f"the pairs come from `{stale[0]}`, but `{subject.stage.id}` trains "
-        f"`{trained[0]}`, which has learned since",
-        path="model",
-        notes=(f"`{rollout.id}` explores with `{stale[0]}` ({place(rollout, 'policy')})",),
-        fix=f"let `{rollout.id.split('.')[-1]}` explore with the policy that is trained here",
+        message=f"`{rollout.id}` explores with `{stale[0]}`, but its pairs train `{trained[0]}`, "
+        "which has learned since",
+        path="policy",
+        at=rollout,
+        notes=(f"`{subject.stage.id}` names its `model` in {place(subject.stage, 'model')}",),
+        fix="name the same stage as `policy` of the one and `model` of the other",
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import Subject, place
+from agentc.passes.checks.text import plural
 
 _TRAINERS = ("sft", "dpo")
 _MOST_WARMUP = 0.5
@@ -126,13 +127,13 @@ def examples_not_trained(subject: Subject) -> Iterator[Finding]:
             continue
         replies = sum(role == "assistant" for each in prompt.examples for role, _ in each)
         yield Finding(
-            message=f"every row of `{source.id}` trains the {replies} replies of the examples in "
-            f"its prompt `{prompt.name}` again",
+            message=f"every row of `{source.id}` trains the example replies "
+            f"({replies}) of its prompt `{prompt.name}` again",
             path="data",
             notes=(
-                f"{subject.stage.id}: `loss_on` is `all_replies` by default",
-                f"the prompt has {len(prompt.examples)} example"
-                f"{'s' * (len(prompt.examples) != 1)} (line {prompt.origin.span.line})",
+                subject.settings.shown("loss_on"),
+                f"the prompt has {plural(len(prompt.examples), 'example')} "
+                f"(line {prompt.origin.span.line})",
             ),
             fix="set `loss_on: after_prompt`, or `loss_on: all_replies` if it is meant",
         )

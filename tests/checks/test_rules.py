@@ -1,0 +1,90 @@
+"""Every cross-field rule, both ways, with the installed backends: a spec that breaks it gets its
+message, and the same spec mended gets none.
+
+`cases/<rule>-<variant>/` holds `failing.yaml`, `mended.yaml` and `failing.expected`; the examples
+of diagnostic codes count as well. UPDATE_EXPECTED=1 rewrites the expected texts: read the
+difference, and ask whether that is the message you would want.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import agentc.diagnostics
+from agentc.backend_api import BackendTable, load_backends
+from agentc.compilation import compile_spec
+from agentc.diagnostics import render_text
+from agentc.passes.checks import RULES, Rule
+from agentc.passes.checks.subject import Subject, settings_of
+from agentc.passes.checks.surroundings import survey
+
+CASES = sorted(path for path in (Path(__file__).parent / "cases").iterdir() if path.is_dir())
+EXAMPLES = Path(agentc.diagnostics.__file__).parent / "examples"
+BY_NAME = {rule.check.__name__: rule for rule in RULES}
+
+
+@pytest.fixture(scope="module")
+def table() -> BackendTable:
+    """The installed backends: what people meet."""
+    return load_backends()
+
+
+def names_of_broken_rules(path: Path, table: BackendTable) -> set[str]:
+    """The rules that find something, whether or not they are reported."""
+    module = compile_spec(path, {}, table).module
+    assert module is not None
+    around = survey(module)
+    broken: set[str] = set()
+    for stage in module.stages.values():
+        settings = settings_of(stage, table)
+        subject = Subject(stage=stage, settings=settings, module=module, table=table, around=around)
+        broken |= {
+            rule.check.__name__
+            for rule in RULES
+            if stage.kind in rule.kinds and list(rule.check(subject))
+        }
+    return broken
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_rule_both_ways(case: Path, table: BackendTable) -> None:
+    rule = BY_NAME[case.name.split("-")[0]]
+    failing = case / "failing.yaml"
+    assert rule.check.__name__ in names_of_broken_rules(failing, table)
+    found = compile_spec(failing, {}, table).diagnostics
+    # One fault, one message: nothing else complains about the same spec.
+    assert {each.code for each in found} == {rule.code}
+
+    text = render_text(found).replace(f"{case}{os.sep}", "")
+    expected = case / "failing.expected"
+    if os.environ.get("UPDATE_EXPECTED") == "1":
+        expected.write_text(text)
+    assert text == expected.read_text()
+
+    assert render_text(compile_spec(case / "mended.yaml", {}, table).diagnostics) == ""
+
+
+def test_every_rule_has_a_case(table: BackendTable) -> None:
+    covered = {case.name.split("-")[0] for case in CASES}
+    for rule in RULES:
+        if rule.check.__name__ not in covered and (EXAMPLES / rule.code).is_dir():
+            covered |= names_of_broken_rules(EXAMPLES / rule.code / "failing.yaml", table)
+    assert {rule.check.__name__ for rule in RULES} - covered == set()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.check.__name__)
+def test_a_rule_says_what_it_holds(rule: Rule) -> None:
+    assert rule.summary.endswith(".")
+    assert len(rule.summary) < 100
+
+
+def test_no_false_alarm_on_shipped_specs(repository: Path, table: BackendTable) -> None:
+    codes = {rule.code for rule in RULES}
+    specs = sorted((repository / "specs").rglob("*.yaml"))
+    assert len(specs) >= 5
+    for spec in specs:
+        found = compile_spec(spec, {}, table).diagnostics
+        assert [each for each in found if each.code in codes] == [], spec
