@@ -7,7 +7,8 @@ import sys
 from collections import Counter
 
 from agentc.runtime.program import load_job, write_json
-from agentc_backends.judge_claims.verdicts import Rules, judge
+from agentc_backends.judge_claims.rules import Rules
+from agentc_backends.judge_claims.verdicts import judge
 
 
 def main() -> int:

@@ -8,45 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, TypeAlias
 
 from agentc_backends.judge_claims.estimate import Estimate, estimate, interval_of_difference
+from agentc_backends.judge_claims.rules import (
+    NOT_JUDGED,
+    NOT_REPRODUCED,
+    REPRODUCED,
+    WITHIN_NOISE,
+    Rules,
+)
+from agentc_backends.judge_claims.wording import explain
 
 Claim: TypeAlias = Mapping[str, Any]
 Metrics: TypeAlias = Mapping[str, Any]
-
-REPRODUCED = "reproduced"
-WITHIN_NOISE = "within noise"
-NOT_REPRODUCED = "not reproduced"
-NOT_JUDGED = "not judged"
-VERDICTS = (REPRODUCED, WITHIN_NOISE, NOT_REPRODUCED, NOT_JUDGED)
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """`confidence` of the intervals; `power` with which a detectable difference is noticed."""
-
-    confidence: float
-    power: float
-
-    @property
-    def one_sided(self) -> float:
-        """The confidence whose two-sided interval errs on each side as often as the other one errs
-        in all: what showing that a score lies inside a band takes (Schuirmann 1987)."""
-        return 2 * self.confidence - 1
-
-    def reach(self) -> float:
-        """Standard errors from no difference to one that is noticed with the power."""
-        normal = NormalDist()
-        return normal.inv_cdf(0.5 + self.confidence / 2) + normal.inv_cdf(self.power)
-
-    def reach_inside(self) -> float:
-        """Standard errors that half a band must measure, so that a score in its middle is shown to
-        be inside with the power."""
-        normal = NormalDist()
-        return normal.inv_cdf(self.confidence) + normal.inv_cdf(0.5 + self.power / 2)
 
 
 def judge(
@@ -64,8 +39,9 @@ def judge(
         judged = _judge_side(claim, ours, rules)
     judged = {**told, **judged, "observed": described(ours, rules.confidence), "lost": lost}
     if scale is not None:
-        judged |= {"verdict": NOT_JUDGED, "because": f"scale {scale} is not the paper's"}
-    return judged
+        because = f"scale {scale} is not the paper's"
+        return judged | {"verdict": NOT_JUDGED, "because": because}
+    return judged | {"because": explain(judged, rules)}
 
 
 _TOLD = (
@@ -104,7 +80,6 @@ def _judge_value(claim: Claim, ours: Estimate, rules: Rules) -> dict[str, Any]:
     needed = (rules.reach_inside() * ours.standard_error() / half) ** 2 * ours.n
     return {
         "verdict": verdict,
-        "because": _BECAUSE[verdict],
         "paper": {
             "mean": claim["value"],
             "low": printed[0],
@@ -119,14 +94,6 @@ def _judge_value(claim: Claim, ours: Estimate, rules: Rules) -> dict[str, Any]:
     }
 
 
-_BECAUSE = {
-    REPRODUCED: "our interval lies inside the band around the paper's number",
-    NOT_REPRODUCED: "the two numbers are further apart than chance and the tolerance explain",
-    WITHIN_NOISE: "our interval reaches out of the band around the paper's number, but the "
-    "difference may be chance",
-}
-
-
 def _judge_side(claim: Claim, ours: Estimate, rules: Rules) -> dict[str, Any]:
     """Above or below a number: the whole interval must lie on one side of it."""
     low, high = ours.interval(rules.confidence)
@@ -135,16 +102,9 @@ def _judge_side(claim: Claim, ours: Estimate, rules: Rules) -> dict[str, Any]:
         holds, fails = high < value, low > value
     else:
         holds, fails = low > value, high < value
-    if holds:
-        verdict, because = REPRODUCED, f"our whole interval lies {side} the number"
-    elif fails:
-        other = "below" if side == "above" else "above"
-        verdict, because = NOT_REPRODUCED, f"our whole interval lies {other} the number"
-    else:
-        verdict, because = WITHIN_NOISE, "our interval holds the number"
+    verdict = REPRODUCED if holds else NOT_REPRODUCED if fails else WITHIN_NOISE
     return {
         "verdict": verdict,
-        "because": because,
         "paper": None,
         "band": None,
         "difference": {"mean": ours.mean - value, "low": low - value, "high": high - value},

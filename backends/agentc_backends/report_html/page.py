@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from agentc_backends.report_html import browser, charts, graph, tables
+from agentc_backends.report_html import browser, charts, claims, graph, tables
 from agentc_backends.report_html.collect import Collection
 
 
@@ -50,6 +50,7 @@ def render_page(
         paper=_paper(experiment.get("paper") or {}),
         missing=missing,
         evaluations=tables.evaluations(collection),
+        claims=claims.claim_tables(collection),
         comparisons=tables.comparisons(collection),
         curves=charts.curve_charts(collection),
         training=charts.training_charts(collection),

@@ -76,28 +76,8 @@ def render_verdicts(verdicts: Mapping[str, Any], *, colour: bool) -> str:
             verdict = f"{_COLOURS[verdict]}{verdict}{_PLAIN}"
         lines.append(f"  {cells}  {verdict}")
         if claim is not None:
-            lines += _wrapped(f"{_subject(claim)}: {reasons(claim, verdicts)}", colour)
+            lines += _wrapped(f"{_subject(claim)}: {claim['because']}", colour)
     return "\n".join(lines)
-
-
-def reasons(claim: Mapping[str, Any], verdicts: Mapping[str, Any]) -> str:
-    """What the verdict rests on, in a sentence or two."""
-    show = _unit(claim)
-    parts = [str(claim["because"])]
-    difference = claim.get("difference")
-    if difference is not None and claim.get("relation") == "value":
-        parts.append(
-            f"difference {_interval(difference, show, signed=True)}"
-            + ("" if claim.get("tolerance") is None else f", tolerance {show(claim['tolerance'])}")
-        )
-    if claim.get("verdict") == "within noise":
-        share = _percent(verdicts.get("power", 0.8))
-        parts.append(f"a difference of {show(claim['detectable'])} is noticed in {share} of runs")
-        if claim.get("needed") is not None:
-            parts.append(f"showing a match takes about {claim['needed']} tasks")
-    if claim.get("lost"):
-        parts.append(f"{claim['lost']} tasks were lost to infrastructure errors")
-    return "; ".join(parts)
 
 
 def _name(claim: Mapping[str, Any]) -> str:
@@ -133,16 +113,16 @@ class _Unit:
     def __init__(self, percent: bool) -> None:
         self._factor, self._digits = (100.0, 1) if percent else (1.0, 3)
 
-    def __call__(self, number: float, *, signed: bool = False) -> str:
-        return f"{self._factor * number:{'+' if signed else ''}.{self._digits}f}"
+    def __call__(self, number: float) -> str:
+        return f"{self._factor * number:.{self._digits}f}"
 
 
 def _unit(claim: Mapping[str, Any]) -> _Unit:
     return _Unit(bool(claim.get("percent")))
 
 
-def _interval(value: Mapping[str, Any], show: _Unit, *, signed: bool = False) -> str:
-    mean, low, high = (show(value[name], signed=signed) for name in ("mean", "low", "high"))
+def _interval(value: Mapping[str, Any], show: _Unit) -> str:
+    mean, low, high = (show(value[name]) for name in ("mean", "low", "high"))
     return f"{mean} [{low}, {high}]"
 
 

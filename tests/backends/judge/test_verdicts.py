@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.judge_claims.verdicts import (
+from agentc_backends.judge_claims.rules import (
     NOT_JUDGED,
     NOT_REPRODUCED,
     REPRODUCED,
     WITHIN_NOISE,
     Rules,
-    judge,
 )
+from agentc_backends.judge_claims.verdicts import judge
 
 RULES = Rules(confidence=0.95, power=0.8)
 RUNS = 1200
@@ -139,6 +139,21 @@ def test_other_tasks_are_not_judged() -> None:
     found = verdict(said, [1.0, 0.0], [1.0])
     assert found["verdict"] == NOT_JUDGED
     assert "different tasks" in found["because"]
+
+
+def test_the_reason_is_told_in_the_units_of_the_paper() -> None:
+    told = verdict(claim(value=0.6, percent=True, tolerance=0.05), [*share(200, 110), None])
+    assert told["verdict"] == WITHIN_NOISE
+    for part in (
+        "difference -5.0 [",
+        "tolerance 5.0",
+        "is noticed in 80% of runs",
+        f"takes about {told['needed']} tasks",
+        "1 task was lost to infrastructure errors",
+    ):
+        assert part in told["because"], part
+    sure = verdict(claim(value=0.3, relation="below", n=None), share(200, 110))
+    assert sure["because"] == "our whole interval lies above the number"
 
 
 def test_a_reduced_scale_is_not_judged_but_shown() -> None:
