@@ -104,4 +104,6 @@ def test_explain_shows_the_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert "failing.yaml:22:16: error[AGC204]" in said
     assert "        scheduler: cosine\n" in said
     assert "mended.yaml: no errors" in said
+    assert main(["explain", "204"]) == 0
+    assert capsys.readouterr().out == said
     assert main(["explain", "AGC999"]) == 5

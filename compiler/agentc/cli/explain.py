@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agentc.kinds.field import Field
 
 HELP = "explain a diagnostic code, or the backend and the settings of a stage"
-_CODE = re.compile(r"(?i)AGC\d+")
+_CODE = re.compile(r"(?i)(?:AGC)?(\d+)")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """0; 1 when the spec has no such thing because it has errors; 2 without a spec; 5 for an
     unknown code or stage."""
-    if _CODE.fullmatch(arguments.name):
-        return _explain_code(arguments.name)
+    number = _CODE.fullmatch(arguments.name)  # no stage is called like a number
+    if number is not None:
+        return _explain_code(f"AGC{number[1]}")
     if arguments.spec is None:
         print(
             f"agentc: to explain a stage, name its spec too: agentc explain {arguments.name} SPEC",
@@ -49,7 +50,7 @@ def _explain_code(name: str) -> int:
 
     code = code_named(name)
     if code is None:
-        hint = did_you_mean(name.upper(), [known.code for known in CODES])
+        hint = did_you_mean(name, [known.code for known in CODES])
         print(f"agentc: there is no code {name}{f'; {hint}' if hint else ''}", file=sys.stderr)
         return 5
     print(error_text(code, load_backends(), colour=wants_colour(sys.stdout)), end="")
