@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -48,18 +49,34 @@ def installed(repository: Path) -> tuple[str, str]:
     cache = repository / ".agentc" / f"yaml-language-server-{VERSION}"
     program = cache / "node_modules" / "yaml-language-server" / "bin" / "yaml-language-server"
     if not program.is_file():
-        cache.mkdir(parents=True, exist_ok=True)
-        words = [npm, "install", "--silent", "--no-fund", "--no-audit", "--ignore-scripts"]
+        reason = fetch(npm, cache)
+        if not program.is_file():
+            pytest.skip(f"npm cannot fetch yaml-language-server {VERSION}: {reason[-300:]}")
+    return node, str(program)
+
+
+def fetch(npm: str, cache: Path) -> str:
+    """Install the server, whole or not at all: another test run may want it at the same time.
+    What npm says when it cannot."""
+    draft = cache.with_name(f"{cache.name}.{os.getpid()}")
+    draft.mkdir(parents=True)
+    words = [npm, "install", "--silent", "--no-fund", "--no-audit", "--ignore-scripts"]
+    try:
         done = subprocess.run(
-            [*words, "--prefix", str(cache), f"yaml-language-server@{VERSION}"],
+            [*words, "--prefix", str(draft), f"yaml-language-server@{VERSION}"],
             capture_output=True,
             text=True,
-            timeout=300,
-            check=False,
+            timeout=240,
+            check=True,
         )
-        if not program.is_file():
-            pytest.skip(f"npm cannot fetch yaml-language-server {VERSION}: {done.stderr[-300:]}")
-    return node, str(program)
+        draft.rename(cache)
+    except subprocess.CalledProcessError as error:
+        return str(error.stderr)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return str(done.stderr)
 
 
 @pytest.fixture
