@@ -63,6 +63,7 @@ def run_folder(
         job["inputs"] = {
             role: [one for one in ones if one in names] for role, ones in job["inputs"].items()
         }
+        job["leases"] = []
     plan = {
         "plan": 1,
         "name": "quickstart",
