@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from pathlib import Path
 
 from agentc.cli.arguments import add_spec_arguments, show_diagnostics
@@ -27,7 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-j", "--jobs", type=int, metavar="N", help="cores to use at once (default: all)"
     )
     parser.add_argument(
-        "--gpu", metavar="TYPE", help="the type of GPU that stages get (default: a100)"
+        "--gpu",
+        metavar="TYPE",
+        help="the type of GPU that stages get (default: that of `budget:`, or a100)",
     )
     parser.add_argument(
         "--learn-from",
@@ -46,11 +47,14 @@ def execute(arguments: argparse.Namespace) -> int:
     import sys
 
     from agentc.backend_api import load_backends
+    from agentc.cli.costing import cost_of
     from agentc.compilation import compile_spec
-    from agentc.cost import DEFAULT_GPU, GPUS, cost_table, estimate_plan, summarise
+    from agentc.cost import GPUS, cost_table
+    from agentc.cost.budget import budget_lines
     from agentc.cost.render import estimate_document
     from agentc.diagnostics.suggest import did_you_mean
     from agentc.plan.render import plan_document
+    from agentc.plan.work import find_work
     from agentc.runtime.layout import StoreLayout
     from agentc.store.paths import store_root
 
@@ -70,17 +74,20 @@ def execute(arguments: argparse.Namespace) -> int:
     show_diagnostics(compiled.diagnostics, arguments.format if compiled.plan is None else "text")
     if compiled.plan is None:
         return 1
-    document = plan_document(compiled.plan)
-    estimates = estimate_plan(
-        document,
-        StoreLayout(store_root(arguments.store)),
-        table=table,
-        gpu=arguments.gpu or DEFAULT_GPU,
+    work = find_work(plan_document(compiled.plan), StoreLayout(store_root(arguments.store)))
+    estimates, summary = cost_of(
+        work,
+        compiled,
+        table,
+        cores=arguments.jobs,
+        gpu=arguments.gpu,
         others=[StoreLayout(folder) for folder in arguments.learn_from],
     )
-    summary = summarise(document, estimates, arguments.jobs or os.cpu_count() or 1)
     if arguments.format == "json":
         print(json.dumps(estimate_document(estimates, summary), indent=2, ensure_ascii=False))
         return 0
     print(cost_table(estimates, summary, everything=arguments.all), end="")
+    budget = None if compiled.module is None else compiled.module.budget
+    for line in () if budget is None else budget_lines(budget, summary):
+        print(line)
     return 0

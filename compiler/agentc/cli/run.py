@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import (
     add_locked_argument,
@@ -14,6 +16,12 @@ from agentc.cli.arguments import (
     wants_colour,
 )
 from agentc.plan.work import UnknownStageError, Work, find_work
+
+if TYPE_CHECKING:
+    from agentc.backend_api import BackendTable
+    from agentc.compilation import Compilation
+    from agentc.cost import Estimate, Summary
+    from agentc.diagnostics import Diagnostic
 
 HELP = "run what is missing of an experiment, and show its results"
 
@@ -53,6 +61,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="say what would run, as `agentc plan` does, and run nothing",
     )
     parser.add_argument(
+        "--over-budget", action="store_true", help="run although the estimate exceeds `budget:`"
+    )
+    parser.add_argument(
         "--plain", action="store_true", help="timestamped lines instead of the live view"
     )
 
@@ -67,9 +78,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.run.plan_folder import claim_plan_folder
     from agentc.store.paths import open_store
 
-    compiled = compile_spec(
-        arguments.spec, arguments.params, load_backends(), locked=arguments.locked
-    )
+    table = load_backends()
+    compiled = compile_spec(arguments.spec, arguments.params, table, locked=arguments.locked)
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
         return 1
@@ -92,9 +102,21 @@ def execute(arguments: argparse.Namespace) -> int:
         hint = did_you_mean(error.name, error.known) or f"stages: {', '.join(error.known)}"
         print(f"agentc: no stage `{error.name}`; {hint}", file=sys.stderr)
         return 5
+    estimates, expected = _estimate(work, compiled, table, arguments)
+    budget = None if compiled.module is None else compiled.module.budget
+    excess: tuple[Diagnostic, ...] = ()
+    if budget is not None and expected is not None:
+        from agentc.cost.budget import over_budget
+
+        excess = over_budget(budget, expected, estimates)
     if arguments.dry_run:
-        _tell(work)
+        _tell(work, estimates, expected)
+    if excess and not arguments.over_budget:
+        show_diagnostics(excess)
+        return 1
+    if arguments.dry_run:
         return 0
+    from agentc.cost.render import summary_sentence
     from agentc.emit import compile_to
     from agentc.run.driver import DriverOptions
     from agentc.run.orchestrate import RunOptions, run_plan
@@ -108,20 +130,42 @@ def execute(arguments: argparse.Namespace) -> int:
         ),
         plain=arguments.plain,
         colour=wants_colour(sys.stdout),
+        estimates=estimates,
+        expected=None if expected is None else summary_sentence(expected),
     )
     with claim_plan_folder(layout, compiled.plan.name, render_plan(compiled.plan)) as directory:
         compile_to(directory, compiled.plan, spec_text, Path(arguments.spec).parent)
         return run_plan(work, directory, options)
 
 
-def _tell(work: Work) -> None:
+def _estimate(
+    work: Work, compiled: Compilation, table: BackendTable, arguments: argparse.Namespace
+) -> tuple[Mapping[str, Estimate], Summary | None]:
+    """Nothing when nothing is to be done: a finished experiment is run again in a moment."""
+    if not work.missing:
+        return {}, None
+    from agentc.cli.costing import cost_of
+
+    return cost_of(
+        work,
+        compiled,
+        table,
+        cores=arguments.jobs or (100 if arguments.profile else None),
+        queued=bool(arguments.profile),
+    )
+
+
+def _tell(work: Work, estimates: Mapping[str, Estimate], expected: Summary | None) -> None:
+    from agentc.cost.render import cost_column, summary_sentence
     from agentc.plan.review import review_plan
     from agentc.plan.tree import plan_text
     from agentc.run.past import read_past
     from agentc.store.paths import RunFolder
 
     before = read_past(RunFolder.of(work.layout, str(work.document["name"])).last_plan)
-    print(plan_text(review_plan(work, before)), end="")
+    print(plan_text(review_plan(work, before), costs=cost_column(estimates)), end="")
+    if expected is not None:
+        print(f"estimate: {summary_sentence(expected)}")
 
 
 def _positive(text: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from agentc.backend_api import BackendTable, EnvironmentBackend
@@ -13,12 +13,12 @@ from agentc.cost.observe import actual_wall, learn, read_past, read_subject
 from agentc.cost.past import Past
 from agentc.cost.quantity import ZERO, Quantity
 from agentc.cost.refine import weighted_median
-from agentc.cost.seconds import TRAINING, program_time, server_start, time_traits
+from agentc.cost.seconds import program_time, server_start, time_traits
 from agentc.cost.subject import Subject, subject_of_job
-from agentc.cost.workload import ExpectedTasks, Forecaster, Workload
+from agentc.cost.workload import TRAINING, ExpectedTasks, Forecaster, Workload
 from agentc.runtime.layout import StoreLayout
 
-State: TypeAlias = Literal["cached", "run"]
+State: TypeAlias = Literal["cached", "run", "unneeded"]
 _AGAIN = 0.25
 """Spread of the time of a job that ran before, if it runs again."""
 
@@ -58,12 +58,14 @@ def estimate_plan(
     table: BackendTable | None = None,
     gpu: str = DEFAULT_GPU,
     others: Sequence[StoreLayout] = (),
+    states: Mapping[str, State] | None = None,
 ) -> dict[str, Estimate]:
     """Estimates by job id, in the order of the plan.
 
     `document` is plan.json, decoded (`plan.render.plan_document` of a Plan). `table` tells how many
     tasks environments have; `gpu` is the type that GPUs are taken for (hardware.GPUS); `others` are
-    more stores to learn from. Never raises for what a store holds.
+    more stores to learn from; `states` (plan.work.Work) tell jobs that no run would make from those
+    to run. Never raises for what a store holds.
     """
     stores = (*(() if store is None else (store,)), *others)
     kinds = {str(job["kind"]) for job in document["jobs"]}
@@ -79,7 +81,7 @@ def estimate_plan(
         max_turns=turns,
         walls=walls,
         gpu=gpu,
-    ).estimate(document)
+    ).estimate(document, states or {})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,8 +96,10 @@ class Estimator:
     walls: Mapping[str, list[float]]
     gpu: str = DEFAULT_GPU
 
-    def estimate(self, document: Mapping[str, Any]) -> dict[str, Estimate]:
-        """Estimates by job id."""
+    def estimate(
+        self, document: Mapping[str, Any], states: Mapping[str, State]
+    ) -> dict[str, Estimate]:
+        """Estimates by job id; a job that neither the store nor `states` knows is to run."""
         jobs = {
             f"{job['kind']}/{job['key']}": subject_of_job(job, self.gpu) for job in document["jobs"]
         }
@@ -119,12 +123,18 @@ class Estimator:
             job_id = str(job["id"])
             subject = jobs[name]
             if name in published:
-                made = cached.get(name)
-                work = Workload() if made is None else forecaster.workload(made)
+                made, work = cached.get(name), Workload()
+                try:
+                    work = work if made is None else forecaster.workload(made)
+                except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError):
+                    # A manifest of an odd shape: what the plan says of the job has to do.
+                    del cached[name]
                 found[job_id] = self._cached(job_id, stages[job_id], subject, made, work)
             else:
                 work = forecaster.workload(subject)
-                found[job_id] = self._to_run(job_id, stages[job_id], subject, work)
+                made_now = self._to_run(job_id, stages[job_id], subject, work)
+                state = states.get(job_id, "run")
+                found[job_id] = made_now if state == "run" else replace(made_now, state=state)
         return found
 
     def _cached(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from agentc.cost.past import Past
 from agentc.cost.quantity import Quantity
-from agentc.cost.seconds import TRAINING, program_time, server_start, time_traits
+from agentc.cost.seconds import program_time, server_start, time_traits
 from agentc.cost.subject import Subject, subject_of_manifest
-from agentc.cost.workload import ExpectedTasks, Forecaster, Piece, Rows, Workload
+from agentc.cost.workload import TRAINING, ExpectedTasks, Forecaster, Piece, Rows, Workload
 from agentc.runtime.layout import MANIFEST, StoreLayout
 
 MOST = 150
@@ -54,7 +55,8 @@ def learn(
     past = Past()
     layouts = tuple(stores)
     for subject in subjects.values():
-        _observe_tasks(past, subject)
+        with suppress(TypeError, ValueError):
+            _observe_tasks(past, subject)
 
     def settle(subject: Subject, piece: Piece) -> Quantity:
         # What follows from a guess is compared with what follows from the truth.
@@ -64,7 +66,9 @@ def learn(
 
     forecaster = Forecaster(finder(subjects, layouts), past, expected_tasks, max_turns, settle)
     for subject in subjects.values():
-        _observe_time(past, subject, forecaster.workload(subject))
+        # Manifests are read from a disk; one of an odd shape teaches nothing.
+        with suppress(TypeError, ValueError, KeyError, AttributeError, ArithmeticError):
+            _observe_time(past, subject, forecaster.workload(subject))
     return past
 
 

@@ -6,6 +6,7 @@ docs/reference/cost.md is generated from this table; docs/cost.md has the formul
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from agentc.cost.quantity import Quantity
 
@@ -87,6 +88,7 @@ RATE_FACTOR = 1.6
 machine, padding, disk."""
 
 
+@cache
 def prior(name: str) -> Quantity:
     """The constant of that name, with its band."""
     return PRIORS[name].quantity

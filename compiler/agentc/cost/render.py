@@ -57,6 +57,11 @@ def short_cost(estimate: Estimate) -> str:
     return f"about {shown_time(estimate.seconds.median)}{gpus}"
 
 
+def cost_column(estimates: Mapping[str, Estimate]) -> dict[str, str]:
+    """`short_cost` of the jobs that would run, by id; nothing of the others."""
+    return {name: short_cost(each) for name, each in estimates.items() if each.state == "run"}
+
+
 def summary_sentence(summary: Summary) -> str:
     """The whole in one line: `about 4 min with -j 2 (2 min to 9 min), 1.2M tokens`."""
     if not summary.jobs:

@@ -14,14 +14,13 @@ from agentc.cost.past import Traits
 from agentc.cost.priors import RATE_FACTOR, prior, value
 from agentc.cost.quantity import ZERO, Quantity, total
 from agentc.cost.subject import Server, Subject
-from agentc.cost.workload import Workload
+from agentc.cost.workload import TRAINING, Workload
 
-TRAINING = ("sft", "dpo", "critic", "rl")
 _UNSEEN = Quantity.between(1.0, RATE_FACTOR)
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class Effort:
     """Time of the program: its median, the spread of rates alone (which an observation of a known
     workload corrects), and what the workload's own spread adds."""
 
@@ -30,7 +29,7 @@ class Work:
     workload_spread: float
 
 
-def program_time(subject: Subject, work: Workload) -> Work:
+def program_time(subject: Subject, work: Workload) -> Effort:
     """Time from the program's start to its end, servers being there."""
     if subject.kind in TRAINING and work.model is not None:
         return _training(subject, work, work.model)
@@ -72,7 +71,7 @@ def time_traits(subject: Subject, work: Workload) -> Traits:
     }
 
 
-def _training(subject: Subject, work: Workload, model: ModelShape) -> Work:
+def _training(subject: Subject, work: Workload, model: ModelShape) -> Effort:
     machine, count = subject.machine, model.parameters.median
     half = subject.setting("dtype") == "bfloat16" and machine.is_gpu
     peak = machine.half if half else machine.single
@@ -99,7 +98,7 @@ def _training(subject: Subject, work: Workload, model: ModelShape) -> Work:
     return _sum([start, load, compute, overhead], amount, work.tokens.spread)
 
 
-def _episodes(subject: Subject, work: Workload) -> Work:
+def _episodes(subject: Subject, work: Workload) -> Effort:
     server = subject.servers.get("policy")
     concurrency = subject.placement.get("concurrency") or subject.number("concurrency", 32)
     flying = max(1.0, min(float(concurrency), work.rows.median))
@@ -143,7 +142,7 @@ def _decode_step(machine: Machine, work: Workload, together: float, backend: str
     )
 
 
-def _making(subject: Subject, work: Workload) -> Work:
+def _making(subject: Subject, work: Workload) -> Effort:
     assert work.model is not None
     start = prior("torch_start").times(0.6)
     if "hidden_size" in subject.config:
@@ -155,12 +154,12 @@ def _making(subject: Subject, work: Workload) -> Work:
     return _sum([start, amount], amount, work.disk.spread)
 
 
-def _sum(parts: list[Quantity], amount: Quantity, workload_spread: float) -> Work:
+def _sum(parts: list[Quantity], amount: Quantity, workload_spread: float) -> Effort:
     """The parts together; the workload's spread counts by the share of what grows with it."""
     seconds = total(parts)
     share = amount.median / seconds.median
     rates = total([Quantity(part.median, part.spread) for part in parts]).widened(_UNSEEN.spread)
-    return Work(seconds, rates.spread, share * workload_spread)
+    return Effort(seconds, rates.spread, share * workload_spread)
 
 
 def _micro_steps(subject: Subject) -> float:

@@ -134,7 +134,7 @@ def _subject(
         servers={
             str(lease["role"]): Server(
                 backend=str(lease["backend"]),
-                identity=json.dumps(lease.get("identity") or {}, sort_keys=True),
+                identity=_text(lease.get("identity")),
                 own=lease.get("environment") is not None,
             )
             for lease in source.get("leases") or ()
@@ -145,6 +145,10 @@ def _subject(
         gpus=gpus,
         measured=measured,
     )
+
+
+def _text(identity: Any) -> str:
+    return json.dumps(identity, sort_keys=True) if identity else "{}"
 
 
 def _characters(prompt: Mapping[str, Any]) -> int:

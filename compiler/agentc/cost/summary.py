@@ -55,11 +55,16 @@ class Summary:
 
 
 def summarise(
-    document: Mapping[str, Any], estimates: Mapping[str, Estimate], cores: int
+    document: Mapping[str, Any],
+    estimates: Mapping[str, Estimate],
+    cores: int,
+    *,
+    queued: bool = False,
 ) -> Summary:
-    """Totals over the jobs to run, each result counted once."""
+    """Totals over the jobs to run, each result counted once. With `queued`, `cores` is a number of
+    jobs at once, however many cores each has: a cluster's queue."""
     jobs = _distinct(estimates.values())
-    graph = _Graph(document, jobs)
+    graph = _Graph(document, jobs, queued)
     count = max(1, len(jobs))
     draws = max(_LEAST, min(_MOST, _DRAWS // count))
     dice = random.Random(_SEED)
@@ -104,7 +109,7 @@ class _Graph:
     """Units of work (a job, or the members of a session, which run side by side under one start of
     their server) and what each waits for."""
 
-    def __init__(self, document: Mapping[str, Any], jobs: Sequence[Estimate]) -> None:
+    def __init__(self, document: Mapping[str, Any], jobs: Sequence[Estimate], queued: bool) -> None:
         left = {job.object for job in jobs}
         by_id = {str(job["id"]): f"{job['kind']}/{job['key']}" for job in document["jobs"]}
         self._unit = {name: name for name in left}
@@ -115,7 +120,7 @@ class _Graph:
         self._members: dict[str, list[str]] = {}
         self._needs: dict[str, set[str]] = {}
         self._cpus: dict[str, int] = {}
-        cpus = {job.object: job.cpus for job in jobs}
+        cpus = {job.object: 1 if queued else job.cpus for job in jobs}
         for job in document["jobs"]:
             name = f"{job['kind']}/{job['key']}"
             if name not in left:

@@ -22,6 +22,8 @@ from agentc.cost.priors import prior, value
 from agentc.cost.quantity import ZERO, Quantity, sum_in_step, total
 from agentc.cost.subject import Subject
 
+TRAINING = ("sft", "dpo", "critic", "rl")
+
 ExpectedTasks: TypeAlias = Callable[[str, str, str], Quantity | None]
 """Tasks by (environment backend, identity as JSON, split), where the backend states them."""
 
@@ -331,6 +333,14 @@ def measured(subject: Subject, forecast: Workload) -> Workload:
             steps=Quantity(steps or max(1.0, passed / batch)),
         )
     return replace(work, output=output)
+
+
+def tokens_of(subject: Subject) -> float | None:
+    """Tokens that a finished job moved through a model, or None where that was not measured."""
+    if subject.kind not in (*TRAINING, "rollout", "search"):
+        return None
+    work = measured(subject, Workload())
+    return work.tokens.median or None
 
 
 def _environment(subject: Subject) -> str:

@@ -77,6 +77,30 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The most that a run may cost; None: whatever. `quantile` of the estimate is compared, for
+    GPUs of type `gpu`. `spans` are the places of the keys."""
+
+    wall_hours: float | None = None
+    gpu_hours: float | None = None
+    tokens: float | None = None
+    disk_gb: float | None = None
+    quantile: str = "p50"
+    gpu: str = "a100"
+    spans: Mapping[str, Span] = field(default_factory=dict)
+
+    def limits(self) -> dict[str, float]:
+        """The amounts that are bounded, by key."""
+        amounts = {
+            "wall_hours": self.wall_hours,
+            "gpu_hours": self.gpu_hours,
+            "tokens": self.tokens,
+            "disk_gb": self.disk_gb,
+        }
+        return {name: amount for name, amount in amounts.items() if amount is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
     """A whole experiment."""
 
@@ -92,4 +116,5 @@ class Module:
     claims: tuple[Claim, ...] = ()
     scale: str | None = None
     """The scale chosen with `--scale`; claims are judged at the paper's own only."""
+    budget: Budget | None = None
     origin: Origin | None = None

@@ -16,6 +16,7 @@ from agentc.kinds.field import Json
 from agentc.passes.bind_stage import StageBinder
 from agentc.passes.expand_repeat import Rounds
 from agentc.passes.references import References, find_cycle
+from agentc.passes.resolve_budget import resolve_budget
 from agentc.passes.resolve_claims import ClaimReading, resolve_claims
 from agentc.passes.resolve_entries import (
     resolve_discrepancies,
@@ -86,6 +87,7 @@ def resolve_names(
         sink=sink,
     )
     claims = resolve_claims(spec, reading)
+    budget = resolve_budget(spec, params, stages, evaluator, sink)
     if not sink.has_errors:
         _warn_unused(spec, stages, sink)
     return Module(
@@ -99,6 +101,7 @@ def resolve_names(
         paper=paper,
         discrepancies=discrepancies,
         claims=claims,
+        budget=budget,
         origin=Origin(spec.span),
     )
 

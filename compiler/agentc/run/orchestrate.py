@@ -6,13 +6,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Protocol
 
+from agentc.cost.estimate import Estimate
 from agentc.plan.work import Work, object_of
 from agentc.run import claims, outcome
 from agentc.run.driver import Driver, DriverMissingError, DriverOptions, driver_argv
@@ -36,11 +37,15 @@ DRIVER_LOG = "snakemake.log"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How to run; `plain` asks for lines even on a terminal, `colour` is for the claims."""
+    """How to run; `plain` asks for lines even on a terminal, `colour` is for the claims.
+    `estimates` (by job id) are kept with the record of the run, `expected` is their sum in words.
+    """
 
     driver: DriverOptions
     plain: bool = False
     colour: bool = False
+    estimates: Mapping[str, Estimate] = field(default_factory=dict)
+    expected: str | None = None
 
 
 class View(Protocol):
@@ -65,6 +70,7 @@ def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
     layout, name = work.layout, str(work.document["name"])
     record = Record(RunFolder.of(layout, name), work, began)
     record.open((directory / "plan.json").read_text(encoding="utf-8"), directory)
+    record.expect(options.estimates)
     ended = end_leftover_processes(layout)
     if ended:
         print(f"ended {ended} processes that a killed run had left behind")
@@ -76,6 +82,8 @@ def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
         record.close(code, [])
         return code
     print(f"{name}: {counted(len(work.missing), 'job')} to run, {_there(work)}")
+    if options.expected:
+        print(f"estimate: {options.expected}")
     observer = Observer(layout, work.missing, since=began)
     try:
         with _stop_signals(), _view(name, options) as view:

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agentc.cost.estimate import Estimate
+from agentc.cost.expected import expected_entry, read_expected
 from agentc.plan.work import Work, object_of
 from agentc.run.past import keep_plan
 from agentc.store.paths import RunFolder
@@ -37,6 +39,18 @@ class Record:
         self._plan = keep_plan(folder, plan_text)
         state = {"began": self._began, "pid": os.getpid(), "plan": str(directory / "plan.json")}
         _write(folder.state, json.dumps(state, sort_keys=True) + "\n")
+
+    def expect(self, estimates: Mapping[str, Estimate]) -> None:
+        """Keep what was expected of each job that has to run. Of jobs that are there already stays
+        what was expected before they ran."""
+        known = read_expected(self._folder)
+        jobs = {object_of(job) for job in self._work.document["jobs"]}
+        kept = {name: entry for name, entry in known.items() if name in jobs}
+        now = {each.object: expected_entry(each) for each in estimates.values()
+               if each.state == "run"}  # fmt: skip
+        if now or kept != known:
+            text = json.dumps({**kept, **now}, sort_keys=True, indent=1)
+            _write(self._folder.estimate, text + "\n")
 
     def close(self, code: int, failed: Sequence[str]) -> None:
         """Add the run to the history: which jobs ran, which were there already, which failed."""

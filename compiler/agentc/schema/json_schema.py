@@ -78,6 +78,7 @@ def language_schema(table: BackendTable) -> Schema:
         "defaults": _defaults(),
         "stages": _named(_stage_or_repeat()),
         "claims": _named({"title": "claim", **_mapping(language.CLAIM_FIELDS)}),
+        "budget": _mapping(language.BUDGET_FIELDS),
         "discrepancies": {"type": "array", "items": _mapping(language.DISCREPANCY_FIELDS)},
     }
     for key, doc in language.TOP_LEVEL.items():

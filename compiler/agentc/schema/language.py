@@ -25,6 +25,7 @@ TOP_LEVEL: dict[str, str] = {
     "defaults": "Values for every stage that has such a key and does not set it.",
     "stages": "What is done, as a graph of stages and repeats.",
     "claims": "What the paper says of its evaluations, by name; the last stage judges each.",
+    "budget": "What a run may cost at most; `agentc run` refuses more.",
     "discrepancies": "Where paper and code disagree, and which side this spec takes.",
 }
 
@@ -104,6 +105,27 @@ CLAIM_FIELDS: tuple[Field, ...] = (
             nullable=True),
     boolean("gate", "`agentc run` and `agentc claims` exit with 6 when it is not reproduced.",
             False),
+)  # fmt: skip
+
+GPU_TYPES = (
+    *("t4", "v100", "rtx3090", "rtx4090", "a10", "a6000"),
+    *("l4", "l40s", "a100", "h100", "h200", "b200"),
+)
+"""GPUs whose speed is known (agentc.cost.hardware)."""
+
+BUDGET_FIELDS: tuple[Field, ...] = (
+    number("wall_hours", "Hours from start to end, on the cores that the run has.", nullable=True,
+           minimum=0, identity="metadata"),
+    number("gpu_hours", "GPUs that jobs hold, times hours.", nullable=True, minimum=0,
+           identity="metadata"),
+    number("tokens", "Tokens through models, in training and in acting, each pass counted.",
+           nullable=True, minimum=0, identity="metadata"),
+    number("disk_gb", "Gigabytes (1e9 bytes) that stay in the store.", nullable=True, minimum=0,
+           identity="metadata"),
+    choice("quantile", "What has to be within the budget: the middle of the estimate (`p50`), its "
+           "low end (`p10`) or its high end (`p90`).", ("p10", "p50", "p90"), "p50",
+           identity="metadata"),
+    choice("gpu", "The type of GPU that stages get.", GPU_TYPES, "a100", identity="metadata"),
 )  # fmt: skip
 
 PLACEMENT_FIELDS: tuple[Field, ...] = (

@@ -80,6 +80,7 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
         stages={name: found for name, found in stages.items() if name not in models},
         discrepancies=_value(keys, "discrepancies"),
         claims=_claims(keys.get("claims"), sink),
+        budget=_value(keys, "budget"),
     )
 
 

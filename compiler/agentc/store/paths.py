@@ -66,6 +66,11 @@ class RunFolder:
         return self.path / "plans" / f"{digest}.json.gz"
 
     @property
+    def estimate(self) -> Path:
+        """estimate.json: what was expected of each object before the job that makes it ran."""
+        return self.path / "estimate.json"
+
+    @property
     def state(self) -> Path:
         """state.json: the run that is going on, or the last one."""
         return self.path / "state.json"

@@ -98,3 +98,4 @@ class Spec:
     stages: Mapping[str, StageDecl | RepeatDecl] = field(default_factory=dict)
     discrepancies: Node | None = None
     claims: Mapping[str, Entry] = field(default_factory=dict)
+    budget: Node | None = None

@@ -12,6 +12,25 @@ RUN: tuple[Code, ...] = (
         no_example="It takes results that contradict the claim.",
     ),
     Code(
+        "AGC730",
+        "over the budget",
+        "The estimate of what is left to run exceeds an amount under `budget:`, so nothing was "
+        "started. `agentc cost SPEC` shows the estimate by stage and what it rests on; what the "
+        "store has already costs nothing again. `agentc run --over-budget` runs all the same.",
+        no_example="It takes a run: a spec with `budget: {wall_hours: 0.001}` gets it.",
+    ),
+    Code(
+        "AGC731",
+        "a budget that bounds nothing",
+        "`quantile` and `gpu` say how amounts are compared, and no amount is given.",
+    ),
+    Code(
+        "AGC732",
+        "GPU-hours of an experiment without GPUs",
+        "No stage asks for a GPU (`placement: {gpus: ...}`), so that no run uses GPU-hours and the "
+        "amount bounds nothing.",
+    ),
+    Code(
         "AGC740",
         "no lock",
         "With --locked a command works only with what the spec's lock names, and there is no lock "
