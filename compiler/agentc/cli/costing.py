@@ -40,3 +40,18 @@ def cost_of(
     )
     here = cores or os.cpu_count() or 1
     return estimates, summarise(work.document, estimates, here, queued=queued)
+
+
+def cost_to_run(
+    work: Work,
+    compiled: Compilation,
+    table: BackendTable,
+    *,
+    cores: int | None = None,
+    queued: bool = False,
+) -> tuple[dict[str, Estimate], Summary | None]:
+    """The same, but nothing when nothing has to run: a finished experiment is passed over in a
+    moment."""
+    if not work.missing:
+        return {}, None
+    return cost_of(work, compiled, table, cores=cores, queued=queued)

@@ -6,11 +6,16 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import add_locked_argument, add_spec_arguments, show_diagnostics
 from agentc.kinds.field import Json
 from agentc.plan.review import Review
+
+if TYPE_CHECKING:
+    from agentc.cost import Estimate, Summary
 
 HELP = "show what a run would do: jobs, what the store has, what changed and why"
 
@@ -49,7 +54,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """0 with the plan on standard output; 1 when the spec has errors, 5 for no such stage."""
     from agentc.backend_api import load_backends
+    from agentc.cli.costing import cost_to_run
     from agentc.compilation import compile_spec
+    from agentc.cost.render import cost_column, summary_sentence
     from agentc.diagnostics.suggest import did_you_mean, listed
     from agentc.plan.render import plan_document
     from agentc.plan.review import review_plan
@@ -59,9 +66,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.runtime.layout import StoreLayout
     from agentc.store.paths import RunFolder, store_root
 
-    compiled = compile_spec(
-        arguments.spec, arguments.params, load_backends(), locked=arguments.locked
-    )
+    table = load_backends()
+    compiled = compile_spec(arguments.spec, arguments.params, table, locked=arguments.locked)
     if compiled.plan is None:
         show_diagnostics(compiled.diagnostics, arguments.format)
         return 1
@@ -75,12 +81,22 @@ def execute(arguments: argparse.Namespace) -> int:
         return 5
     path = RunFolder.of(layout, compiled.plan.name).last_plan
     review = review_plan(work, read_past(path))
+    estimates, expected = cost_to_run(work, compiled, table)
     if arguments.format == "json":
-        print(json.dumps(_document(review), indent=2, ensure_ascii=False))
+        described = _document(review, estimates, expected)
+        print(json.dumps(described, indent=2, ensure_ascii=False))
     else:
         since = f"the last run ({_when(path)})" if review.compared else ""
-        text = plan_text(review, every=arguments.all, full=arguments.full, since=since)
+        text = plan_text(
+            review,
+            every=arguments.all,
+            full=arguments.full,
+            since=since,
+            costs=cost_column(estimates),
+        )
         print(text, end="")
+        if expected is not None:
+            print(f"estimate: {summary_sentence(expected)}; `agentc cost` says what it rests on")
     return 0
 
 
@@ -88,7 +104,11 @@ def _when(path: Path) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(path.stat().st_mtime))
 
 
-def _document(review: Review) -> dict[str, Json]:
+def _document(
+    review: Review, estimates: Mapping[str, Estimate], expected: Summary | None
+) -> dict[str, Json]:
+    from agentc.cost.render import estimate_entry, total_entry
+
     work = review.work
     return {
         "name": review.name,
@@ -97,6 +117,7 @@ def _document(review: Review) -> dict[str, Json]:
         "server_starts": work.server_starts,
         "saved_server_starts": work.saved_starts,
         "gone": list(review.gone),
+        "estimate": None if expected is None else total_entry(expected),
         "jobs": [
             {
                 "id": item.id,
@@ -116,6 +137,7 @@ def _document(review: Review) -> dict[str, Json]:
                     for change in (item.diff.changes if item.diff else ())
                 ],
                 "because_of": list(item.diff.nearest_roots(_MOST_CAUSES) if item.diff else ()),
+                "estimate": estimate_entry(estimates[item.id]) if item.id in estimates else None,
                 "causes": item.diff.root_count if item.diff else 0,
             }
             for item in review.items

@@ -18,8 +18,6 @@ from agentc.cli.arguments import (
 from agentc.plan.work import UnknownStageError, Work, find_work
 
 if TYPE_CHECKING:
-    from agentc.backend_api import BackendTable
-    from agentc.compilation import Compilation
     from agentc.cost import Estimate, Summary
     from agentc.diagnostics import Diagnostic
 
@@ -72,6 +70,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """0 done, 1 errors in the spec, 3 a job failed, 4 no usable store, 5 no such stage, 6 a claim
     with `gate: true` is not reproduced."""
     from agentc.backend_api import load_backends
+    from agentc.cli.costing import cost_to_run
     from agentc.compilation import compile_spec
     from agentc.diagnostics.suggest import did_you_mean
     from agentc.plan.render import plan_document, render_plan
@@ -102,7 +101,13 @@ def execute(arguments: argparse.Namespace) -> int:
         hint = did_you_mean(error.name, error.known) or f"stages: {', '.join(error.known)}"
         print(f"agentc: no stage `{error.name}`; {hint}", file=sys.stderr)
         return 5
-    estimates, expected = _estimate(work, compiled, table, arguments)
+    estimates, expected = cost_to_run(
+        work,
+        compiled,
+        table,
+        cores=arguments.jobs or (100 if arguments.profile else None),
+        queued=bool(arguments.profile),
+    )
     budget = None if compiled.module is None else compiled.module.budget
     excess: tuple[Diagnostic, ...] = ()
     if budget is not None and expected is not None:
@@ -138,23 +143,6 @@ def execute(arguments: argparse.Namespace) -> int:
         return run_plan(work, directory, options)
 
 
-def _estimate(
-    work: Work, compiled: Compilation, table: BackendTable, arguments: argparse.Namespace
-) -> tuple[Mapping[str, Estimate], Summary | None]:
-    """Nothing when nothing is to be done: a finished experiment is run again in a moment."""
-    if not work.missing:
-        return {}, None
-    from agentc.cli.costing import cost_of
-
-    return cost_of(
-        work,
-        compiled,
-        table,
-        cores=arguments.jobs or (100 if arguments.profile else None),
-        queued=bool(arguments.profile),
-    )
-
-
 def _tell(work: Work, estimates: Mapping[str, Estimate], expected: Summary | None) -> None:
     from agentc.cost.render import cost_column, summary_sentence
     from agentc.plan.review import review_plan
@@ -165,7 +153,7 @@ def _tell(work: Work, estimates: Mapping[str, Estimate], expected: Summary | Non
     before = read_past(RunFolder.of(work.layout, str(work.document["name"])).last_plan)
     print(plan_text(review_plan(work, before), costs=cost_column(estimates)), end="")
     if expected is not None:
-        print(f"estimate: {summary_sentence(expected)}")
+        print(f"estimate: {summary_sentence(expected)}; `agentc cost` says what it rests on")
 
 
 def _positive(text: str) -> int:

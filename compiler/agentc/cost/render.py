@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from agentc.cost.estimate import Estimate
 from agentc.cost.quantity import Quantity, sum_in_step
 from agentc.cost.summary import Band, Summary
+from agentc.kinds.field import Json
 
 _FOLD = 40
 """Rows from which rounds and cells of a sweep are shown as one row."""
@@ -77,7 +77,7 @@ def summary_sentence(summary: Summary) -> str:
     return f"{text}, {shown_bytes(summary.disk.median)} of disk"
 
 
-def estimate_document(estimates: Mapping[str, Estimate], summary: Summary) -> dict[str, Any]:
+def estimate_document(estimates: Mapping[str, Estimate], summary: Summary) -> dict[str, Json]:
     """The same as JSON: per job and in all; each amount as [p10, p50, p90]."""
     return {
         "jobs": [
@@ -87,26 +87,38 @@ def estimate_document(estimates: Mapping[str, Estimate], summary: Summary) -> di
                 "kind": each.kind,
                 "object": each.object,
                 "state": each.state,
-                "seconds": _quantiles(each.seconds),
-                "gpu_hours": _quantiles(each.gpu_hours),
-                "tokens": _quantiles(each.tokens),
-                "disk_bytes": _quantiles(each.disk),
-                "basis": each.basis,
-                "like": each.like,
+                **estimate_entry(each),
             }
             for each in estimates.values()
         ],
-        "total": {
-            "jobs": summary.jobs,
-            "cores": summary.cores,
-            "wall_s": _three(summary.wall),
-            "job_s": _three(summary.work),
-            "gpu_hours": _three(summary.gpu_hours),
-            "tokens": _three(summary.tokens),
-            "disk_bytes": _three(summary.disk),
-            "longest_chain": list(summary.path),
-            "longest_chain_s": round(summary.path_seconds, 3),
-        },
+        "total": total_entry(summary),
+    }
+
+
+def estimate_entry(estimate: Estimate) -> dict[str, Json]:
+    """The amounts of one job, and what they rest on."""
+    return {
+        "seconds": _quantiles(estimate.seconds),
+        "gpu_hours": _quantiles(estimate.gpu_hours),
+        "tokens": _quantiles(estimate.tokens),
+        "disk_bytes": _quantiles(estimate.disk),
+        "basis": estimate.basis,
+        "like": estimate.like,
+    }
+
+
+def total_entry(summary: Summary) -> dict[str, Json]:
+    """What remains."""
+    return {
+        "jobs": summary.jobs,
+        "cores": summary.cores,
+        "wall_s": _three(summary.wall),
+        "job_s": _three(summary.work),
+        "gpu_hours": _three(summary.gpu_hours),
+        "tokens": _three(summary.tokens),
+        "disk_bytes": _three(summary.disk),
+        "longest_chain": list(summary.path),
+        "longest_chain_s": round(summary.path_seconds, 3),
     }
 
 
@@ -221,11 +233,11 @@ def _band_bytes(band: Band) -> str:
     return f"{shown_bytes(band.median):<10} {shown_bytes(band.low)} to {shown_bytes(band.high)}"
 
 
-def _quantiles(quantity: Quantity) -> list[float]:
+def _quantiles(quantity: Quantity) -> list[Json]:
     return [float(f"{x:.6g}") for x in (quantity.low, quantity.median, quantity.high)]
 
 
-def _three(band: Band) -> list[float]:
+def _three(band: Band) -> list[Json]:
     return [float(f"{x:.6g}") for x in (band.low, band.median, band.high)]
 
 
