@@ -2,8 +2,9 @@
 message, and the same spec mended gets none.
 
 `cases/<rule>-<variant>/` holds `failing.yaml`, `mended.yaml` and `failing.expected`; the examples
-of diagnostic codes count as well. UPDATE_EXPECTED=1 rewrites the expected texts: read the
-difference, and ask whether that is the message you would want.
+of diagnostic codes count as well. `dead/` has settings that others make idle.
+`UPDATE_EXPECTED=1 pytest tests/checks` rewrites the expected texts: read the difference, and ask
+whether that is the message you would want.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from agentc.passes.checks import RULES, Rule
 from agentc.passes.checks.subject import Subject, settings_of
 from agentc.passes.checks.surroundings import survey
 
-CASES = sorted(path for path in (Path(__file__).parent / "cases").iterdir() if path.is_dir())
+HERE = Path(__file__).parent
+CASES = sorted(path for path in (HERE / "cases").iterdir() if path.is_dir())
+DEAD = sorted(path for path in (HERE / "dead").iterdir() if path.is_dir())
 EXAMPLES = Path(agentc.diagnostics.__file__).parent / "examples"
 BY_NAME = {rule.check.__name__: rule for rule in RULES}
 
@@ -30,6 +33,13 @@ BY_NAME = {rule.check.__name__: rule for rule in RULES}
 def table() -> BackendTable:
     """The installed backends: what people meet."""
     return load_backends()
+
+
+def compare(text: str, expected: Path) -> None:
+    """With UPDATE_EXPECTED=1 the text is written instead."""
+    if os.environ.get("UPDATE_EXPECTED") == "1":
+        expected.write_text(text)
+    assert text == expected.read_text()
 
 
 def names_of_broken_rules(path: Path, table: BackendTable) -> set[str]:
@@ -59,11 +69,17 @@ def test_a_rule_both_ways(case: Path, table: BackendTable) -> None:
     assert {each.code for each in found} == {rule.code}
 
     text = render_text(found).replace(f"{case}{os.sep}", "")
-    expected = case / "failing.expected"
-    if os.environ.get("UPDATE_EXPECTED") == "1":
-        expected.write_text(text)
-    assert text == expected.read_text()
+    compare(text, case / "failing.expected")
 
+    assert render_text(compile_spec(case / "mended.yaml", {}, table).diagnostics) == ""
+
+
+@pytest.mark.parametrize("case", DEAD, ids=[case.name for case in DEAD])
+def test_a_setting_that_another_makes_idle(case: Path, table: BackendTable) -> None:
+    """Found by lowering, not by a rule: the backend does not read it, and says why."""
+    found = compile_spec(case / "failing.yaml", {}, table).diagnostics
+    assert {each.code for each in found} <= {"AGC602", "AGC603"}
+    compare(render_text(found).replace(f"{case}{os.sep}", ""), case / "failing.expected")
     assert render_text(compile_spec(case / "mended.yaml", {}, table).diagnostics) == ""
 
 

@@ -16,6 +16,8 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     names: list[Json] = list(compared)
     baseline_name = baseline[0] if baseline else compared[0]
     interval = view.text("interval")
+    if interval != "bootstrap":
+        view.leave("resamples", f"`interval: {interval}` draws no resamples")
     config: dict[str, Json] = {
         "names": names,
         "baseline_name": baseline_name,

@@ -15,11 +15,12 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     rollout = rollout_job(stage, context, name="rollout")
     view = stage.scoped()
     interval = view.text("interval")
+    if interval != "bootstrap":
+        view.leave("resamples", f"`interval: {interval}` draws no resamples")
     config: dict[str, Json] = {
         "success_at": view.get("success_at"),
         "confidence": view.number("confidence"),
         "interval": interval,
-        # The normal approximation draws nothing: `resamples` would be without effect.
         "resamples": view.integer("resamples") if interval == "bootstrap" else 0,
         "split": rollout.config["split"],
         "environment": context.environment_facts(view)["name"],

@@ -15,12 +15,15 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     facts = context.environment_facts(view)
     prompt = context.prompt(view)
     react = prompt is None or prompt.reply_format != "action_only"
+    if not react:
+        view.leave(
+            "thoughts", "the prompt's `reply_format: action_only` has no place for a thought"
+        )
     config: dict[str, Json] = {
         "split": checked_split(view, facts["splits"]),
         "limit": view.get("limit"),
         "attempts": view.integer("attempts"),
         "max_turns": view.get("max_turns"),
-        # Replies that are an action and nothing else have no place for a thought.
         "thoughts": view.flag("thoughts") if react else False,
         "seed": view.integer("seed"),
         "prompt": prompt_config(prompt),

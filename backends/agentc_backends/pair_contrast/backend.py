@@ -10,7 +10,7 @@ from agentc_backends.software import LIGHT
 
 def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     """One job. A setting that the chosen sources or limits leave without effect is not read, so
-    that the compiler says so."""
+    that the compiler says so, and why."""
     view = stage.scoped()
     sources = view.text("sources")
     expert = stage.inputs.get("expert", ())
@@ -30,6 +30,11 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         "prompt_from": view.text("prompt_from") if sources != "self" else "winner",
         "max_per_task": view.get("max_per_task"),
     }
+    if sources == "self":
+        for path in ("directions", "prompt_from"):
+            view.leave(path, "`sources: self` pairs nothing with an expert")
+    if config["max_per_task"] is None:
+        view.leave("seed", "nothing is drawn without `max_per_task`")
     config["seed"] = view.integer("seed") if config["max_per_task"] is not None else 0
     inputs = {"rollouts": stage.inputs["rollouts"]}
     if expert:

@@ -45,6 +45,7 @@ def _lease(options: OptionView) -> LeaseDraft:
     invented = options.text("recipes") == "invented"
     for name, flag in _FLAGS.items():
         if name.startswith("invented") and not invented:
+            options.leave(name, "`recipes: minecraft` invents nothing")
             continue
         values[name] = options.get(name)
         if values[name] is True:

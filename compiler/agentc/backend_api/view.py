@@ -49,14 +49,16 @@ class OptionView:
 
     Reading an undeclared name is a bug in the backend (KeyError). `identity()` gives the semantic
     values that were read and differ from their defaults: the part of a key that settings make.
-    `known` remembers what was looked up in the table; views of one table share it, since a plan
-    of 10,000 jobs looks up the same few paths a million times.
+    `reasons` says of some settings why they are not read. `known` remembers what was looked up in
+    the table; views of one table share it, since a plan of 10,000 jobs looks up the same few
+    paths a million times.
     """
 
     table: tuple[Field, ...]
     values: Mapping[str, Json]
     read: set[str] = field(default_factory=set)
     refusals: list[Refusal] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)
     known: dict[str, Setting] = field(default_factory=dict, repr=False)
 
     def get(self, path: str) -> Json:
@@ -104,6 +106,11 @@ class OptionView:
     ) -> None:
         """Say that this setting cannot be honoured; becomes a compile error at its place."""
         self.refusals.append(Refusal(path=path, reason=reason, capability=capability, fix=fix))
+
+    def leave(self, path: str, because: str) -> None:
+        """Say why this setting, with the others as they are, is not read. Where the spec sets it
+        all the same, that is a compile error with this reason."""
+        self.reasons[path] = because
 
     def identity(self) -> dict[str, Json]:
         """Semantic values read so far that differ from their defaults, by dotted path, sorted.
@@ -160,9 +167,10 @@ class StageView(OptionView):
         )
 
     def absorb(self, other: StageView) -> None:
-        """Count what a scoped view read and refused as read and refused here."""
+        """Count what a scoped view read, left and refused as read, left and refused here."""
         self.read |= other.read
         self.refusals.extend(other.refusals)
+        self.reasons |= other.reasons
 
 
 def _look_up(table: tuple[Field, ...], path: str) -> Setting:

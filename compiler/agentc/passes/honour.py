@@ -35,7 +35,7 @@ def report_stage(
     others = _on_others(stage, chosen, lowering, context)
     for path in attempt.unread:
         able = [other.backend.id for other in others if other.honours(path)]
-        _report_unread(stage, path, chosen, able, context)
+        _report_unread(stage, path, chosen, able, attempt.reasons.get(path), context)
     for use in attempt.unused:
         context.sink.error(
             "AGC606",
@@ -71,7 +71,7 @@ def report_defaults(
             if path not in taken:
                 others = _on_others(stage, chosen, lowering, context)
                 able = [other.backend.id for other in others if other.honours(path)]
-                _report_unread(stage, path, chosen, able, context)
+                _report_unread(stage, path, chosen, able, attempt.reasons.get(path), context)
             elif path != "seed" and path.split(".")[0] not in honoured_fields(chosen):
                 context.sink.warning(
                     "AGC608",
@@ -129,20 +129,26 @@ def _report_resource(entry: Resource, attempt: ResourceAttempt, context: PassCon
             if path not in ignored:
                 able[path].append(other.id)
     for path in attempt.unread:
-        _report_unread(entry, path, chosen, able[path], context)
+        _report_unread(entry, path, chosen, able[path], attempt.reasons.get(path), context)
     for refusal in attempt.refusals:
         _report_refusal(entry, refusal, chosen, able[refusal.path], context)
 
 
 def _report_unread(
-    entry: Stage | Resource, path: str, chosen: Backend, able: list[str], context: PassContext
+    entry: Stage | Resource,
+    path: str,
+    chosen: Backend,
+    able: list[str],
+    reason: str | None,
+    context: PassContext,
 ) -> None:
     fix = f"remove `{path}`"
     context.sink.error(
         "AGC602",
-        f"`{path}` has no effect: {chosen.id} does not read it here",
+        f"`{path}` has no effect: {reason or f'{chosen.id} does not read it here'}",
         stage_span(entry, path),
-        notes=_able(able),
+        # Where a reason lies in other settings, another backend is no remedy.
+        notes=() if reason and not able else _able(able),
         fix=f"use {able[0]}, or {fix}" if able else fix,
         steps=entry.origin.steps,
     )

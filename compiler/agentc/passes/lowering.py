@@ -7,7 +7,7 @@ for naming the backends that would honour what the chosen one does not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agentc.backend_api import (
@@ -38,8 +38,9 @@ class Attempt:
 
     `unread` are dotted paths that the stage sets and no job's view read; `idle` are those that
     it took from the spec's `defaults:` and no view read, `taken` those that one did. `unused` are
-    keys among environment, server and prompt that lowering never asked for; `failure` is the text
-    of an exception, which is a bug of the backend.
+    keys among environment, server and prompt that lowering never asked for; `reasons` says of
+    some paths why they are not read; `failure` is the text of an exception, which is a bug of the
+    backend.
     """
 
     backend: StageBackend
@@ -49,6 +50,7 @@ class Attempt:
     taken: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    reasons: Mapping[str, str] = field(default_factory=dict)
     failure: str | None = None
 
     @property
@@ -75,6 +77,7 @@ class ResourceAttempt:
     lease: LeaseDraft | None = None
     unread: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    reasons: Mapping[str, str] = field(default_factory=dict)
     failure: str | None = None
 
 
@@ -220,6 +223,7 @@ def attempt_lowering(stage: Stage, backend: StageBackend, context: ModuleContext
             if use in stage.uses and use in stage.spans and use not in context.asked
         ),
         refusals=tuple(dict.fromkeys(view.refusals)),
+        reasons=view.reasons,
         failure=failure,
     )
 
@@ -241,6 +245,7 @@ def attempt_resource(entry: Resource, table: BackendTable) -> ResourceAttempt | 
         lease=lease,
         unread=tuple(p for p in given_paths(backend.fields, values) if p not in view.read),
         refusals=tuple(dict.fromkeys(view.refusals)),
+        reasons=view.reasons,
         failure=failure,
     )
 
@@ -259,8 +264,8 @@ def given_paths(table: tuple[Field, ...], values: Mapping[str, Json]) -> Iterato
         if field is not None and value is None and field.default is None:
             continue
         if field is not None and field.fields and isinstance(value, dict):
-            if not value:
-                yield name
+            if not value and field.default is None:
+                yield name  # a group that is off unless it is given
             for path in given_paths(field.fields, value):
                 yield f"{name}.{path}"
         else:

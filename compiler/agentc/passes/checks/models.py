@@ -22,6 +22,8 @@ _FAMILIES = (
 
 def format_of_family(subject: Subject) -> Iterator[Finding]:
     """`chat_format` is the one that a model of such a name was trained with."""
+    if subject.stage.backend == "model.scratch":
+        return  # a new model takes any format
     name = subject.settings.text("repo") or subject.settings.text("path") or ""
     written = subject.settings.text("chat_format")
     found = next(((w, f) for w, f in _FAMILIES if w in name.lower()), None)
