@@ -26,6 +26,12 @@ if config.get("spec_directory"):
         os.path.normpath(os.path.join(workflow.basedir, config["spec_directory"])),
     )
 
+# A bundle brings the runtime and the job programs along, for machines without agentc.
+PACKAGES = os.path.join(workflow.basedir, "packages")
+if os.path.isdir(os.path.join(PACKAGES, "agentc", "runtime")):
+    others = [path for path in [os.environ.get("PYTHONPATH")] if path]
+    os.environ["PYTHONPATH"] = os.pathsep.join([PACKAGES, *others])
+
 with open(PLAN, encoding="utf-8") as text:
     DOCUMENT = json.load(text)
 

@@ -37,6 +37,8 @@ class Compilation:
     """What was asked of the world outside of the spec: files by digest, hub revisions."""
     templates: tuple[tuple[str, str], ...] = ()
     """Name and sha256 of each template file that the spec uses."""
+    template_files: tuple[Path, ...] = ()
+    """Where those lie, in the same order."""
     unavailable: tuple[str, ...] = ()
     """Ids of environments that the plan uses and that have no server yet: it cannot run."""
 
@@ -86,6 +88,7 @@ def compile_spec(
         choices=unit.choices,
         references=references,
         templates=templates,
+        template_files=read[1:] if templates else (),
         unavailable=_unavailable(unit.plan, table),
     )
 

@@ -23,6 +23,7 @@ COMMANDS = (
     "lock",
     "cost",
     "compile",
+    "bundle",
     "run",
     "status",
     "report",

@@ -1,0 +1,200 @@
+"""write_bundle: an experiment with all that it takes to run it where agentc is not installed.
+
+```
+README.md  plan.json  Snakefile  config.yaml  <the spec>  <its lock>  templates/  environments/
+profiles/  packages/{agentc/runtime, <the packages of job programs>}  SHA256SUMS
+.agentc/store/objects/   with results, where the Snakefile looks for them
+```
+`packages/` is what the Snakefile puts on PYTHONPATH: the runtime out of agentc, and the packages
+whole that hold job programs. Nothing of the compiler is needed any more. The same experiment gives
+the same bytes, results apart.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import agentc
+from agentc import resources
+from agentc.compilation import Compilation
+from agentc.emit.bundle_readme import Contents, render_readme
+from agentc.emit.directory import compile_to
+from agentc.lock.collect import collect_lock
+from agentc.lock.document import render_lock
+from agentc.plan.job import Plan
+from agentc.runtime.environment import packages_of
+from agentc.runtime.layout import StoreLayout
+from agentc.runtime.publish import sha256_of
+from agentc.store.objects import Problem, read_object, verify_object
+
+SUMS = "SHA256SUMS"
+STORE = Path(".agentc") / "store"
+_LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.py[co]", ".*")
+
+
+class BundleError(Exception):
+    """The bundle cannot be made; the message is for people."""
+
+
+class DamagedResultsError(BundleError):
+    """The store's bytes are not those of its manifests."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        shown = "; ".join(str(problem) for problem in problems[:3])
+        super().__init__(f"results of the store are damaged: {shown}; see `agentc store verify`")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """What was written: number of files and their bytes; `results` of `jobs` are in it, and
+    `absent` are files of this machine that the spec names and the bundle cannot carry."""
+
+    files: int
+    size: int
+    results: int
+    jobs: int
+    absent: tuple[str, ...]
+
+
+def write_bundle(
+    directory: Path, compiled: Compilation, results: StoreLayout | None = None
+) -> Bundle:
+    """Write the bundle of a compiled spec; `results` is the store whose objects go along.
+
+    The directory appears whole or not at all. Raises BundleError when it is there already or
+    something cannot be bundled, OSError when it cannot be written.
+    """
+    if compiled.plan is None:
+        raise BundleError("the spec has errors")
+    directory = directory.absolute()
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise BundleError(f"{directory} is there already; name a directory that is not")
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
+    try:
+        bundle = _fill(draft, compiled, compiled.plan, results)
+        draft.chmod(0o755)
+        if directory.exists():
+            directory.rmdir()
+        draft.rename(directory)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    return bundle
+
+
+def _fill(draft: Path, compiled: Compilation, plan: Plan, results: StoreLayout | None) -> Bundle:
+    source = compiled.files[0].resolve()
+    compile_to(draft, plan, compiled.spec.source.text, draft)
+    lock = collect_lock(plan, compiled.references, compiled.templates)
+    _write(draft / Path(plan.spec_file).with_suffix(".lock").name, render_lock(lock))
+    slurm = resources.profile("slurm") / "config.yaml"
+    _write(draft / "profiles" / "slurm" / "config.yaml", slurm.read_text(encoding="utf-8"))
+    _copy_packages(draft / "packages", plan)
+    _copy_templates(draft, compiled)
+    absent = _copy_files(draft, compiled.references.files, source.parent)
+    included = 0 if results is None else _copy_results(draft / STORE, plan, results)
+    contents = Contents(
+        plan=plan,
+        results=included,
+        absent={name: compiled.references.files[name] for name in absent},
+        templates=tuple(name for name, _ in compiled.templates),
+        store=STORE.as_posix(),
+    )
+    _write(draft / "README.md", render_readme(contents))
+    files, size = _write_sums(draft)
+    return Bundle(files=files, size=size, results=included, jobs=len(plan.jobs), absent=absent)
+
+
+def _copy_packages(target: Path, plan: Plan) -> None:
+    """agentc's runtime, and every package that holds a program of a job or server."""
+    programs = [list(job.program) for job in plan.jobs]
+    programs += [list(lease.program) for job in plan.jobs for lease in job.leases]
+    own = Path(agentc.__file__).parent
+    (target / "agentc").mkdir(parents=True)
+    shutil.copyfile(own / "__init__.py", target / "agentc" / "__init__.py")
+    shutil.copytree(own / "runtime", target / "agentc" / "runtime", ignore=_LEFT_OUT)
+    for name in packages_of(programs):
+        if name == "agentc":
+            continue
+        found = importlib.util.find_spec(name)
+        if found is None:
+            raise BundleError(f"the Python package {name} of a job's program is not installed")
+        if found.submodule_search_locations:
+            place = Path(next(iter(found.submodule_search_locations)))
+            shutil.copytree(place, target / name, ignore=_LEFT_OUT)
+        elif found.origin is not None:
+            shutil.copyfile(found.origin, target / Path(found.origin).name)
+
+
+def _copy_templates(draft: Path, compiled: Compilation) -> None:
+    """For reading: what they expanded to is in the plan."""
+    for (name, _), path in zip(compiled.templates, compiled.template_files, strict=True):
+        inside = Path("templates") / Path(name).name if name.startswith("..") else Path(name)
+        (draft / inside).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, draft / inside)
+
+
+def _copy_files(draft: Path, files: Iterable[str], beside: Path) -> tuple[str, ...]:
+    """Copy the files and folders that the spec names, where they lie beside it; returns those
+    that lie elsewhere."""
+    absent = []
+    for name in sorted(files):
+        path = beside / Path(name).expanduser()
+        if Path(name).is_absolute() or not path.resolve().is_relative_to(beside):
+            absent.append(name)
+            continue
+        target = draft / path.resolve().relative_to(beside)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            shutil.copytree(path, target, ignore=_LEFT_OUT, dirs_exist_ok=True)
+        else:
+            shutil.copyfile(path, target)
+    return tuple(absent)
+
+
+def _copy_results(store: Path, plan: Plan, results: StoreLayout) -> int:
+    """Copy the objects of a plan that the store has, after comparing every byte with their
+    manifests; returns how many jobs have theirs."""
+    made = {job.object for job in plan.jobs}
+    names = [name for name in sorted(made) if results.is_published(name)]
+    sessions = [session.object for session in plan.sessions]
+    problems: list[Problem] = []
+    for name in [*names, *(one for one in sessions if results.is_published(one))]:
+        try:
+            stored = read_object(results, name)
+        except ValueError as error:
+            problems.append(Problem(name, None, str(error)))
+            continue
+        problems += verify_object(stored)
+        if not problems:
+            shutil.copytree(stored.path, store / "objects" / name)
+    if problems:
+        raise DamagedResultsError(problems)
+    return sum(job.object in names for job in plan.jobs)
+
+
+def _write_sums(draft: Path) -> tuple[int, int]:
+    """SHA256SUMS as `sha256sum -c` reads it; returns the number of files and their bytes."""
+    lines, size = [], 0
+    for path in _files(draft):
+        size += path.stat().st_size
+        lines.append(f"{sha256_of(path)}  {path.relative_to(draft).as_posix()}\n")
+    _write(draft / SUMS, "".join(lines))
+    return len(lines), size
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    found = [Path(top) / name for top, _, names in os.walk(folder) for name in names]
+    return iter(sorted(found, key=lambda path: path.relative_to(folder).as_posix()))
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")

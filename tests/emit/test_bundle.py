@@ -1,0 +1,209 @@
+"""What is in a bundle, and what refuses to be bundled; that it runs is tested end to end."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentc.cli import main
+from agentc.diagnostics import Sink
+from agentc.lock.document import read_lock
+
+
+@pytest.fixture
+def spec(tmp_path: Path, repository: Path) -> Path:
+    """The quickstart, copied."""
+    return Path(shutil.copy(repository / "specs" / "quickstart.yaml", tmp_path / "spec.yaml"))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_all_parts_are_there_and_summed(
+    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = tmp_path / "bundle"
+    assert main(["bundle", str(spec), "-o", str(bundle)]) == 0
+    assert "22 jobs" in capsys.readouterr().out
+    found = files(bundle)
+    wanted = {
+        "README.md", "plan.json", "Snakefile", "config.yaml", "spec.yaml", "spec.lock",
+        "environments/light.txt", "environments/torch.txt", "profiles/default/config.yaml",
+        "profiles/slurm/config.yaml", "packages/agentc/__init__.py",
+        "packages/agentc/runtime/job.py", "packages/agentc_backends/trl_trainers/job_dpo.py",
+        "packages/agentc_backends/report_html/templates/page.html.j2",
+    }  # fmt: skip
+    assert wanted <= set(found)
+    sums = found.pop("SHA256SUMS").decode().splitlines()
+    assert [line.split("  ", 1) for line in sums] == [
+        [hashlib.sha256(content).hexdigest(), name] for name, content in found.items()
+    ]
+    # Of the compiler nothing but the runtime.
+    ours = {name.split("/")[2] for name in found if name.startswith("packages/agentc/")}
+    assert ours == {"__init__.py", "runtime"}
+    assert not [name for name in found if "__pycache__" in name]
+    assert read_lock(bundle / "spec.lock", Sink()) is not None
+
+
+def test_no_trace_of_the_machine(spec: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "elsewhere" / "second"
+    second.parent.mkdir()
+    moved = Path(shutil.copy(spec, second.parent / "spec.yaml"))
+    assert main(["bundle", str(spec), "-o", str(first)]) == 0
+    assert main(["bundle", str(moved), "-o", str(second)]) == 0
+    assert files(first) == files(second)
+    for name, content in files(first).items():
+        assert str(tmp_path).encode() not in content, name
+
+
+def test_programs_import_nothing_of_the_compiler(spec: Path, tmp_path: Path) -> None:
+    """Job programs, and what they import of their package, may use the runtime alone."""
+    bundle = tmp_path / "bundle"
+    assert main(["bundle", str(spec), "-o", str(bundle)]) == 0
+    for path in (bundle / "packages" / "agentc_backends").rglob("*.py"):
+        if path.name == "backend.py" or path.parent.name == "software":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            for name in names:
+                if name.split(".")[0] == "agentc":
+                    assert name == "agentc.runtime" or name.startswith("agentc.runtime."), path
+
+
+def test_the_wrapper_starts_from_the_bundle_alone(spec: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    assert main(["bundle", str(spec), "-o", str(bundle)]) == 0
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import agentc.runtime.job, agentc.runtime.unit, agentc\n"
+        "assert agentc.__file__.startswith(sys.argv[1]), agentc.__file__\n"
+        "plan = ['--plan', sys.argv[2], '--store', sys.argv[3], '--job', 'no such']\n"
+        "sys.exit(agentc.runtime.job.main(plan))\n"
+    )
+    # -I: no site of the user, no variables; -S: no site-packages at all, so no agentc.
+    words = [str(bundle / "packages"), str(bundle / "plan.json"), str(tmp_path / "store")]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "has no job named 'no such'" in done.stderr
+
+
+def with_model(spec: Path, path: str) -> None:
+    """Let the spec's model be a directory of this machine."""
+    head, rest = spec.read_text().split("models:\n", 1)
+    _, stages = rest.split("stages:\n", 1)
+    models = f"models:\n  base: {{backend: path, path: {path}, chat_format: chatml}}\n\nstages:\n"
+    spec.write_text(head + models + stages)
+
+
+def test_files_beside_the_spec_come_along(spec: Path, tmp_path: Path) -> None:
+    model = tmp_path / "models" / "tiny"
+    model.mkdir(parents=True)
+    (model / "config.json").write_text("{}")
+    (model / ".cache").write_text("x")
+    with_model(spec, "models/tiny")
+    bundle = tmp_path / "bundle"
+    assert main(["bundle", str(spec), "-o", str(bundle)]) == 0
+    assert (bundle / "models/tiny/config.json").read_text() == "{}"
+    # The digest leaves hidden files out, and so does the bundle; the spec there is the same spec.
+    assert not (bundle / "models/tiny/.cache").exists()
+    assert main(["check", "--locked", str(bundle / "spec.yaml")]) == 0
+
+
+def test_files_elsewhere_are_named(
+    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    inner = tmp_path / "specs"
+    inner.mkdir()
+    spec = Path(shutil.move(spec, inner / "spec.yaml"))
+    with_model(spec, "../model")
+    bundle = tmp_path / "bundle"
+    assert main(["bundle", str(spec), "-o", str(bundle)]) == 0
+    assert "lies outside of the spec's folder: ../model" in capsys.readouterr().out
+    assert "- `../model`, content " in (bundle / "README.md").read_text()
+    assert (model / "config.json").read_text() == "{}"
+
+
+def test_nothing_is_written_over(
+    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    (taken / "mine").write_text("precious")
+    assert main(["bundle", str(spec), "-o", str(taken)]) == 2
+    assert "there already" in capsys.readouterr().err
+    assert files(taken) == {"mine": b"precious"}
+    (tmp_path / "empty").mkdir()
+    assert main(["bundle", str(spec), "-o", str(tmp_path / "empty")]) == 0
+
+
+def test_a_failure_leaves_nothing(
+    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    assert main(["bundle", str(spec), "-o", str(blocked / "bundle")]) == 2
+    assert "cannot write" in capsys.readouterr().err
+    spec.write_text(spec.read_text().replace("lr: 3e-4", "lr: many"))
+    assert main(["bundle", str(spec), "-o", str(tmp_path / "bundle")]) == 1
+    assert not (tmp_path / "bundle").exists()
+
+
+@pytest.fixture
+def stored(spec: Path, tmp_path: Path) -> Path:
+    """A store that has the first job's object, as its plan names it."""
+    assert main(["compile", str(spec), "-o", str(tmp_path / "compiled")]) == 0
+    job = json.loads((tmp_path / "compiled" / "plan.json").read_text())["jobs"][0]
+    folder = tmp_path / "store" / "objects" / job["kind"] / job["key"]
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "rows").write_text("1\n")
+    manifest = {
+        "kind": job["kind"],
+        "key": job["key"],
+        "files": {"data/rows": hashlib.sha256(b"1\n").hexdigest()},
+    }
+    (folder / "artifact.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def test_results_come_along_when_they_are_whole(
+    spec: Path, stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["bundle", str(spec), "--with-results", "--store", str(tmp_path / "store"), "-o"]
+    assert main([*words, str(tmp_path / "bundle")]) == 0
+    assert "22 jobs, results of 1" in capsys.readouterr().out
+    carried = tmp_path / "bundle/.agentc/store/objects" / stored.parent.name / stored.name
+    assert files(carried) == files(stored)
+    (stored / "data" / "rows").write_text("2\n")
+    assert main([*words, str(tmp_path / "second")]) == 4
+    assert "damaged" in capsys.readouterr().err
+    assert not (tmp_path / "second").exists()
+
+
+def test_results_that_are_not_there(
+    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["bundle", str(spec), "--with-results", "--store", str(tmp_path / "store"), "-o"]
+    assert main([*words, str(tmp_path / "bundle")]) == 5
+    assert "has no result of this experiment" in capsys.readouterr().err

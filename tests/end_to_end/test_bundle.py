@@ -1,0 +1,111 @@
+"""A bundle reruns where agentc is not installed, and a compiled directory under bare Snakemake;
+both make what `agentc run` makes, byte for byte."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from smoke import Smoke, agentc
+
+pytestmark = pytest.mark.slow
+
+
+def made(store: Path) -> dict[str, dict[str, str]]:
+    """Sha256 of the files of every artifact, by `kind/key`; the report tells times, so it is
+    never the same twice."""
+    found = {}
+    for path in sorted((store / "objects").glob("*/*/artifact.json")):
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        if manifest["kind"] not in ("report", "session"):
+            found[f"{manifest['kind']}/{manifest['key']}"] = {
+                name: digest
+                for name, digest in manifest["files"].items()
+                if name.startswith("data/")
+            }
+    return found
+
+
+def snakemake(python: Path, directory: Path) -> str:
+    """Run `snakemake -c2` in a directory as its README says; returns what it prints."""
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "AGENTC_STORE", "PYTHONHOME")
+    }
+    done = subprocess.run(
+        [str(python), "-m", "snakemake", "-c2"],
+        cwd=directory,
+        env={**variables, "HOME": str(directory.parent)},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def bare_python(tmp_path: Path) -> Path:
+    """An interpreter that has Snakemake and what belongs to it, and not agentc."""
+    found = importlib.util.find_spec("snakemake")
+    if found is None or found.origin is None:
+        pytest.skip("needs `pip install agentc[run]`")
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True
+    )
+    python = tmp_path / "bare" / "bin" / "python"
+    asked = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    site = Path(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
+    # Everything is lent but agentc, of which an editable install leaves data files there.
+    for entry in Path(found.origin).parent.parent.iterdir():
+        if not entry.name.startswith("agentc") and entry.suffix != ".pth":
+            (site / entry.name).symlink_to(entry)
+    absent = subprocess.run(
+        [str(python), "-c", "import snakemake, agentc"], capture_output=True, text=True, check=False
+    )
+    assert "No module named 'agentc'" in absent.stderr
+    return python
+
+
+def test_a_bundle_makes_the_same_without_agentc(
+    smoke: Smoke, bare_python: Path, tmp_path: Path
+) -> None:
+    agentc("bundle", smoke.spec, "-o", tmp_path / "bundle")
+    snakemake(bare_python, tmp_path / "bundle")
+    store = tmp_path / "bundle" / ".agentc" / "store"
+    assert made(store) == made(smoke.store)
+    # Jobs ran from the bundle's own packages.
+    links = [path.resolve() for path in (store / "code").glob("*/*")]
+    assert links
+    assert all(path.is_relative_to(tmp_path / "bundle" / "packages") for path in links)
+    # Nothing is left to do, neither for Snakemake nor for agentc.
+    assert "Nothing to be done" in snakemake(bare_python, tmp_path / "bundle")
+    assert "nothing to do" in agentc("run", smoke.spec, "--store", store)
+
+
+def test_a_compiled_directory_makes_the_same_under_bare_snakemake(
+    smoke: Smoke, tmp_path: Path
+) -> None:
+    agentc("compile", smoke.spec, "-o", tmp_path / "compiled")
+    snakemake(Path(sys.executable), tmp_path / "compiled")
+    assert made(tmp_path / "compiled" / ".agentc" / "store") == made(smoke.store)
+
+
+def test_a_bundle_with_results_has_nothing_to_do(
+    smoke: Smoke, bare_python: Path, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "bundle"
+    agentc("bundle", smoke.spec, "-o", bundle, "--with-results", "--store", smoke.store)
+    subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=bundle, check=True)
+    assert made(bundle / ".agentc" / "store") == made(smoke.store)
+    assert "Nothing to be done" in snakemake(bare_python, bundle)
+    reports = list((bundle / ".agentc/store/objects/report").glob("*/data/index.html"))
+    readme = (bundle / "README.md").read_text(encoding="utf-8")
+    assert [str(path.relative_to(bundle)) in readme for path in reports] == [True]
