@@ -125,6 +125,27 @@ def test_results_show_intervals_and_errors(example_store: Any, experiment: Any) 
     assert metrics["n_error"] == 1
 
 
+def test_versions_that_were_imported_come_first(example_store: Any, experiment: Any) -> None:
+    """Older manifests say only what is installed; where programs or servers told, that is shown."""
+    before = rendered(example_store, experiment)
+    assert "3 packages · lock" in before.text
+    assert "imported of" not in before.text
+    path = next((example_store.root / "objects" / "rollout").glob("*/artifact.json"))
+    manifest = json.loads(path.read_text())
+    light = manifest["environment"]
+    light["imported"] = {"httpx": "0.28.1"}
+    manifest["leases"][0] |= {
+        "environment": light["name"],
+        "lock": light["lock"],
+        "python": "3.11.7",
+        "imported": {"starlette": "1.10.0"},
+    }
+    path.write_text(json.dumps(manifest))
+    after = rendered(example_store, experiment)
+    assert "2 packages imported of 3 packages · lock" in after.text
+    assert "everything that is installed" in after.text
+
+
 def test_hostile_text_is_shown_as_text_everywhere(example_store: Any, experiment: Any) -> None:
     [folder] = example_store.inputs["eto.1.explore"]
     path = folder / "trajectories.jsonl"
