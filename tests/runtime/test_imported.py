@@ -109,3 +109,21 @@ def test_gpus_are_asked_of_nvidia_smi(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("answer", ["", "No devices were found\n", "a, b\n", "Tesla, [N/A], 1\n"])
 def test_an_answer_without_gpus_is_none(answer: str) -> None:
     assert read_gpus(answer) == {}
+
+
+def test_use_of_gpus_is_reported_and_may_fail(tmp_path: Path) -> None:
+    """torch's own answers, given by a stand-in; a driver that fails changes nothing."""
+    stand_in = """
+import sys
+from types import SimpleNamespace
+torch = SimpleNamespace(version=SimpleNamespace(cuda="12.8"), cuda=SimpleNamespace(
+    is_initialized=lambda: True, device_count=lambda: 2,
+    max_memory_allocated=lambda index: (index + 1) * 2**30,
+    get_device_name=lambda index: "NVIDIA H200"))
+sys.modules["torch"] = torch
+"""
+    found = reported(tmp_path / "used", stand_in)
+    devices = ["NVIDIA H200", "NVIDIA H200"]
+    assert found["gpu"] == {"cuda": "12.8", "devices": devices, "max_memory_mb": 2048.0}
+    broken = stand_in + "torch.cuda.device_count = lambda: 1 / 0\n"
+    assert "gpu" not in reported(tmp_path / "broken", broken)

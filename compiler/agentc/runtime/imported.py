@@ -34,7 +34,7 @@ def report() -> None:
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         write_json(Path(folder) / ("%d.json" % os.getpid()), describe_process())
-    except OSError as error:  # a full disk: the artifact matters more than its description
+    except Exception as error:  # a full disk, torn metadata: the artifact matters more than this
         print("agentc: what was imported is not recorded: %s" % error, file=sys.stderr)
 
 
@@ -74,7 +74,7 @@ def imported_distributions() -> Dict[str, str]:
         inside = {path[len(base) :] for path in loaded if path.startswith(base)}
         if any(line.split(",", 1)[0].strip('"') in inside for line in record.splitlines()):
             # The first one on the path is the one that `import` takes.
-            found.setdefault(distribution.metadata["Name"], distribution.version)
+            found.setdefault(str(distribution.metadata["Name"]), distribution.version)
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
 
 
