@@ -70,6 +70,15 @@ def test_equal_changes_share_their_lines() -> None:
     assert "and 18 more" in text
 
 
+def test_many_different_changes_are_cut() -> None:
+    names = [f"job{n}" for n in range(200)]
+    old = plan(*(job(name, settings={"lr": n}) for n, name in enumerate(names)))
+    new = plan(*(job(name, settings={"lr": 1000 + n}) for n, name in enumerate(names)))
+    lines = comparison_text(compared(old, new)).splitlines()
+    assert len(lines) < 50
+    assert lines[-1] == "and 180 more jobs changed themselves; --json names them"
+
+
 def test_a_report_is_no_result() -> None:
     def with_page(text: str) -> Plan:
         page = job("page", "report", a=["sft"], settings={"text": text})

@@ -135,3 +135,47 @@ def test_what_is_there_is_one_line(tmp_path: Path, full: bool) -> None:
     text = plan_text(review, full=full)
     assert "nothing to run, 81 in the store" in text
     assert (len(text.splitlines()) < 6) is not full
+
+
+def sweep(*seeds: int, count: int = 2) -> Plan:
+    """What all cells share, cells with rounds, and a table over all of them; cells interleaved."""
+    jobs = [job("data", "expert")]
+    for seed in seeds:
+        jobs.append(job(f"sft@seed={seed}", "sft", data=["data"], settings={"seed": seed}))
+    for number in range(1, count + 1):
+        for seed in seeds:
+            before = f"sft@seed={seed}" if number == 1 else f"eto.{number - 1}.dpo@seed={seed}"
+            settings = {"seed": seed, "number": number}
+            name = f"eto.{number}.dpo@seed={seed}"
+            jobs.append(job(name, "dpo", model=[before], settings=settings, round=number))
+    jobs.append(job("table", "compare", of=[f"eto.{count}.dpo@seed={seed}" for seed in seeds]))
+    return plan(*jobs)
+
+
+def test_a_sweep_is_listed_cell_by_cell(tmp_path: Path) -> None:
+    text = plan_text(reviewed(tmp_path, sweep(0, 1), None))
+    names = [word for line in text.splitlines() for word in line.split()[1:2] if "+ " in line]
+    assert names == [
+        "data",
+        *("sft@seed=0", "eto.1.dpo@seed=0", "eto.2.dpo@seed=0"),
+        *("sft@seed=1", "eto.1.dpo@seed=1", "eto.2.dpo@seed=1"),
+        "table",
+    ]
+    assert "seed=1: eto, round 2" in text
+
+
+def test_cells_that_repeat_are_folded(tmp_path: Path) -> None:
+    text = plan_text(reviewed(tmp_path, sweep(*range(30), count=20), None))
+    assert "seed=1 to seed=29: the same 29 times, 609 to run" in text
+    assert "seed=0: eto, rounds 2 to 20: the same 19 times, 19 to run" in text
+    assert len(text.splitlines()) < 12
+
+
+def test_a_sweep_takes_over_what_a_single_run_made(tmp_path: Path) -> None:
+    single = plan(job("data", "expert"), job("sft", "sft", data=["data"], settings={"seed": 0}))
+    made = sweep(0, 1)
+    review = reviewed(tmp_path, made, single, "data", "sft@seed=0")
+    assert review.gone == ()
+    kept = next(line for line in plan_text(review).splitlines() if "sft@seed=0 " in line)
+    assert "in the store" in kept
+    assert "was called sft" in kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from agentc.plan.fold import Group, fold_groups, groups_of
+from agentc.plan.fold import Group, fold_groups, folded_title, groups_of
 from agentc.plan.review import STATE_WORDS, Item, Mark, Review
 from agentc.plan.work import State
 
@@ -62,7 +62,9 @@ def stage_graph(review: Review, *, every: bool = False) -> StageGraph:
             node_of |= {item.id: node.id for item in group.items}
             continue
         for stage, items in _by_stage(group.items).items():
-            nodes[stage] = _node(stage, items, group.title)
+            # A cell without a round has no frame: what it begins and what it ends with would
+            # stand on both sides of its rounds.
+            nodes[stage] = _node(stage, items, group.title if group.round else "")
             node_of |= {item.id: stage for item in items}
     reads = _reads(review, node_of)
     return StageGraph(
@@ -87,7 +89,8 @@ def _node(stage: str, items: list[Item], title: str) -> Node:
     notes = [f"{len(items)} jobs"] if len(items) > 1 else []
     notes += [f"same work as {last.twin}"] if last.twin else []
     number = last.job.get("round")
-    label = stage.split(f".{number}.", 1)[1] if title and f".{number}." in stage else stage
+    # In the frame of a round and a cell neither needs to be said again.
+    label = stage.split(f".{number}.", 1)[-1].partition("@")[0] if title else stage
     return Node(
         id=stage,
         label=label,
@@ -102,20 +105,18 @@ def _node(stage: str, items: list[Item], title: str) -> Node:
 
 
 def _folded(group: Group) -> Node:
-    name, _, first = group.titles[0].rpartition(" ")
-    last = group.titles[-1].rpartition(" ")[2]
-    title = f"{name}s {first} to {last}"
+    title = folded_title(group)
     leads = next((item for item in group.items if item.mark in "~+>"), group.items[-1])
     return Node(
         id=title,
         label=title,
         group="",
-        kind="rounds",
+        kind="rounds" if group.round else "cells",
         backend="",
         key="",
         mark=leads.mark,
         state=leads.state,
-        note=f"as the round before, {len(group.items)} jobs",
+        note=f"as the one before, {len(group.items)} jobs",
     )
 
 

@@ -119,8 +119,8 @@ def _tip(point: Point) -> str:
 def _box(node: Node, corner: Point, links: bool) -> str:
     x, y = corner
     state = _class(node)
-    # A letter of this size takes about 7.4 units; the state stands right of the name.
-    label = _cut(node.label, int((WIDTH - 30 - 6 * len(_WORDS[state])) / 7.4))
+    # A bold letter takes up to 8 units; the state stands right of the name.
+    label = _cut(node.label, int((WIDTH - 30 - 6 * len(_WORDS[state])) / 8))
     about = f"{node.backend}  {node.key}" if node.backend else node.note
     tip = " · ".join(part for part in (node.id, node.kind, node.state_words, node.note) if part)
     link = f' href="#{escape(node.id)}"' if links and node.backend else ""

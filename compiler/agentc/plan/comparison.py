@@ -11,6 +11,7 @@ from agentc.kinds.field import Json
 from agentc.plan.diff import Change, JobDiff, change_texts, changed_values, compare_plans, some
 
 _K = TypeVar("_K", bound=Hashable)
+_MOST_BLOCKS = 20
 _ASKED = ("placement", "resources", "processes", "resume")
 _PAGE = "Report"
 _TOLD = ("description", "paper", "discrepancies")
@@ -93,10 +94,11 @@ def _lines(found: Comparison) -> Iterator[str]:
         yield f"{found.before} and {found.after}: {len(found.differing)} of {total} jobs differ"
     if found.params:
         yield f"params: {', '.join(change.text() for change in found.params)}"
-    roots = ((tuple(change_texts(d.changes)), d.id) for d in found.differing if d.changes)
-    for texts, names in _grouped(roots).items():
+    roots = _grouped((tuple(change_texts(d.changes)), d.id) for d in found.differing if d.changes)
+    for texts, names in list(roots.items())[:_MOST_BLOCKS]:
         yield f"~ {_named(names)}"
         yield from (f"    {text}" for text in texts)
+    yield from _rest(roots, "changed themselves")
     for words, novelty, mark in (("second", "new", "+"), ("first", "gone", "-")):
         names = [diff.id for diff in found.differing if diff.novelty == novelty]
         if names:
@@ -104,12 +106,20 @@ def _lines(found: Comparison) -> Iterator[str]:
     renamed = [f"{diff.id} (was {diff.was})" for diff in found.jobs.values() if diff.was]
     if renamed:
         yield f"= the same work under another name: {_named(renamed)}"
-    for cause, names in _grouped(_following(found)).items():
+    causes = _grouped(_following(found))
+    for cause, names in list(causes.items())[:_MOST_BLOCKS]:
         yield f"because of {cause}: {_named(names)}"
+    yield from _rest(causes, "differ because of others")
     if found.without_effect:
         yield "without effect on results:"
     for text, names in _grouped((c.text(), n) for n, c in found.without_effect).items():
         yield f"  {text}" + (f" ({_named(names, 4)})" if any(names) else "")
+
+
+def _rest(blocks: Mapping[_K, Sequence[str]], words: str) -> Iterator[str]:
+    left = sum(map(len, list(blocks.values())[_MOST_BLOCKS:]))
+    if left:
+        yield f"and {left} more jobs {words}; --json names them"
 
 
 def _following(found: Comparison) -> Iterator[tuple[str, str]]:

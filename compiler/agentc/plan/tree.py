@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from agentc.plan.diff import change_texts, some
-from agentc.plan.fold import Group, fold_groups, fold_idle, groups_of
+from agentc.plan.fold import Group, fold_groups, fold_idle, folded_title, groups_of
 from agentc.plan.review import (
     STATE_WORDS,
     Item,
@@ -42,7 +42,7 @@ def plan_text(
         for group in groups:
             listing.add(group, group.items)
     elif all(item.mark in "=·" and not item.is_root for item in review.items):
-        listing.add(Group(title="", items=review.items), fold_idle(review.items))
+        listing.add(Group(cell="", round="", items=review.items), fold_idle(review.items))
     else:
         for group in fold_groups(groups):
             listing.add(group, fold_idle(group.items))
@@ -167,16 +167,15 @@ class _Listing:
 
 
 def _repetition(group: Group) -> str:
-    first, last = group.titles[0], group.titles[-1]
     states = Counter(STATE_WORDS[item.state] for item in group.items)
     counts = ", ".join(f"{count} {words}" for words, count in states.items())
-    name, _, start = first.rpartition(" ")
-    until = last.rpartition(" ")[2]
-    return f"{name}s {start} to {until}: the same {len(group.titles)} times, {counts}"
+    return f"{folded_title(group)}: the same {len(group.titles)} times, {counts}"
 
 
 def _idle(items: tuple[Item, ...], names: str) -> str:
     words = "in the store" if items[0].mark == "=" else "not needed"
+    if items[0].diff is not None and items[0].diff.was is not None:
+        words += " under earlier names"
     return f"{items[0].mark} {len(items)} {words}: {names}"
 
 
