@@ -15,6 +15,16 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 QUICKSTART = ROOT / "specs" / "quickstart.yaml"
 
+_STAGES = {
+    "expert": "expert",
+    "expert_again": "expert",
+    "practice": "expert",
+    "pretrain": "sft",
+    "sft": "sft",
+    "evaluate_untrained": "evaluate",
+    "evaluate_sft": "evaluate",
+}
+_ROUND = {"explore": "rollout", "dpo": "dpo", "evaluate": "evaluate"}
 LARGER = {"initialisation": "random", "hidden_size": 384, "layers": 6, "heads": 6}
 
 
@@ -41,25 +51,23 @@ def write_reduced(path: Path, size: Size) -> Path:
     if size.larger_model:
         spec["models"]["base"].update(LARGER)
     stages = spec["stages"]
-    everything = {**stages, **stages["eto"]["repeat"]["stages"]}
-    for stage in everything.values():
-        stage.update(_reductions(stage, size))
+    rounds = stages["eto"].setdefault("repeat", {}).setdefault("stages", {})
+    small = _reductions(size)
+    for place, names in ((stages, _STAGES), (rounds, _ROUND)):
+        for name, kind in names.items():
+            if place is stages and name not in stages:
+                raise KeyError(name)
+            place.setdefault(name, {}).update(small[kind])
     path.write_text(yaml.safe_dump(spec, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return path
 
 
-def _reductions(stage: Mapping[str, Any], size: Size) -> dict[str, Any]:
-    kind = stage.get("kind")
-    if kind == "expert":
-        return {"limit": size.expert_tasks}
-    if kind == "sft":
-        return {"max_steps": size.sft_steps}
-    if kind == "dpo":
-        return {"max_steps": size.dpo_steps}
-    if kind == "rollout":
-        tasks, concurrency = size.explored_tasks, size.exploring
-    elif kind == "evaluate":
-        tasks, concurrency = size.evaluated_tasks, size.evaluating
-    else:
-        return {}
-    return {"limit": tasks, "concurrency": concurrency}
+def _reductions(size: Size) -> Mapping[str, dict[str, Any]]:
+    """By kind, what is written over a stage."""
+    return {
+        "expert": {"limit": size.expert_tasks},
+        "sft": {"max_steps": size.sft_steps},
+        "dpo": {"max_steps": size.dpo_steps},
+        "rollout": {"limit": size.explored_tasks, "concurrency": size.exploring},
+        "evaluate": {"limit": size.evaluated_tasks, "concurrency": size.evaluating},
+    }

@@ -53,11 +53,13 @@ def compile_spec(
     params: Mapping[str, str],
     table: BackendTable,
     *,
+    scale: str | None = None,
+    every_scale: bool = False,
     locked: bool = False,
     references: References | None = None,
 ) -> Compilation:
-    """Compile a spec with `-p` values as texts. Errors are in `diagnostics`; nothing is raised
-    for a bad spec.
+    """Compile a spec with `-p` values as texts, at a scale. Errors are in `diagnostics`; nothing
+    is raised for a bad spec. With `every_scale`, the spec's other scales are checked too.
 
     The lock beside the spec, if there is one, pins revisions and is compared with the outcome:
     differences are warnings, with `locked` errors. With `references` given no lock is read.
@@ -69,12 +71,17 @@ def compile_spec(
         references = References(pins={} if lock is None else lock.pins())
     for complaint in table.broken:
         sink.warning("AGC609", complaint, fix="mend or uninstall that distribution")
-    spec, module = read_module(path, params, table, sink)
+    spec, module = read_module(path, params, table, sink, scale=scale)
     context = PassContext(
         table=table, sink=sink, directory=path.resolve().parent, references=references
     )
     unit = run_passes(Unit(spec=spec, module=module), context)
-    read = (path,)
+    if every_scale and not sink.has_errors:
+        for other in spec.scales:
+            if other != scale:
+                _, module = read_module(path, params, table, sink, scale=other)
+                run_passes(Unit(spec=spec, module=module), context)
+    read = (path, *spec.templates)
     templates = _templates(path, read[1:])
     if lock is not None and unit.plan is not None and not sink.has_errors:
         current = collect_lock(unit.plan, references, templates)

@@ -107,6 +107,7 @@ def test_json_holds_every_part() -> None:
         "end_column": 11,
         "expected": "e",
         "notes": ["n"],
+        "used_at": [],
         "steps": ["round 2 of eto"],
         "fix": "f",
     }

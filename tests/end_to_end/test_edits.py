@@ -20,7 +20,7 @@ def finished(smoke: Smoke, tmp_path: Path) -> Path:
 
 def test_another_beta_in_round_two(smoke: Smoke, finished: Path, tmp_path: Path) -> None:
     spec = yaml.safe_load(smoke.spec.read_text(encoding="utf-8"))
-    spec["stages"]["eto"]["repeat"]["stages"]["dpo"]["beta"] = {"per_round": [0.1, 0.5]}
+    spec["stages"]["eto"]["with"]["later_beta"] = 0.5
     edited = tmp_path / "edited.yaml"
     edited.write_text(yaml.safe_dump(spec, sort_keys=False), encoding="utf-8")
 

@@ -14,7 +14,7 @@ from agentc.diagnostics.render import render_json, render_text
 
 
 def add_spec_arguments(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """SPEC and -p; an `optional` SPEC that is left out is None."""
+    """SPEC, -p and --scale; an `optional` SPEC that is left out is None."""
     parser.add_argument(
         "spec",
         type=Path,
@@ -30,6 +30,11 @@ def add_spec_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
         default={},
         metavar="NAME=VALUE",
         help="value of one of the spec's params; may be given several times",
+    )
+    parser.add_argument(
+        "--scale",
+        metavar="NAME",
+        help="one of the spec's `scales:`, such as smoke; default: the spec as it is written",
     )
 
 

@@ -54,7 +54,14 @@ def _check(arguments: argparse.Namespace, table: BackendTable) -> Compilation:
     from agentc.compilation import compile_spec
 
     spec: Path = arguments.spec
-    compiled = compile_spec(spec, arguments.params, table, locked=arguments.locked)
+    compiled = compile_spec(
+        spec,
+        arguments.params,
+        table,
+        scale=arguments.scale,
+        every_scale=True,
+        locked=arguments.locked,
+    )
     # A watcher's reader wants to know where one answer ends: one line of JSON for each.
     form = "jsonl" if arguments.watch and arguments.format == "json" else arguments.format
     show_diagnostics(compiled.diagnostics, form, about=spec)

@@ -67,7 +67,13 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.store.paths import RunFolder, store_root
 
     table = load_backends()
-    compiled = compile_spec(arguments.spec, arguments.params, table, locked=arguments.locked)
+    compiled = compile_spec(
+        arguments.spec,
+        arguments.params,
+        table,
+        scale=arguments.scale,
+        locked=arguments.locked,
+    )
     if compiled.plan is None:
         show_diagnostics(compiled.diagnostics, arguments.format)
         return 1

@@ -78,7 +78,13 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.store.paths import open_store
 
     table = load_backends()
-    compiled = compile_spec(arguments.spec, arguments.params, table, locked=arguments.locked)
+    compiled = compile_spec(
+        arguments.spec,
+        arguments.params,
+        table,
+        scale=arguments.scale,
+        locked=arguments.locked,
+    )
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
         return 1

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from agentc.diagnostics.diagnostic import Diagnostic
 from agentc.source.lines import split_lines
-from agentc.source.span import Span
+from agentc.source.span import Span, uses_of
 
 _WIDEST = 160
 _PAINT = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "bold": "\x1b[1m", "dim": "\x1b[2m"}
@@ -51,6 +51,8 @@ def _block(diagnostic: Diagnostic, colour: bool) -> str:
     if diagnostic.expected:
         lines.append(f"  expected: {_printable(diagnostic.expected)}")
     lines += [f"  note: {_printable(note)}" for note in diagnostic.notes]
+    if span is not None:
+        lines += [f"  used at: {at.source.name}:{at.line}:{at.column}" for at in uses_of(span)]
     lines += [f"  in: {_printable(step)}" for step in diagnostic.steps]
     if diagnostic.fix:
         lines.append(f"  help: {_printable(diagnostic.fix)}")
@@ -105,6 +107,10 @@ def _record(diagnostic: Diagnostic) -> dict[str, object]:
         "end_column": None if span is None else span.end_column,
         "expected": diagnostic.expected,
         "notes": list(diagnostic.notes),
+        "used_at": [
+            {"file": at.source.name, "line": at.line, "column": at.column}
+            for at in (() if span is None else uses_of(span))
+        ],
         "steps": list(diagnostic.steps),
         "fix": diagnostic.fix,
     }

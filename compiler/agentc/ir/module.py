@@ -33,7 +33,8 @@ class Stage:
     filled in. `spans` gives the place of each key by dotted path (`decode.temperature`,
     `options.x`, `placement.gpus`; `data.0` is the first item of an input). `defaulted` names, by
     dotted path, what came from the spec's `defaults:`: it was written for every stage that has
-    such a setting, so it is no error where the chosen backend has no use for it.
+    such a setting, so it is no error where the chosen backend has no use for it. In a sweep,
+    `base` is the id without the cell, and `cell` the swept params that the stage depends on.
     """
 
     id: str
@@ -49,6 +50,8 @@ class Stage:
     placement: Mapping[str, Value] = field(default_factory=dict)
     round: int | None = None
     defaulted: frozenset[str] = frozenset()
+    base: str = ""
+    cell: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +105,8 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
-    """A whole experiment."""
+    """A whole experiment. `matrix` holds the values of each swept param, `scale` the scale that
+    was chosen, `templates` the SHA-256 of each template that was used."""
 
     name: str
     stages: Mapping[str, Stage]
@@ -110,11 +114,13 @@ class Module:
     servers: Mapping[str, Resource]
     prompts: Mapping[str, Prompt]
     params: Mapping[str, Json] = field(default_factory=dict)
+    matrix: Mapping[str, list[Json]] = field(default_factory=dict)
+    scale: str | None = None
+    """The scale chosen with `--scale`; claims are judged at the paper's own only."""
+    templates: Mapping[str, str] = field(default_factory=dict)
     description: str | None = None
     paper: Mapping[str, Json] = field(default_factory=dict)
     discrepancies: tuple[Mapping[str, Json], ...] = ()
     claims: tuple[Claim, ...] = ()
-    scale: str | None = None
-    """The scale chosen with `--scale`; claims are judged at the paper's own only."""
     budget: Budget | None = None
     origin: Origin | None = None

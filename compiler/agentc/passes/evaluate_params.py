@@ -27,9 +27,14 @@ _FIELDS = {field.name: field for field in language.PARAM_FIELDS}
 
 
 def evaluate_params(
-    spec: Spec, given: Mapping[str, str], evaluator: Evaluator, sink: Sink
+    spec: Spec,
+    given: Mapping[str, str],
+    evaluator: Evaluator,
+    sink: Sink,
+    swept: Mapping[str, Node] = {},
 ) -> dict[str, Json]:
-    """Values by name, in declared order. A default may use the params declared above it."""
+    """Values by name, in declared order. A default may use the params declared above it; `swept`
+    are values of one cell of the matrix, which come before defaults."""
     given = {name: _checked_text(name, text, sink) for name, text in given.items()}
     scope: dict[str, Json] = {}
     for name, declared in spec.params.items():
@@ -40,7 +45,7 @@ def evaluate_params(
                 declared.name.span,
                 notes=("expressions use this word themselves",),
             )
-        scope[name] = _value(declared, given.get(name), scope, evaluator, sink)
+        scope[name] = _value(declared, given.get(name), swept.get(name), scope, evaluator, sink)
     for name in given:
         if name not in spec.params:
             sink.error(
@@ -77,12 +82,13 @@ def _checked_text(name: str, text: str, sink: Sink) -> str:
 def _value(
     declared: ParamDecl,
     given: str | None,
+    swept: Node | None,
     scope: Mapping[str, Json],
     evaluator: Evaluator,
     sink: Sink,
 ) -> Json:
     name = declared.name.text
-    rules = _rules(declared, sink)
+    rules = param_rules(declared, sink)
     if rules is None:
         return MISSING
     default = declared.settings.get("default")
@@ -92,6 +98,8 @@ def _value(
         if found is None:
             return MISSING
         node = found
+    elif swept is not None:
+        node = swept
     elif default is None:
         sink.error(
             "AGC305",
@@ -116,7 +124,7 @@ def _value(
     return MISSING if isinstance(value, Failed) else value
 
 
-def _rules(declared: ParamDecl, sink: Sink) -> dict[str, Json] | None:
+def param_rules(declared: ParamDecl, sink: Sink) -> dict[str, Json] | None:
     """The declaration as a JSON Schema fragment; None when it is broken."""
     name = declared.name.text
     settings: dict[str, Json] = {}

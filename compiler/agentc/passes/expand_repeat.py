@@ -50,17 +50,21 @@ class Rounds:
 
 
 def expand_repeat(
-    spec: Spec, scope: Mapping[str, Json], evaluator: Evaluator, sink: Sink
+    spec: Spec,
+    scope: Mapping[str, Json],
+    evaluator: Evaluator,
+    sink: Sink,
+    steps: tuple[str, ...] = (),
 ) -> Rounds:
     """Unroll every repeat. One whose number of rounds is unknown is unrolled once, so that its
-    stages are still checked."""
+    stages are still checked. `steps` say which cell of the matrix this is."""
     stages: list[Unrolled] = []
     counts: dict[str, int] = {}
     for name, model in spec.models.items():
-        stages.append(Unrolled(id=name, declared=model, scope=scope))
+        stages.append(Unrolled(id=name, declared=model, scope=scope, steps=steps))
     for name, declared in spec.stages.items():
         if isinstance(declared, StageDecl):
-            stages.append(Unrolled(id=name, declared=declared, scope=scope))
+            stages.append(Unrolled(id=name, declared=declared, scope=scope, steps=steps))
             continue
         count = _count(declared, scope, evaluator, sink)
         if len(stages) + count * len(declared.stages) > _MOST_STAGES:
@@ -73,7 +77,7 @@ def expand_repeat(
         counts[name] = count
         _check_carry(spec, declared, sink)
         for number in range(1, count + 1):
-            stages += _round(declared, number, scope)
+            stages += _round(declared, number, scope, steps)
     return Rounds(stages=tuple(stages), counts=counts)
 
 
@@ -146,7 +150,9 @@ def _of_round(
     return items[unrolled.round - 1]
 
 
-def _round(declared: RepeatDecl, number: int, scope: Mapping[str, Json]) -> Iterator[Unrolled]:
+def _round(
+    declared: RepeatDecl, number: int, scope: Mapping[str, Json], steps: tuple[str, ...]
+) -> Iterator[Unrolled]:
     repeat = declared.name.text
     names: dict[str, str | None] = {name: f"{repeat}.{number}.{name}" for name in declared.stages}
     carried: dict[str, Node] = {}
@@ -167,7 +173,7 @@ def _round(declared: RepeatDecl, number: int, scope: Mapping[str, Json]) -> Iter
             carried=carried,
             round=number,
             repeat=repeat,
-            steps=(f"round {number} of {repeat}",),
+            steps=(f"round {number} of {repeat}", *steps),
         )
 
 

@@ -9,16 +9,26 @@ from agentc.kinds.field import Json
 
 
 def experiment_facts(module: Module) -> Mapping[str, Json]:
-    """{description, paper, discrepancies, rounds: [{repeat, round, stages}]}, and the scale where
+    """{description, paper, discrepancies, rounds: [{repeat, round, stages}]}; of a sweep also
+    `matrix`, the values by param, and `cells`, for each swept stage {base, cell}; the scale where
     one is chosen (an absent key leaves the keys of old reports as they are)."""
     rounds: dict[tuple[str, int], list[Json]] = {}
     for stage in module.stages.values():
         if stage.round is not None:
             repeat = stage.id.split(f".{stage.round}.")[0]
             rounds.setdefault((repeat, stage.round), []).append(stage.id)
-    scale: Mapping[str, Json] = {} if module.scale is None else {"scale": module.scale}
+    swept: dict[str, Json] = {}
+    if module.matrix:
+        cells: dict[str, Json] = {
+            stage.id: {"base": stage.base, "cell": dict(stage.cell)}
+            for stage in module.stages.values()
+            if stage.cell
+        }
+        swept = {"matrix": {axis: list(v) for axis, v in module.matrix.items()}, "cells": cells}
+    if module.scale is not None:
+        swept["scale"] = module.scale
     return {
-        **scale,
+        **swept,
         "description": module.description,
         "paper": dict(module.paper),
         "discrepancies": [dict(entry) for entry in module.discrepancies],

@@ -20,7 +20,7 @@ from agentc.passes.order import ordered
 from agentc.passes.size import job_placement, job_resources
 from agentc.passes.unit import Unit
 from agentc.plan.job import EnvLock, Job, Lease, Place, Plan
-from agentc.source.span import Origin
+from agentc.source.span import Origin, uses_of
 
 
 def lower(unit: Unit, context: PassContext) -> Unit:
@@ -138,7 +138,10 @@ def _place(origin: Origin) -> Place:
         file=PurePath(span.source.name).name,
         line=span.line,
         column=span.column,
-        steps=origin.steps,
+        steps=(
+            *(f"used at {PurePath(at.source.name).name}:{at.line}" for at in uses_of(span)),
+            *origin.steps,
+        ),
     )
 
 

@@ -7,7 +7,7 @@ and what depends on it, is left out, so later passes can go on and find further 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from agentc.backend_api import BackendTable
 from agentc.diagnostics.sink import Sink
@@ -88,8 +88,6 @@ def resolve_names(
     )
     claims = resolve_claims(spec, reading)
     budget = resolve_budget(spec, params, stages, evaluator, sink)
-    if not sink.has_errors:
-        _warn_unused(spec, stages, sink)
     return Module(
         name=name or "",
         stages=_closed(stages),
@@ -151,12 +149,14 @@ def _has_broken_stages(spec: Spec) -> bool:
     return any(isinstance(each, StageDecl) and each.kind is None for each in [*declared, *inner])
 
 
-def _warn_unused(spec: Spec, stages: Mapping[str, Stage], sink: Sink) -> None:
-    used = {each for stage in stages.values() for name in stage.inputs.values() for each in name}
+def warn_unused(spec: Spec, all_stages: Iterable[Stage], sink: Sink) -> None:
+    """Warn of models, environments, servers and prompts that no stage of any cell uses."""
+    stages = tuple(all_stages)
+    used = {each for stage in stages for name in stage.inputs.values() for each in name}
     for name, model in spec.models.items():
         if name not in used and spec.stages:
             sink.warning("AGC411", f"no stage uses the model `{name}`", model.name.span)
-    named = {(use, entry) for stage in stages.values() for use, entry in stage.uses.items()}
+    named = {(use, entry) for stage in stages for use, entry in stage.uses.items()}
     declared: tuple[tuple[str, Mapping[str, Scalar]], ...] = (
         ("environment", {name: found.name for name, found in spec.environments.items()}),
         ("server", {name: found.name for name, found in spec.servers.items()}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.schema import language
 from agentc.source.tree import Entry
 from agentc.syntax.nodes import RepeatDecl, Spec, StageDecl
 
@@ -32,7 +33,7 @@ class Defaults:
                 message = f"every stage that has `{key}` sets it, so nothing takes this default"
                 sink.error("AGC406", message, entry.key.span, fix="remove it")
                 continue
-            fix = did_you_mean(key, possible)
+            fix = did_you_mean(key, [*possible, *language.USE_KEYS])
             sink.error(
                 "AGC406",
                 f"no stage of this spec has a key `{key}`",

@@ -81,6 +81,8 @@ def _checked(path: Path, table: BackendTable, colour: bool) -> Checked:
     parser = argparse.ArgumentParser()
     check.configure(parser)
     arguments = parser.parse_args(shlex.split(command)[2:])
-    compiled = compile_spec(path, arguments.params, table, locked=arguments.locked)
+    compiled = compile_spec(
+        path, arguments.params, table, scale=arguments.scale, locked=arguments.locked
+    )
     message = render_text(compiled.diagnostics, colour=colour).replace(f"{path.parent}/", "")
     return Checked(command, text, compiled.diagnostics, message)

@@ -15,6 +15,7 @@ from agentc.kinds import KINDS, Kind
 from agentc.kinds.field import Field, Json, Role
 from agentc.schema import language
 from agentc.schema.describe import types_of
+from agentc.templates.library import shipped_names
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Json]
@@ -22,6 +23,7 @@ Schema = dict[str, Json]
 _EXPRESSION: Schema = {"$ref": "#/$defs/expression"}
 _PER_ROUND: Schema = {"$ref": "#/$defs/per_round"}
 _GROUPED: Schema = {"$ref": "#/$defs/grouped_number"}
+_LIST: Schema = {"type": "array", "minItems": 1}
 _DEFINITIONS: Schema = {
     "expression": {
         "description": "An expression over params, evaluated when the spec is compiled.",
@@ -61,22 +63,28 @@ def language_schema(table: BackendTable) -> Schema:
             "description": backend.doc,
             **_mapping(backend.fields, extra={"backend": _text(language.RESOURCE_KEYS["backend"])}),
         }
+    definitions["used"] = _used()
     sections: Schema = {
         "agentc": {"const": language.VERSION},
+        **_use_properties(),
         **{field.name: _published(field) for field in language.TOP_LEVEL_FIELDS},
-        "paper": _mapping(language.PAPER_FIELDS),
+        "paper": _or_used(_mapping(language.PAPER_FIELDS)),
         "params": _named({"title": "param", **_mapping(language.PARAM_FIELDS)}),
-        "models": _named({"$ref": "#/$defs/stage_model"}),
-        "environments": _named(_resources("environment", table.environments())),
-        "servers": _named(_resources("server", table.servers())),
+        "matrix": {"type": "object", "additionalProperties": {"anyOf": [_LIST, _EXPRESSION]}},
+        "scales": _named(_scale()),
+        "models": _named(_or_used({"$ref": "#/$defs/stage_model"})),
+        "environments": _named(_or_used(_resources("environment", table.environments()))),
+        "servers": _named(_or_used(_resources("server", table.servers()))),
         "prompts": _named(
-            {
-                "title": "prompt",
-                **_mapping(language.PROMPT_FIELDS, extra={"examples": _examples()}),
-            }
+            _or_used(
+                {
+                    "title": "prompt",
+                    **_mapping(language.PROMPT_FIELDS, extra={"examples": _examples()}),
+                }
+            )
         ),
-        "defaults": _defaults(),
-        "stages": _named(_stage_or_repeat()),
+        "defaults": _or_used(_defaults()),
+        "stages": _named(_or_used(_stage_or_repeat())),
         "claims": _named({"title": "claim", **_mapping(language.CLAIM_FIELDS)}),
         "budget": _mapping(language.BUDGET_FIELDS),
         "discrepancies": {"type": "array", "items": _mapping(language.DISCREPANCY_FIELDS)},
@@ -95,6 +103,34 @@ def language_schema(table: BackendTable) -> Schema:
         "additionalProperties": False,
         "$defs": definitions,
     }
+
+
+def _use_properties() -> Schema:
+    names: list[Json] = list(shipped_names())
+    return {
+        "use": {
+            "description": language.USE_KEYS["use"],
+            "anyOf": [{"enum": names}, {"type": "string", "pattern": r"^\.{1,2}/"}],
+        },
+        "with": {"type": "object", "description": language.USE_KEYS["with"]},
+        "append": {"type": "object", "description": language.USE_KEYS["append"]},
+    }
+
+
+def _used() -> Schema:
+    """A declaration from a template: what it overrides is left to `agentc check`."""
+    return {"type": "object", "properties": _use_properties(), "required": ["use"]}
+
+
+def _scale() -> Schema:
+    parts: Schema = {
+        key: {"type": "object", "description": doc} for key, doc in language.SCALE_KEYS.items()
+    }
+    return {"title": "scale", "type": "object", "properties": parts, "additionalProperties": False}
+
+
+def _or_used(plain: Schema) -> Schema:
+    return {"if": {"required": ["use"]}, "then": {"$ref": "#/$defs/used"}, "else": plain}
 
 
 def kind_schema(kind: Kind, table: BackendTable) -> Schema:
@@ -278,7 +314,7 @@ def _repeat() -> Schema:
                 "description": language.REPEAT_INNER_KEYS["carry"],
             },
             "stages": {
-                **_named({"$ref": "#/$defs/stage"}),
+                **_named(_or_used({"$ref": "#/$defs/stage"})),
                 "description": language.REPEAT_INNER_KEYS["stages"],
             },
         },

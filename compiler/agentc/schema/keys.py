@@ -13,7 +13,7 @@ from agentc.diagnostics.suggest import distance, listed, offer, suggestions
 from agentc.kinds import KINDS
 from agentc.schema import language
 from agentc.source.scalars import is_null
-from agentc.source.tree import Entry, Mapping, Node, Scalar, described
+from agentc.source.tree import Entry, Mapping, Node, Scalar, Unknown, described
 
 _MOST_UNKNOWN = 200
 """Unknown keys of one mapping that are looked at: suggestions for each take a while."""
@@ -31,9 +31,12 @@ class Place:
 
 
 def as_mapping(node: Node, place: Place, sink: Sink, expected: str) -> Mapping | None:
-    """The node if it is a mapping; else an error. Nothing (or null) is an empty one."""
+    """The node if it is a mapping; else an error. Nothing (or null) is an empty one; for what is
+    unknown, an error has been reported."""
     if isinstance(node, Mapping):
         return node
+    if isinstance(node, Unknown):
+        return None
     if isinstance(node, Scalar) and not node.quoted and is_null(node.text):
         return Mapping((), node.span)
     sink.error(
@@ -56,11 +59,14 @@ def read_keys(
     """Entries by key. A misspelt key is reported and then read as what was probably meant, so
     that it does not also count as missing."""
     found = {entry.key.text: entry for entry in node.entries if entry.key.text in allowed}
+    # Templates are in place by now, so a key that is left over may be a misspelt `use`.
+    declares = place.path.split(".")[0] in language.TEMPLATES.values()
+    words = [*allowed, *(language.USE_KEYS if declares else ())]
     unknown = [entry for entry in node.entries if entry.key.text not in found]
     for entry in unknown[:_MOST_UNKNOWN]:
         key = entry.key.text
-        near = suggestions(key, (name for name in allowed if name not in found))
-        near = near or suggestions(key, allowed)
+        near = suggestions(key, (name for name in words if name not in found))
+        near = near or suggestions(key, words)
         notes, hint = belongs(key, place, table)
         slip = bool(near) and distance(key.lower(), near[0].lower(), 1) <= 1
         exact = bool(notes) and not (slip and near[0].lower() == key.lower())
@@ -73,7 +79,7 @@ def read_keys(
             fix=hint if exact and not slip else offer(near),
             steps=place.steps,
         )
-        if len(near) == 1 and near[0] not in found and not exact:
+        if len(near) == 1 and near[0] in allowed and near[0] not in found and not exact:
             found[near[0]] = Entry(entry.key, entry.value)
     if len(unknown) > _MOST_UNKNOWN:
         sink.error(

@@ -16,8 +16,13 @@ TOP_LEVEL: dict[str, str] = {
     "agentc": "Version of the spec language: 1.",
     "name": "Name of the experiment: small letters, digits, `_` and `-`.",
     "description": "What the experiment shows, in a few sentences.",
+    "use": "A template whose body this spec starts from; what the spec says itself comes on top.",
+    "with": "Values of the template's parameters.",
+    "append": "Items that go behind the lists of the template.",
     "paper": "The paper that the spec reproduces.",
     "params": "Typed settings that `-p name=value` changes and `{{ name }}` uses.",
+    "matrix": "Values of params, each combination of which is run: seeds, models, anything.",
+    "scales": "Smaller versions of the experiment, by name; `--scale smoke` chooses one.",
     "models": "Models to start from; each is a stage of kind `model`.",
     "environments": "Environments that agents act in.",
     "servers": "How checkpoints are served while they act.",
@@ -28,6 +33,40 @@ TOP_LEVEL: dict[str, str] = {
     "budget": "What a run may cost at most; `agentc run` refuses more.",
     "discrepancies": "Where paper and code disagree, and which side this spec takes.",
 }
+
+USE_KEYS: dict[str, str] = {
+    "use": "A template: `dpo` of those that ship with agentc, or `./mine.yaml` beside the spec.",
+    "with": "Values of the template's parameters.",
+    "append": "Items that go behind the template's lists; other keys replace or merge.",
+}
+SCALE_KEYS: dict[str, str] = {
+    "params": "Other defaults of params: `{rounds: 1}`.",
+    "matrix": "Fewer values to sweep over.",
+    "defaults": "Other values for every stage.",
+    "models": "Settings of models.",
+    "environments": "Settings of environments.",
+    "servers": "Settings of servers.",
+    "prompts": "Settings of prompts.",
+    "stages": "Settings of stages.",
+}
+TEMPLATE_KEYS: dict[str, str] = {
+    "agentc": "Version of the spec language: 1.",
+    "template": "What the body is: a stage, a whole spec, an environment, ...",
+    "doc": "What the template is for.",
+    "params": "Typed parameters, for `with:` to set and `{{ name }}` to use.",
+    "body": "What stands in the place of `use`.",
+}
+TEMPLATES: dict[str, str] = {
+    "spec": "",
+    "paper": "paper",
+    "defaults": "defaults",
+    "model": "models",
+    "environment": "environments",
+    "server": "servers",
+    "prompt": "prompts",
+    "stage": "stages",
+}
+"""What templates make, and the section of a spec that each belongs in."""
 
 TOP_LEVEL_FIELDS: tuple[Field, ...] = (
     string("name", TOP_LEVEL["name"], REQUIRED, pattern=EXPERIMENT_PATTERN, identity="metadata"),

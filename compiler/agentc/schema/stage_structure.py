@@ -41,12 +41,14 @@ def _stage(
 ) -> StageDecl:
     entry = mapping.find("kind") or _misspelt_kind(mapping, place, sink)
     broken = StageDecl(name=name, kind=None, span=name.span)
+    if entry is None and _misspelt_use(mapping, place, sink):
+        return broken
     if entry is None:
         sink.error(
             "AGC202",
             f"{place.what} needs `kind`",
             name.span,
-            expected=f"one of {listed([kind.name for kind in KINDS], 20)}; or `repeat`",
+            expected=f"one of {listed([kind.name for kind in KINDS], 20)}; or `repeat`, or `use`",
         )
         return broken
     node = entry.value
@@ -76,6 +78,21 @@ def _misspelt_kind(mapping: Mapping, place: Place, sink: Sink) -> Entry | None:
         ):
             return entry  # read_keys reports the key
     return None
+
+
+def _misspelt_use(mapping: Mapping, place: Place, sink: Sink) -> bool:
+    """Whether what has no kind was meant to come from a template (reported then)."""
+    for entry in mapping.entries:
+        if did_you_mean(entry.key.text, ["use"]) is not None and isinstance(entry.value, Scalar):
+            sink.error(
+                "AGC201",
+                f"unknown key `{entry.key.text}` in {place.what}",
+                entry.key.span,
+                fix=did_you_mean(entry.key.text, ["use"]),
+                steps=place.steps,
+            )
+            return True
+    return False
 
 
 def _misspelt_repeat(mapping: Mapping) -> bool:

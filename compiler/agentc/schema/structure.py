@@ -69,7 +69,8 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
         name=_value(keys, "name"),
         description=_value(keys, "description"),
         paper=_value(keys, "paper"),
-        params=section("params", lambda name, node: _param(name, node, sink)),
+        params=read_params(keys.get("params"), sink),
+        matrix=_value(keys, "matrix"),
         models=models,
         environments=section(
             "environments", lambda n, v: _resource("environment", n, v, table, sink)
@@ -82,6 +83,11 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
         claims=_claims(keys.get("claims"), sink),
         budget=_value(keys, "budget"),
     )
+
+
+def read_params(entry: Entry | None, sink: Sink) -> dict[str, ParamDecl]:
+    """The declarations under `params:`, of a spec or of a template."""
+    return dict(_declared(entry, lambda name, node: _param(name, node, sink), sink))
 
 
 def check_required(

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text with the name that is shown to people (a path as the user typed it)."""
+    """A text with the name that is shown to people (a path as the user typed it).
+
+    A template is a source of its own at each place that uses it; `used_at` is that place.
+    """
 
     name: str
     text: str
+    used_at: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,16 @@ class Span:
     column: int
     end_line: int
     end_column: int
+
+
+def uses_of(span: Span) -> tuple[Span, ...]:
+    """The places that led to a span through templates, innermost first; () in a spec itself."""
+    found: list[Span] = []
+    at = span.source.used_at
+    while at is not None:
+        found.append(at)
+        at = at.source.used_at
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

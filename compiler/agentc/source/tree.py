@@ -6,6 +6,7 @@ Neighbours: `load.py` builds it, `scalars.py` reads scalars.
 
 from __future__ import annotations
 
+from collections.abc import Mapping as TableOf
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,11 +16,16 @@ from agentc.source.span import Span
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scalar:
-    """A single value as written. `quoted`: it stood in quotes or in a block, so it is text."""
+    """A single value as written. `quoted`: it stood in quotes or in a block, so it is text.
+
+    `closure` is set where the scalar is part of a template: its expressions mean the template's
+    own parameters, not the params of the spec.
+    """
 
     text: str
     quoted: bool
     span: Span
+    closure: Closure | None = None
 
     @property
     def is_expression(self) -> bool:
@@ -69,6 +75,25 @@ class Unknown:
     follows from it should be."""
 
     span: Span
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Argument:
+    """A parameter of a template at one use of it: the node that gives its value (evaluated where
+    it was written), and the JSON Schema that the value has to meet. `node` is None when the
+    value is missing, which has been reported."""
+
+    name: str
+    node: Node | None
+    rules: TableOf[str, Json]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Closure:
+    """What the names in a template's expressions stand for at one use of it."""
+
+    template: str
+    arguments: TableOf[str, Argument]
 
 
 Node: TypeAlias = Scalar | Sequence | Mapping | Computed | Unknown

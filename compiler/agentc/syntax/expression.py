@@ -13,8 +13,20 @@ from typing import cast
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds.field import Json
+from agentc.schema.coerce import Coercion, Failed
 from agentc.source.scalars import is_null
-from agentc.source.tree import Computed, Entry, Node, Scalar, Sequence, Unknown, written
+from agentc.source.tree import (
+    Argument,
+    Closure,
+    Computed,
+    Entry,
+    Node,
+    Scalar,
+    Sequence,
+    Unknown,
+    described,
+    written,
+)
 from agentc.source.tree import Mapping as MappingNode
 from agentc.syntax.sandbox import (
     LARGEST_TEXT,
@@ -55,6 +67,7 @@ class Evaluator:
     _compiled: dict[str, Compiled | ExpressionError] = field(default_factory=dict)
     _sandbox: Sandbox | None = None
     _literal: dict[int, Node] = field(default_factory=dict)
+    _arguments: dict[tuple[int, int], tuple[Mapping[str, Json], Json]] = field(default_factory=dict)
 
     def evaluate(self, node: Node, scope: Mapping[str, Json], steps: tuple[str, ...] = ()) -> Node:
         """The tree with every expression computed; the same object where there is none. What
@@ -80,7 +93,7 @@ class Evaluator:
 
     def _scalar(self, node: Scalar, scope: Mapping[str, Json], steps: tuple[str, ...]) -> Node:
         try:
-            return self._value(node, scope)
+            return self._value(node, scope, steps)
         except ExpressionError as error:
             self.sink.error(
                 error.code,
@@ -94,12 +107,15 @@ class Evaluator:
         except _MissingValueError:
             return Unknown(node.span)
 
-    def _value(self, node: Scalar, scope: Mapping[str, Json]) -> Node:
+    def _value(self, node: Scalar, scope: Mapping[str, Json], steps: tuple[str, ...]) -> Node:
         compiled = self._compile(node.text)
-        self.used |= compiled.names
+        if node.closure is not None:
+            scope = self._inside(node.closure, compiled.names, scope, steps)
+        else:
+            self.used |= compiled.names
         for name in sorted(compiled.names):
             if name not in scope:
-                raise _undefined(name, scope)
+                raise _undefined(name, scope, node.closure)
             if scope[name] is MISSING:
                 raise _MissingValueError
         assert self._sandbox is not None
@@ -110,6 +126,52 @@ class Evaluator:
         if len(text) > LARGEST_TEXT:
             raise ExpressionError("AGC304", "the text that this gives is too long")
         return Scalar(text, is_null(text), node.span)
+
+    def _inside(
+        self,
+        closure: Closure,
+        names: frozenset[str],
+        scope: Mapping[str, Json],
+        steps: tuple[str, ...],
+    ) -> dict[str, Json]:
+        """The names of a template's expression, with the values that the use of it gives them."""
+        local: dict[str, Json] = {}
+        for name in names:
+            argument = closure.arguments.get(name)
+            if argument is not None:
+                local[name] = self._argument(argument, scope, steps)
+            elif name == "round" and name in scope:
+                local[name] = scope[name]
+        return local
+
+    def _argument(
+        self, argument: Argument, scope: Mapping[str, Json], steps: tuple[str, ...]
+    ) -> Json:
+        if argument.node is None:
+            return MISSING
+        key = (id(argument), id(scope))
+        known = self._arguments.get(key)
+        if known is None:
+            node = self.evaluate(argument.node, scope, steps)
+            value = self.coerce_argument(argument, node, steps)
+            # Holding the scope keeps its id its own.
+            known = self._arguments[key] = (scope, value)
+        return known[1]
+
+    def coerce_argument(self, argument: Argument, node: Node, steps: tuple[str, ...] = ()) -> Json:
+        """The value of a template's parameter, by its type; MISSING when it is wrong (reported)."""
+        trial = Sink()
+        value = Coercion(trial).value(node, argument.rules, argument.name)
+        for wrong in trial.sorted():
+            self.sink.error(
+                "AGC424",
+                f"parameter `{argument.name}` of the template cannot be {described(node)}",
+                wrong.span,
+                expected=wrong.expected,
+                fix=wrong.fix,
+                steps=steps,
+            )
+        return MISSING if isinstance(value, Failed) else value
 
     def _compile(self, text: str) -> Compiled:
         found = self._compiled.get(text)
@@ -126,9 +188,17 @@ class Evaluator:
         return found
 
 
-def _undefined(name: str, scope: Mapping[str, Json]) -> ExpressionError:
+def _undefined(name: str, scope: Mapping[str, Json], closure: Closure | None) -> ExpressionError:
     if name == "round":
         return ExpressionError("AGC301", "`round` exists only in the stages of a repeat")
+    if closure is not None:
+        own = sorted(closure.arguments)
+        return ExpressionError(
+            "AGC301",
+            f"template `{closure.template}` has no parameter `{name}`",
+            did_you_mean(name, own) or "declare it under the template's `params:`",
+            f"one of {listed(own)}" if own else None,
+        )
     known = sorted(scope)
     return ExpressionError(
         "AGC301",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from agentc.kinds import Kind
 from agentc.source.span import Source, Span
@@ -90,6 +91,7 @@ class Spec:
     description: Node | None = None
     paper: Node | None = None
     params: Mapping[str, ParamDecl] = field(default_factory=dict)
+    matrix: Node | None = None
     models: Mapping[str, StageDecl] = field(default_factory=dict)
     environments: Mapping[str, ResourceDecl] = field(default_factory=dict)
     servers: Mapping[str, ResourceDecl] = field(default_factory=dict)
@@ -99,3 +101,6 @@ class Spec:
     discrepancies: Node | None = None
     claims: Mapping[str, Entry] = field(default_factory=dict)
     budget: Node | None = None
+    scales: tuple[str, ...] = ()
+    templates: tuple[Path, ...] = ()
+    """Files of the templates that were put in place."""

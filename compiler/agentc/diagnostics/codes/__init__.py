@@ -16,6 +16,7 @@ from agentc.diagnostics.codes.run import RUN
 from agentc.diagnostics.codes.settings import SETTINGS
 from agentc.diagnostics.codes.source import SOURCE
 from agentc.diagnostics.codes.structure import STRUCTURE
+from agentc.diagnostics.codes.templates import TEMPLATES
 
 __all__ = ["CODES", "LAYERS", "Code", "code_named"]
 
@@ -24,6 +25,7 @@ LAYERS: tuple[tuple[str, tuple[Code, ...]], ...] = (
     ("Keys and values", STRUCTURE),
     ("Expressions and params", EXPRESSIONS),
     ("Names, inputs and rounds", NAMES),
+    ("Templates, scales and the matrix", TEMPLATES),
     ("Claims", CLAIMS),
     ("Types of inputs, and rules between settings", SETTINGS),
     ("Backends", BACKENDS),

@@ -1,0 +1,110 @@
+"""TemplateLibrary: finds templates by the name that `use:` gives.
+
+`eto/dpo` is a file of those that ship with agentc; `./mine.yaml` lies beside the spec (or the
+template that uses it) and may not lead out of the spec's folder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.resources import data_directory
+from agentc.source.load import load_file
+from agentc.source.span import Source
+from agentc.source.tree import Scalar
+from agentc.templates.template import Template, read_template
+
+_SUFFIX = ".yaml"
+_NOT_TEMPLATES = "profiles"
+
+
+def shipped_folder() -> Path:
+    """The folder of the templates that ship with agentc."""
+    return data_directory() / "templates"
+
+
+def shipped_names() -> tuple[str, ...]:
+    """Names of the templates that ship with agentc, sorted."""
+    folder = shipped_folder()
+    paths = (path.relative_to(folder) for path in sorted(folder.rglob(f"*{_SUFFIX}")))
+    return tuple(
+        path.with_suffix("").as_posix() for path in paths if path.parts[0] != _NOT_TEMPLATES
+    )
+
+
+@dataclass(slots=True)
+class TemplateLibrary:
+    """Templates for one spec. Each file is read once; `files` are those that were read, by the
+    name that is shown for them."""
+
+    directory: Path
+    sink: Sink
+    files: dict[str, Path] = field(default_factory=dict)
+    _known: dict[Path, Template | None] = field(default_factory=dict)
+
+    def find(self, written: Scalar) -> Template | None:
+        """The template that a `use:` names, or None (reported)."""
+        name = written.text
+        if name.startswith("."):
+            return self._local(name, written)
+        folder = shipped_folder()
+        path = folder / f"{name}{_SUFFIX}"
+        if name not in shipped_names():
+            names = shipped_names()
+            beside = (self.directory / f"{name.removesuffix(_SUFFIX)}{_SUFFIX}").is_file()
+            self.sink.error(
+                "AGC421",
+                f"no template `{name}`",
+                written.span,
+                expected=f"one of {listed(names, 20)}; or a file beside the spec, as `./NAME.yaml`",
+                fix=f"write `./{name.removesuffix(_SUFFIX)}{_SUFFIX}`"
+                if beside
+                else did_you_mean(name, names),
+            )
+            return None
+        return self._read(path, name, f"templates/{name}{_SUFFIX}")
+
+    def _local(self, name: str, written: Scalar) -> Template | None:
+        base = self.files.get(written.span.source.name)
+        start = self.directory if base is None else base.parent
+        path = start / name
+        try:
+            inside = path.resolve().is_relative_to(self.directory.resolve())
+        except (OSError, ValueError, RuntimeError):
+            inside = False
+        if not inside:
+            self.sink.error(
+                "AGC422",
+                f"the template `{name}` lies outside of the spec's folder",
+                written.span,
+                fix="copy it into the spec's folder",
+            )
+            return None
+        if not path.is_file():
+            near = sorted(
+                f"./{each.relative_to(start).as_posix()}" for each in start.glob(f"*{_SUFFIX}")
+            )
+            self.sink.error(
+                "AGC421",
+                f"there is no file `{name}`",
+                written.span,
+                notes=("a path starts at the file that uses the template",),
+                fix=did_you_mean(name, near),
+            )
+            return None
+        shown = Path(written.span.source.name).parent / name
+        return self._read(path, name, shown.as_posix())
+
+    def _read(self, path: Path, name: str, shown: str) -> Template | None:
+        if path not in self._known:
+            source, root = load_file(path, self.sink)
+            source = Source(shown, source.text)
+            self.files[shown] = path
+            self._known[path] = None
+            if root is not None:
+                found = read_template(name, source, root, self.sink)
+                self._known[path] = found
+        return self._known[path]

@@ -1,0 +1,172 @@
+"""Scales change numbers of the same graph; a matrix runs each combination, common stages once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentc.backend_api import load_backends
+from agentc.compilation import Compilation, compile_spec
+
+SPEC = """\
+agentc: 1
+name: demo
+params:
+  seed: {type: int, default: 0}
+  width: {type: int, default: 64}
+  rounds: {type: int, default: 2}
+environments:
+  craft: {backend: textcraft}
+models:
+  base: {backend: scratch, hidden_size: "{{ width }}", heads: 2, corpus: expert}
+defaults: {max_length: 64, global_batch: 2, lr: 1e-3}
+prompts:
+  react: {instruction: Act.}
+stages:
+  expert: {kind: expert, split: train}
+  sft: {kind: sft, model: base, data: expert, seed: "{{ seed }}"}
+  loop:
+    repeat:
+      n: "{{ rounds }}"
+      carry: {policy: {from: sft, next: tune}}
+      stages:
+        tune: {kind: sft, model: policy, data: expert}
+"""
+
+
+def compile_text(
+    folder: Path, more: str = "", scale: str | None = None, **params: str
+) -> Compilation:
+    path = folder / "spec.yaml"
+    path.write_text(SPEC + more, encoding="utf-8")
+    return compile_spec(path, params, load_backends(), scale=scale, every_scale=True)
+
+
+def codes(compiled: Compilation) -> list[str]:
+    return [found.code for found in compiled.diagnostics if found.severity == "error"]
+
+
+def stage_ids(compiled: Compilation) -> list[str]:
+    assert compiled.plan is not None, compiled.diagnostics
+    return [job.stage for job in compiled.plan.jobs if job.kind != "report"]
+
+
+def test_a_scale_changes_values_and_keeps_the_graph(tmp_path: Path) -> None:
+    more = "scales:\n  smoke: {params: {width: 32}, stages: {expert: {limit: 3}}}\n"
+    paper, smoke = compile_text(tmp_path, more), compile_text(tmp_path, more, "smoke")
+    assert stage_ids(paper) == stage_ids(smoke)
+    assert smoke.module is not None
+    assert smoke.module.scale == "smoke"
+    assert smoke.module.stages["base"].fields["hidden_size"].json == 32
+    assert smoke.module.stages["expert"].fields["limit"].json == 3
+    assert paper.module is not None
+    assert paper.module.stages["base"].fields["hidden_size"].json == 64
+    # What is given on the command line comes before a scale's default.
+    given = compile_text(tmp_path, more, "smoke", width="16")
+    assert given.module is not None
+    assert given.module.stages["base"].fields["hidden_size"].json == 16
+
+
+@pytest.mark.parametrize(
+    ("overlay", "code"),
+    [
+        ("{params: {widht: 8}}", "AGC432"),
+        ("{stages: {more: {kind: report}}}", "AGC432"),
+        ("{stages: {loop: {repeat: {stages: {other: {lr: 1}}}}}}", "AGC432"),
+        ("{stage: {expert: {limit: 3}}}", "AGC201"),
+        ("{stages: {expert: {limt: 3}}}", "AGC201"),
+        ("{stages: {expert: {limit: few}}}", "AGC203"),
+        ("3", "AGC203"),
+    ],
+)
+def test_every_scale_is_checked_before_it_is_chosen(
+    tmp_path: Path, overlay: str, code: str
+) -> None:
+    assert code in codes(compile_text(tmp_path, f"scales:\n  smoke: {overlay}\n"))
+
+
+def test_an_unknown_scale(tmp_path: Path) -> None:
+    compiled = compile_text(tmp_path, "scales:\n  smoke: {}\n", "smok")
+    assert codes(compiled) == ["AGC431"]
+    assert compiled.diagnostics[0].fix == "did you mean `smoke`?"
+
+
+def test_cells_share_what_does_not_depend_on_them(tmp_path: Path) -> None:
+    compiled = compile_text(tmp_path, "matrix: {seed: [0, 1], width: [32, 16]}\n")
+    assert stage_ids(compiled) == [
+        "expert",
+        *(f"base@width={w}" for w in (32, 16)),
+        *(f"sft@seed={s},width={w}" for s in (0, 1) for w in (32, 16)),
+        *(f"loop.1.tune@seed={s},width={w}" for s in (0, 1) for w in (32, 16)),
+        *(f"loop.2.tune@seed={s},width={w}" for s in (0, 1) for w in (32, 16)),
+    ]
+    assert compiled.module is not None
+    stage = compiled.module.stages["loop.2.tune@seed=1,width=32"]
+    assert stage.inputs["model"] == ("loop.1.tune@seed=1,width=32",)
+    assert (stage.base, stage.cell) == ("loop.2.tune", {"seed": 1, "width": 32})
+
+
+def test_a_cell_has_the_keys_of_a_run_of_its_own(tmp_path: Path) -> None:
+    """What a single run has made is there for the sweep, and the other way round."""
+    sweep = compile_text(tmp_path, "matrix: {seed: [0, 1]}\n")
+    single = compile_text(tmp_path, seed="1")
+    assert sweep.plan is not None
+    assert single.plan is not None
+    keys = {job.id: job.key for job in sweep.plan.jobs}
+    for job in single.plan.jobs:
+        if job.kind != "report":
+            assert keys.get(f"{job.id}@seed=1", keys.get(job.id)) == job.key, job.id
+
+
+def test_a_sweep_over_rounds_shares_the_earlier_ones(tmp_path: Path) -> None:
+    compiled = compile_text(tmp_path, "matrix: {rounds: [1, 3]}\n")
+    assert stage_ids(compiled) == [
+        "expert",
+        "base",
+        "sft",
+        "loop.1.tune",
+        "loop.2.tune",
+        "loop.3.tune",
+    ]
+
+
+def test_exclude_and_the_command_line(tmp_path: Path) -> None:
+    more = "matrix: {seed: [0, 1], width: [32, 16], exclude: [{seed: 1, width: 16}]}\n"
+    ids = stage_ids(compile_text(tmp_path, more))
+    assert "sft@seed=1,width=32" in ids
+    assert "sft@seed=1,width=16" not in ids
+    assert "sft@width=32" in stage_ids(compile_text(tmp_path, more, seed="0"))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "code"),
+    [
+        ("{sead: [0]}", "AGC433"),
+        ("{seed: 0}", "AGC203"),
+        ("{seed: []}", "AGC203"),
+        ("{seed: [0, 0]}", "AGC435"),
+        ("{seed: [0, x]}", "AGC307"),
+        ("{seed: [0], exclude: [{seed: 0}]}", "AGC434"),
+        ("{seed: [0], exclude: [{seed: 3}]}", "AGC433"),
+        ("{seed: [0], exclude: [{width: 3}]}", "AGC433"),
+        ("{seed: [0], exclude: {seed: 0}}", "AGC203"),
+        ('{seed: "{{ range(200) }}", width: "{{ range(1, 200) }}"}', "AGC105"),
+        ("[seed]", "AGC203"),
+    ],
+)
+def test_wrong_matrices(tmp_path: Path, matrix: str, code: str) -> None:
+    assert code in codes(compile_text(tmp_path, f"matrix: {matrix}\n"))
+
+
+def test_labels_are_plain_and_distinct(tmp_path: Path) -> None:
+    text = SPEC.replace(
+        "width: {type: int, default: 64}",
+        "width: {type: int, default: 64}\n  chat: {type: str, default: chatml}",
+    )
+    text = text.replace("heads: 2,", 'heads: 2, chat_format: "{{ chat }}",')
+    path = tmp_path / "spec.yaml"
+    path.write_text(text + "matrix: {chat: [llama-2, chatml]}\n")
+    ids = stage_ids(compile_spec(path, {}, load_backends()))
+    assert "base@chat=llama-2" in ids
+    assert all(" " not in name and "/" not in name for name in ids)
