@@ -18,6 +18,7 @@ from agentc.lock.document import LockDocument, lock_beside, read_lock
 from agentc.lock.references import References
 from agentc.passes import Choice, PassContext, Unit, run_passes
 from agentc.passes.front import read_module
+from agentc.passes.secrets import SecretUse, needed_secrets
 from agentc.plan.job import Plan
 from agentc.syntax.nodes import Spec
 
@@ -39,6 +40,8 @@ class Compilation:
     """Name and sha256 of each template file that the spec uses."""
     template_files: tuple[Path, ...] = ()
     """Where those lie, in the same order."""
+    secrets: tuple[SecretUse, ...] = ()
+    """Settings that refer to secrets, whose values a run will need."""
     unavailable: tuple[str, ...] = ()
     """Ids of environments that the plan uses and that have no server yet: it cannot run."""
 
@@ -96,6 +99,7 @@ def compile_spec(
         references=references,
         templates=templates,
         template_files=read[1:] if templates else (),
+        secrets=() if unit.module is None else needed_secrets(unit.module, table),
         unavailable=_unavailable(unit.plan, table),
     )
 

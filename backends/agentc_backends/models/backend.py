@@ -96,7 +96,14 @@ def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     }
     # A branch says nothing about content; what it is pinned to does.
     pinned: dict[str, Json] = {} if commit == revision else {"commit": commit}
-    return (replace(_draft("hf", view, config), extra_identity=pinned),)
+    token = view.secret("token")
+    draft = replace(
+        _draft("hf", view, config),
+        extra_identity=pinned,
+        contract={"network": True},
+        secrets={} if token is None else {"HF_TOKEN": token},
+    )
+    return (draft,)
 
 
 def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:

@@ -54,11 +54,11 @@ def download(repo: str, revision: str) -> Path:
         return Path(snapshot_download(repo, revision=revision, allow_patterns=list(WANTED)))
     except GatedRepoError:
         raise CheckpointError(
-            f"{repo} is gated: accept its terms on the hub and set HF_TOKEN"
+            f"{repo} is gated: accept its terms on the hub and set `token: {{secret: HF_TOKEN}}`"
         ) from None
     except RepositoryNotFoundError:
         raise CheckpointError(
-            f"the hub has no repository {repo}, or it is private and HF_TOKEN is not set"
+            f"the hub has no repository {repo}, or it is private and the model has no `token`"
         ) from None
     except RevisionNotFoundError:
         raise CheckpointError(f"{repo} has no commit {revision}") from None

@@ -7,16 +7,14 @@ loaded: the endpoint serves what it serves.
 from __future__ import annotations
 
 from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
-from agentc.kinds.field import REQUIRED, Field, Json, integer, number, string
+from agentc.kinds.field import REQUIRED, Field, Json, integer, number, secret, string
 from agentc_backends.software import LIGHT
 
 FIELDS: tuple[Field, ...] = (
     string("url", "Address of the API, such as `https://api.openai.com/v1`.", REQUIRED,
            pattern="^https?://[^\\s#?@]+$"),
     string("model", "The model's name there.", REQUIRED),
-    string("api_key", "Name of the secret that holds the key (an environment variable of the "
-           "shell that runs agentc), never the key itself; null: none is sent.", None,
-           nullable=True, pattern="^[A-Za-z_][A-Za-z0-9_]*$", identity="placement"),
+    secret("api_key", "The key, by reference: `{secret: OPENAI_API_KEY}`; null: none is sent."),
     number("requests_per_minute", "Requests a minute at most; null: no limit.", None, above=0,
            nullable=True, identity="placement"),
     number("tokens_per_minute", "Tokens a minute at most, prompts and replies; null: no limit.",
@@ -30,7 +28,7 @@ _TOKEN_VARIABLE = "AGENTC_REMOTE_TOKEN"
 
 
 def _lease(options: OptionView) -> LeaseDraft:
-    key = options.get("api_key")
+    key = options.secret("api_key")
     url = options.text("url")
     if key is not None and url.startswith("http://") and not _loopback(url):
         options.refuse(
@@ -55,7 +53,7 @@ def _lease(options: OptionView) -> LeaseDraft:
         probe="",
         identity_check="model",
         url=url,
-        secrets={_TOKEN_VARIABLE: str(key)} if key is not None else {},
+        secrets={_TOKEN_VARIABLE: key} if key is not None else {},
         ready_timeout_s=60.0,
         served_name=options.text("model"),
         capabilities=BACKEND.capabilities,

@@ -68,6 +68,8 @@ class JobDraft:
     `inputs` maps a role to stage ids or, with a leading ":", to a sibling job (`:rollout`).
     `extra_identity` holds semantic facts that are not settings of this stage (the prompt text,
     the environment's declaration). `resume` says that the program continues from its work folder.
+    `secrets` maps environment variables of the program to names of secrets (`view.secret`); only
+    the names are ever written.
     """
 
     kind: str
@@ -84,6 +86,7 @@ class JobDraft:
     leases: tuple[LeaseDraft, ...] = ()
     extra_identity: Mapping[str, Json] = field(default_factory=dict)
     contract: Mapping[str, Json] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
     resume: bool = False
     processes: int = 1
 

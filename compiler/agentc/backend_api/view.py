@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from agentc.kinds.field import Field, Json
+from agentc.kinds.field import SECRET, Field, Json
 
 
 class _Absent(Enum):
@@ -91,6 +91,12 @@ class OptionView:
         value = self.get(path)
         assert isinstance(value, str), path
         return value
+
+    def secret(self, path: str) -> str | None:
+        """The name of the secret that a field of `kinds.field.secret` refers to, or None."""
+        value = self.get(path)
+        name = value.get(SECRET) if isinstance(value, dict) else None
+        return name if isinstance(name, str) else None
 
     def flag(self, path: str) -> bool:
         value = self.get(path)

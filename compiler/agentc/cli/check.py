@@ -69,6 +69,8 @@ def _check(arguments: argparse.Namespace, table: BackendTable) -> Compilation:
         stages = 0 if compiled.module is None else len(compiled.module.stages)
         jobs = 0 if compiled.plan is None else len(compiled.plan.jobs)
         print(f"{spec}: no errors; {stages} stages, {jobs} jobs")
+        for use in compiled.secrets:
+            print(f"a run needs the secret {use.described()}")
     return compiled
 
 

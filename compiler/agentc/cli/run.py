@@ -72,7 +72,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.backend_api import load_backends
     from agentc.cli.costing import cost_to_run
     from agentc.compilation import compile_spec
+    from agentc.diagnostics import Sink
     from agentc.diagnostics.suggest import did_you_mean
+    from agentc.passes.secrets import report_missing
     from agentc.plan.render import plan_document, render_plan
     from agentc.run.plan_folder import claim_plan_folder
     from agentc.store.paths import open_store
@@ -127,6 +129,12 @@ def execute(arguments: argparse.Namespace) -> int:
         return 1
     if arguments.dry_run:
         return 0
+    wanting = Sink()
+    stages = {str(job["stage"]) for job in work.missing}
+    report_missing(compiled.secrets, stages, os.environ, wanting)
+    if wanting.has_errors:
+        show_diagnostics(wanting.sorted())
+        return 1
     from agentc.cost.render import summary_sentence
     from agentc.emit import compile_to
     from agentc.run.driver import DriverOptions

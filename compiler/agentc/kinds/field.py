@@ -164,6 +164,25 @@ def group(
     )
 
 
+SECRET = "secret"
+"""The key of a reference to a secret, and the function of expressions that makes one."""
+SECRET_NAME = "^[A-Z_][A-Z0-9_]{0,99}$"
+"""Names of environment variables. Small letters are left out: a key in them is no name."""
+
+
+def secret(name: str, doc: str) -> Field:
+    """A setting that takes a secret by reference, `{secret: NAME}`, or null. The value of the
+    environment variable NAME reaches the job's process and nothing that is written."""
+    inner = string(SECRET, "An environment variable of the shell that runs agentc.", REQUIRED,
+                   pattern=SECRET_NAME, identity="placement")  # fmt: skip
+    return group(name, doc, (inner,), nullable=True, identity="placement")
+
+
+def is_secret(field: Field) -> bool:
+    """Whether a field takes a reference to a secret."""
+    return [inner.name for inner in field.fields] == [SECRET]
+
+
 def _bounded(
     kind: str,
     name: str,

@@ -1,6 +1,6 @@
 """Fields of the `model` kind, shared by model.scratch, model.hf and model.path."""
 
-from agentc.kinds.field import Field, boolean, choice, integer, number, string
+from agentc.kinds.field import Field, boolean, choice, integer, number, secret, string
 
 MODEL_FIELDS: tuple[Field, ...] = (
     string("repo", "Hub id, such as `meta-llama/Llama-2-7b-chat-hf` (model.hf).", nullable=True),
@@ -15,6 +15,10 @@ MODEL_FIELDS: tuple[Field, ...] = (
         "path",
         "Directory in Hugging Face layout, relative to the spec (model.path).",
         nullable=True,
+    ),
+    secret(
+        "token",
+        "The hub's token for gated and private repositories, as `{secret: HF_TOKEN}` (model.hf).",
     ),
     boolean("trust_remote_code", "Run code that the model repository ships.", False),
     choice("architecture", "Family of a new model.", ("llama", "qwen2"), "llama"),

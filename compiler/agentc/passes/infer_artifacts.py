@@ -9,6 +9,7 @@ that depends on all others (each where a backend for it is installed).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from agentc.diagnostics.suggest import listed
@@ -31,6 +32,8 @@ def infer_artifacts(unit: Unit, context: PassContext) -> Unit:
         return unit
     for stage in module.stages.values():
         _check_edges(stage, module, context)
+    if any(map(_gathers, _inputs_of_all(module))):
+        return unit  # a circle, once the stage that it reads gathers all others; reported above
     if module.claims and context.table.stage_backends(JUDGE):
         module = _with_judge(module)
     unit = replace(unit, module=module)
@@ -66,6 +69,17 @@ def _check_edges(stage: Stage, module: Module, context: PassContext) -> None:
                     notes=_offer(role, module),
                     steps=stage.origin.steps,
                 )
+
+
+def _inputs_of_all(module: Module) -> Iterator[Stage]:
+    for stage in module.stages.values():
+        for names in stage.inputs.values():
+            yield from (module.stages[name] for name in names if name in module.stages)
+
+
+def _gathers(stage: Stage) -> bool:
+    kind = kind_named(stage.kind)
+    return kind is not None and kind.gathers
 
 
 def _with_judge(module: Module) -> Module:

@@ -99,6 +99,7 @@ def _job(
         placement=job_placement(stage, draft),
         leases=tuple(_lease(lease, environments) for lease in draft.leases),
         contract=draft.contract,
+        secrets=draft.secrets,
         resources=job_resources(stage, draft, drafts),
         processes=draft.processes,
         resume=draft.resume,

@@ -8,6 +8,7 @@ from agentc.ir.module import Module, Stage
 def ordered(module: Module) -> list[Stage]:
     """Stages in topological order, as declared where that is free."""
     result: dict[str, Stage] = {}
+    opened: set[str] = set()
     for start in module.stages:
         pending = [(start, False)]
         while pending:
@@ -18,6 +19,9 @@ def ordered(module: Module) -> list[Stage]:
             if parents_done:
                 result[name] = stage
                 continue
+            if name in opened:
+                raise AssertionError(f"a circle of stages through {name}")
+            opened.add(name)
             pending.append((name, True))
             parents = [parent for names in stage.inputs.values() for parent in names]
             pending += [(parent, False) for parent in reversed(parents) if parent not in result]

@@ -96,6 +96,7 @@ class Job:
     placement: Mapping[str, Json] = field(default_factory=dict)
     leases: tuple[Lease, ...] = ()
     contract: Mapping[str, Json] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
     resources: Resources = Resources()
     processes: int = 1
     resume: bool = False

@@ -58,6 +58,7 @@ def _job(job: Job, objects: Mapping[str, str]) -> dict[str, Json]:
         "identity": plain_json(job.identity),
         "leases": [_lease(lease) for lease in job.leases],
         "contract": plain_json(job.contract),
+        **({"secrets": plain_json(job.secrets)} if job.secrets else {}),
         "resources": _resources(job.resources),
         "resume": job.resume,
         "origin": _origin(job.origin),

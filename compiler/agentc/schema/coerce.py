@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean
-from agentc.kinds.field import Field, Json
+from agentc.kinds.field import SECRET, SECRET_NAME, Field, Json, is_secret
 from agentc.schema.describe import describe, types_of
 from agentc.schema.keys import Place, read_keys
 from agentc.schema.language import PER_ROUND
+from agentc.source.lines import split_lines
 from agentc.source.scalars import (
     advise,
     is_null,
@@ -25,8 +26,8 @@ from agentc.source.scalars import (
     read_integer,
     read_number,
 )
-from agentc.source.span import Span
-from agentc.source.tree import Computed, Mapping, Node, Scalar, Sequence, Unknown, described
+from agentc.source.span import Source, Span
+from agentc.source.tree import Computed, Entry, Mapping, Node, Scalar, Sequence, Unknown, described
 
 _UNDERSTOOD = frozenset(
     {
@@ -78,6 +79,8 @@ class Coercion:
             return FAILED
         if _reads_null(node) and "null" in types_of(declared.schema):
             return None
+        if is_secret(declared):
+            return self._secret(node, path)
         if not isinstance(node, Mapping):
             self._wrong(node, path, describe(declared.schema, declared.fields))
             return FAILED
@@ -111,12 +114,39 @@ class Coercion:
                 values[inner.name] = value
         return FAILED if failed else values
 
+    def _secret(self, node: Node, path: str) -> Json | Failed:
+        """The reference `{secret: NAME}`; anything else may be the secret, and is not shown."""
+        name = referred_secret(node)
+        if name is not None and re.fullmatch(SECRET_NAME[1:-1], name):
+            return {SECRET: name}
+        text = node.text if isinstance(node, Scalar) else ""
+        looks_like_name = re.fullmatch(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+", text) is not None
+        self.sink.error(
+            "AGC322",
+            f"`{path}` takes a secret by reference, never the secret itself",
+            hidden(node.span),
+            expected="`{secret: NAME}`, with the name of an environment variable in capitals",
+            fix=f"write `{path}: {{{SECRET}: {text if looks_like_name else 'NAME'}}}`",
+            steps=self.steps,
+        )
+        return FAILED
+
     def value(
         self, node: Node, schema: Table[str, Json], path: str, doc: str = ""
     ) -> Json | Failed:
         """The value of a node where a schema fragment is wanted, or FAILED. `doc` says what the
         fragment means, for messages about its pattern."""
         if isinstance(node, Unknown):
+            return FAILED
+        if referred_secret(node) is not None and "object" not in types_of(schema):
+            self.sink.error(
+                "AGC320",
+                f"`{path}` cannot hold a secret",
+                node.span,
+                notes=("its value would be written into the plan and the store",),
+                fix="give the value itself, if it may be seen by everybody",
+                steps=self.steps,
+            )
             return FAILED
         if not _UNDERSTOOD.issuperset(schema):
             return self._by_jsonschema(node, schema, path)
@@ -243,6 +273,28 @@ class Coercion:
             fix=_advice(node, types),
             steps=self.steps,
         )
+
+
+def referred_secret(node: Node) -> str | None:
+    """The name in `{secret: NAME}` or `{{ secret('NAME') }}`; None for anything else."""
+    match node:
+        case Mapping(entries=(Entry(key=Scalar(text="secret"), value=Scalar(text=name)),)):
+            return name
+        case Computed(json={"secret": str(name)}):
+            return name
+    return None
+
+
+def hidden(span: Span) -> Span:
+    """The same place in a copy of the source that has nothing to read there."""
+    lines = split_lines(span.source.text)
+    for number in range(span.line, min(span.end_line, len(lines)) + 1):
+        line = lines[number - 1]
+        start = span.column - 1 if number == span.line else 0
+        end = span.end_column - 1 if number == span.end_line else len(line)
+        lines[number - 1] = line[:start] + "*" * len(line[start:end]) + line[end:]
+    source = Source(span.source.name, "\n".join(lines))
+    return Span(source, span.line, span.column, span.end_line, span.end_column)
 
 
 def as_json(node: Node) -> Json:

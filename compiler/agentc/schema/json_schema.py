@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, StageBackend
 from agentc.kinds import KINDS, Kind
-from agentc.kinds.field import Field, Json, Role
+from agentc.kinds.field import Field, Json, Role, is_secret
 from agentc.schema import language
 from agentc.schema.describe import types_of
 from agentc.templates.library import shipped_names
@@ -392,6 +392,8 @@ def _published(field: Field, relaxed: bool = False) -> Schema:
         if "null" in types_of(field.schema):
             fragment["type"] = ["object", "null"]
         shapes: list[Json] = [fragment, _PER_ROUND]
+        if is_secret(field):
+            shapes.append(_EXPRESSION)
     else:
         fragment = dict(field.schema)
         shapes = [fragment, _PER_ROUND]

@@ -19,7 +19,7 @@ from jinja2.environment import TemplateExpression
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from agentc.diagnostics.suggest import did_you_mean, listed
-from agentc.kinds.field import Json
+from agentc.kinds.field import SECRET, Json
 from agentc.source.load import forbidden_in_values
 from agentc.source.tree import shortened, written
 
@@ -57,6 +57,7 @@ _FUNCTIONS: dict[str, Callable[..., object]] = {
     "max": max,
     "min": min,
     "range": range,
+    "secret": lambda name: {SECRET: str(name)},
     "str": str,
 }
 _WORDS = (
@@ -185,11 +186,52 @@ def compile_text(text: str, environment: Sandbox) -> Compiled:
             environment.charge(_COMPILATION * (length + 20))
             size += length
             parts.append(_compiled(node, environment))
+    if len(parts) > 1 and any(map(_calls_secret, _expressions(template))):
+        raise _secret_inside()
     return Compiled(tuple(parts), frozenset(names), size)
+
+
+def _expressions(template: nodes.Template) -> Iterator[nodes.Node]:
+    for output in template.body:
+        for node in cast(nodes.Output, output).nodes:
+            if not isinstance(node, nodes.TemplateData):
+                yield node
+
+
+def _is_secret_call(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Call) and (
+        isinstance(node.node, nodes.Name) and node.node.name == SECRET
+    )
+
+
+def _calls_secret(root: nodes.Node) -> bool:
+    return any(_is_secret_call(node) for node, _ in _walk(root))
+
+
+def _whole_values(root: nodes.Node) -> Iterator[nodes.Node]:
+    """The nodes whose value is the whole value of the expression."""
+    if isinstance(root, nodes.CondExpr):
+        yield from _whole_values(root.expr1)
+        if root.expr2 is not None:
+            yield from _whole_values(root.expr2)
+    else:
+        yield root
+
+
+def _secret_inside() -> ExpressionError:
+    return ExpressionError(
+        "AGC320",
+        "a secret can only be a whole value",
+        "write the setting as `{secret: NAME}`, without anything around it",
+    )
 
 
 def _check(root: nodes.Node) -> set[str]:
     """Refuse syntax that is not allowed; the names that the expression mentions."""
+    if _calls_secret(root):
+        whole = {id(node) for node in _whole_values(root)}
+        if any(_is_secret_call(node) and id(node) not in whole for node, _ in _walk(root)):
+            raise _secret_inside()
     names: set[str] = set()
     called: set[int] = set()
     for count, (node, depth) in enumerate(_walk(root)):
@@ -302,6 +344,8 @@ def _as_json(value: object) -> Json:
         case list() | tuple() | range():
             _check_count(_deep_size(value))
             return [_as_json(item) for item in value]
+        case dict() if set(value) == {SECRET}:
+            return cast(Json, value)
     if isinstance(value, StrictUndefined):
         raise ExpressionError("AGC303", "the expression asks for an item that does not exist")
     raise ExpressionError("AGC303", "the expression's value is neither number, text nor list")

@@ -19,7 +19,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
 OTHER: dict[tuple[str, str], Any] = {
     ("serve.openai", "url"): "https://example.com/v1",
     ("serve.openai", "model"): "small",
-    ("serve.openai", "api_key"): "MY_KEY",
+    ("serve.openai", "api_key"): {"secret": "MY_KEY"},
     ("serve.scripted", "rules"): [{"reply": "hello"}],
 }
 
@@ -62,7 +62,7 @@ def test_defaults_do_not_enter_the_key(backend: ServerBackend) -> None:
 
 
 def test_a_remote_endpoint_starts_nothing_and_holds_no_key() -> None:
-    draft, view = lease(OPENAI, api_key="MY_KEY", requests_per_minute=30.0)
+    draft, view = lease(OPENAI, api_key={"secret": "MY_KEY"}, requests_per_minute=30.0)
     assert draft.port == "none"
     assert draft.program == ()
     assert draft.software is None
@@ -81,7 +81,7 @@ def test_a_remote_endpoint_starts_nothing_and_holds_no_key() -> None:
     ],
 )
 def test_keys_are_not_sent_in_the_clear(url: str, refused: bool) -> None:
-    _, view = lease(OPENAI, url=url, api_key="MY_KEY")
+    _, view = lease(OPENAI, url=url, api_key={"secret": "MY_KEY"})
     assert [r.path for r in view.refusals] == (["url"] if refused else [])
 
 

@@ -48,6 +48,27 @@ EXPRESSIONS: tuple[Code, ...] = (
         "Expressions use this word for something else.",
     ),
     Code(
+        "AGC320",
+        "a secret where none can be",
+        "Only settings that are made for it take a secret (`agentc schema` shows them): what any "
+        "other setting holds is written into the plan, the store and the report. A secret is also "
+        "always a whole value, never a part of a text.",
+    ),
+    Code(
+        "AGC321",
+        "a secret that is not set",
+        "The spec refers to a secret by the name of an environment variable, and the shell that "
+        "runs agentc does not have it. Nothing was started.",
+        no_example="Only `agentc run` asks the shell whether it is set.",
+    ),
+    Code(
+        "AGC322",
+        "a literal where a reference to a secret belongs",
+        "A key that stands in a spec ends up in repositories, plans and reports. The setting takes "
+        "`{secret: NAME}` or `\"{{ secret('NAME') }}\"`; the value is read from the environment "
+        "variable NAME when the job runs, and never written. What stood there is not shown.",
+    ),
+    Code(
         "AGC323",
         "expressions that take too much work",
         "All expressions of a spec together may handle ten million list items, which takes "
