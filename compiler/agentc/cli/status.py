@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 HELP = "show how the jobs of the last run stand"
 
@@ -14,6 +16,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "name", nargs="?", metavar="NAME", help="the experiment (default: the one run last)"
     )
     parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    parser.add_argument(
+        "--cost",
+        action="store_true",
+        help="by stage, what was expected before the run and what it took",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object for each job")
 
 
@@ -22,8 +29,9 @@ def execute(arguments: argparse.Namespace) -> int:
     import json
     from dataclasses import asdict
 
+    from agentc.cost.expected import outcome_lines, outcomes, read_expected
     from agentc.diagnostics.suggest import did_you_mean
-    from agentc.plan.work import find_work, read_plan
+    from agentc.plan.work import find_work, object_of, read_plan
     from agentc.run.observe import Observer
     from agentc.run.wording import sentence
     from agentc.runtime.layout import StoreLayout
@@ -41,12 +49,26 @@ def execute(arguments: argparse.Namespace) -> int:
         return 5
     work = find_work(read_plan(RunFolder.of(layout, name).last_plan), layout)
     seen = Observer(layout, work.needed, since=0.0).look()
+    expected = read_expected(RunFolder.of(layout, name))
+    entries = {str(job["id"]): expected.get(object_of(job)) for job in work.needed}
     if arguments.json:
         for one in seen:
-            print(json.dumps(asdict(one), ensure_ascii=False, sort_keys=True))
+            entry = entries.get(one.id)
+            line = {**asdict(one), "expected_s": None if entry is None else entry["seconds"]}
+            print(json.dumps(line, ensure_ascii=False, sort_keys=True))
+    elif arguments.cost:
+        lines = outcome_lines(outcomes(work.needed, layout, expected))
+        print("\n".join(lines) or f"nothing that was expected of {name} has finished yet")
     else:
         width = max((len(one.id) for one in seen), default=0)
         print(f"{name}: {sum(one.state == 'done' for one in seen)} of {len(seen)} jobs are done")
         for one in seen:
-            print(f"  {one.id:<{width}}  {sentence(one)}")
+            print(f"  {one.id:<{width}}  {sentence(one)}{_expectation(entries.get(one.id))}")
     return 3 if any(one.state in ("failed", "killed") for one in seen) else 0
+
+
+def _expectation(entry: Mapping[str, Any] | None) -> str:
+    """` (expected: 31 s)`."""
+    from agentc.cost.render import shown_time
+
+    return "" if entry is None else f" (expected: {shown_time(entry['seconds'][1])})"

@@ -12,7 +12,15 @@ from agentc.cost.past import Past
 from agentc.cost.quantity import Quantity
 from agentc.cost.seconds import program_time, server_start, time_traits
 from agentc.cost.subject import Subject, subject_of_manifest
-from agentc.cost.workload import TRAINING, ExpectedTasks, Forecaster, Piece, Rows, Workload
+from agentc.cost.workload import (
+    TRAINING,
+    ExpectedTasks,
+    Forecaster,
+    Piece,
+    Rows,
+    Workload,
+    fact_behind,
+)
 from agentc.runtime.layout import MANIFEST, StoreLayout
 
 MOST = 150
@@ -156,21 +164,7 @@ def _actual(
     """What became of a guess, or None where it was not measured."""
     facts = subject.measured.get("facts") or {}
 
-    def share(above: str, below: str) -> float | None:
-        top, bottom = facts.get(above), facts.get(below)
-        if not isinstance(top, (int, float)) or not isinstance(bottom, (int, float)):
-            return None
-        return top / bottom if bottom else None
-
     match piece.name:
-        case "turns" | "expert_turns":
-            return share("turns", "episodes")
-        case "reply":
-            return share("completion_tokens", "turns")
-        case "context":
-            return share("prompt_tokens", "turns")
-        case "row_tokens":
-            return share("tokens", "rows")
         case "paired":
             explored = [subjects[n] for n in subject.inputs.get("rollouts", ()) if n in subjects]
             outputs = [forecaster.workload(each).output for each in explored]
@@ -179,7 +173,7 @@ def _actual(
             return pairs / episodes if isinstance(pairs, (int, float)) and episodes else None
         case "disk":
             return _size(subject.object, stores)
-    return None
+    return fact_behind(piece.name, subject)
 
 
 def _size(name: str, stores: tuple[StoreLayout, ...]) -> float | None:

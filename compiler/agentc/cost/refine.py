@@ -15,8 +15,10 @@ SIZE_NOISE = 0.15
 """Standard deviation (natural logarithm) that is assumed among equal jobs before any were seen, as
 firmly as one observation would: of times, and of sizes such as tokens of a row."""
 _LEAST_NOISE = 0.05
-_NORMAL = 1.4826
-"""Median absolute deviation of a normal distribution to its standard deviation."""
+_NORMAL = 1.2533
+"""From the mean absolute deviation of a normal distribution to its standard deviation."""
+_FAR = 2.3
+"""Deviations beyond a factor of ten count as that: one broken clock widens no band for ever."""
 
 
 def refine(
@@ -38,7 +40,9 @@ def refine(
     off = before - usual
     count = sum(weight for _, weight in observed)
     centre = weighted_median(observed)
-    apart = _NORMAL * weighted_median([(abs(ratio - centre), w) for ratio, w in observed])
+    # Mean and not median deviation: a machine that is sometimes busy gives two clusters, and the
+    # median deviation sees only the larger one.
+    apart = _NORMAL * sum(w * min(abs(ratio - centre), _FAR) for ratio, w in observed) / count
     among = max((usual + count * apart**2) / (1 + count), _LEAST_NOISE**2)
     data = among / count
     trust = off / (off + data)

@@ -128,7 +128,11 @@ class Forecaster:
         """A guess of the prior, corrected."""
         piece = Piece(name=name, backend=backend, prior=guess, traits=traits)
         self._pieces.append(piece)
-        return self._correct(subject, piece)
+        actual = fact_behind(name, subject)
+        # Even of a finished job not everything was measured; what follows from a guess that was
+        # should follow from the truth.
+        corrected = self._correct(subject, piece)
+        return corrected if actual is None else Quantity(actual)
 
     def _from_past(self, subject: Subject, piece: Piece) -> Quantity:
         return self._past.refined(piece.name, piece.backend, piece.prior, piece.traits).quantity
@@ -286,6 +290,25 @@ class Forecaster:
             if isinstance(output, ModelShape):
                 return output
         return None
+
+
+def fact_behind(name: str, subject: Subject) -> float | None:
+    """What became of a guess, by the facts of a finished job; None for a job to come, or where it
+    was not measured."""
+    ratios = {
+        "turns": ("turns", "episodes"),
+        "expert_turns": ("turns", "episodes"),
+        "reply": ("completion_tokens", "turns"),
+        "context": ("prompt_tokens", "turns"),
+        "row_tokens": ("tokens", "rows"),
+    }
+    if name not in ratios:
+        return None
+    facts = subject.measured.get("facts") or {}
+    above, below = (facts.get(each) for each in ratios[name])
+    if not isinstance(above, (int, float)) or not isinstance(below, (int, float)):
+        return None
+    return above / below if above > 0 and below > 0 else None
 
 
 def measured(subject: Subject, forecast: Workload) -> Workload:

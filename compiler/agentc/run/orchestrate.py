@@ -21,6 +21,7 @@ from agentc.run.leftovers import end_leftover_processes, remove_stale_folders
 from agentc.run.observe import Observer, Seen
 from agentc.run.plain_view import PlainView
 from agentc.run.record import Record
+from agentc.run.report_page import page_with_costs
 from agentc.run.wording import counted, duration
 from agentc.runtime.environment import (
     SoftwareEnvironmentError,
@@ -101,7 +102,8 @@ def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
             text = outcome.describe_failures(layout, work.missing, seen, directory / DRIVER_LOG)
             print(f"\n{text}", file=sys.stderr)
         else:
-            print(f"{name}: done in {time.time() - began:.0f} s")
+            expected = f"; expected: {options.expected}" if options.expected else ""
+            print(f"{name}: done in {time.time() - began:.0f} s{expected}")
             code = _show_results(work, options)
     record.close(code, [one.id for one in observer.look() if one.state in ("failed", "killed")])
     return code
@@ -159,7 +161,7 @@ def _show_results(work: Work, options: RunOptions) -> int:
         print(f"\n{claims.render_verdicts(verdicts, colour=options.colour)}")
     page = outcome.report_path(work.document, work.layout)
     if page is not None:
-        print(f"\nreport: {page}")
+        print(f"\nreport: {page_with_costs(page, work)}")
     judged = any(job["produces"] == "Verdicts" for job in work.needed)
     shut = claims.shut_gates(verdicts) if verdicts is not None and judged else []
     if shut:

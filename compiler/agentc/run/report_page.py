@@ -1,0 +1,82 @@
+"""The report of a run as people see it: the published page, and what its jobs were to take.
+
+The page is an object of the store, with a key: what it shows follows from its inputs. Estimates
+follow from the moment and the machine, so they stand in the record of the run, and this module
+puts both together into `runs/<name>/report.html`. The object itself is never touched.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+
+from agentc.cost.expected import Outcome, outcomes, read_expected, verdict
+from agentc.cost.render import shown_count, shown_time
+from agentc.plan.work import Work
+from agentc.store.paths import RunFolder
+
+_END = "</main>"
+_NOTE = (
+    "The estimate was made before each job started; it is no part of the results. The band reaches "
+    "from the 10th to the 90th percentile. Machines with other work on them are slower."
+)
+
+
+def page_with_costs(page: Path, work: Work) -> Path:
+    """The page to show for a finished report: with a section on expected and actual times where
+    something was expected of jobs that have finished, else the page itself."""
+    folder = RunFolder.of(work.layout, str(work.document["name"]))
+    found = outcomes(work.document["jobs"], work.layout, read_expected(folder))
+    if not found:
+        return page
+    try:
+        alone = len(list(page.parent.iterdir())) == 1
+        text = page.read_text(encoding="utf-8")
+        before, end, after = text.rpartition(_END)
+        # A page of another backend may be built differently, or refer to files beside it.
+        if not end or not alone:
+            return page
+        target = folder.path / "report.html"
+        draft = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+        draft.write_text(before + cost_section(found) + end + after, encoding="utf-8")
+        draft.replace(target)
+    except (OSError, UnicodeDecodeError):
+        return page
+    return target
+
+
+def cost_section(found: Iterable[Outcome]) -> str:
+    """The section as HTML."""
+    found = list(found)
+    rows = "\n".join(_row(each) for each in found)
+    total = sum(each.expected[1] for each in found)
+    took = sum(each.actual for each in found)
+    return (
+        '<section id="cost">\n<h2>Expected and actual time</h2>\n'
+        f"<p>{escape(_NOTE)}</p>\n"
+        '<div class="scroll"><table>\n<thead><tr><th>stage</th><th>jobs</th><th>expected</th>'
+        "<th>band</th><th>took</th><th></th><th>tokens expected</th><th>tokens met</th>"
+        "<th>rested on</th></tr></thead>\n<tbody>\n"
+        f"{rows}\n</tbody>\n<tfoot><tr><th>all together</th><td></td>"
+        f"<td>{shown_time(total)}</td><td></td><td>{shown_time(took)}</td>"
+        "<td></td><td></td><td></td><td></td></tr></tfoot>\n</table></div>\n</section>\n"
+    )
+
+
+def _row(outcome: Outcome) -> str:
+    low, middle, high = outcome.expected
+    met = outcome.actual_tokens
+    cells = [
+        str(outcome.jobs),
+        shown_time(middle),
+        f"{shown_time(low)} to {shown_time(high)}",
+        shown_time(outcome.actual),
+        verdict(outcome),
+        shown_count(outcome.tokens) if met else "",
+        shown_count(met) if met else "",
+        outcome.basis,
+    ]
+    inner = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+    return f"<tr><th>{escape(outcome.stage)}</th>{inner}</tr>"
