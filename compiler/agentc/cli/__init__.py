@@ -18,6 +18,7 @@ from typing import Protocol, cast
 from agentc import __version__
 
 COMMANDS = (
+    "init",
     "check",
     "plan",
     "lock",
@@ -33,6 +34,7 @@ COMMANDS = (
     "graph",
     "provenance",
     "explain",
+    "templates",
     "schema",
     "store",
 )

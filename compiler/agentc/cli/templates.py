@@ -1,0 +1,96 @@
+"""`agentc templates (ls, show)`: the templates that ship with agentc, and what they take."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentc.templates.template import Template, TemplateParam
+
+HELP = "list the templates that specs can `use:`, or show one with its parameters"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    actions.add_parser("ls", help="every template that ships with agentc (default)")
+    show = actions.add_parser("show", help="what one makes, its parameters, and its text")
+    show.add_argument("name", metavar="NAME", help="such as eto/rounds, or a file as ./mine.yaml")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """0; 1 when the template is broken, 5 when there is none of that name."""
+    if arguments.action == "show":
+        return _show(arguments.name)
+    return _list()
+
+
+def _list() -> int:
+    from agentc.templates.library import shipped_names
+
+    found = [(name, _read(name)) for name in shipped_names()]
+    rows = [(name, template.makes, template.doc) for name, template in found if template]
+    widths = [max(len(row[n]) for row in rows) for n in range(2)]
+    for name, makes, doc in rows:
+        print(f"{name:{widths[0]}}  {makes:{widths[1]}}  {_sentence(doc)}")
+    return 0
+
+
+def _show(name: str) -> int:
+    from agentc.templates.library import shipped_names
+
+    if not name.startswith(".") and name not in shipped_names():
+        from agentc.diagnostics.suggest import did_you_mean
+
+        hint = did_you_mean(name, shipped_names()) or "`agentc templates` lists them"
+        print(f"agentc: there is no template `{name}`; {hint}", file=sys.stderr)
+        return 5
+    template = _read(name)
+    if template is None:
+        return 1
+    print(f"{template.name}: makes a {template.makes}\n\n{template.doc}\n")
+    if template.params:
+        print("parameters (`with:`)")
+        rows = [_param_row(param) for param in template.params.values()]
+        widths = [max(len(row[n]) for row in rows) for n in range(3)]
+        for row in rows:
+            cells = [cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)]
+            print(f"  {'  '.join(cells)}  {row[3]}".rstrip())
+        print()
+    print(template.source.text.rstrip())
+    return 0
+
+
+def _read(name: str) -> Template | None:
+    """The template, or None with what is wrong on standard error."""
+    from pathlib import Path
+
+    from agentc.cli.arguments import show_diagnostics
+    from agentc.diagnostics import Sink
+    from agentc.source.span import Source, Span
+    from agentc.source.tree import Scalar
+    from agentc.templates.library import TemplateLibrary
+
+    sink = Sink()
+    typed = Source("the command line", name)
+    at = Scalar(name, False, Span(typed, 1, 1, 1, len(name) + 1))
+    template = TemplateLibrary(Path(), sink).find(at)
+    show_diagnostics(sink.sorted())
+    return None if sink.has_errors else template
+
+
+def _param_row(param: TemplateParam) -> tuple[str, str, str, str]:
+    from agentc.schema.coerce import as_json
+
+    given = "required"
+    if param.default is not None:
+        given = f"default {json.dumps(as_json(param.default), ensure_ascii=False)}"
+    return (param.name, str(param.rules.get("type", "value")), given, param.doc or "")
+
+
+def _sentence(text: str) -> str:
+    first = text.split(". ")[0].rstrip(".")
+    return first if len(first) <= 100 else first[:97] + "..."

@@ -1,0 +1,61 @@
+"""`agentc templates` and `agentc init`, as one types them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentc.cli import main
+from agentc.templates.library import shipped_names
+
+
+def test_the_list_names_every_template(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["templates"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(shipped_names())
+
+
+def test_show_prints_parameters_and_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["templates", "show", "eto/sft"]) == 0
+    text = capsys.readouterr().out
+    assert "model  string   required" in text
+    assert 'kind: sft\n  model: "{{ model }}"' in text
+    assert main(["templates", "show", "eto/sfft"]) == 5
+    assert "did you mean `eto/sft`?" in capsys.readouterr().err
+
+
+def test_show_tells_what_is_wrong_with_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text("agentc: 1\ntemplate: stag\ndoc: d\nbody: {kind: sft}\n")
+    assert main(["templates", "show", "./mine.yaml"]) == 1
+    error = capsys.readouterr().err
+    assert "mine.yaml:2:11: error[AGC420]: a template cannot make `stag`" in error
+    assert "did you mean `stage`?" in error
+
+
+@pytest.mark.parametrize(
+    "origin", ["quickstart", "eto", "eto/webshop", "eto/sciworld", "eto/alfworld", "eto/textcraft"]
+)
+def test_a_begun_spec_checks_anywhere(
+    origin: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "--from", origin, "mine.yaml"]) == 0
+    assert "name: mine\n" in (tmp_path / "mine.yaml").read_text()
+    assert main(["check", "mine.yaml"]) == 0, capsys.readouterr().err
+
+
+def test_nothing_is_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "quickstart.yaml").write_text("mine")
+    assert main(["init", "--from", "quickstart"]) == 2
+    assert (tmp_path / "quickstart.yaml").read_text() == "mine"
+    assert main(["init", "--from", "quickstart", "--name", "other"]) == 0
+    assert (tmp_path / "other.yaml").is_file()
+    assert main(["init", "--from", "quickstrt"]) == 5
+    assert "did you mean `quickstart`?" in capsys.readouterr().err
