@@ -57,7 +57,10 @@ def write_reduced(path: Path, size: Size) -> Path:
         for name, kind in names.items():
             if place is stages and name not in stages:
                 raise KeyError(name)
-            place.setdefault(name, {}).update(small[kind])
+            stage = place.setdefault(name, {})
+            stage.update(small[kind])
+            if "max_steps" in stage:
+                stage.pop("epochs", None)
     path.write_text(yaml.safe_dump(spec, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return path
 
