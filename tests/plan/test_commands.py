@@ -176,7 +176,7 @@ def test_why_a_job_would_run(
     assert "to run: its key changed since the last run\n  epochs: 8 -> 9" in answer(changed, "sft")
     assert "because of sft (epochs: 8 -> 9)" in answer("results", changed)
     assert "nothing that enters its key changed" in answer(spec, "sft")
-    assert "seed: default -> 1" in answer(spec, "sft", "-p", "seed=1")
+    assert "seed: 0 (default) -> 1" in answer(spec, "sft", "-p", "seed=1")
     # A run of the edited spec that failed at once: the reason is still the edit.
     leave_plan(store, before, "previous-plan.json")
     leave_plan(store, plan_of(changed))

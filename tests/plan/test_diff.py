@@ -81,7 +81,7 @@ def test_a_long_chain_of_changes_stays_small() -> None:
 
 def test_a_setting_back_to_its_default() -> None:
     found = differences(chain(loss="ipo"), chain())
-    assert [c.text() for c in found["dpo"].changes] == ["loss: ipo -> default"]
+    assert [c.text() for c in found["dpo"].changes] == ["loss: ipo -> sigmoid (default)"]
 
 
 def test_another_lock_changes_every_job() -> None:
@@ -113,6 +113,17 @@ def test_an_input_taken_from_another_job() -> None:
 
 def test_without_an_earlier_plan_everything_is_new() -> None:
     assert {d.novelty for d in differences(None, chain()).values()} == {"new"}
+
+
+def test_a_value_cannot_steer_a_terminal() -> None:
+    change = Change(path="settings.x", before="a", after="b\x1b[31mc\x07")
+    assert change.text() == "x: a -> b?[31mc?"
+
+
+def test_two_long_values_are_shown_from_where_they_part() -> None:
+    change = Change(path="settings.x", before="same " * 40 + "old", after="same " * 40 + "new")
+    assert change.text().endswith("same new")
+    assert "same old -> " in change.text()
 
 
 def test_long_values_are_cut() -> None:

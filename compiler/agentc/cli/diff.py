@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentc.cli.arguments import parse_param, show_diagnostics
+from agentc.cli.arguments import parse_param, show_diagnostics, wants_colour
 from agentc.runtime.layout import StoreLayout
 
 HELP = "compare two specs or runs: what differs in their results, down to the cause"
@@ -50,6 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """0 same, 1 different, 2 trouble with a spec, 5 no such run."""
     from agentc.plan.comparison import compare_documents, comparison_document, comparison_text
+    from agentc.plan.tree import coloured
     from agentc.run.past import UnknownRunError
     from agentc.store.paths import store_root
 
@@ -68,7 +69,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(comparison_document(found), indent=2, ensure_ascii=False))
     else:
-        print(comparison_text(found), end="")
+        text = comparison_text(found)
+        print(coloured(text) if wants_colour(sys.stdout) else text, end="")
     return 0 if found.same else _EXIT_DIFFERENT
 
 

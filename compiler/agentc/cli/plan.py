@@ -10,7 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import add_locked_argument, add_spec_arguments, show_diagnostics
+from agentc.cli.arguments import (
+    add_locked_argument,
+    add_spec_arguments,
+    show_diagnostics,
+    wants_colour,
+)
 from agentc.kinds.field import Json
 from agentc.plan.review import Review
 
@@ -60,7 +65,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.diagnostics.suggest import did_you_mean, listed
     from agentc.plan.render import plan_document
     from agentc.plan.review import review_plan
-    from agentc.plan.tree import plan_text
+    from agentc.plan.tree import coloured, plan_text
     from agentc.plan.work import UnknownStageError, find_work
     from agentc.run.past import read_past
     from agentc.runtime.layout import StoreLayout
@@ -100,7 +105,7 @@ def execute(arguments: argparse.Namespace) -> int:
             since=since,
             costs=cost_column(estimates),
         )
-        print(text, end="")
+        print(coloured(text) if wants_colour(sys.stdout) else text, end="")
         if expected is not None:
             print(f"estimate: {summary_sentence(expected)}; `agentc cost` says what it rests on")
     return 0

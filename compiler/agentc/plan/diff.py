@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from agentc.kinds.field import Json
@@ -20,11 +20,12 @@ _LONG = 60
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One thing that enters a key and differs. `before` or `after` is None for one that only the
-    other plan has."""
+    other plan has; of a setting, `default` is then what it was or is without being set."""
 
     path: str
     before: Json
     after: Json
+    default: Json = None
 
     @property
     def is_wiring(self) -> bool:
@@ -39,8 +40,9 @@ class Change:
         if isinstance(self.before, list) or isinstance(self.after, list):
             return f"{name}: {_relisted(self.before, self.after)}"
         skipped = _alike(self.before, self.after)
-        before = "default" if self.before is None else _short(self.before, skipped)
-        after = "default" if self.after is None else _short(self.after, skipped)
+        unset = "default" if self.default is None else f"{_short(self.default)} (default)"
+        before = unset if self.before is None else _short(self.before, skipped)
+        after = unset if self.after is None else _short(self.after, skipped)
         return f"{name}: {before} -> {after}"
 
 
@@ -171,7 +173,13 @@ def _compare(
 
 
 def _own_changes(old: JobRecord, new: JobRecord) -> list[Change]:
-    return list(changed_values(dict(old.own), dict(new.own)))
+    changes: list[Change] = []
+    for change in changed_values(dict(old.own), dict(new.own)):
+        unset = old if change.before is None else new if change.after is None else None
+        if unset is not None and change.path.startswith("settings."):
+            change = replace(change, default=unset.default(change.path))
+        changes.append(change)
+    return changes
 
 
 def _wiring(old: JobRecord, new: JobRecord, renamed: Mapping[str, str]) -> list[Change]:
@@ -211,6 +219,8 @@ def _short(value: Json, skipped: int = 0) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     lead = "..." if skipped else ""
     text = " ".join(text[skipped:].split())
+    # A value may hold anything, also what would steer a terminal.
+    text = "".join(char if char.isprintable() else "?" for char in text)
     if len(text) <= _LONG:
         return lead + text
     return f"{lead}{text[:40]}... ({skipped + len(text)} characters)"

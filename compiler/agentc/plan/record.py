@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agentc.kinds.field import Json
+from agentc.kinds import kind_named
+from agentc.kinds.field import Field, Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +14,8 @@ class JobRecord:
     """Everything that enters a job's key, as flat paths, and its inputs by job id.
 
     `own` maps paths such as `settings.beta`, `version`, `environment` or `policy server.backend`
-    to values; `inputs` maps a role to ids of the producing jobs.
+    to values; settings at their defaults are not among them. `inputs` maps a role to ids of the
+    producing jobs. `config` is what the program is told, defaults included.
     """
 
     id: str
@@ -23,11 +25,28 @@ class JobRecord:
     backend: str
     own: Mapping[str, Json]
     inputs: Mapping[str, tuple[str, ...]]
+    config: Mapping[str, Json]
 
     @property
     def object(self) -> str:
         """The store's name of what the job makes."""
         return f"{self.kind}/{self.key}"
+
+    def default(self, path: str) -> Json:
+        """What a setting (`settings.decode.temperature`) is when nobody sets it: the kind's
+        default, or, for a backend's own setting, what its program is told. None when unknown."""
+        names = path.split(".")[1:]
+        kind = kind_named(self.kind)
+        fields: Sequence[Field] = () if kind is None else kind.fields
+        found: Field | None = None
+        value: Json = dict(self.config)
+        for name in names:
+            found = next((field for field in fields if field.name == name), None)
+            fields = () if found is None else found.fields
+            value = value.get(name) if isinstance(value, dict) else None
+        if found is not None and isinstance(found.default, (str, int, float, bool)):
+            return found.default
+        return None if isinstance(value, (dict, list)) else value
 
 
 def read_records(document: Mapping[str, Json]) -> dict[str, JobRecord]:
@@ -70,6 +89,7 @@ def _record(
         key=str(job.get("key")),
         backend=str(job.get("backend")),
         own=own,
+        config=_table(job.get("config")),
         inputs={
             role: tuple(makers.get(str(name), str(name)) for name in _list(names))
             for role, names in _table(job.get("inputs")).items()

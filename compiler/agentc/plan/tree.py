@@ -21,6 +21,14 @@ from agentc.plan.review import (
 _MOST_ROWS = 100
 _MOST_CHANGES = 5
 _COLUMNS = 6
+_PAINT = {
+    "+ ": "\x1b[32m",
+    "~ ": "\x1b[33m",
+    "> ": "\x1b[36m",
+    "- ": "\x1b[31m",
+    "= ": "\x1b[2m",
+    "· ": "\x1b[2m",
+}
 
 
 def plan_text(
@@ -50,6 +58,16 @@ def plan_text(
     if review.gone:
         lines.append(f"no longer part of it: {_named(review.gone)}")
     return "\n".join(lines) + "\n"
+
+
+def coloured(text: str) -> str:
+    """The text for a terminal: lines of jobs that run in colour, of others dimmed."""
+    return "".join(map(_painted, text.splitlines(keepends=True)))
+
+
+def _painted(line: str) -> str:
+    paint = _PAINT.get(line.lstrip(" ")[:2])
+    return line if paint is None else f"{paint}{line.rstrip()}\x1b[0m\n"
 
 
 def headline(review: Review) -> str:
