@@ -106,6 +106,23 @@ def test_a_file_name_becomes_a_uri_and_back(name: str, tmp_path: Path) -> None:
     assert "uriBaseId" not in absolute
 
 
+def test_the_uses_of_a_template_are_related_places() -> None:
+    spec = Source("spec.yaml", "stages:\n  sft: {use: outer}\n")
+    outer = Source("outer.yaml", "body: {use: inner}\n", used_at=Span(spec, 2, 9, 2, 12))
+    inner = Source("inner.yaml", "body: {lr: fast}\n", used_at=Span(outer, 1, 8, 1, 11))
+    found = Diagnostic(code="AGC203", message="m", span=Span(inner, 1, 12, 1, 16))
+    result = run_of(render_sarif([found], "spec.yaml"))["results"][0]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "inner.yaml"
+    related = [
+        (
+            one["physicalLocation"]["artifactLocation"]["uri"],
+            one["physicalLocation"]["region"]["startLine"],
+        )
+        for one in result["relatedLocations"]
+    ]
+    assert related == [("outer.yaml", 1), ("spec.yaml", 2)]
+
+
 def test_nothing_wrong_is_a_log_without_results() -> None:
     run = run_of(render_sarif([], "spec.yaml"))
     assert run["results"] == []

@@ -117,6 +117,20 @@ def test_a_spec_may_come_later_and_go(started: Callable[..., Watcher], tmp_path:
     assert watcher.interrupt() == 130
 
 
+def test_a_template_is_watched_too(started: Callable[..., Watcher], tmp_path: Path) -> None:
+    spec = "agentc: 1\nname: demo\nmodels:\n  base:\n    use: ./base.yaml\n"
+    body = "    backend: hf\n    repo: acme/small\n    revision: " + "0" * 40 + "\n"
+    template = "agentc: 1\ntemplate: model\ndoc: A model.\nbody:\n" + body.replace("    ", "  ")
+    (tmp_path / "spec.yaml").write_text(spec)
+    watcher = started("spec.yaml", "--format", "json")
+    assert watcher.answer() == ["AGC421"]  # a file that is not there yet
+    (tmp_path / "base.yaml").write_text(template.replace("repo:", "repos:"))
+    assert watcher.answer() == ["AGC201"]
+    (tmp_path / "base.yaml").write_text(template)
+    assert watcher.answer() == []
+    assert watcher.interrupt() == 130
+
+
 def test_text_that_is_no_terminal_is_not_cleared(
     started: Callable[..., Watcher], tmp_path: Path
 ) -> None:

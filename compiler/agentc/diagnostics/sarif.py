@@ -14,7 +14,7 @@ from urllib.parse import quote
 from agentc import __version__
 from agentc.diagnostics.codes import Code, code_named
 from agentc.diagnostics.diagnostic import Diagnostic
-from agentc.source.span import Span
+from agentc.source.span import Span, uses_of
 
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -64,12 +64,24 @@ def _result(diagnostic: Diagnostic, rules: Sequence[str], about: str) -> _Json:
         place: _Json = {"artifactLocation": _artifact(about)}
     else:
         place = _physical(span)
+    uses = () if span is None else uses_of(span)
+    related: _Json = {
+        "relatedLocations": [
+            {
+                "id": number,
+                "message": {"text": "the template is used here"},
+                "physicalLocation": _physical(at),
+            }
+            for number, at in enumerate(uses, 1)
+        ]
+    }
     return {
         "ruleId": diagnostic.code,
         "ruleIndex": rules.index(diagnostic.code),
         "level": diagnostic.severity,
         "message": {"text": _message(diagnostic)},
         "locations": [{"physicalLocation": place}],
+        **(related if uses else {}),
     }
 
 
