@@ -177,24 +177,20 @@ def test_shipped_specs_have_nothing_against_them(server: LanguageServer, reposit
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong"),
+    ("text", "key"),
     [
-        ("warmup_ratio: 0.05", "warmup_ration: 0.05"),
-        ("stages:\n  expert:", "stags:\n  expert:"),
-        ("max_depth: 2", "max_deepth: 2"),
-        ("decode: {temperature: 0.7}", "decode: {temprature: 0.7}"),
-        ("carry:", "cary:"),
+        ("stags:\n  x: {kind: compare, of: [y]}\n", "stags"),
+        ("models:\n  x: {backend: path, pth: y}\n", "pth"),
+        ("environments:\n  x: {backend: textcraft, max_deepth: 2}\n", "max_deepth"),
+        (f"{SFT}model: x\n    data: y\n    warmup_ration: 0.1\n", "warmup_ration"),
+        ("stages:\n  x: {kind: rollout, policy: y, decode: {temprature: 1}}\n", "temprature"),
+        ("stages:\n  x: {kind: rollout, policy: y, options: {action_spam: 1}}\n", "action_spam"),
+        ("stages:\n  x:\n    repeat:\n      n: 2\n      cary: {}\n      stages: {}\n", "cary"),
     ],
 )
-def test_a_misspelt_key_is_marked(
-    right: str, wrong: str, server: LanguageServer, repository: Path
-) -> None:
-    text = (repository / "specs" / "quickstart.yaml").read_text()
-    assert right in text
-    text = HEAD.split("\n", 1)[0] + "\n" + text.replace(right, wrong, 1)
-    found = server.diagnostics(f"{wrong.split(':')[0]}.yaml", text)
-    key = re.findall(r"\w+", wrong)[0 if "decode" not in wrong else 1]
-    lines = text.split("\n")
+def test_a_misspelt_key_is_marked(text: str, key: str, server: LanguageServer) -> None:
+    lines = (HEAD + text).split("\n")
+    found = server.diagnostics(f"wrong_{key}.yaml", HEAD + text)
     marked = {
         lines[one["range"]["start"]["line"]][
             one["range"]["start"]["character"] : one["range"]["end"]["character"]
