@@ -17,6 +17,7 @@ from agentc.runtime.layout import StoreLayout
 from agentc.runtime.lease import Lease, fill, last_lines
 from agentc.runtime.lease import end_all as end_servers
 from agentc.runtime.publish import publish
+from agentc.runtime.redact import Redactor
 from agentc.runtime.staging import Staging
 from agentc.runtime.supervise import Child, Supervisor
 
@@ -45,6 +46,7 @@ class Member:
         self.child: Optional[Child] = None
         self.failure: Optional[str] = None
         self.published = False
+        self.redactor = Redactor()
         self._started = started
         self._program_started = 0.0
         self._tries = 0
@@ -128,14 +130,30 @@ class Member:
         except ContractError as error:
             self.fail(str(error))
             return
+        leaking = self.redactor.find(self.staging.data)
+        if leaking is not None:
+            self.fail(
+                "its program wrote the value of a secret into data/%s; nothing is published"
+                % leaking
+            )
+            return
         end_servers(leases_to_end, supervisor)
+        self._clean()
         publish(self.layout, self.staging, self._manifest(ended), supervisor.redactor)
         self.published = True
 
     def fail(self, message: str) -> None:
         """Give the job up; its staging directory stays."""
-        self.failure = message
-        self.staging.status("failed", message)
+        self.failure = self.redactor.clean_text(message)
+        self._clean()
+        self.staging.status("failed", self.failure)
+
+    def _clean(self) -> None:
+        """Programs may write to logs/ themselves; log.txt has been cleaned as it grew."""
+        self.redactor.clean_files(self.staging.logs)
+        for file in (self.staging.facts_file, self.staging.progress_file):
+            if self.redactor.secrets and file.exists():
+                file.write_bytes(self.redactor.clean(file.read_bytes()))
 
     def describe_failure(self) -> str:
         """The failure with the last lines of the log, for people."""

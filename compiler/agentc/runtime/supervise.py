@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from agentc.runtime import process
-from agentc.runtime.redact import Redactor
+from agentc.runtime.redact import REPLACEMENT, Redactor
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -221,7 +221,7 @@ class Supervisor:
 
 
 class _OutputCopy:
-    """Copies a pipe to a log, line by line, with the values of secrets replaced."""
+    """Copies a pipe to a log with secrets replaced, also those that arrive in parts."""
 
     def __init__(self, read: int, write: int, redactor: Redactor) -> None:
         os.set_blocking(read, False)
@@ -242,13 +242,8 @@ class _OutputCopy:
             if not chunk:
                 self.finish()
                 return
-            self._held += chunk
-            # A secret may lie across two reads: only whole lines leave, or very long ones.
-            end = self._held.rfind(b"\n") + 1
-            if end == 0 and len(self._held) > 1 << 20:
-                end = len(self._held) - self._redactor.longest
-            self._write(self._held[:end])
-            self._held = self._held[end:]
+            ready, self._held = self._redactor.split(self._held + chunk)
+            self._write(ready)
 
     def finish(self) -> None:
         """Copy the rest and close both ends."""
@@ -263,10 +258,13 @@ class _OutputCopy:
                 self._held += chunk
         except BlockingIOError:
             pass
-        self._write(self._held)
+        ready, rest = self._redactor.split(self._held)
+        self._write(ready)
+        # Cut off in the middle of what may have been a secret: its beginning is worth guarding.
+        self._write(REPLACEMENT if len(rest) > 3 else rest)
         os.close(self._pipe)
         os.close(self._log)
 
     def _write(self, text: bytes) -> None:
         if text:
-            os.write(self._log, self._redactor.clean(text))
+            os.write(self._log, text)

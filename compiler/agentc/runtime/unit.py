@@ -71,13 +71,17 @@ class Unit:
         leases: List[lease.Lease] = []
         try:
             self._resolve_secrets(members)
-            with Supervisor(self.mark, Redactor(self.secrets)) as supervisor:
+            redactor = Redactor(self.secrets)
+            for member in members:
+                member.redactor = redactor
+            with Supervisor(self.mark, redactor) as supervisor:
                 if members:
                     leases = self._provide(members, staging, supervisor)
                     self._work(members, leases, supervisor)
                 failed = [member for member in members if member.failure is not None]
                 if self.session and not failed:
                     lease.end_all(leases, supervisor)
+                    redactor.clean_files(staging.logs)
                     publish(
                         self.layout,
                         staging,
