@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from agentc_backends.report_html import browser, charts, claims, graph, tables
+from agentc_backends.report_html import browser, charts, claims, graph, sweep, tables
 from agentc_backends.report_html.collect import Collection
 
 
@@ -51,6 +51,7 @@ def render_page(
         missing=missing,
         evaluations=tables.evaluations(collection),
         claims=claims.claim_tables(collection),
+        sweeps=sweep.sweep_tables(collection, experiment),
         comparisons=tables.comparisons(collection),
         curves=charts.curve_charts(collection),
         training=charts.training_charts(collection),
