@@ -34,6 +34,8 @@ class Compilation:
     files: tuple[Path, ...]
     """What was read, the spec first: a change of any of them may change the compilation."""
     choices: tuple[Choice, ...] = ()
+    scale: str | None = None
+    """The one that was asked for."""
     references: References = field(default_factory=References)
     """What was asked of the world outside of the spec: files by digest, hub revisions."""
     templates: tuple[tuple[str, str], ...] = ()
@@ -83,11 +85,13 @@ def compile_spec(
         for other in spec.scales:
             if other != scale:
                 _, module = read_module(path, params, table, sink, scale=other)
-                run_passes(Unit(spec=spec, module=module), context)
+                # What another scale asks for is not what this plan rests on.
+                apart = replace(context, references=references.copy())
+                run_passes(Unit(spec=spec, module=module), apart)
     read = (path, *spec.templates)
     templates = _templates(path, read[1:])
     if lock is not None and unit.plan is not None and not sink.has_errors:
-        current = collect_lock(unit.plan, references, templates)
+        current = collect_lock(unit.plan, references, templates, scale)
         sink.extend(compare_lock(lock, current, "error" if locked else "warning"))
     return Compilation(
         spec=spec,
@@ -96,6 +100,7 @@ def compile_spec(
         diagnostics=sink.sorted(),
         files=(*read, lock_beside(path)),
         choices=unit.choices,
+        scale=scale,
         references=references,
         templates=templates,
         template_files=read[1:] if templates else (),

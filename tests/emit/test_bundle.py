@@ -44,6 +44,7 @@ def test_all_parts_are_there_and_summed(
         "profiles/slurm/config.yaml", "packages/agentc/__init__.py",
         "packages/agentc/runtime/job.py", "packages/agentc_backends/trl_trainers/job_dpo.py",
         "packages/agentc_backends/report_html/templates/page.html.j2",
+        "templates/agentc/eto/rounds.yaml",
     }  # fmt: skip
     assert wanted <= set(found)
     sums = found.pop("SHA256SUMS").decode().splitlines()

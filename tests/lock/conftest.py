@@ -13,6 +13,18 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from model_hub import Hub
 
+HUB_SPEC = """\
+agentc: 1
+name: hub
+environments:
+  craft: {backend: textcraft}
+models:
+  llama: {backend: hf, repo: some/model, revision: main, chat_format: llama-2}
+stages:
+  expert: {kind: expert, split: train}
+  sft: {kind: sft, model: llama, data: expert, lr: 1e-5, global_batch: 8, max_length: 512}
+"""
+
 
 @pytest.fixture
 def spec(tmp_path: Path, repository: Path) -> Path:
@@ -21,14 +33,10 @@ def spec(tmp_path: Path, repository: Path) -> Path:
 
 
 @pytest.fixture
-def hub_spec(tmp_path: Path, repository: Path) -> Path:
+def hub_spec(tmp_path: Path) -> Path:
     """A spec whose model is `some/model` at the branch `main`."""
-    text = (repository / "specs" / "eto" / "webshop.yaml").read_text()
     path = tmp_path / "hub.yaml"
-    old = "f5db02db724555f92da89c216ac04704f23d4590"
-    assert old in text
-    text = text.replace("meta-llama/Llama-2-7b-chat-hf", "some/model")
-    path.write_text(text.replace(old, "main"))
+    path.write_text(HUB_SPEC)
     return path
 
 

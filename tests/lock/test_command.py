@@ -9,6 +9,9 @@ import pytest
 from locking import codes, lock_of
 
 from agentc.cli import main
+from agentc.templates.library import shipped_folder
+
+TEMPLATES = shipped_folder()
 
 
 def test_a_lock_holds_what_the_plan_rests_on(spec: Path) -> None:
@@ -90,6 +93,36 @@ def test_a_changed_environment_is_named_where_it_stands(
     line = next(n for n, t in enumerate(path.read_text().splitlines(), 1) if "torch:" in t)
     assert f"{path}:{line}:3: error[AGC742]: the software environment `torch`" in shown
     assert f"now {torch[:16]}" in shown
+
+
+def test_templates_are_locked(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = spec.parent / "mine.yaml"
+    shipped = TEMPLATES / "evaluate.yaml"
+    mine.write_text(shipped.read_text())
+    text = spec.read_text()
+    spec.write_text(text.replace("use: evaluate\n", "use: ./mine.yaml\n", 1))
+    assert spec.read_text() != text
+    assert main(["lock", str(spec)]) == 0
+    assert {"./mine.yaml", "evaluate", "eto/rounds"} <= set(lock_of(spec).section("templates"))
+    assert codes(capsys, spec, "--locked") == (0, [])
+    mine.write_text("# A new comment.\n" + mine.read_text())
+    # What it expands to is the same, so the jobs are; it is still not the file that was locked.
+    assert codes(capsys, spec, "--locked") == (1, ["error AGC742"])
+    mine.write_text(mine.read_text().replace("default: test", "default: train"))
+    code, found = codes(capsys, spec, "--locked")
+    assert code == 1
+    assert "error AGC742" in found
+
+
+def test_another_scale_is_other_work(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lock", str(spec), "--scale", "smoke"]) == 0
+    assert lock_of(spec).scale == "smoke"
+    assert codes(capsys, spec, "--locked", "--scale", "smoke") == (0, [])
+    assert codes(capsys, spec, "--locked") == (0, [])
+    assert main(["lock", "--check", str(spec), "--scale", "smoke"]) == 0
+    spec.write_text(spec.read_text().replace("explore: {limit: 12", "explore: {limit: 13"))
+    assert codes(capsys, spec, "--locked") == (0, [])
+    assert codes(capsys, spec, "--locked", "--scale", "smoke") == (1, ["error AGC743"])
 
 
 def test_other_params_are_no_change_of_the_world(

@@ -35,7 +35,11 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.store.paths import store_root
 
     compiled = compile_spec(
-        arguments.spec, arguments.params, load_backends(), locked=arguments.locked
+        arguments.spec,
+        arguments.params,
+        load_backends(),
+        scale=arguments.scale,
+        locked=arguments.locked,
     )
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:

@@ -60,7 +60,7 @@ def execute(arguments: argparse.Namespace) -> int:
     before, readable = _previous(target)
     pins = {} if before is None else before.pins()
     wanted = References(pins=pins, collecting=True)
-    compiled = compile_spec(spec, arguments.params, table, references=wanted)
+    compiled = compile_spec(spec, arguments.params, table, scale=arguments.scale, references=wanted)
     resolved: dict[Revision, str] = {}
     if compiled.plan is not None and wanted.revisions:
         resolved, complaints = _resolve(wanted, pins, arguments)
@@ -68,11 +68,13 @@ def execute(arguments: argparse.Namespace) -> int:
             show_diagnostics([*compiled.diagnostics, *complaints])
             return 1
         final = References(pins=resolved)
-        compiled = compile_spec(spec, arguments.params, table, references=final)
+        compiled = compile_spec(
+            spec, arguments.params, table, scale=arguments.scale, references=final
+        )
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
         return 1
-    lock = collect_lock(compiled.plan, compiled.references, compiled.templates)
+    lock = collect_lock(compiled.plan, compiled.references, compiled.templates, arguments.scale)
     if arguments.check:
         return _check(target, before, readable, lock)
     text = render_lock(lock)

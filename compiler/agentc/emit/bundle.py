@@ -1,8 +1,8 @@
 """write_bundle: an experiment with all that it takes to run it where agentc is not installed.
 
 ```
-README.md  plan.json  Snakefile  config.yaml  <the spec>  <its lock>  templates/  environments/
-profiles/  packages/{agentc/runtime, <the packages of job programs>}  SHA256SUMS
+README.md  plan.json  Snakefile  config.yaml  <the spec>  <its lock>  environments/  profiles/
+templates/agentc/  packages/{agentc/runtime, <the packages of job programs>}  SHA256SUMS
 .agentc/store/objects/   with results, where the Snakefile looks for them
 ```
 `packages/` is what the Snakefile puts on PYTHONPATH: the runtime out of agentc, and the packages
@@ -34,6 +34,7 @@ from agentc.runtime.publish import sha256_of
 from agentc.store.objects import Problem, read_object, verify_object
 
 SUMS = "SHA256SUMS"
+SHIPPED_TEMPLATES = Path("templates") / "agentc"
 STORE = Path(".agentc") / "store"
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.py[co]", ".*")
 
@@ -92,7 +93,7 @@ def write_bundle(
 def _fill(draft: Path, compiled: Compilation, plan: Plan, results: StoreLayout | None) -> Bundle:
     source = compiled.files[0].resolve()
     compile_to(draft, plan, compiled.spec.source.text, draft)
-    lock = collect_lock(plan, compiled.references, compiled.templates)
+    lock = collect_lock(plan, compiled.references, compiled.templates, compiled.scale)
     _write(draft / Path(plan.spec_file).with_suffix(".lock").name, render_lock(lock))
     slurm = resources.profile("slurm") / "config.yaml"
     _write(draft / "profiles" / "slurm" / "config.yaml", slurm.read_text(encoding="utf-8"))
@@ -134,11 +135,12 @@ def _copy_packages(target: Path, plan: Plan) -> None:
 
 
 def _copy_templates(draft: Path, compiled: Compilation) -> None:
-    """For reading: what they expanded to is in the plan."""
+    """For reading: what they expanded to is in the plan. Those beside the spec keep their place."""
     for (name, _), path in zip(compiled.templates, compiled.template_files, strict=True):
-        inside = Path("templates") / Path(name).name if name.startswith("..") else Path(name)
-        (draft / inside).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, draft / inside)
+        local = name.startswith("./")
+        target = draft / name if local else draft / SHIPPED_TEMPLATES / f"{name}.yaml"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
 
 
 def _copy_files(draft: Path, files: Iterable[str], beside: Path) -> tuple[str, ...]:

@@ -96,7 +96,8 @@ def _table(contents: Contents) -> Iterator[str]:
         ("packages/", f"the job programs, and the runtime of agentc {__version__}"),
     ]
     if contents.templates:
-        rows.append(("templates/", "templates that the spec used (the plan has their outcome)"))
+        used = ", ".join(contents.templates)
+        rows.append(("templates/", f"for reading, those the spec used ({used}) as they were"))
     if contents.results:
         rows.append((contents.store, f"results of {contents.results} jobs, with manifests"))
     yield from ("", "## What is here", "", "| | |", "|---|---|")

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 
-from agentc import __version__, resources
+from agentc import __version__
 from agentc.kinds.field import Json
 from agentc.lock.document import LockDocument
 from agentc.lock.references import References
 from agentc.plan.job import Plan
 from agentc.plan.keys import KEY_VERSION
+from agentc.templates.library import shipped_folder
 
 
 def collect_lock(
-    plan: Plan, references: References, templates: Iterable[tuple[str, str]]
+    plan: Plan,
+    references: References,
+    templates: Iterable[tuple[str, str]],
+    scale: str | None = None,
 ) -> LockDocument:
     """The lock of a plan. `references` are what compiling it asked for; `templates` are pairs of
     name and sha256. Jobs stand in the plan's order, all else is sorted."""
@@ -25,6 +30,7 @@ def collect_lock(
         backends.update((lease.backend, lease.version) for lease in job.leases)
     return LockDocument(
         spec=plan.spec_file,
+        scale=scale,
         agentc=__version__,
         keys=KEY_VERSION,
         sections={
@@ -43,23 +49,19 @@ def collect_lock(
 
 
 def template_digests(files: Iterable[Path], directory: Path) -> tuple[tuple[str, str], ...]:
-    """Name and sha256 of template files. One that ships with agentc is named from its folder of
-    data files, another from the spec's; neither name depends on the machine.
+    """Name and sha256 of template files, named as `use:` names them: `eto/dpo` for one that ships
+    with agentc, `./mine.yaml` for one beside the spec. Neither depends on the machine.
 
     Raises OSError when a file cannot be read.
     """
     return tuple(
-        (template_name(file, directory), hashlib.sha256(file.read_bytes()).hexdigest())
+        (_template_name(file, directory), hashlib.sha256(file.read_bytes()).hexdigest())
         for file in files
     )
 
 
-def template_name(file: Path, directory: Path) -> str:
-    """The name of a template file in a lock."""
-    import os
-
-    real = file.resolve()
-    shipped = resources.data_directory().resolve()
-    if real.is_relative_to(shipped / "templates"):
-        return real.relative_to(shipped).as_posix()
-    return PurePath(os.path.relpath(real, directory.resolve())).as_posix()
+def _template_name(file: Path, directory: Path) -> str:
+    real, shipped = file.resolve(), shipped_folder().resolve()
+    if real.is_relative_to(shipped):
+        return real.relative_to(shipped).with_suffix("").as_posix()
+    return "./" + PurePath(os.path.relpath(real, directory.resolve())).as_posix()

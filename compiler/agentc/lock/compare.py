@@ -23,12 +23,14 @@ def compare_lock(
 ) -> tuple[Diagnostic, ...]:
     """AGC742 for each thing outside of the spec that changed, and AGC743 when jobs did.
 
-    With other values of params than the lock was written for, jobs differ by intent and only
+    With other params or another scale than the lock was written for, jobs differ by intent and only
     what is outside of the spec is compared, as far as both name it.
     """
-    same_params = dict(locked.section("params")) == dict(current.section("params"))
-    found = list(_outside(locked, current, severity, whole=same_params))
-    if same_params:
+    same_work = locked.scale == current.scale and dict(locked.section("params")) == dict(
+        current.section("params")
+    )
+    found = list(_outside(locked, current, severity, whole=same_work))
+    if same_work:
         found += _jobs(locked, current, severity)
     return tuple(found)
 

@@ -39,13 +39,15 @@ _LIMITS = Limits(file_bytes=16 * 1024 * 1024, depth=8, nodes=400_000, aliases=0)
 class LockDocument:
     """The sections of a lock (see SECTIONS), each from names to values.
 
-    `keys` is the version of the content keys, `agentc` the release that wrote it. `places` tell
+    `keys` is the version of the content keys, `agentc` the release that wrote it; params and
+    `scale` are those that the jobs are for. `places` tell
     where an entry stands, by (section, name), when it was read from a file.
     """
 
     spec: str
     agentc: str
     keys: int
+    scale: str | None = None
     sections: Mapping[str, Mapping[str, Json]]
     places: Mapping[tuple[str, str], Span] = field(default_factory=dict)
     start: Span | None = None
@@ -80,6 +82,8 @@ def render_lock(document: LockDocument) -> str:
         f"agentc: {_written(document.agentc)}",
         f"keys: {document.keys}",
     ]
+    if document.scale is not None:
+        lines.append(f"scale: {_written(document.scale)}")
     for name, comment in SECTIONS.items():
         section = document.section(name)
         if section:
@@ -130,7 +134,7 @@ def _document(root: nodes.Node) -> LockDocument:
             for inner in _entries(value):
                 sections[name][inner.key.text] = _value(inner.value)
                 places[name, inner.key.text] = inner.key.span
-        elif name in ("lock", "spec", "agentc", "keys"):
+        elif name in ("lock", "spec", "agentc", "keys", "scale"):
             head[name] = _value(value)
         else:
             raise _NoLockError(f"a lock of version 1 has no `{name}`", entry.key.span)
@@ -139,11 +143,12 @@ def _document(root: nodes.Node) -> LockDocument:
             f"it is no lock of version {LOCK_VERSION}, which starts with `lock: {LOCK_VERSION}`",
             root.span,
         )
-    keys = head.get("keys")
+    keys, scale = head.get("keys"), head.get("scale")
     return LockDocument(
         spec=str(head.get("spec")),
         agentc=str(head.get("agentc")),
         keys=keys if isinstance(keys, int) else 0,
+        scale=None if scale is None else str(scale),
         sections=sections,
         places=places,
         start=Span(root.span.source, 1, 1, 1, 2),
