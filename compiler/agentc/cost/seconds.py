@@ -87,7 +87,8 @@ def _training(subject: Subject, work: Workload, model: ModelShape) -> Effort:
     flops = per_weight * count * tokens
     if subject.kind == "dpo":  # the reference's log-probabilities, once for each row
         flops += 2 * count * tokens / max(1.0, subject.number("epochs", 1))
-    # Attention scores: 12 x width x length operations a token and block, over all passes.
+    # Attention scores, forward and backward: 6 x width x length operations a token and block, half
+    # of what two full products take since the mask is causal.
     flops += per_weight * model.layers * model.width * work.context.median * tokens
     compute = Quantity(flops / (peak * share.median), share.spread)
     launches = work.steps.median * _micro_steps(subject)
@@ -127,7 +128,7 @@ def _decode_step(machine: Machine, work: Workload, together: float, backend: str
     assert model is not None
     fast = 0.1 if backend == "serve.vllm" else 1.0
     read = _weight_bytes(model, machine) + together * work.context.median * model.cache_bytes
-    # A server of ours uses one GPU; reading weights bounds small batches.
+    # Every step reads all weights and the caches of the sequences in flight.
     reading = Quantity(
         read / (machine.bandwidth * value("decode_bandwidth_share")),
         prior("decode_bandwidth_share").spread,

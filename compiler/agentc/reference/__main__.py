@@ -9,6 +9,7 @@ from pathlib import Path
 from agentc.backend_api import load_backends
 from agentc.diagnostics import CODES
 from agentc.reference.check_rules import checks_page
+from agentc.reference.cost_page import cost_page
 from agentc.reference.error_pages import error_index, error_page
 from agentc.reference.pages import backends_page, spec_page
 
@@ -41,6 +42,7 @@ def _pages() -> dict[str, str]:
         "reference/spec.md": spec_page(),
         "reference/backends.md": backends_page(table),
         "reference/checks.md": checks_page(),
+        "reference/cost.md": cost_page(),
         "errors/README.md": error_index(),
         **{f"errors/{code.code}.md": error_page(code, table) for code in CODES},
     }
