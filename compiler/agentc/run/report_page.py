@@ -18,6 +18,7 @@ from agentc.plan.work import Work
 from agentc.store.paths import RunFolder
 
 _END = "</main>"
+_NAVIGATION = "</nav>"
 _NOTE = (
     "The estimate was made before each job started; it is no part of the results. The band reaches "
     "from the 10th to the 90th percentile. Machines with other work on them are slower."
@@ -40,6 +41,7 @@ def page_with_costs(page: Path, work: Work) -> Path:
             return page
         target = folder.path / "report.html"
         draft = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+        before = before.replace(_NAVIGATION, f'<a href="#cost">Expected</a>\n{_NAVIGATION}', 1)
         draft.write_text(before + cost_section(found) + end + after, encoding="utf-8")
         draft.replace(target)
     except (OSError, UnicodeDecodeError):
