@@ -30,6 +30,14 @@ class Rival:
 
 DVC = Rival(name="dvc", requirements=("dvc==3.67.1",))
 SNAKEMAKE = Rival(name="snakemake", requirements=("snakemake==9.27.1",))
+HYDRA = Rival(name="hydra", requirements=("hydra-core==1.3.8",))
+# Left to itself, pip takes a torch that the torchaudio of LLaMA-Factory cannot be loaded with.
+LLAMA_FACTORY = Rival(
+    name="llamafactory",
+    requirements=("llamafactory==0.9.5", "torch==2.11.0", "torchaudio==2.11.0", "torchvision"),
+)
+AXOLOTL = Rival(name="axolotl", requirements=("axolotl==0.19.0",))
+OUMI = Rival(name="oumi", requirements=("oumi==0.9",))
 
 
 def rivals_folder() -> Path:
