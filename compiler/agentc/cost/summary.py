@@ -67,7 +67,8 @@ def summarise(
     graph = _Graph(document, jobs, queued)
     count = max(1, len(jobs))
     draws = max(_LEAST, min(_MOST, _DRAWS // count))
-    dice = random.Random(_SEED)
+    gauss = random.Random(_SEED).gauss
+    together, alone = math.sqrt(SHARED), math.sqrt(1 - SHARED)
     walls, works, gpus, tokens, disks = [], [], [], [], []
     for _ in range(draws):
         common: dict[str, float] = {}
@@ -76,12 +77,14 @@ def summarise(
         for job in jobs:
             shared = common.get(job.kind)
             if shared is None:
-                shared = common[job.kind] = dice.gauss(0.0, 1.0)
-            off = math.sqrt(SHARED) * shared + math.sqrt(1 - SHARED) * dice.gauss(0.0, 1.0)
+                shared = common[job.kind] = gauss(0.0, 1.0)
+            off = together * shared + alone * gauss(0.0, 1.0)
             taken = seconds[job.object] = job.seconds.at(off)
             work += taken
-            gpu += taken * job.gpus / 3600
-            token += job.tokens.at(off)
+            if job.gpus:
+                gpu += taken * job.gpus / 3600
+            if job.tokens.median:
+                token += job.tokens.at(off)
             disk += job.disk.at(off)
         walls.append(graph.wall(seconds, cores))
         works.append(work)
@@ -133,6 +136,7 @@ class _Graph:
             for inputs in job["inputs"].values():
                 needs.update(self._unit[each] for each in inputs if each in left)
             needs.discard(unit)
+        self._order = {unit: place for place, unit in enumerate(self._needs)}
         self._readers: dict[str, list[str]] = {unit: [] for unit in self._needs}
         for unit, needs in self._needs.items():
             for need in needs:
@@ -143,7 +147,7 @@ class _Graph:
         for more cores than there are takes all of them, as the driver does it."""
         times = self._times(seconds)
         waiting = {unit: len(needs) for unit, needs in self._needs.items()}
-        order = {unit: place for place, unit in enumerate(self._needs)}
+        order = self._order
         ready = [(order[unit], unit) for unit, count in waiting.items() if not count]
         heapq.heapify(ready)
         running: list[tuple[float, str]] = []
