@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 LOCKS   := backends/agentc_backends/software
 WORKERS ?= 2
 
-.PHONY: help setup environments quickstart test test-fast test-torch golden check format docs bench clean
+.PHONY: help setup environments quickstart test test-fast test-torch golden check format docs bench bench-rivals comparison clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -65,6 +65,12 @@ docs: setup ## write the generated pages: spec reference, backends, error codes
 
 bench: environments ## throughput and overhead, as ratios
 	$(BIN)/python -m benchmarks
+
+bench-rivals: environments ## agentc beside DVC and Snakemake on up to 10,000 jobs (twelve minutes)
+	$(BIN)/python -m benchmarks.compilers
+
+comparison: environments ## what agentc and six rivals say to wrong settings (installs them: 20 GB)
+	$(BIN)/python -m benchmarks.mistakes --write docs/comparison.md
 
 clean: ## remove everything that was built (the store too)
 	rm -rf .agentc $(VENV)
