@@ -42,7 +42,7 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
         "split": checked_split(view, facts["splits"]),
         "limit": view.get("limit"),
         "attempts": view.integer("attempts"),
-        "decode": _decode(view),
+        "decode": view.get("decode"),
         "max_turns": view.get("max_turns") or facts["max_turns"],
         "on_invalid": view.text("on_invalid"),
         "on_overflow": view.text("on_overflow"),
@@ -84,18 +84,6 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
         contract={"reward_range": facts["reward_range"]},
         resume=True,
     )
-
-
-def _decode(view: StageView) -> dict[str, Json]:
-    temperature = view.number("decode.temperature")
-    if temperature == 0:
-        view.leave("decode.top_p", "at temperature 0 the likeliest token is taken, in any nucleus")
-    return {
-        "temperature": temperature,
-        "top_p": view.number("decode.top_p") if temperature else 1.0,
-        "max_tokens": view.integer("decode.max_tokens"),
-        "stop": view.get("decode.stop"),
-    }
 
 
 def prompt_config(prompt: Prompt | None) -> dict[str, Json]:

@@ -84,11 +84,9 @@ def _shared_arguments(view: StageView) -> dict[str, Json]:
     max_steps = view.get("max_steps")
     save_every = view.get("save_every")
     checkpointing = view.flag("gradient_checkpointing")
-    if max_steps is not None:
-        view.leave("epochs", f"`max_steps: {max_steps}` says when the training ends")
     return {
         "learning_rate": view.number("lr"),
-        "num_train_epochs": view.number("epochs") if max_steps is None else 1.0,
+        "num_train_epochs": view.number("epochs"),
         "max_steps": -1 if max_steps is None else max_steps,
         "per_device_train_batch_size": micro_batch,
         "gradient_accumulation_steps": accumulation,

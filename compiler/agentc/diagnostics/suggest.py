@@ -59,6 +59,31 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "r": ("rank",),
     "lora_alpha": ("alpha",),
     "lora_r": ("rank",),
+    "lora_rank": ("rank",),
+    "lora_dropout": ("dropout",),
+    "target_modules": ("targets",),
+    "lora_target_modules": ("targets",),
+    "max_prompt_length": ("max_length",),
+    "cutoff_len": ("max_length",),
+    "loss_type": ("loss",),
+    "sft_weight": ("nll_weight",),
+    "rpo_alpha": ("nll_weight",),
+    "n": ("attempts",),
+    "num_return_sequences": ("attempts",),
+    "max_rounds": ("max_turns",),
+    "max_steps": ("max_turns",),
+    "max_iterations": ("max_turns",),
+    "num_processes": ("processes",),
+    "nproc_per_node": ("processes",),
+    "save_steps": ("save_every",),
+    "save_strategy": ("save_every",),
+    "logging_steps": ("log_every",),
+    "num_gpus": ("gpus",),
+    "n_gpus": ("gpus",),
+    "memory": ("mem_mb",),
+    "time_limit": ("minutes",),
+    "tensor_parallel_size": ("tensor_parallel",),
+    "pipeline_parallel_size": ("pipeline_parallel",),
 }
 _MOST = 3
 
@@ -80,6 +105,11 @@ def suggestions(written: str, allowed: Iterable[str]) -> tuple[str, ...]:
     if not best:
         best = [name for name in names if len(folded) >= 4 and _contains(folded, name)]
     return tuple(best[:_MOST])
+
+
+def synonyms(written: str) -> tuple[str, ...]:
+    """What agentc calls a setting that other programs call so."""
+    return _SYNONYMS.get(written.strip().lower().replace("-", "_"), ())
 
 
 def did_you_mean(written: str, allowed: Iterable[str]) -> str | None:

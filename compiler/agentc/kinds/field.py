@@ -82,11 +82,14 @@ def number(
     minimum: float | None = None,
     maximum: float | None = None,
     above: float | None = None,
+    below: float | None = None,
     nullable: bool = False,
     identity: Identity = "semantic",
 ) -> Field:
-    """A float field; `above` is an exclusive lower bound."""
-    return _bounded("number", name, doc, default, minimum, maximum, above, nullable, identity)
+    """A float field; `above` and `below` are exclusive bounds."""
+    return _bounded(
+        "number", name, doc, default, minimum, maximum, above, nullable, identity, below
+    )
 
 
 def boolean(name: str, doc: str, default: bool, *, identity: Identity = "semantic") -> Field:
@@ -193,6 +196,7 @@ def _bounded(
     above: float | None,
     nullable: bool,
     identity: Identity,
+    below: float | None = None,
 ) -> Field:
     schema: dict[str, Json] = {"type": [kind, "null"] if nullable else kind}
     if minimum is not None:
@@ -201,4 +205,6 @@ def _bounded(
         schema["maximum"] = maximum
     if above is not None:
         schema["exclusiveMinimum"] = above
+    if below is not None:
+        schema["exclusiveMaximum"] = below
     return Field(name=name, schema=schema, doc=doc, default=default, identity=identity)

@@ -56,8 +56,8 @@ _SHARED: tuple[Field, ...] = (
     ),
     number("warmup_ratio", "Share of the steps spent warming up.", 0.0, minimum=0, maximum=1),
     number("weight_decay", "Decoupled weight decay.", 0.0, minimum=0),
-    number("adam_beta1", "First AdamW coefficient.", 0.9, minimum=0, maximum=1),
-    number("adam_beta2", "Second AdamW coefficient.", 0.999, minimum=0, maximum=1),
+    number("adam_beta1", "First AdamW coefficient.", 0.9, minimum=0, below=1),
+    number("adam_beta2", "Second AdamW coefficient.", 0.999, minimum=0, below=1),
     number("max_grad_norm", "Gradient clipping norm; 0 turns it off.", 1.0, minimum=0),
     integer("max_length", "Longest row in tokens, prompt included.", REQUIRED, minimum=8),
     choice(

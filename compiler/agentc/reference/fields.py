@@ -7,6 +7,13 @@ from collections.abc import Iterable
 
 from agentc.kinds.field import Field
 
+_SIGNS = (
+    ("minimum", ">="),
+    ("exclusiveMinimum", ">"),
+    ("maximum", "<="),
+    ("exclusiveMaximum", "<"),
+)
+
 
 def field_table(fields: Iterable[Field]) -> list[str]:
     """Markdown lines of a table: one row for each field, nested ones by dotted path."""
@@ -27,11 +34,7 @@ def type_text(schema: object) -> str:
     text = " or ".join(str(name) for name in names)
     if names == ["array"]:
         text = f"list of {type_text(schema.get('items', {}))}"
-    bounds = [
-        f"{sign} {schema[word]}"
-        for word, sign in (("minimum", ">="), ("exclusiveMinimum", ">"), ("maximum", "<="))
-        if word in schema
-    ]
+    bounds = [f"{sign} {schema[word]}" for word, sign in _SIGNS if word in schema]
     return " ".join([text, *bounds])
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, StageBackend
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.suggest import distance, listed, offer, suggestions
+from agentc.diagnostics.suggest import distance, listed, offer, suggestions, synonyms
 from agentc.kinds import KINDS
 from agentc.schema import language
 from agentc.source.scalars import is_null
@@ -67,7 +67,8 @@ def read_keys(
         key = entry.key.text
         near = suggestions(key, (name for name in words if name not in found))
         near = near or suggestions(key, words)
-        notes, hint = belongs(key, place, table)
+        notes, hint = belongs(key, place, table, words)
+        meant = [name for name in synonyms(key) if name in words]
         slip = bool(near) and distance(key.lower(), near[0].lower(), 1) <= 1
         exact = bool(notes) and not (slip and near[0].lower() == key.lower())
         sink.error(
@@ -76,7 +77,7 @@ def read_keys(
             entry.key.span,
             expected=None if near or exact else f"one of {listed(sorted(allowed))}",
             notes=notes if exact else (),
-            fix=hint if exact and not slip else offer(near),
+            fix=hint or offer(meant) if exact and not slip else offer(near),
             steps=place.steps,
         )
         if len(near) == 1 and near[0] in allowed and near[0] not in found and not exact:
@@ -92,20 +93,21 @@ def read_keys(
 
 
 def belongs(
-    key: str, place: Place, table: BackendTable | None
+    key: str, place: Place, table: BackendTable | None, allowed: Collection[str] = ()
 ) -> tuple[tuple[str, ...], str | None]:
     """Where else in the language such a key exists: notes, and a hint when one is plain."""
     if place.path and key in language.TOP_LEVEL and key != "name":
         return (f"`{key}` is a key of the top level",), None
     kinds = [kind.name for kind in KINDS if any(field.name == key for field in kind.fields)]
     kinds += [k.name for k in KINDS if any(role.name == key for role in k.roles)]
+    names = (key, *synonyms(key))
     groups = sorted(
         {
-            field.name
+            (field.name not in allowed, field.name, inner.name, kind.name)
             for kind in KINDS
             for field in kind.fields
             for inner in field.fields
-            if inner.name == key
+            if inner.name in names
         }
     )
     notes: list[str] = []
@@ -114,13 +116,21 @@ def belongs(
         shown = " and ".join(list(dict.fromkeys(kinds))[:4])
         notes.append(f"`{key}` belongs to kind {shown}")
     if groups:
-        notes.append(f"`{key}` belongs under `{groups[0]}:`")
-        hint = f"write `{groups[0]}: {{{key}: ...}}`"
+        elsewhere, group, inner, _ = groups[0]
+        meant = f"`{key}`" if inner == key else f"`{key}` is called `{inner}` here, and"
+        if elsewhere:
+            where = " and ".join(dict.fromkeys(k for _, g, _, k in groups if g == group))
+            notes.append(f"{meant} belongs under `{group}:` of kind {where}")
+        else:
+            notes.append(f"{meant} belongs under `{group}:`")
+            hint = f"write `{group}: {{{inner}: ...}}`"
     if key in language.STAGE_KEYS and not place.path.startswith("stages"):
         notes.append(f"`{key}` is a key of stages")
-    if key in (field.name for field in language.PLACEMENT_FIELDS):
-        notes.append(f"`{key}` belongs under `placement:`")
-        hint = f"write `placement: {{{key}: ...}}`"
+    asked = [field.name for field in language.PLACEMENT_FIELDS if field.name in names]
+    if asked:
+        meant = f"`{key}`" if asked[0] == key else f"`{key}` is called `{asked[0]}` here, and"
+        notes.append(f"{meant} belongs under `placement:`")
+        hint = f"write `placement: {{{asked[0]}: ...}}`"
     for backend in table or ():
         if isinstance(backend, StageBackend) and any(f.name == key for f in backend.options):
             notes.append(f"`{key}` is an option of backend {backend.id}: it goes under `options:`")

@@ -208,4 +208,16 @@ CHECKS: tuple[Code, ...] = (
         "A model trained with one format reads another as unfamiliar text: it answers worse, and "
         "nothing fails. The name of the model speaks for another format than the spec gives.",
     ),
+    Code(
+        "AGC655",
+        "epochs beside a number of steps",
+        "`max_steps` alone says when a training ends; `epochs` beside it is read by people, but by "
+        "no trainer.",
+    ),
+    Code(
+        "AGC656",
+        "a nucleus for greedy replies",
+        "At temperature 0 nothing is sampled, so `top_p` is without effect. The authors of ETO "
+        "published a temperature that a top_p of 0 undid in the same way.",
+    ),
 )

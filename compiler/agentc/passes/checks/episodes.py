@@ -57,6 +57,25 @@ def attempts_differ(subject: Subject) -> Iterator[Finding]:
     )
 
 
+def nucleus_when_sampling(subject: Subject) -> Iterator[Finding]:
+    """`decode.top_p` is set where replies are sampled, at a temperature above 0."""
+    settings, defaulted = subject.settings, subject.stage.defaulted
+    mass = settings.number("decode.top_p")
+    if mass is None or mass == 1 or settings.number("decode.temperature") != 0:
+        return
+    if "decode.top_p" in defaulted and "decode.temperature" not in defaulted:
+        return
+    yield Finding(
+        message=f"`decode.top_p: {mass:g}` has no effect on greedy replies",
+        path="decode.top_p",
+        notes=(
+            settings.shown("decode.temperature"),
+            "at temperature 0 the likeliest token is taken, in any nucleus",
+        ),
+        fix="set decode.temperature above 0, or remove decode.top_p",
+    )
+
+
 def _prompts_vary(subject: Subject) -> bool:
     # An environment with prompt seeds shows each attempt another prompt, unless told not to.
     environment = subject.environment()
@@ -134,6 +153,7 @@ def _escaped(text: str) -> str:
 EPISODES: tuple[Rule, ...] = (
     Rule(code="AGC504", kinds=("expert", *_SERVED), check=split_exists),
     Rule(code="AGC505", kinds=_SERVED, check=attempts_differ, severity="warning"),
+    Rule(code="AGC656", kinds=_SERVED, check=nucleus_when_sampling, severity="warning"),
     Rule(code="AGC506", kinds=_SERVED, check=turns_within_limit, severity="warning"),
     Rule(code="AGC632", kinds=_SERVED, check=stop_leaves_action),
     Rule(code="AGC633", kinds=("sft", "dpo", "pair"), check=episodes_once, severity="warning"),

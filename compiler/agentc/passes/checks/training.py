@@ -49,6 +49,23 @@ def warmup_leaves_training(subject: Subject) -> Iterator[Finding]:
         )
 
 
+def epochs_or_steps(subject: Subject) -> Iterator[Finding]:
+    """A training ends by `epochs` or by `max_steps`, not by both."""
+    settings, defaulted = subject.settings, subject.stage.defaulted
+    steps = settings.integer("max_steps")
+    if steps is None or not settings.given("epochs"):
+        return
+    # A default is for the stages that do not say otherwise, and a scale is there to say otherwise.
+    if subject.module.scale is not None or ("epochs" in defaulted and "max_steps" not in defaulted):
+        return
+    yield Finding(
+        message=f"the training ends after {steps} steps, whatever `epochs` says",
+        path="epochs",
+        notes=(settings.shown("epochs"), settings.shown("max_steps")),
+        fix="remove one of them",
+    )
+
+
 def saved_before_end(subject: Subject) -> Iterator[Finding]:
     """`save_every` comes before the end of the training."""
     every, steps = subject.settings.integer("save_every"), subject.settings.integer("max_steps")
@@ -179,6 +196,7 @@ def rows_above_reward(subject: Subject) -> Iterator[Finding]:
 
 TRAINING: tuple[Rule, ...] = (
     Rule(code="AGC640", kinds=_TRAINERS, check=warmup_leaves_training, severity="warning"),
+    Rule(code="AGC655", kinds=_TRAINERS, check=epochs_or_steps, severity="warning"),
     Rule(code="AGC641", kinds=_TRAINERS, check=saved_before_end, severity="warning"),
     Rule(code="AGC642", kinds=_TRAINERS, check=plausible_rate, severity="warning"),
     Rule(code="AGC643", kinds=_TRAINERS, check=adapters_find_layers),
