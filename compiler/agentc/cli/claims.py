@@ -79,6 +79,8 @@ def _compiled(arguments: argparse.Namespace) -> Document | int:
     from agentc.compilation import compile_spec
     from agentc.plan.render import plan_document
 
-    compiled = compile_spec(arguments.spec, arguments.params, load_backends())
+    compiled = compile_spec(
+        arguments.spec, arguments.params, load_backends(), scale=arguments.scale
+    )
     show_diagnostics(compiled.diagnostics)
     return 1 if compiled.plan is None else plan_document(compiled.plan)

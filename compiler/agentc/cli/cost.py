@@ -70,7 +70,7 @@ def execute(arguments: argparse.Namespace) -> int:
             print(f"agentc: there is no store at {folder}", file=sys.stderr)
             return 5
     table = load_backends()
-    compiled = compile_spec(arguments.spec, arguments.params, table)
+    compiled = compile_spec(arguments.spec, arguments.params, table, scale=arguments.scale)
     show_diagnostics(compiled.diagnostics, arguments.format if compiled.plan is None else "text")
     if compiled.plan is None:
         return 1

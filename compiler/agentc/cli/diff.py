@@ -16,7 +16,8 @@ HELP = "compare two specs or runs: what differs in their results, down to the ca
 
 _EPILOG = """\
 A and B are specs, or runs by the name of their experiment (the last run) or with a number
-(`quickstart@3`: its third run). -p after a spec is for that spec, -p before both is for both:
+(`quickstart@3`: its third run). -p and --scale after a spec are for that spec, before both
+for both:
   agentc diff specs/quickstart.yaml specs/quickstart.yaml -p seed=1
   agentc diff quickstart specs/quickstart.yaml
 
@@ -31,7 +32,8 @@ _EXIT_DIFFERENT, _EXIT_TROUBLE, _EXIT_NOT_FOUND = 1, 2, 5
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
-    parser.usage = "agentc diff [-h] [--store DIR] [--json] A [-p NAME=VALUE] B [-p NAME=VALUE]"
+    own = "[-p NAME=VALUE] [--scale NAME]"
+    parser.usage = f"agentc diff [-h] [--store DIR] [--json] A {own} B {own}"
     parser.add_argument("first", action=_Side, metavar="A", help="a spec, or a run")
     parser.add_argument("second", action=_Side, metavar="B", help="another one")
     parser.add_argument(
@@ -42,6 +44,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=({}, {}),
         metavar="NAME=VALUE",
         help="value of a param of the spec before it",
+    )
+    parser.add_argument(
+        "--scale",
+        dest="scales",
+        action=_SideScale,
+        default=(None, None),
+        metavar="NAME",
+        help="one of the `scales:` of the spec before it",
     )
     parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
     parser.add_argument("--json", action="store_true", help="as one JSON object")
@@ -56,9 +66,10 @@ def execute(arguments: argparse.Namespace) -> int:
 
     layout = StoreLayout(store_root(arguments.store))
     documents = []
-    for name, params in zip((arguments.first, arguments.second), arguments.params, strict=True):
+    names = (arguments.first, arguments.second)
+    for name, params, scale in zip(names, arguments.params, arguments.scales, strict=True):
         try:
-            document = _document(name, params, layout)
+            document = _document(name, params, scale, layout)
         except UnknownRunError as error:
             print(f"agentc: {error}", file=sys.stderr)
             return _EXIT_NOT_FOUND
@@ -75,22 +86,22 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _document(
-    name: str, params: Mapping[str, str], layout: StoreLayout
+    name: str, params: Mapping[str, str], scale: str | None, layout: StoreLayout
 ) -> Mapping[str, Any] | None:
     """The plan that is meant; None when it is a spec with errors, which were shown, or a run that
     was given params."""
     from agentc.run.past import find_past
 
     if not name.endswith(_SPEC_ENDINGS):
-        if params:
-            print(f"agentc: {name} is a run, its params are what they were", file=sys.stderr)
+        if params or scale:
+            print(f"agentc: {name} is a run, its params and scale are set", file=sys.stderr)
             return None
         return find_past(layout, name)
     from agentc.backend_api import load_backends
     from agentc.compilation import compile_spec
     from agentc.plan.render import plan_document
 
-    compiled = compile_spec(Path(name), params, load_backends())
+    compiled = compile_spec(Path(name), params, load_backends(), scale=scale)
     show_diagnostics([d for d in compiled.diagnostics if d.severity == "error"])
     return None if compiled.plan is None else plan_document(compiled.plan)
 
@@ -126,4 +137,21 @@ class _SideParam(argparse.Action):
             first = {**first, **given}
         if side in (0, 2):
             second = {**second, **given}
+        setattr(namespace, self.dest, (first, second))
+
+
+class _SideScale(argparse.Action):
+    """The scale of the side that was read last, or of both."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        side = getattr(namespace, "side", 0)
+        first, second = getattr(namespace, self.dest)
+        given = str(values)
+        first, second = (first if side == 2 else given), (second if side == 1 else given)
         setattr(namespace, self.dest, (first, second))

@@ -63,7 +63,7 @@ def _explain_stage(arguments: argparse.Namespace) -> int:
     from agentc.diagnostics.suggest import did_you_mean, listed
 
     table = load_backends()
-    compiled = compile_spec(arguments.spec, arguments.params, table)
+    compiled = compile_spec(arguments.spec, arguments.params, table, scale=arguments.scale)
     stages = {} if compiled.module is None else compiled.module.stages
     found = [s for name, s in stages.items() if _is_meant(arguments.name, name)]
     show_diagnostics(compiled.diagnostics)

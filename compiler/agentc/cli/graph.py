@@ -50,7 +50,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.runtime.layout import StoreLayout
     from agentc.store.paths import RunFolder, store_root
 
-    compiled = compile_spec(arguments.spec, arguments.params, load_backends())
+    compiled = compile_spec(
+        arguments.spec, arguments.params, load_backends(), scale=arguments.scale
+    )
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
         return 1

@@ -27,7 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
     parser.usage = (
-        "agentc why [-h] [-p NAME=VALUE] [--run EXPERIMENT] [--store DIR] [SPEC] JOB|STAGE"
+        "agentc why [-h] [-p NAME=VALUE] [--scale NAME] [--run EXPERIMENT] [--store DIR] "
+        "[SPEC] JOB|STAGE"
     )
     parser.add_argument(
         "names",
@@ -44,6 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="value of one of the spec's params",
     )
+    parser.add_argument("--scale", metavar="NAME", help="one of the spec's `scales:`")
     parser.add_argument(
         "--run", metavar="EXPERIMENT", help="name of the experiment; default: the one run last"
     )
@@ -90,7 +92,7 @@ def _of_spec(
     from agentc.run.past import read_past
     from agentc.store.paths import RunFolder
 
-    compiled = compile_spec(Path(spec), arguments.params, load_backends())
+    compiled = compile_spec(Path(spec), arguments.params, load_backends(), scale=arguments.scale)
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
         return 1

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from agentc.kinds.field import Json
 from agentc.plan.diff import Change, JobDiff, change_texts, changed_values, compare_plans, some
+from agentc.plan.review import given
 
 _K = TypeVar("_K", bound=Hashable)
 _MOST_BLOCKS = 20
@@ -69,7 +70,7 @@ def compare_documents(
         pages=frozenset(
             j["id"] for j in (*before["jobs"], *after["jobs"]) if j["produces"] == _PAGE
         ),
-        params=changed_values(before["params"], after["params"]),
+        params=changed_values(given(before), given(after)),
         without_effect=tuple(without),
     )
 

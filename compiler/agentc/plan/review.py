@@ -92,7 +92,7 @@ class Item:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
     """Every job that is needed, in plan order. `compared` says whether there was an earlier plan;
-    `params` are those whose values differ from it."""
+    `params` are those whose values differ from it (see `given`)."""
 
     name: str
     work: Work
@@ -139,8 +139,13 @@ def review_plan(work: Work, before: Mapping[str, Json] | None) -> Review:
         items=items,
         diffs=diffs,
         compared=before is not None,
-        params=() if before is None else changed_values(before.get("params"), document["params"]),
+        params=() if before is None else changed_values(given(before), given(document)),
     )
+
+
+def given(document: Mapping[str, Any]) -> dict[str, Json]:
+    """What the command line can change: params, and the scale."""
+    return {**document["params"], "--scale": document["experiment"].get("scale")}
 
 
 def state_words(item: Item) -> str:
