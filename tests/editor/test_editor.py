@@ -17,6 +17,8 @@ from tests.editor.language_server import LanguageServer
 
 from agentc.backend_api import EnvironmentBackend, StageBackend, load_backends
 from agentc.kinds import KINDS, kind_named
+from agentc.schema import language
+from agentc.templates.library import shipped_templates
 
 VERSION = "1.25.0"
 Offer = dict[str, str]
@@ -147,6 +149,24 @@ def test_words_and_groups(offered: Callable[[str], Offer]) -> None:
     assert {"type", "default"} <= set(offered("params:\n  x:\n    |"))
 
 
+def test_templates_and_what_they_take(offered: Callable[[str], Offer]) -> None:
+    assert offered("stages:\n  x:\n    |")["use"]
+    templates = {each.name: each for each in shipped_templates()}
+    stages = offered("stages:\n  x:\n    use: |")
+    assert set(stages) == {name for name, each in templates.items() if each.makes == "stage"}
+    for name, template in templates.items():
+        section = language.TEMPLATES[template.makes]
+        if template.makes in ("spec", "paper", "defaults"):
+            continue
+        entry = f"{section}:\n  x:\n    use: {name}\n    "
+        beside = offered(f"{entry}|")
+        assert {"with", "append"} <= set(beside)
+        taken = offered(f"{entry}with:\n      |")
+        for param in template.params.values():
+            assert plain(param.doc or "") in plain(taken[param.name])
+    assert "max_turns" in offered("stages:\n  x:\n    use: evaluate\n    |")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -186,6 +206,8 @@ def test_shipped_specs_have_nothing_against_them(server: LanguageServer, reposit
         ("stages:\n  x: {kind: rollout, policy: y, decode: {temprature: 1}}\n", "temprature"),
         ("stages:\n  x: {kind: rollout, policy: y, options: {action_spam: 1}}\n", "action_spam"),
         ("stages:\n  x:\n    repeat:\n      n: 2\n      cary: {}\n      stages: {}\n", "cary"),
+        ("stages:\n  x:\n    use: evaluate\n    with: {polcy: y}\n", "polcy"),
+        ("stages:\n  x:\n    use: evaluate\n    with: {policy: y}\n    atempts: 2\n", "atempts"),
     ],
 )
 def test_a_misspelt_key_is_marked(text: str, key: str, server: LanguageServer) -> None:

@@ -7,52 +7,34 @@ give are left to `agentc check`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, StageBackend
 from agentc.kinds import KINDS, Kind
-from agentc.kinds.field import Field, Json, Role, is_secret
+from agentc.kinds.field import Field, Json, Role
 from agentc.schema import language
-from agentc.schema.describe import types_of
-from agentc.templates.library import shipped_names
+from agentc.schema.published import (
+    DEFINITIONS,
+    EXPRESSION,
+    PER_ROUND,
+    Schema,
+    field_schema,
+    mapping_schema,
+    named_schema,
+    text_schema,
+)
+from agentc.schema.used import or_used, use_properties, used_name, used_schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-Schema = dict[str, Json]
-
-_EXPRESSION: Schema = {"$ref": "#/$defs/expression"}
-_PER_ROUND: Schema = {"$ref": "#/$defs/per_round"}
-_GROUPED: Schema = {"$ref": "#/$defs/grouped_number"}
 _LIST: Schema = {"type": "array", "minItems": 1}
-_DEFINITIONS: Schema = {
-    "expression": {
-        "description": "An expression over params, evaluated when the spec is compiled.",
-        "type": "string",
-        "pattern": r"\{\{",
-    },
-    "grouped_number": {
-        "description": "A number with `_` between its digits, such as 10_000.",
-        "type": "string",
-        "pattern": r"^[-+]?[0-9]+(_[0-9]+)+(\.[0-9]*)?$",
-    },
-    "per_round": {
-        "description": "A value for each round of a repeat.",
-        "type": "object",
-        "properties": {
-            language.PER_ROUND: {"anyOf": [{"type": "array", "minItems": 1}, _EXPRESSION]}
-        },
-        "required": [language.PER_ROUND],
-        "additionalProperties": False,
-    },
-}
 
 
 def language_schema(table: BackendTable) -> Schema:
     """The schema of a whole spec."""
-    definitions: Schema = dict(_DEFINITIONS)
+    definitions: Schema = dict(DEFINITIONS)
     for kind in KINDS:
         definitions[_stage_name(kind)] = _stage(kind, table)
-    definitions["placement"] = _mapping(language.PLACEMENT_FIELDS)
+    definitions["placement"] = mapping_schema(language.PLACEMENT_FIELDS)
     definitions["stage"] = {"title": "stage", **_dispatch("kind", _kinds(), _kind_branches())}
     definitions["repeat"] = _repeat()
     resources: list[EnvironmentBackend | ServerBackend] = [*table.environments()]
@@ -61,33 +43,43 @@ def language_schema(table: BackendTable) -> Schema:
         definitions[_resource_name(backend.id)] = {
             "title": backend.id,
             "description": backend.doc,
-            **_mapping(backend.fields, extra={"backend": _text(language.RESOURCE_KEYS["backend"])}),
+            **mapping_schema(
+                backend.fields, extra={"backend": text_schema(language.RESOURCE_KEYS["backend"])}
+            ),
         }
-    definitions["used"] = _used()
+    prompt = mapping_schema(language.PROMPT_FIELDS, extra={"examples": _examples()})
+    prompt["title"] = "prompt"
+    paper, defaults = mapping_schema(language.PAPER_FIELDS), _defaults()
+    written: dict[str, dict[str, Schema]] = {
+        "paper": {"": _properties(paper)},
+        "defaults": {"": _properties(defaults)},
+        "model": {"": _properties(definitions["stage_model"])},
+        "environment": {},
+        "server": {},
+        "prompt": {"": _properties(prompt)},
+        "stage": {kind.name: _properties(definitions[_stage_name(kind)]) for kind in KINDS},
+    }
+    for makes, keys in written.items():
+        definitions[used_name(makes)] = used_schema(makes, keys)
     sections: Schema = {
         "agentc": {"const": language.VERSION},
-        **_use_properties(),
-        **{field.name: _published(field) for field in language.TOP_LEVEL_FIELDS},
-        "paper": _or_used(_mapping(language.PAPER_FIELDS)),
-        "params": _named({"title": "param", **_mapping(language.PARAM_FIELDS)}),
-        "matrix": {"type": "object", "additionalProperties": {"anyOf": [_LIST, _EXPRESSION]}},
-        "scales": _named(_scale()),
-        "models": _named(_or_used({"$ref": "#/$defs/stage_model"})),
-        "environments": _named(_or_used(_resources("environment", table.environments()))),
-        "servers": _named(_or_used(_resources("server", table.servers()))),
-        "prompts": _named(
-            _or_used(
-                {
-                    "title": "prompt",
-                    **_mapping(language.PROMPT_FIELDS, extra={"examples": _examples()}),
-                }
-            )
+        **use_properties("spec"),
+        **{field.name: field_schema(field) for field in language.TOP_LEVEL_FIELDS},
+        "paper": or_used("paper", paper),
+        "params": named_schema({"title": "param", **mapping_schema(language.PARAM_FIELDS)}),
+        "matrix": {"type": "object", "additionalProperties": {"anyOf": [_LIST, EXPRESSION]}},
+        "scales": named_schema(_scale()),
+        "models": named_schema(or_used("model", {"$ref": "#/$defs/stage_model"})),
+        "environments": named_schema(
+            or_used("environment", _resources("environment", table.environments()))
         ),
-        "defaults": _or_used(_defaults()),
-        "stages": _named(_or_used(_stage_or_repeat())),
-        "claims": _named({"title": "claim", **_mapping(language.CLAIM_FIELDS)}),
-        "budget": _mapping(language.BUDGET_FIELDS),
-        "discrepancies": {"type": "array", "items": _mapping(language.DISCREPANCY_FIELDS)},
+        "servers": named_schema(or_used("server", _resources("server", table.servers()))),
+        "prompts": named_schema(or_used("prompt", prompt)),
+        "defaults": or_used("defaults", defaults),
+        "stages": named_schema(or_used("stage", _stage_or_repeat())),
+        "claims": named_schema({"title": "claim", **mapping_schema(language.CLAIM_FIELDS)}),
+        "budget": mapping_schema(language.BUDGET_FIELDS),
+        "discrepancies": {"type": "array", "items": mapping_schema(language.DISCREPANCY_FIELDS)},
     }
     for key, doc in language.TOP_LEVEL.items():
         section = sections[key]
@@ -105,21 +97,10 @@ def language_schema(table: BackendTable) -> Schema:
     }
 
 
-def _use_properties() -> Schema:
-    names: list[Json] = list(shipped_names())
-    return {
-        "use": {
-            "description": language.USE_KEYS["use"],
-            "anyOf": [{"enum": names}, {"type": "string", "pattern": r"^\.{1,2}/"}],
-        },
-        "with": {"type": "object", "description": language.USE_KEYS["with"]},
-        "append": {"type": "object", "description": language.USE_KEYS["append"]},
-    }
-
-
-def _used() -> Schema:
-    """A declaration from a template: what it overrides is left to `agentc check`."""
-    return {"type": "object", "properties": _use_properties(), "required": ["use"]}
+def _properties(schema: Json) -> Schema:
+    properties = schema["properties"] if isinstance(schema, dict) else None
+    assert isinstance(properties, dict)
+    return properties
 
 
 def _scale() -> Schema:
@@ -129,13 +110,9 @@ def _scale() -> Schema:
     return {"title": "scale", "type": "object", "properties": parts, "additionalProperties": False}
 
 
-def _or_used(plain: Schema) -> Schema:
-    return {"if": {"required": ["use"]}, "then": {"$ref": "#/$defs/used"}, "else": plain}
-
-
 def kind_schema(kind: Kind, table: BackendTable) -> Schema:
     """The schema of one stage of a kind."""
-    definitions = {**_DEFINITIONS, "placement": _mapping(language.PLACEMENT_FIELDS)}
+    definitions = {**DEFINITIONS, "placement": mapping_schema(language.PLACEMENT_FIELDS)}
     return {
         "$schema": DIALECT,
         **_stage(kind, table),
@@ -146,7 +123,7 @@ def kind_schema(kind: Kind, table: BackendTable) -> Schema:
 
 def fields_schema(title: str, fields: Sequence[Field]) -> Schema:
     """The schema of a mapping with declared fields, such as a backend's options."""
-    return {"$schema": DIALECT, "title": title, **_mapping(fields), "$defs": _DEFINITIONS}
+    return {"$schema": DIALECT, "title": title, **mapping_schema(fields), "$defs": DEFINITIONS}
 
 
 def _stage(kind: Kind, table: BackendTable) -> Schema:
@@ -155,11 +132,14 @@ def _stage(kind: Kind, table: BackendTable) -> Schema:
     properties: Schema = {
         "kind": {"const": kind.name, "description": kind.doc},
         "backend": _backend_names(backends, kind.name, {"auto": language.AUTO}),
-        "doc": _text(language.STAGE_KEYS["doc"]),
+        "doc": text_schema(language.STAGE_KEYS["doc"]),
         **{role.name: _role(role) for role in kind.roles},
-        **{use: _text(language.USES[use]) for use in kind.uses},
-        **{field.name: _published(field) for field in kind.fields},
-        "options": {"description": language.STAGE_KEYS["options"], **_mapping(_options(backends))},
+        **{use: text_schema(language.USES[use]) for use in kind.uses},
+        **{field.name: field_schema(field) for field in kind.fields},
+        "options": {
+            "description": language.STAGE_KEYS["options"],
+            **mapping_schema(_options(backends)),
+        },
         "placement": {
             "$ref": "#/$defs/placement",
             "description": language.STAGE_KEYS["placement"],
@@ -190,7 +170,11 @@ def _stage(kind: Kind, table: BackendTable) -> Schema:
 
 def _options_of(backend: StageBackend) -> Schema:
     doc = f"Settings of {backend.id}'s own" + ("." if backend.options else "; it has none.")
-    return {"title": f"options of {backend.id}", "description": doc, **_mapping(backend.options)}
+    return {
+        "title": f"options of {backend.id}",
+        "description": doc,
+        **mapping_schema(backend.options),
+    }
 
 
 def _options(backends: Iterable[StageBackend]) -> tuple[Field, ...]:
@@ -282,8 +266,8 @@ def _backend_names(
         "description": language.STAGE_KEYS["backend"],
         "anyOf": [
             {"enum": [*docs], "enumDescriptions": [*docs.values()]},
-            _EXPRESSION,
-            _PER_ROUND,
+            EXPRESSION,
+            PER_ROUND,
         ],
     }
 
@@ -299,7 +283,7 @@ def _repeat() -> Schema:
     carry: Schema = {
         "title": "carried name",
         "type": "object",
-        "properties": {key: _text(doc) for key, doc in language.CARRY_KEYS.items()},
+        "properties": {key: text_schema(doc) for key, doc in language.CARRY_KEYS.items()},
         "required": [*language.CARRY_KEYS],
         "additionalProperties": False,
     }
@@ -308,13 +292,13 @@ def _repeat() -> Schema:
         "description": language.REPEAT_KEYS["repeat"],
         "type": "object",
         "properties": {
-            "n": _published(language.ROUNDS),
+            "n": field_schema(language.ROUNDS),
             "carry": {
-                **_named(carry),
+                **named_schema(carry),
                 "description": language.REPEAT_INNER_KEYS["carry"],
             },
             "stages": {
-                **_named(_or_used({"$ref": "#/$defs/stage"})),
+                **named_schema(or_used("stage", {"$ref": "#/$defs/stage"})),
                 "description": language.REPEAT_INNER_KEYS["stages"],
             },
         },
@@ -324,7 +308,7 @@ def _repeat() -> Schema:
     return {
         "title": "repeat",
         "type": "object",
-        "properties": {"repeat": inner, "doc": _text(language.REPEAT_KEYS["doc"])},
+        "properties": {"repeat": inner, "doc": text_schema(language.REPEAT_KEYS["doc"])},
         "required": ["repeat"],
         "additionalProperties": False,
     }
@@ -334,12 +318,12 @@ def _defaults() -> Schema:
     fragments: dict[str, list[Schema]] = {}
     for kind in KINDS:
         for field in kind.fields:
-            published = _published(field, relaxed=True)
+            published = field_schema(field, relaxed=True)
             known = fragments.setdefault(field.name, [])
             if published not in known:
                 known.append(published)
     properties: Schema = {name: _any_of(known) for name, known in sorted(fragments.items())}
-    properties |= {use: _text(doc) for use, doc in language.USES.items()}
+    properties |= {use: text_schema(doc) for use, doc in language.USES.items()}
     properties["placement"] = {
         "$ref": "#/$defs/placement",
         "description": language.STAGE_KEYS["placement"],
@@ -356,71 +340,16 @@ def _any_of(fragments: Sequence[Schema]) -> Schema:
 
 
 def _examples() -> Schema:
-    conversation: Schema = {"type": "array", "items": _mapping(language.MESSAGE_FIELDS)}
+    conversation: Schema = {"type": "array", "items": mapping_schema(language.MESSAGE_FIELDS)}
     return {"type": "array", "items": conversation, "description": language.EXAMPLES_DOC}
 
 
-def _named(values: Schema) -> Schema:
-    return {
-        "type": ["object", "null"],
-        "propertyNames": {"pattern": language.NAME_PATTERN},
-        "additionalProperties": values,
-    }
-
-
 def _role(role: Role) -> Schema:
-    shapes: list[Json] = [{"type": "string"}, _PER_ROUND]
+    shapes: list[Json] = [{"type": "string"}, PER_ROUND]
     if role.many:
         shapes.append({"type": "array", "items": {"type": "string"}, "minItems": 1})
     accepts = " or ".join(accepted.name for accepted in role.accepts)
     return {"description": f"{role.doc} Takes {accepts}.", "anyOf": shapes}
-
-
-def _mapping(fields: Sequence[Field], extra: Schema | None = None) -> Schema:
-    return {
-        "type": "object",
-        "properties": {**{field.name: _published(field) for field in fields}, **(extra or {})},
-        "required": [field.name for field in fields if field.required],
-        "additionalProperties": False,
-    }
-
-
-def _published(field: Field, relaxed: bool = False) -> Schema:
-    """A field as a property: its fragment, or an expression, or a value for each round."""
-    if field.fields:
-        fragment = _mapping(field.fields)
-        if "null" in types_of(field.schema):
-            fragment["type"] = ["object", "null"]
-        shapes: list[Json] = [fragment, _PER_ROUND]
-        if is_secret(field):
-            shapes.append(_EXPRESSION)
-    else:
-        fragment = dict(field.schema)
-        shapes = [fragment, _PER_ROUND]
-        types = types_of(fragment)
-        if set(types) & {"integer", "number"}:
-            shapes.append(_GROUPED)
-        if types:
-            shapes.append(_EXPRESSION)
-        if "string" in types and "enum" not in fragment and "pattern" not in fragment:
-            # Text may be written without quotes even where YAML reads a number: `code: 2e-5`.
-            shapes.append({"type": ["number", "boolean"]})
-    published: Schema = {"description": field.doc, "x-identity": field.identity}
-    if field.required:
-        if not relaxed:
-            published["description"] = f"{field.doc} Required."
-    elif field.default not in (None, {}):
-        published["default"] = field.default  # type: ignore[assignment]
-        if not relaxed:
-            # Editors do not show `default` by themselves.
-            shown = json.dumps(field.default, ensure_ascii=False)
-            published["description"] = f"{field.doc} Default: {shown}."
-    published["anyOf"] = shapes
-    return published
-
-
-def _text(doc: str) -> Schema:
-    return {"type": "string", "description": doc}
 
 
 def _stage_name(kind: Kind) -> str:

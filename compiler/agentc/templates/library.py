@@ -13,7 +13,7 @@ from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.resources import data_directory
 from agentc.source.load import load_file
-from agentc.source.span import Source
+from agentc.source.span import Source, Span
 from agentc.source.tree import Scalar
 from agentc.templates.template import Template, read_template
 
@@ -33,6 +33,14 @@ def shipped_names() -> tuple[str, ...]:
     return tuple(
         path.with_suffix("").as_posix() for path in paths if path.parts[0] != _NOT_TEMPLATES
     )
+
+
+def shipped_templates() -> tuple[Template, ...]:
+    """The templates that ship with agentc, by name; those that are broken are left out."""
+    library = TemplateLibrary(Path(), Sink())
+    start = Span(Source("", ""), 1, 1, 1, 1)
+    found = (library.find(Scalar(name, False, start)) for name in shipped_names())
+    return tuple(template for template in found if template is not None)
 
 
 @dataclass(slots=True)
