@@ -74,7 +74,7 @@ def _lower_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ..
 def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     for name, example in (
         ("repo", "meta-llama/Llama-2-7b-chat-hf"),
-        ("revision", "the 40 hex digits of a commit"),
+        ("revision", "the 40 hex digits of a commit, or a branch that `agentc lock` pins"),
     ):
         if not view.is_set(name):
             view.refuse(name, f"model.hf needs `{name}`", fix=f"set {name}: {example}")

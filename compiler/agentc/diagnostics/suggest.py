@@ -160,4 +160,13 @@ def _tolerance(word: str) -> int:
 
 
 def _contains(written: str, name: str) -> bool:
-    return len(name) >= 4 and (written in name or name in written)
+    if len(name) >= 4 and (written in name or name in written):
+        return True
+    # `scienceworld` for `sciworld`, `temp_ratio` for `temperature_ratio`: letters left out.
+    shorter, longer = sorted((written, name.lower()), key=len)
+    return len(shorter) >= 6 and shorter[0] == longer[0] and _is_subsequence(shorter, longer)
+
+
+def _is_subsequence(shorter: str, longer: str) -> bool:
+    letters = iter(longer)
+    return all(letter in letters for letter in shorter)

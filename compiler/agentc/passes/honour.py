@@ -164,10 +164,13 @@ def _report_refusal(
     span = stage_span(entry, refusal.path)
     if any(found.span == span and found.severity == "error" for found in context.sink.sorted()):
         return  # an earlier pass has found the same fault
+    # For a setting that is missing, it is no help that others do without.
+    able = able if refusal.path in entry.spans else []
     notes = [f"{listed(able)} {'support' if len(able) > 1 else 'supports'} it"] if able else []
+    named = refusal.reason.startswith(chosen.id)
     context.sink.error(
         "AGC603",
-        f"{chosen.id}: {refusal.reason}",
+        refusal.reason if named else f"{chosen.id}: {refusal.reason}",
         span,
         notes=notes,
         fix=refusal.fix,

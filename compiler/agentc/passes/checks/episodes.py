@@ -79,7 +79,8 @@ def nucleus_when_sampling(subject: Subject) -> Iterator[Finding]:
 def _prompts_vary(subject: Subject) -> bool:
     # An environment with prompt seeds shows each attempt another prompt, unless told not to.
     environment = subject.environment()
-    varied = environment is not None and "seed" in environment.capabilities
+    # One that could not be found has been reported; nothing is known about its prompts.
+    varied = environment is None or "seed" in environment.capabilities
     return varied and subject.settings.get("prompt_per_attempt") is not False
 
 
