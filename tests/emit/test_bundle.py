@@ -208,3 +208,35 @@ def test_results_that_are_not_there(
     words = ["bundle", str(spec), "--with-results", "--store", str(tmp_path / "store"), "-o"]
     assert main([*words, str(tmp_path / "bundle")]) == 5
     assert "has no result of this experiment" in capsys.readouterr().err
+
+
+def test_the_readme_names_secrets_and_holds_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEACHER_KEY", "canary-of-a-key")
+    monkeypatch.setenv("MODEL_TOKEN", "canary-of-a-token")
+    spec = tmp_path / "secrets.yaml"
+    spec.write_text("""\
+agentc: 1
+name: secrets
+environments: {craft: {backend: textcraft}}
+servers:
+  teacher:
+    backend: openai
+    url: https://api.example.org/v1
+    model: teacher
+    api_key: {secret: TEACHER_KEY}
+prompts: {plain: {instruction: Craft the goal.}}
+models:
+  base:
+    backend: hf
+    repo: a/b
+    revision: f5db02db724555f92da89c216ac04704f23d4590
+    token: {secret: MODEL_TOKEN}
+stages:
+  tested: {kind: evaluate, policy: base, split: test, seed: 0}
+""")
+    assert main(["bundle", str(spec), "-o", str(tmp_path / "bundle")]) == 0
+    found = files(tmp_path / "bundle")
+    assert b"variables first: MODEL_TOKEN, TEACHER_KEY." in found["README.md"]
+    assert not [name for name, content in found.items() if b"canary-of-a" in content]

@@ -53,8 +53,9 @@ def _lines(contents: Contents) -> Iterator[str]:
         yield ""
         yield f"The report is `{contents.store}/objects/{report.object}/data/index.html`"
         yield "once all jobs are done."
-    needs = sorted({str(name) for job in plan.jobs for lease in job.leases
-                    for name in lease.secrets.values()})  # fmt: skip
+    secrets = [job.secrets for job in plan.jobs]
+    secrets += [lease.secrets for job in plan.jobs for lease in job.leases]
+    needs = sorted({name for found in secrets for name in found.values()})
     if needs:
         yield ""
         yield f"Set these environment variables first: {', '.join(needs)}."
