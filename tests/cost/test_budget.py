@@ -111,6 +111,17 @@ def test_params_reach_the_budget(spec: Path, capsys: pytest.CaptureFixture[str])
     capsys.readouterr()
 
 
+def test_a_scale_may_have_a_budget_of_its_own(
+    spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    smaller = "scales: {smoke: {budget: {wall_hours: 0.0001}}}"
+    path = write(spec, f"budget: {{wall_hours: 5}}\n{smaller}")
+    assert main(["run", path, "--store", store(spec), "-n"]) == 0
+    assert main(["run", path, "--store", store(spec), "-n", "--scale", "smoke"]) == 1
+    assert main(["cost", path, "--store", store(spec), "--scale", "smoke"]) == 0
+    assert "budget of 0.4 s" in capsys.readouterr().out
+
+
 def test_cost_tells_of_the_budget(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(spec, "budget: {wall_hours: 0.0001, disk_gb: 9}")
     assert main(["cost", path, "--store", store(spec), "-j", "2"]) == 0

@@ -118,6 +118,13 @@ def test_many_rounds_are_shown_as_one_row() -> None:
     assert "eto.59.dpo" in whole
 
 
+def test_cells_of_a_sweep_are_shown_as_one_row() -> None:
+    jobs = [(f"sft@model=m{n},seed=0", 2.0, ()) for n in range(60)]
+    document, estimates = plan(*jobs)
+    text = cost_table(estimates, summarise(document, estimates, 2))
+    assert text.splitlines()[1].startswith("sft@*")
+
+
 @pytest.mark.parametrize(
     ("show", "number", "text"),
     [

@@ -158,7 +158,7 @@ def _groups(estimates: Iterable[Estimate], fold: bool) -> dict[str, list[Estimat
         return groups
     folded: dict[str, list[Estimate]] = {}
     for stage, members in groups.items():
-        name = re.sub(r"(?<![^.\[,=-])\d[^.\],]*", "*", stage)
+        name = re.sub(r"\.\d+\.", ".*.", re.sub(r"@[^.:]*", "@*", stage))
         folded.setdefault(name, []).extend(members)
     if len(folded) <= _FOLD:
         return folded

@@ -42,6 +42,7 @@ USE_KEYS: dict[str, str] = {
 SCALE_KEYS: dict[str, str] = {
     "params": "Other defaults of params: `{rounds: 1}`.",
     "matrix": "Fewer values to sweep over.",
+    "budget": "Other amounts.",
     "defaults": "Other values for every stage.",
     "models": "Settings of models.",
     "environments": "Settings of environments.",
