@@ -1,7 +1,8 @@
 """`python -m benchmarks.compilers`: agentc, DVC and Snakemake on one graph of up to 10,000 jobs.
 
-The graph is written for each tool as its users write it: `same_graph/`. Nothing of it has been run;
-each command says what there is to do. Whole processes are measured, one at a time.
+Two graphs are written for each tool as its users write them: `same_graph/rounds`, one long chain,
+and `same_graph/sweep`, three rounds under many seeds. Nothing of them has been run; each command
+says what there is to do. Whole processes are measured, one at a time.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 from benchmarks.processes import CommandTimeoutError, Cost
 from benchmarks.reduced import ROOT
@@ -31,6 +34,31 @@ LONG_S = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A graph that grows with one number: `fixed` jobs, and `each` for one more of `param`."""
+
+    name: str
+    param: str
+    fixed: int
+    each: int
+
+    def number(self, jobs: int) -> int:
+        """The value of the param for about so many jobs."""
+        return max(1, math.ceil((jobs - self.fixed) / self.each))
+
+    @property
+    def folder(self) -> Path:
+        """Where it is written for each tool."""
+        return GRAPH / self.name
+
+
+SHAPES = {
+    "rounds": Shape(name="rounds", param="rounds", fixed=7, each=5),
+    "sweep": Shape(name="sweep", param="seeds", fixed=6, each=16),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """A command line, and the directory to start it in."""
 
@@ -43,6 +71,7 @@ class Command:
 class Row:
     """What one command took for one size of the graph: best of a few; None when it was cut off."""
 
+    shape: str
     jobs: int
     command: str
     wall_s: float | None
@@ -55,32 +84,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0 with the table on standard output."""
     parser = argparse.ArgumentParser(prog="benchmarks.compilers", description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="JOBS")
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--limit", type=float, default=LIMIT_S, metavar="S", help="default: 120")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there too")
     options = parser.parse_args(arguments)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="agentc-compilers-") as folder:
-        for size in options.sizes:
-            place = Path(folder, str(size))
+        for name, size in product(options.shapes, options.sizes):
+            place = Path(folder, f"{name}-{size}")
             place.mkdir()
-            rows += measure_size(Workplace(place), size, options.limit)
+            rows += measure_size(Workplace(place), SHAPES[name], size, options.limit)
     print(f"DVC {DVC.version}, Snakemake {SNAKEMAKE.version}, Python {sys.version.split()[0]}\n")
-    print(table(rows, options.limit))
+    for name in options.shapes:
+        print(f"{name}:\n\n{table([r for r in rows if r.shape == name], options.limit)}\n")
     if options.json is not None:
         text = json.dumps([asdict(row) for row in rows], indent=2)
         options.json.write_text(text + "\n", encoding="utf-8")
     return 0
 
 
-def measure_size(workplace: Workplace, size: int, limit_s: float) -> Iterator[Row]:
+def measure_size(workplace: Workplace, shape: Shape, size: int, limit_s: float) -> Iterator[Row]:
     """Every command on a graph of about `size` jobs."""
-    rounds = max(1, math.ceil((size - 7) / 5))
+    number = shape.number(size)
     jobs = 0
     for lay_out in (_agentc, _dvc, _snakemake):
-        for command in lay_out(workplace, rounds):
+        for command in lay_out(workplace, shape, number):
             if not jobs:
                 jobs = len(jobs_of(workplace.folder / "compiled" / "plan.json"))
-            row = _measure(workplace, command, jobs, limit_s)
+            row = _measure(workplace, command, shape, jobs, limit_s)
             taken = f"cut at {limit_s:.0f} s" if row.wall_s is None else f"{row.wall_s:.2f} s"
             print(f"{jobs} jobs: {command.name}: {taken}", file=sys.stderr, flush=True)
             yield row
@@ -110,7 +141,9 @@ def _cell(row: Row | None, limit_s: float) -> str:
     return f"{row.wall_s:.2f} s (CPU {row.cpu_s:.2f} s), {row.peak_mb:.0f} MB"
 
 
-def _measure(workplace: Workplace, command: Command, jobs: int, limit_s: float) -> Row:
+def _measure(
+    workplace: Workplace, command: Command, shape: Shape, jobs: int, limit_s: float
+) -> Row:
     costs: list[Cost] = []
     load = os.getloadavg()[0]
     while len(costs) < REPEATS and not any(cost.wall_s > LONG_S for cost in costs):
@@ -121,6 +154,7 @@ def _measure(workplace: Workplace, command: Command, jobs: int, limit_s: float) 
         except CommandTimeoutError:
             break
     return Row(
+        shape=shape.name,
         jobs=jobs,
         command=command.name,
         wall_s=min((cost.wall_s for cost in costs), default=None),
@@ -130,20 +164,20 @@ def _measure(workplace: Workplace, command: Command, jobs: int, limit_s: float) 
     )
 
 
-def _agentc(workplace: Workplace, rounds: int) -> list[Command]:
+def _agentc(workplace: Workplace, shape: Shape, number: int) -> list[Command]:
     folder = workplace.folder / "agentc"
     folder.mkdir()
-    spec = str(shutil.copy(GRAPH / "eto.yaml", folder))
-    words = ("-p", f"rounds={rounds}")
+    spec = str(folder / "eto.yaml")
+    Path(spec).write_text(agentc_spec(shape, number), encoding="utf-8")
     compiled = workplace.folder / "compiled"
-    workplace.agentc("compile", spec, *words, "-o", str(compiled))
+    workplace.agentc("compile", spec, "-o", str(compiled))
     agentc = str(Path(sys.executable).with_name("agentc"))
     return [
-        Command(name="`agentc check`", argv=(agentc, "check", spec, *words), folder=folder),
-        Command(name="`agentc plan`", argv=(agentc, "plan", spec, *words), folder=folder),
+        Command(name="`agentc check`", argv=(agentc, "check", spec), folder=folder),
+        Command(name="`agentc plan`", argv=(agentc, "plan", spec), folder=folder),
         Command(
             name="`agentc compile`",
-            argv=(agentc, "compile", spec, *words, "-o", str(folder / "out")),
+            argv=(agentc, "compile", spec, "-o", str(folder / "out")),
             folder=folder,
         ),
         Command(
@@ -154,15 +188,13 @@ def _agentc(workplace: Workplace, rounds: int) -> list[Command]:
     ]
 
 
-def _dvc(workplace: Workplace, rounds: int) -> list[Command]:
+def _dvc(workplace: Workplace, shape: Shape, number: int) -> list[Command]:
     folder = workplace.folder / "dvc"
     folder.mkdir()
     dvc = program(DVC, "dvc")
     workplace.run([dvc, "init", "--no-scm", "-q"], folder, DVC_NO_ANALYTICS="true")
-    shutil.copy(GRAPH / "dvc.yaml", folder)
-    policies = ["out/sft", *(f"out/dpo/{number}" for number in range(1, rounds))]
-    listed = [{"number": n, "policy": policy} for n, policy in enumerate(policies, 1)]
-    text = json.dumps({"beta": 0.1, "lr": 1e-6, "rounds": listed}, indent=1)
+    shutil.copy(shape.folder / "dvc.yaml", folder)
+    text = json.dumps({"beta": 0.1, "lr": 1e-6, **dvc_params(shape, number)}, indent=1)
     (folder / "params.yaml").write_text(text + "\n", encoding="utf-8")
     return [
         Command(name="`dvc dag --dot`", argv=(dvc, "dag", "--dot"), folder=folder),
@@ -171,11 +203,33 @@ def _dvc(workplace: Workplace, rounds: int) -> list[Command]:
     ]
 
 
-def _snakemake(workplace: Workplace, rounds: int) -> list[Command]:
+def agentc_spec(shape: Shape, number: int) -> str:
+    """The spec with another default of its param, or another range of its matrix."""
+    text = (shape.folder / "eto.yaml").read_text(encoding="utf-8")
+    text = text.replace(
+        "rounds: {type: int, default: 1,", f"rounds: {{type: int, default: {number},"
+    )
+    return text.replace("range(1, 2)", f"range(1, {number + 1})")
+
+
+def dvc_params(shape: Shape, number: int) -> dict[str, Any]:
+    """What DVC's templates cannot count: the rounds, and the seeds of a sweep."""
+    if shape.name == "rounds":
+        policies = ["out/sft", *(f"out/dpo/{n}" for n in range(1, number))]
+        return {"rounds": [{"number": n, "policy": p} for n, p in enumerate(policies, 1)]}
+    seeds = list(range(1, number + 1))
+    listed = [
+        {"seed": seed, "number": n, "policy": "out/sft" if n == 1 else f"out/dpo/{seed}/{n - 1}"}
+        for seed, n in product(seeds, (1, 2, 3))
+    ]
+    return {"seeds": seeds, "rounds": listed}
+
+
+def _snakemake(workplace: Workplace, shape: Shape, number: int) -> list[Command]:
     folder = workplace.folder / "snakemake"
     folder.mkdir()
-    shutil.copy(GRAPH / "Snakefile", folder)
-    words = ("-n", "-q", "rules", "-c1", "--config", f"rounds={rounds}")
+    shutil.copy(shape.folder / "Snakefile", folder)
+    words = ("-n", "-q", "rules", "-c1", "--config", f"{shape.param}={number}")
     snakemake = program(SNAKEMAKE, "snakemake")
     return [Command(name="`snakemake -n`, hand-written", argv=(snakemake, *words), folder=folder)]
 

@@ -8,36 +8,52 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
 import yaml
-from benchmarks.compilers import GRAPH
+from benchmarks.compilers import SHAPES, Shape, agentc_spec, dvc_params
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
 
-ROUNDS = 3
+NUMBER = 3
 KINDS = {"explore": "rollout"}
 """Rules of the Snakefile that do the work of another kind."""
 
+shapes = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 
-def kinds_by_agentc() -> Counter[str]:
-    compiled = compile_spec(GRAPH / "eto.yaml", {"rounds": str(ROUNDS)}, load_backends())
-    assert compiled.plan is not None
+
+def kinds_by_agentc(shape: Shape, tmp_path: Path) -> Counter[str]:
+    spec = tmp_path / "eto.yaml"
+    spec.write_text(agentc_spec(shape, NUMBER), encoding="utf-8")
+    compiled = compile_spec(spec, {}, load_backends())
+    assert compiled.plan is not None, compiled.diagnostics
     return Counter(job.kind for job in compiled.plan.jobs)
 
 
-def test_snakemake_has_the_same_jobs(tmp_path: Path) -> None:
+@shapes
+def test_the_size_is_as_stated(shape: Shape, tmp_path: Path) -> None:
+    jobs = kinds_by_agentc(shape, tmp_path).total()
+    assert jobs == shape.fixed + shape.each * NUMBER
+    assert shape.number(jobs) == NUMBER
+
+
+@shapes
+def test_snakemake_has_the_same_jobs(shape: Shape, tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "snakemake", "-n", "-q", "rules", "-c1"]
-    argv += ["-s", str(GRAPH / "Snakefile"), "--config", f"rounds={ROUNDS}"]
+    argv += ["-s", str(shape.folder / "Snakefile"), "--config", f"{shape.param}={NUMBER}"]
     ended = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True)
     counts = dict(re.findall(r"^(\w+) +(\d+)$", ended.stdout + ended.stderr, re.MULTILINE))
     found: Counter[str] = Counter()
     for rule, count in counts.items():
         if rule not in ("all", "total"):
             found[KINDS.get(rule, rule)] += int(count)
-    assert found == kinds_by_agentc()
+    assert found == kinds_by_agentc(shape, tmp_path)
 
 
-def test_dvc_has_as_many_stages() -> None:
-    stages = yaml.safe_load((GRAPH / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
-    count = sum(ROUNDS if "foreach" in stage else 1 for stage in stages.values())
-    assert count == kinds_by_agentc().total()
+@shapes
+def test_dvc_has_as_many_stages(shape: Shape, tmp_path: Path) -> None:
+    params = dvc_params(shape, NUMBER)
+    text = (shape.folder / "dvc.yaml").read_text(encoding="utf-8")
+    stages = yaml.safe_load(text)["stages"].values()
+    count = sum(len(params[s["foreach"][2:-1]]) if "foreach" in s else 1 for s in stages)
+    assert count == kinds_by_agentc(shape, tmp_path).total()
