@@ -34,6 +34,14 @@ _SCOPE: dict[str, Json] = {
     "round": 2,
 }
 
+_USES = (
+    "agentc: 1\nname: demo\nuse: ./t.yaml\nwith: {seed: 1, model: base}\n",
+    "agentc: 1\nname: demo\nenvironments: {e: {backend: textcraft}}\n"
+    "models: {m: {use: ./t.yaml, with: {seed: 1}}}\n"
+    'stages:\n  a: {use: ./t.yaml, with: {model: m, seed: "{{ 1 + 1 }}"}, append: {x: [1]}}\n'
+    "  r: {repeat: {n: 2, stages: {a: {use: ./t.yaml}, b: {use: ./t.yaml, with: {model: a}}}}}\n",
+)
+
 
 class Targets:
     """The targets with what they need once: the table of backends and an empty folder."""
@@ -44,13 +52,23 @@ class Targets:
 
     def named(self) -> dict[str, Callable[[bytes], None]]:
         """Targets by name."""
-        return {"front_end": self.front_end, "expressions": self.expressions}
+        return {
+            "front_end": self.front_end,
+            "expressions": self.expressions,
+            "templates": self.templates,
+        }
+
+    def templates(self, data: bytes) -> None:
+        """A template file, used where a stage, a model and a whole spec may use one."""
+        (self._folder / "t.yaml").write_bytes(data)
+        for use in _USES:
+            self.front_end(use.encode())
 
     def front_end(self, data: bytes) -> None:
         """A whole spec, from bytes to plan.json."""
         sink = Sink()
         source, root = load_bytes(data, "spec.yaml", sink)
-        spec, module = build_module(source, root, {}, self._table, sink)
+        spec, module = build_module(source, root, {}, self._table, sink, directory=self._folder)
         context = PassContext(table=self._table, sink=sink, directory=self._folder)
         unit = run_passes(Unit(spec=spec, module=module), context, verify=True)
         if unit.plan is not None and not sink.has_errors:

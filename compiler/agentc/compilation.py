@@ -5,7 +5,7 @@ The only input is the spec (and the files it names, by content); nothing of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from agentc.passes import Choice, PassContext, Unit, run_passes
 from agentc.passes.front import read_module
 from agentc.passes.secrets import SecretUse, needed_secrets
 from agentc.plan.job import Plan
+from agentc.source.boundary import allowed_paths
 from agentc.syntax.nodes import Spec
 
 
@@ -62,12 +63,15 @@ def compile_spec(
     every_scale: bool = False,
     locked: bool = False,
     references: References | None = None,
+    allowed: Sequence[Path] | None = None,
 ) -> Compilation:
     """Compile a spec with `-p` values as texts, at a scale. Errors are in `diagnostics`; nothing
     is raised for a bad spec. With `every_scale`, the spec's other scales are checked too.
 
     The lock beside the spec, if there is one, pins revisions and is compared with the outcome:
     differences are warnings, with `locked` errors. With `references` given no lock is read.
+    `allowed` are directories besides the spec's own that it may name, by default those of
+    AGENTC_ALLOW_PATH.
     """
     sink = Sink()
     lock = None
@@ -78,7 +82,11 @@ def compile_spec(
         sink.warning("AGC609", complaint, fix="mend or uninstall that distribution")
     spec, module = read_module(path, params, table, sink, scale=scale)
     context = PassContext(
-        table=table, sink=sink, directory=path.resolve().parent, references=references
+        table=table,
+        sink=sink,
+        directory=path.resolve().parent,
+        references=references,
+        allowed=allowed_paths() if allowed is None else tuple(allowed),
     )
     unit = run_passes(Unit(spec=spec, module=module), context)
     if every_scale and not sink.has_errors:

@@ -32,6 +32,15 @@ def add_spec_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
         help="value of one of the spec's params; may be given several times",
     )
     parser.add_argument(
+        "--allow-path",
+        dest="allow_paths",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a directory besides its own that the spec may name files in; may be given several "
+        "times, and adds to AGENTC_ALLOW_PATH",
+    )
+    parser.add_argument(
         "--scale",
         metavar="NAME",
         help="one of the spec's `scales:`, such as smoke; default: the spec as it is written",

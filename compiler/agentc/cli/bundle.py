@@ -32,6 +32,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.compilation import compile_spec
     from agentc.emit.bundle import BundleError, DamagedResultsError, write_bundle
     from agentc.runtime.layout import StoreLayout
+    from agentc.source.boundary import allowed_paths
     from agentc.store.paths import store_root
 
     compiled = compile_spec(
@@ -40,6 +41,7 @@ def execute(arguments: argparse.Namespace) -> int:
         load_backends(),
         scale=arguments.scale,
         locked=arguments.locked,
+        allowed=allowed_paths(arguments.allow_paths),
     )
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:

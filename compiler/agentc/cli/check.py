@@ -52,6 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace, table: BackendTable) -> Compilation:
     from agentc.compilation import compile_spec
+    from agentc.source.boundary import allowed_paths
 
     spec: Path = arguments.spec
     compiled = compile_spec(
@@ -61,6 +62,7 @@ def _check(arguments: argparse.Namespace, table: BackendTable) -> Compilation:
         scale=arguments.scale,
         every_scale=True,
         locked=arguments.locked,
+        allowed=allowed_paths(arguments.allow_paths),
     )
     # A watcher's reader wants to know where one answer ends: one line of JSON for each.
     form = "jsonl" if arguments.watch and arguments.format == "json" else arguments.format

@@ -78,9 +78,14 @@ def _compiled(arguments: argparse.Namespace) -> Document | int:
     from agentc.backend_api import load_backends
     from agentc.compilation import compile_spec
     from agentc.plan.render import plan_document
+    from agentc.source.boundary import allowed_paths
 
     compiled = compile_spec(
-        arguments.spec, arguments.params, load_backends(), scale=arguments.scale
+        arguments.spec,
+        arguments.params,
+        load_backends(),
+        scale=arguments.scale,
+        allowed=allowed_paths(arguments.allow_paths),
     )
     show_diagnostics(compiled.diagnostics)
     return 1 if compiled.plan is None else plan_document(compiled.plan)

@@ -30,6 +30,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.backend_api import load_backends
     from agentc.compilation import compile_spec
     from agentc.emit import compile_to
+    from agentc.source.boundary import allowed_paths
 
     compiled = compile_spec(
         arguments.spec,
@@ -37,6 +38,7 @@ def execute(arguments: argparse.Namespace) -> int:
         load_backends(),
         scale=arguments.scale,
         locked=arguments.locked,
+        allowed=allowed_paths(arguments.allow_paths),
     )
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:

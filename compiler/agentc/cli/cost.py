@@ -56,6 +56,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.render import plan_document
     from agentc.plan.work import find_work
     from agentc.runtime.layout import StoreLayout
+    from agentc.source.boundary import allowed_paths
     from agentc.store.paths import store_root
 
     if arguments.gpu is not None and arguments.gpu not in GPUS:
@@ -70,7 +71,13 @@ def execute(arguments: argparse.Namespace) -> int:
             print(f"agentc: there is no store at {folder}", file=sys.stderr)
             return 5
     table = load_backends()
-    compiled = compile_spec(arguments.spec, arguments.params, table, scale=arguments.scale)
+    compiled = compile_spec(
+        arguments.spec,
+        arguments.params,
+        table,
+        scale=arguments.scale,
+        allowed=allowed_paths(arguments.allow_paths),
+    )
     show_diagnostics(compiled.diagnostics, arguments.format if compiled.plan is None else "text")
     if compiled.plan is None:
         return 1

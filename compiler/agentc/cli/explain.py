@@ -61,9 +61,16 @@ def _explain_stage(arguments: argparse.Namespace) -> int:
     from agentc.backend_api import StageBackend, load_backends
     from agentc.compilation import compile_spec
     from agentc.diagnostics.suggest import did_you_mean, listed
+    from agentc.source.boundary import allowed_paths
 
     table = load_backends()
-    compiled = compile_spec(arguments.spec, arguments.params, table, scale=arguments.scale)
+    compiled = compile_spec(
+        arguments.spec,
+        arguments.params,
+        table,
+        scale=arguments.scale,
+        allowed=allowed_paths(arguments.allow_paths),
+    )
     stages = {} if compiled.module is None else compiled.module.stages
     found = [s for name, s in stages.items() if _is_meant(arguments.name, name)]
     show_diagnostics(compiled.diagnostics)

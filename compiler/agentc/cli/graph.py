@@ -48,10 +48,15 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.work import find_work
     from agentc.run.past import read_past
     from agentc.runtime.layout import StoreLayout
+    from agentc.source.boundary import allowed_paths
     from agentc.store.paths import RunFolder, store_root
 
     compiled = compile_spec(
-        arguments.spec, arguments.params, load_backends(), scale=arguments.scale
+        arguments.spec,
+        arguments.params,
+        load_backends(),
+        scale=arguments.scale,
+        allowed=allowed_paths(arguments.allow_paths),
     )
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:

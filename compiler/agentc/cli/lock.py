@@ -53,6 +53,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.lock.collect import collect_lock
     from agentc.lock.document import lock_beside, render_lock
     from agentc.lock.references import References
+    from agentc.source.boundary import allowed_paths
 
     spec: Path = arguments.spec
     target: Path = arguments.output or lock_beside(spec)
@@ -60,7 +61,14 @@ def execute(arguments: argparse.Namespace) -> int:
     before, readable = _previous(target)
     pins = {} if before is None else before.pins()
     wanted = References(pins=pins, collecting=True)
-    compiled = compile_spec(spec, arguments.params, table, scale=arguments.scale, references=wanted)
+    compiled = compile_spec(
+        spec,
+        arguments.params,
+        table,
+        scale=arguments.scale,
+        references=wanted,
+        allowed=allowed_paths(arguments.allow_paths),
+    )
     resolved: dict[Revision, str] = {}
     if compiled.plan is not None and wanted.revisions:
         resolved, complaints = _resolve(wanted, pins, arguments)
@@ -69,7 +77,12 @@ def execute(arguments: argparse.Namespace) -> int:
             return 1
         final = References(pins=resolved)
         compiled = compile_spec(
-            spec, arguments.params, table, scale=arguments.scale, references=final
+            spec,
+            arguments.params,
+            table,
+            scale=arguments.scale,
+            references=final,
+            allowed=allowed_paths(arguments.allow_paths),
         )
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:

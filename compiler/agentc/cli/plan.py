@@ -69,6 +69,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.work import UnknownStageError, find_work
     from agentc.run.past import read_past
     from agentc.runtime.layout import StoreLayout
+    from agentc.source.boundary import allowed_paths
     from agentc.store.paths import RunFolder, store_root
 
     table = load_backends()
@@ -78,6 +79,7 @@ def execute(arguments: argparse.Namespace) -> int:
         table,
         scale=arguments.scale,
         locked=arguments.locked,
+        allowed=allowed_paths(arguments.allow_paths),
     )
     if compiled.plan is None:
         show_diagnostics(compiled.diagnostics, arguments.format)

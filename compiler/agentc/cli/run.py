@@ -77,6 +77,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.passes.secrets import report_missing
     from agentc.plan.render import plan_document, render_plan
     from agentc.run.plan_folder import claim_plan_folder
+    from agentc.source.boundary import allowed_paths
     from agentc.store.paths import open_store
 
     table = load_backends()
@@ -86,6 +87,7 @@ def execute(arguments: argparse.Namespace) -> int:
         table,
         scale=arguments.scale,
         locked=arguments.locked,
+        allowed=allowed_paths(arguments.allow_paths),
     )
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:

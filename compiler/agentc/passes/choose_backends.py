@@ -29,7 +29,7 @@ def choose_backends(unit: Unit, context: PassContext) -> Unit:
         return unit
     # A trial must not note what only a rejected candidate asks for.
     trial = context.references.copy()
-    lowering = ModuleContext(module, context.table, context.directory, trial)
+    lowering = ModuleContext(module, context.table, context.boundary, trial)
     stages: dict[str, Stage] = {}
     choices: list[Choice] = []
     for name, stage in module.stages.items():

@@ -8,6 +8,7 @@ from pathlib import Path
 from agentc.backend_api import BackendTable
 from agentc.diagnostics import Sink
 from agentc.lock.references import References
+from agentc.source.boundary import Boundary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,3 +20,10 @@ class PassContext:
     sink: Sink
     directory: Path
     references: References = field(default_factory=References)
+    allowed: tuple[Path, ...] = ()
+    """Directories besides the spec's own that it may name."""
+
+    @property
+    def boundary(self) -> Boundary:
+        """Which files of this machine the spec may name."""
+        return Boundary(self.directory, self.allowed)

@@ -19,7 +19,7 @@ from agentc.source.tree import Mapping as MappingNode
 from agentc.syntax.expression import Evaluator
 from agentc.syntax.nodes import RepeatDecl, Spec, StageDecl
 
-_MOST_STAGES = 100_000
+MOST_STAGES = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +67,10 @@ def expand_repeat(
             stages.append(Unrolled(id=name, declared=declared, scope=scope, steps=steps))
             continue
         count = _count(declared, scope, evaluator, sink)
-        if len(stages) + count * len(declared.stages) > _MOST_STAGES:
+        if len(stages) + count * len(declared.stages) > MOST_STAGES:
             sink.error(
                 "AGC105",
-                f"repeat `{name}` gives more than {_MOST_STAGES} stages",
+                f"repeat `{name}` gives more than {MOST_STAGES} stages",
                 declared.name.span,
             )
             count = 1

@@ -15,7 +15,7 @@ from agentc.kinds.field import Json
 from agentc.passes.apply_scale import apply_scale, scale_names
 from agentc.passes.evaluate_params import evaluate_params
 from agentc.passes.expand_matrix import expand_matrix
-from agentc.passes.expand_repeat import expand_repeat
+from agentc.passes.expand_repeat import MOST_STAGES, expand_repeat
 from agentc.passes.expand_templates import expand_templates
 from agentc.passes.join_cells import SweptModule, axis_labels, join_cells
 from agentc.passes.resolve_names import resolve_names, warn_unused
@@ -70,12 +70,21 @@ def build_module(
     )
     swept: list[SweptModule] = []
     axes: dict[str, dict[int, Json]] = {}
+    stages = 0
     for cell in expand_matrix(spec, params, evaluator, sink):
         scope = evaluate_params(spec, params, evaluator, sink, cell.nodes)
         steps = tuple(f"{name} = {written(scope[name])}" for name in cell.nodes)
         for (name, _), position in zip(cell.nodes.items(), cell.index, strict=True):
             axes.setdefault(name, {})[position] = scope[name]
         rounds = expand_repeat(spec, scope, evaluator, sink, steps)
+        stages += len(rounds.stages)
+        if stages > MOST_STAGES:
+            sink.error(
+                "AGC105",
+                f"the matrix gives more than {MOST_STAGES} stages",
+                None if spec.matrix is None else spec.matrix.span,
+            )
+            break
         module = resolve_names(spec, scope, rounds, table, evaluator, sink)
         swept.append(SweptModule(index=cell.index, module=module))
     if not sink.has_errors:

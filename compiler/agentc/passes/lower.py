@@ -9,17 +9,19 @@ backends that would honour it. No plan is made when anything is wrong.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from agentc.backend_api import JobDraft, LeaseDraft, SoftwareEnvironment, StageBackend
 from agentc.ir.module import Module, Stage
 from agentc.passes.context import PassContext
 from agentc.passes.honour import report_defaults, report_resources, report_stage
-from agentc.passes.lowering import Attempt, ModuleContext, attempt_lowering
+from agentc.passes.lowering import Attempt, ModuleContext, Outside, attempt_lowering
 from agentc.passes.order import ordered
+from agentc.passes.place import stage_span
 from agentc.passes.size import job_placement, job_resources
 from agentc.passes.unit import Unit
 from agentc.plan.job import EnvLock, Job, Lease, Place, Plan
+from agentc.source.boundary import VARIABLE
 from agentc.source.span import Origin, uses_of
 
 
@@ -28,7 +30,7 @@ def lower(unit: Unit, context: PassContext) -> Unit:
     module = unit.module
     if module is None:
         return unit
-    lowering = ModuleContext(module, context.table, context.directory, context.references)
+    lowering = ModuleContext(module, context.table, context.boundary, context.references)
     environments = _Environments()
     jobs: list[Job] = []
     attempts: list[tuple[Stage, Attempt]] = []
@@ -39,6 +41,8 @@ def lower(unit: Unit, context: PassContext) -> Unit:
             continue
         attempt = attempt_lowering(stage, backend, lowering)
         attempts.append((stage, attempt))
+        if attempt.outside is not None:
+            _report_outside(stage, attempt.outside, context)
         report_stage(stage, attempt, lowering, context)
         jobs += [_job(stage, draft, attempt.drafts, environments) for draft in attempt.drafts]
     report_defaults(attempts, lowering, context)
@@ -54,6 +58,18 @@ def lower(unit: Unit, context: PassContext) -> Unit:
         jobs=tuple(jobs),
     )
     return replace(unit, plan=plan)
+
+
+def _report_outside(stage: Stage, outside: Outside, context: PassContext) -> None:
+    context.sink.error(
+        "AGC123",
+        f"`{stage.id}` names a place outside of the spec's folder: {outside.place}",
+        stage.origin.span if outside.setting is None else stage_span(stage, outside.setting),
+        notes=("a spec of somebody else could otherwise read any file of yours",),
+        fix=f"if this spec may read it: `--allow-path {Path(outside.place).parent}`, "
+        f"or put the directory into {VARIABLE}",
+        steps=stage.origin.steps,
+    )
 
 
 class _Environments:

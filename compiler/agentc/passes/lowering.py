@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from agentc.backend_api import (
     BackendTable,
@@ -27,9 +26,19 @@ from agentc.kinds import KINDS
 from agentc.kinds.field import Field, Json
 from agentc.lock.references import References
 from agentc.passes.experiment import experiment_facts
-from agentc.runtime.content import content_digest
+from agentc.runtime.content import OutsideLinkError, content_digest
+from agentc.source.boundary import Boundary, OutsideError
+from agentc.source.load import without_forbidden
 
 _KINDS = {kind.name: kind for kind in KINDS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """A setting (None: a text that is no setting) that names a place which the spec may not."""
+
+    setting: str | None
+    place: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +61,7 @@ class Attempt:
     refusals: tuple[Refusal, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
     failure: str | None = None
+    outside: Outside | None = None
 
     @property
     def honours_all(self) -> bool:
@@ -92,13 +102,13 @@ class ModuleContext:
         self,
         module: Module,
         table: BackendTable,
-        directory: Path,
+        boundary: Boundary,
         references: References | None = None,
     ) -> None:
         self._module = module
         self._table = table
         self._leases: dict[tuple[str, str], ResourceAttempt | None] = {}
-        self._directory = directory
+        self._boundary = boundary
         self._tables: dict[tuple[str, str], tuple[tuple[Field, ...], dict[str, Setting]]] = {}
         self._references = References() if references is None else references
         self.asked: set[str] = set()
@@ -144,7 +154,11 @@ class ModuleContext:
     def digest_of(self, path: str) -> str | None:
         known = self._references.files
         if path not in known:
-            digest = content_digest(self._directory / Path(path).expanduser())
+            place = self._boundary.find(path)
+            try:
+                digest = content_digest(place, self._boundary.holds)
+            except OutsideLinkError as link:
+                raise OutsideError(path, link.place) from None
             if digest is None:
                 return None
             known[path] = digest
@@ -202,6 +216,8 @@ def attempt_lowering(stage: Stage, backend: StageBackend, context: ModuleContext
         drafts = backend.lower(view, context)
     except _MissingResourceError:
         return Attempt(backend=backend)
+    except OutsideError as error:
+        return Attempt(backend=backend, outside=_outside(error, values))
     except Exception as error:
         failure = f"{type(error).__name__}: {error}"
     for draft in drafts:
@@ -226,6 +242,11 @@ def attempt_lowering(stage: Stage, backend: StageBackend, context: ModuleContext
         reasons=view.reasons,
         failure=failure,
     )
+
+
+def _outside(error: OutsideError, values: Mapping[str, Json]) -> Outside:
+    named = (name for name, value in values.items() if value == error.written)
+    return Outside(setting=next(named, None), place=without_forbidden(str(error.place)))
 
 
 def attempt_resource(entry: Resource, table: BackendTable) -> ResourceAttempt | None:

@@ -10,21 +10,36 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 _CHUNK = 1 << 20
 _WORTH_REMEMBERING = 1 << 24
 
 
-def content_digest(path: Path) -> str | None:
+class OutsideLinkError(Exception):
+    """A link among the files leads to `place`, which is none of those that may be read."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__("%s may not be read" % place)
+        self.place = place
+
+
+def content_digest(path: Path, inside: Callable[[Path], bool] | None = None) -> str | None:
     """SHA-256 over relative names and contents of all files under `path` (or of the one file),
-    in sorted order; hidden files and folders are left out. None when nothing is there or it may
-    not be read."""
+    in sorted order; hidden files and folders are left out. None when nothing is there, when it
+    may not be read, or when a device, pipe or socket is among it.
+
+    `inside` says of a link whether what it leads to may be read. Raises OutsideLinkError."""
     try:
         files = [path] if path.is_file() else sorted(_files(path))
         if not files:
             return None
+        for file in files:
+            if inside is not None and file.is_symlink() and not inside(file):
+                raise OutsideLinkError(file.resolve())
+            if not file.is_file():
+                return None  # to open a pipe would wait for ever
         known = _Remembered()
         parts = [[file.relative_to(path).as_posix(), known.digest(file)] for file in files]
         known.save()

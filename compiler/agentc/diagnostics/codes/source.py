@@ -100,4 +100,11 @@ SOURCE: tuple[Code, ...] = (
         "Escapes such as `\\0` or `\\e` give characters that end file names early or drive a "
         "terminal. Tab and line breaks are allowed.",
     ),
+    Code(
+        "AGC123",
+        "a path outside of the spec's folder",
+        "What a spec names has to lie in its own folder, links followed: a spec of somebody else "
+        "could otherwise take in any file of yours. On machines where models lie elsewhere, "
+        "`--allow-path DIR` or the variable AGENTC_ALLOW_PATH allows a directory.",
+    ),
 )

@@ -1,0 +1,129 @@
+"""Paths of a spec stay in its folder, links followed, unless a directory is allowed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentc.source.boundary import Boundary, OutsideError, allowed_paths
+
+SPEC = "agentc: 1\nname: demo\nmodels:\n  base: {{backend: path, path: {path}}}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a spec's place `here`, and a model in `here/model` and in `there/model`."""
+    for name in ("here", "there"):
+        model = tmp_path / name / "model"
+        model.mkdir(parents=True)
+        (model / "config.json").write_text("{}")
+        (model / "model.safetensors").write_bytes(b"weights")
+    return tmp_path
+
+
+def check(folder: Path, path: str, *words: str, **variables: str) -> tuple[int, str]:
+    spec = folder / "here" / "spec.yaml"
+    spec.write_text(SPEC.format(path=path))
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("agentc")), "check", str(spec), *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **variables},
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+def test_inside_is_as_it_was(folder: Path) -> None:
+    assert check(folder, "model") == (0, "")
+    assert check(folder, "./model/../model") == (0, "")
+    (folder / "here" / "link").symlink_to("model")
+    assert check(folder, "link") == (0, "")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../there/model",
+        "model/../../there/model",
+        "/etc",
+        "~/model",
+        '"~root"',
+        "linked",
+        "a/linked",
+    ],
+)
+def test_outside_is_refused_at_its_place(path: str, folder: Path) -> None:
+    (folder / "here" / "linked").symlink_to(folder / "there" / "model")
+    (folder / "here" / "a").symlink_to(folder / "here")
+    code, shown = check(folder, path)
+    assert code == 1
+    assert "spec.yaml:4:" in shown
+    assert "error[AGC123]" in shown
+    assert shown.count("error[") == 1, shown
+    assert "--allow-path" in shown
+
+
+def test_an_absolute_path_into_the_folder_is_inside(folder: Path) -> None:
+    assert check(folder, str(folder / "here" / "model")) == (0, "")
+
+
+def test_a_directory_is_allowed_by_option_or_variable(folder: Path) -> None:
+    there = str(folder / "there")
+    assert check(folder, f"{there}/model", "--allow-path", there) == (0, "")
+    assert check(folder, "../there/model", "--allow-path", there) == (0, "")
+    assert check(folder, f"{there}/model", AGENTC_ALLOW_PATH=f"/nowhere:{there}") == (0, "")
+    assert check(folder, "~/model", "--allow-path", "~", HOME=there) == (0, "")
+    code, _ = check(folder, f"{there}-too/model", "--allow-path", there)
+    assert code == 1
+
+
+def test_a_link_inside_of_a_model_does_not_lead_out(folder: Path) -> None:
+    (folder / "here" / "model" / "tokenizer.json").symlink_to("/etc/passwd")
+    code, shown = check(folder, "model")
+    assert code == 1
+    assert "error[AGC123]" in shown
+    assert "/etc/passwd" in shown
+    assert check(folder, "model", "--allow-path", "/etc") == (0, "")
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "/proc/self/environ"])
+def test_devices_are_not_read(name: str, folder: Path) -> None:
+    (folder / "here" / "model" / "endless").symlink_to(name)
+    code, _ = check(folder, "model")
+    assert code == 1
+    if name == "/dev/zero":
+        code, shown = check(folder, "model", "--allow-path", "/dev")
+        assert "no readable directory" in shown
+
+
+def test_a_pipe_does_not_hang(folder: Path) -> None:
+    os.mkfifo(folder / "here" / "model" / "pipe")
+    code, shown = check(folder, "model")
+    assert code == 1
+    assert "no readable directory" in shown
+
+
+def test_a_spec_reached_by_a_link_counts_from_where_it_lies(folder: Path) -> None:
+    assert check(folder, "model") == (0, "")
+    (folder / "spec.yaml").symlink_to(folder / "here" / "spec.yaml")
+    agentc = str(Path(sys.executable).with_name("agentc"))
+    done = subprocess.run([agentc, "check", str(folder / "spec.yaml")], check=False)
+    assert done.returncode == 0
+
+
+def test_what_is_no_path_is_outside(tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    for written in ("a\0b", "~nobody-of-that-name/x", "circle/x"):
+        with pytest.raises(OutsideError):
+            Boundary(tmp_path).find(written)
+
+
+def test_empty_parts_of_the_variable_allow_nothing() -> None:
+    assert allowed_paths((), {"AGENTC_ALLOW_PATH": "::"}) == ()
+    assert allowed_paths(["/a"], {"AGENTC_ALLOW_PATH": "/b:"}) == (Path("/a"), Path("/b"))
