@@ -144,8 +144,9 @@ def review_plan(work: Work, before: Mapping[str, Json] | None) -> Review:
 
 
 def given(document: Mapping[str, Any]) -> dict[str, Json]:
-    """What the command line can change: params, and the scale."""
-    return {**document["params"], "--scale": document["experiment"].get("scale")}
+    """What the command line can change: params (of a swept one, its values) and the scale."""
+    told = document["experiment"]
+    return {**document["params"], **told.get("matrix", {}), "--scale": told.get("scale")}
 
 
 def state_words(item: Item) -> str:
