@@ -19,6 +19,8 @@ SPEC = Path(__file__).parent / "rounds.yaml"
         ("cost", SPEC),
         ("claims", SPEC),
         ("compile", SPEC, "-o", "out"),
+        ("bundle", SPEC, "-o", "out"),
+        ("lock", SPEC, "-o", "out.lock"),
         ("run", SPEC, "--dry-run"),
         ("graph", SPEC),
         ("explain", "sft", SPEC),
