@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
+from typing import Protocol
 
 from agentc_backends.judge_claims.student import t_quantile
 
@@ -50,9 +51,9 @@ class Estimate:
         low, high = self.interval(0.95)
         return (high - low) / 2 / NormalDist().inv_cdf(0.975)
 
-    def at(self, mean: float, n: int) -> Estimate:
+    def at(self, mean: float, n: int, runs: int) -> Estimate:
         """What somebody else's mean over `n` tasks would be known to, if their scores varied as
-        these do."""
+        these do. How `runs` vary cannot be told from one of ours, so it makes no difference."""
         deviation = self.deviation if n > 1 else None
         return Estimate(mean=mean, n=n, bounds=self.bounds, deviation=deviation)
 
@@ -80,9 +81,16 @@ def wilson(share: float, n: int, confidence: float) -> tuple[float, float]:
     return min(share, max(0.0, centre - reach)), max(share, min(1.0, centre + reach))
 
 
-def interval_of_difference(
-    one: Estimate, other: Estimate, confidence: float
-) -> tuple[float, float]:
+class Known(Protocol):
+    """A mean that is known to some interval."""
+
+    @property
+    def mean(self) -> float: ...
+
+    def interval(self, confidence: float) -> tuple[float, float]: ...
+
+
+def interval_of_difference(one: Known, other: Known, confidence: float) -> tuple[float, float]:
     """Of one mean minus an independent other one, from the limits of both (Newcombe 1998, method
     10, for shares; Zou and Donner 2008 for any parameters)."""
     difference = one.mean - other.mean

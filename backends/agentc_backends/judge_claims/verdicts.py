@@ -7,10 +7,12 @@ docs/claims.md for the rules, their error rates and their sources.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
 
 from agentc_backends.judge_claims.estimate import Estimate, estimate, interval_of_difference
+from agentc_backends.judge_claims.pooled import Pooled, pool
 from agentc_backends.judge_claims.rules import (
     NOT_JUDGED,
     NOT_REPRODUCED,
@@ -18,10 +20,8 @@ from agentc_backends.judge_claims.rules import (
     WITHIN_NOISE,
     Rules,
 )
+from agentc_backends.judge_claims.scores import Claim, Metrics, read_scores
 from agentc_backends.judge_claims.wording import explain
-
-Claim: TypeAlias = Mapping[str, Any]
-Metrics: TypeAlias = Mapping[str, Any]
 
 
 def judge(
@@ -29,10 +29,10 @@ def judge(
 ) -> dict[str, Any]:
     """One entry of claims.json. `metrics` are those of the stages that the claim names."""
     told = {name: claim[name] for name in _TOLD}
-    scores, lost, problem = _scores(claim, metrics)
-    if not scores:
-        return {**told, **_nothing(), "because": problem or "no task has a score", "lost": lost}
-    ours = estimate(scores, (claim["bounds"][0], claim["bounds"][1]))
+    table, lost, problem = read_scores(claim, metrics)
+    if problem is not None:
+        return {**told, **_nothing(), "because": problem, "lost": lost}
+    ours = _estimate(table, (claim["bounds"][0], claim["bounds"][1]))
     if claim["relation"] == "value":
         judged = _judge_value(claim, ours, rules)
     else:
@@ -44,22 +44,32 @@ def judge(
     return judged | {"because": explain(judged, rules)}
 
 
+def _estimate(table: Sequence[Sequence[float]], bounds: tuple[float, float]) -> Estimate | Pooled:
+    """Of one run, or of several. Runs that agree in every score say as much as one."""
+    if len(table) > 1 and len(table[0]) > 1:
+        pooled = pool(table, bounds)
+        if pooled.standard_error() > 0:
+            return pooled
+    return estimate([fmean(scores) for scores in zip(*table, strict=True)], bounds)
+
+
 _TOLD = (
     "name", "what", "table", "stage", "difference_from", "metric", "relation", "value",
     "tolerance", "n", "seeds", "percent", "gate",
 )  # fmt: skip
 
 
-def described(one: Estimate, confidence: float) -> dict[str, Any]:
+def described(one: Estimate | Pooled, confidence: float) -> dict[str, Any]:
     """An estimate as it stands in claims.json."""
     low, high = one.interval(confidence)
-    return {"mean": one.mean, "low": low, "high": high, "n": one.n, "method": one.method}
+    known = {"mean": one.mean, "low": low, "high": high, "n": one.n, "method": one.method}
+    return {**known, "runs": one.runs} if isinstance(one, Pooled) else known
 
 
-def _judge_value(claim: Claim, ours: Estimate, rules: Rules) -> dict[str, Any]:
+def _judge_value(claim: Claim, ours: Estimate | Pooled, rules: Rules) -> dict[str, Any]:
     """Inside the band around the printed number: reproduced. Further from it than chance on both
     sides explains (and than the tolerance): not reproduced."""
-    paper = ours.at(claim["value"], claim["n"])
+    paper = ours.at(claim["value"], claim["n"], claim["seeds"] or 1)
     tolerance = claim["tolerance"]
     printed = paper.interval(rules.confidence)
     if tolerance is None:
@@ -76,25 +86,21 @@ def _judge_value(claim: Claim, ours: Estimate, rules: Rules) -> dict[str, Any]:
     else:
         verdict = WITHIN_NOISE
     noise = math.hypot(ours.standard_error(), paper.standard_error())
-    half = (band[1] - band[0]) / 2
-    needed = (rules.reach_inside() * ours.standard_error() / half) ** 2 * ours.n
+    needed = None
+    if isinstance(ours, Estimate):
+        half = (band[1] - band[0]) / 2
+        needed = math.ceil((rules.reach_inside() * ours.standard_error() / half) ** 2 * ours.n)
     return {
         "verdict": verdict,
-        "paper": {
-            "mean": claim["value"],
-            "low": printed[0],
-            "high": printed[1],
-            "n": claim["n"],
-            "method": paper.method,
-        },
+        "paper": described(paper, rules.confidence),
         "band": list(band),
         "difference": {"mean": ours.mean - claim["value"], "low": apart[0], "high": apart[1]},
         "detectable": margin + rules.reach() * noise,
-        "needed": math.ceil(needed),
+        "needed": needed,
     }
 
 
-def _judge_side(claim: Claim, ours: Estimate, rules: Rules) -> dict[str, Any]:
+def _judge_side(claim: Claim, ours: Estimate | Pooled, rules: Rules) -> dict[str, Any]:
     """Above or below a number: the whole interval must lie on one side of it."""
     low, high = ours.interval(rules.confidence)
     side, value = claim["relation"], claim["value"]
@@ -123,21 +129,3 @@ def _nothing() -> dict[str, Any]:
         "detectable": None,
         "needed": None,
     }
-
-
-def _scores(claim: Claim, metrics: Mapping[str, Metrics]) -> tuple[list[float], int, str | None]:
-    """The score of each task (or its difference from the baseline's), how many tasks were lost to
-    infrastructure errors, and what is wrong if there are none."""
-    measured, metric = metrics[claim["stage"]]["tasks"], claim["metric"]
-    if claim["difference_from"] is None:
-        scores = [task[metric] for task in measured.values() if task["attempts"]]
-        return scores, len(measured) - len(scores), None
-    baseline = metrics[claim["difference_from"]]["tasks"]
-    if set(measured) != set(baseline):
-        return [], 0, "the two evaluations were made on different tasks"
-    scores = [
-        task[metric] - baseline[name][metric]
-        for name, task in measured.items()
-        if task["attempts"] and baseline[name]["attempts"]
-    ]
-    return scores, len(measured) - len(scores), None

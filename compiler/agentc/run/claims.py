@@ -94,7 +94,7 @@ def _paper(claim: Mapping[str, Any]) -> str:
     show = _unit(claim)
     paper = claim.get("paper")
     if paper is not None:
-        return f"{_interval(paper, show)} n={paper['n']}"
+        return f"{_interval(paper, show)} {_count(paper)}"
     if claim["relation"] == "value":
         return f"{show(claim['value'])} n={claim['n']}"
     return f"{claim['relation']} {show(claim['value'])}"
@@ -104,7 +104,12 @@ def _here(claim: Mapping[str, Any]) -> str:
     observed = claim.get("observed")
     if observed is None:
         return "-"
-    return f"{_interval(observed, _unit(claim))} n={observed['n']}"
+    return f"{_interval(observed, _unit(claim))} {_count(observed)}"
+
+
+def _count(known: Mapping[str, Any]) -> str:
+    runs = known.get("runs", 1)
+    return f"n={known['n']}" + (f" x {runs} runs" if runs > 1 else "")
 
 
 class _Unit:

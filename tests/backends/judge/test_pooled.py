@@ -1,0 +1,130 @@
+"""Several runs on the same tasks: components of variance by hand, coverage by simulation."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from agentc_backends.judge_claims.pooled import pool
+from agentc_backends.judge_claims.rules import NOT_JUDGED, REPRODUCED, WITHIN_NOISE, Rules
+from agentc_backends.judge_claims.verdicts import judge
+
+RUNS = 1000
+WIDE = (-9.0, 9.0)
+
+
+def test_components_of_a_table_by_hand() -> None:
+    # Means of runs 2, 4, 6, of tasks 3, 4, 5, of all 4: mean squares 12, 3 and, of the rest, 0.
+    found = pool([[1.0, 2.0, 3.0], [3.0, 4.0, 5.0], [5.0, 6.0, 7.0]], WIDE)
+    assert (found.mean, found.rest) == (4.0, 0.0)
+    assert found.between_runs == pytest.approx(4.0)
+    assert found.between_tasks == pytest.approx(1.0)
+    assert found.standard_error() ** 2 == pytest.approx(4 / 3 + 1 / 3)
+    # Satterthwaite: (12 + 3)^2 / (12^2 / 2 + 3^2 / 2) = 2.94, rounded down.
+    assert found.freedom == 2
+
+
+def test_one_run_or_one_task_says_nothing_of_how_they_vary() -> None:
+    for table in ([[0.1, 0.2]], [[0.1], [0.2]]):
+        with pytest.raises(ValueError, match="cannot be pooled"):
+            pool(table, WIDE)
+
+
+@pytest.mark.parametrize("runs", [3, 6])
+@pytest.mark.parametrize(
+    ("of_runs", "of_tasks", "rest"),
+    [(0.08, 0.3, 0.25), (0.3, 0.1, 0.1), (0.0, 0.3, 0.25)],
+    ids=["both", "runs", "tasks"],
+)
+def test_intervals_cover_the_mean_over_other_runs_and_tasks(
+    of_runs: float, of_tasks: float, rest: float, runs: int
+) -> None:
+    generator, covered = random.Random(runs), 0
+    for _ in range(RUNS):
+        tasks = [generator.gauss(0, of_tasks) for _ in range(40)]
+        shifts = [generator.gauss(0, of_runs) for _ in range(runs)]
+        table = [[shift + task + generator.gauss(0, rest) for task in tasks] for shift in shifts]
+        low, high = pool(table, WIDE).interval(0.95)
+        covered += low <= 0 <= high
+    assert 0.92 <= covered / RUNS <= 0.985
+
+
+def metrics(scores: list[float | None]) -> dict[str, Any]:
+    return {
+        "tasks": {
+            str(n): {"reward": s, "attempts": 0 if s is None else 1} for n, s in enumerate(scores)
+        }
+    }
+
+
+def claim(runs: list[list[str | None]], **changes: Any) -> dict[str, Any]:
+    return {
+        "name": "gain",
+        "what": "gain",
+        "table": None,
+        "stage": "after",
+        "difference_from": "before",
+        "metric": "reward",
+        "relation": "above",
+        "value": 0.0,
+        "tolerance": None,
+        "n": None,
+        "seeds": None,
+        "bounds": [-1.0, 1.0],
+        "percent": False,
+        "gate": False,
+        "runs": runs,
+        **changes,
+    }
+
+
+def test_a_gain_in_one_seed_is_no_gain() -> None:
+    """Each of 200 tasks gains in one run of three and loses in another: many tasks cannot make up
+    for few runs."""
+    zero = metrics([0.0] * 200)
+    generator = random.Random(1)
+
+    def gains(mean: float) -> dict[str, Any]:
+        return metrics([mean + generator.gauss(0, 0.05) for _ in range(200)])
+
+    measured = {"b": zero, "x": gains(0.3), "y": gains(0.02), "z": gains(-0.05)}
+    apart = judge(claim([["x", "b"], ["y", "b"], ["z", "b"]]), measured, Rules(0.95, 0.8), None)
+    assert apart["verdict"] == WITHIN_NOISE
+    assert apart["observed"]["runs"] == 3
+    measured |= {"y": gains(0.28), "z": gains(0.33)}
+    agreed = judge(claim([["x", "b"], ["y", "b"], ["z", "b"]]), measured, Rules(0.95, 0.8), None)
+    assert agreed["verdict"] == REPRODUCED
+    alone = judge(claim([["x", "b"]]), measured, Rules(0.95, 0.8), None)
+    assert alone["observed"]["high"] - alone["observed"]["low"] < 0.02
+
+
+def test_the_papers_runs_count() -> None:
+    """A paper's mean of three runs is known better than that of one, by how much ours vary."""
+    generator = random.Random(2)
+    runs = [[0.1 * n + generator.random() * 0.5 for _ in range(80)] for n in range(3)]
+    measured = {name: metrics(list(row)) for name, row in zip("xyz", runs, strict=True)}
+    widths = []
+    for seeds in (1, 3):
+        said = claim([[name, None] for name in "xyz"], relation="value", value=0.35, n=80,
+                     seeds=seeds, difference_from=None, bounds=[0.0, 1.0])  # fmt: skip
+        found = judge(said, measured, Rules(0.95, 0.8), None)
+        widths.append(found["paper"]["high"] - found["paper"]["low"])
+    assert widths[1] < 0.75 * widths[0]
+
+
+def test_a_task_lost_in_one_run_is_lost_to_all() -> None:
+    measured = {"x": metrics([0.5, None, 0.7]), "y": metrics([0.4, 0.6, None])}
+    found = judge(claim([["x", None], ["y", None]]), measured, Rules(0.95, 0.8), None)
+    assert (found["lost"], found["observed"]["n"]) == (2, 1)
+    measured["y"] = metrics([0.4, 0.6])
+    other = judge(claim([["x", None], ["y", None]]), measured, Rules(0.95, 0.8), None)
+    assert other["verdict"] == NOT_JUDGED
+
+
+def test_runs_that_agree_in_everything_are_no_proof_of_certainty() -> None:
+    measured = {name: metrics([1.0] * 30) for name in "xyz"}
+    said = claim([[name, None] for name in "xyz"], difference_from=None, value=0.95,
+                 bounds=[0.0, 1.0])  # fmt: skip
+    assert judge(said, measured, Rules(0.95, 0.8), None)["verdict"] == WITHIN_NOISE
