@@ -48,6 +48,7 @@ def write_reduced(path: Path, size: Size) -> Path:
     reduced here."""
     spec = yaml.safe_load(QUICKSTART.read_text(encoding="utf-8"))
     spec["name"] = "reduced"
+    del spec["claims"]  # they are about the whole quickstart
     if size.larger_model:
         spec["models"]["base"].update(LARGER)
     stages = spec["stages"]

@@ -60,7 +60,7 @@ def test_an_edit_of_the_spec_is_told(spec: Path, capsys: pytest.CaptureFixture[s
     assert main(["lock", "--check", str(spec)]) == 1
     assert "changed: eto.1.dpo" in capsys.readouterr().err
     assert main(["lock", str(spec)]) == 0
-    assert "jobs: 10 of 22 have other keys" in capsys.readouterr().out
+    assert "jobs: 11 of 23 have other keys" in capsys.readouterr().out
     assert main(["lock", "--check", str(spec)]) == 0
 
 
@@ -108,7 +108,7 @@ def test_templates_are_locked(spec: Path, capsys: pytest.CaptureFixture[str]) ->
     mine.write_text("# A new comment.\n" + mine.read_text())
     # What it expands to is the same, so the jobs are; it is still not the file that was locked.
     assert codes(capsys, spec, "--locked") == (1, ["error AGC742"])
-    mine.write_text(mine.read_text().replace("default: test", "default: train"))
+    mine.write_text(mine.read_text().replace("kind: evaluate", "kind: evaluate\n  seed: 7"))
     code, found = codes(capsys, spec, "--locked")
     assert code == 1
     assert "error AGC742" in found

@@ -104,3 +104,84 @@ def test_a_stage_named_claims_does_not_clash(tmp_path: Path) -> None:
     jobs = plan_of(tmp_path, text).by_id()
     assert jobs["claims"].kind == "compare"
     assert jobs["final_claims"].kind == "judge"
+
+
+SWEPT = """\
+agentc: 1
+name: swept
+params:
+  seed: {type: int, default: 0}
+  split: {type: str, default: test}
+matrix:
+  seed: [0, 1, 2]
+environments:
+  craft: {backend: textcraft}
+servers:
+  local: {backend: transformers}
+prompts:
+  react: {instruction: Act.}
+models:
+  base: {backend: scratch, corpus: expert}
+  other: {backend: scratch, corpus: expert, seed: "{{ seed }}"}
+stages:
+  expert: {kind: expert, split: train}
+  before: {kind: evaluate, policy: base, split: "{{ split }}"}
+  after: {kind: evaluate, policy: other, split: "{{ split }}"}
+claims:
+  each: {what: each run, stage: after, above: 0.1}
+  all: {what: all runs, stage: after, difference_from: before, above: 0, over: [seed]}
+  fixed: {what: untrained, stage: before, below: 0.1, over: [seed]}
+"""
+
+
+def test_a_sweep_has_a_claim_for_each_cell_or_one_over_its_runs(tmp_path: Path) -> None:
+    module = compiled(tmp_path, SWEPT).module
+    assert module is not None
+    claims = {claim.name: claim for claim in module.claims}
+    assert set(claims) == {"each@seed=0", "each@seed=1", "each@seed=2", "all", "fixed"}
+    assert claims["each@seed=1"].stage == "after@seed=1"
+    assert claims["all"].runs == tuple((f"after@seed={n}", "before") for n in range(3))
+    assert (claims["all"].stage, claims["all"].difference_from) == ("after", "before")
+    assert (claims["fixed"].stage, claims["fixed"].runs) == ("before", ())
+    judge = plan_of(tmp_path, SWEPT).by_id()["claims"]
+    assert set(judge.inputs["of"]) == {"after@seed=0", "after@seed=1", "after@seed=2", "before"}
+
+
+def test_two_swept_params_leave_the_other_in_the_name(tmp_path: Path) -> None:
+    text = SWEPT.replace("  seed: [0, 1, 2]\n", "  seed: [0, 1]\n  split: [test, validation]\n")
+    module = compiled(tmp_path, text).module
+    assert module is not None
+    claims = {claim.name: claim for claim in module.claims}
+    assert {name for name in claims if name.startswith("all")} == {
+        "all@split=test",
+        "all@split=validation",
+    }
+    runs = claims["all@split=validation"].runs
+    assert runs == tuple(
+        (f"after@seed={n},split=validation", "before@split=validation") for n in range(2)
+    )
+    assert {name for name in claims if name.startswith("fixed")} == {
+        "fixed@split=test",
+        "fixed@split=validation",
+    }
+
+
+def test_a_claim_over_what_is_not_swept_is_refused(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SWEPT.replace("over: [seed]", "over: [sed]", 1))
+    found = compile_spec(spec, {}, load_backends())
+    errors = [each for each in found.diagnostics if each.severity == "error"]
+    assert [(each.code, each.fix) for each in errors] == [("AGC446", "did you mean `seed`?")]
+
+
+def test_a_reduced_scale_is_told_to_the_judge(tmp_path: Path) -> None:
+    text = SPEC + CLAIMS + "scales:\n  smoke:\n    stages: {before: {limit: 4}}\n"
+    text += "  paper: {stages: {before: {doc: As printed.}}}\n"
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(text.replace("difference_from: before, ", ""))
+    scales = {}
+    for scale in (None, "smoke", "paper"):
+        plan = compile_spec(spec, {}, load_backends(), scale=scale).plan
+        assert plan is not None
+        scales[scale] = plan.by_id()["claims"].config["scale"]
+    assert scales == {None: None, "smoke": "smoke", "paper": None}

@@ -13,6 +13,9 @@ from agentc.source.span import Origin
 
 Relation: TypeAlias = Literal["value", "above", "below"]
 
+Run: TypeAlias = tuple[str, str | None]
+"""An evaluation, and the one that it is compared with."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
@@ -21,7 +24,9 @@ class Claim:
     `value`, `tolerance` and `bounds` are in units of the metric itself, also where the paper
     prints points of a hundred (`percent`, which says how they are shown). `bounds` are the lowest
     and the highest score of one task. `n` is the paper's number of test tasks, `seeds` its number
-    of training runs.
+    of training runs. `over` names swept params whose values are runs of one experiment; once the
+    cells of the sweep are joined, `runs` are their stages, and `stage` and `difference_from` say
+    what these have in common.
     """
 
     name: str
@@ -38,16 +43,21 @@ class Claim:
     difference_from: str | None = None
     percent: bool = False
     gate: bool = False
+    over: tuple[str, ...] = ()
+    runs: tuple[Run, ...] = ()
     origin: Origin
 
     @property
     def stages(self) -> tuple[str, ...]:
         """The evaluations that it is about."""
-        return (self.stage,) if self.difference_from is None else (self.stage, self.difference_from)
+        runs = self.runs or ((self.stage, self.difference_from),)
+        return tuple(dict.fromkeys(stage for run in runs for stage in run if stage is not None))
 
     def record(self) -> dict[str, Json]:
         """As the judge is told: everything but the place in the spec."""
+        runs: dict[str, Json] = {"runs": [list(run) for run in self.runs]} if self.runs else {}
         return {
+            **runs,
             "name": self.name,
             "what": self.what,
             "table": self.table,

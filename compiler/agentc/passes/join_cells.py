@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentc.ir.claim import Claim
 from agentc.ir.module import Module, Prompt, Resource, Stage
 from agentc.kinds.field import Json
+from agentc.passes.join_claims import join_claims
 from agentc.source.tree import written
 
 Labels = Mapping[str, tuple[str, ...]]
@@ -51,8 +51,11 @@ def join_cells(
     if not axes:
         return first
 
+    def place(cell: SweptModule) -> dict[str, str]:
+        return {axis: labels[axis][at] for axis, at in zip(axes, cell.index, strict=True)}
+
     def suffix(cell: SweptModule, names: Sequence[str]) -> str:
-        at = {axis: labels[axis][position] for axis, position in zip(axes, cell.index, strict=True)}
+        at = place(cell)
         return "@" + ",".join(f"{axis}={at[axis]}" for axis in names) if names else ""
 
     renamed: list[dict[str, dict[str, str]]] = [{} for _ in cells]
@@ -89,33 +92,27 @@ def join_cells(
         environments=tables["environment"],  # type: ignore[arg-type]
         servers=tables["server"],  # type: ignore[arg-type]
         prompts=tables["prompt"],  # type: ignore[arg-type]
-        claims=_claims(cells, [names.get("stage", {}) for names in renamed]),
+        claims=_claims(
+            [(place(cell), cell) for cell in cells], [names.get("stage", {}) for names in renamed]
+        ),
         params={name: value for name, value in first.params.items() if name not in axes},
         matrix={axis: list(values[axis]) for axis in axes},
     )
 
 
-def _claims(cells: Sequence[SweptModule], names: Sequence[Mapping[str, str]]) -> tuple[Claim, ...]:
-    """The claims of all cells, each once; one about several cells' stages says which."""
-    found: dict[tuple[str, ...], Claim] = {}
-    for cell, known in zip(cells, names, strict=True):
+def _claims(
+    cells: Sequence[tuple[Mapping[str, str], SweptModule]], names: Sequence[Mapping[str, str]]
+) -> tuple[Claim, ...]:
+    """The claims of all cells, with the joined names of the stages that they are about."""
+    placed: list[tuple[Mapping[str, str], Claim]] = []
+    for (at, cell), known in zip(cells, names, strict=True):
         for claim in cell.module.claims:
-            if any(stage not in known for stage in claim.stages):
-                continue
-            other = claim.difference_from
-            moved = replace(
-                claim,
-                stage=known[claim.stage],
-                difference_from=None if other is None else known[other],
-            )
-            found.setdefault((claim.name, *moved.stages), moved)
-    repeated = Counter(claim.name for claim in found.values())
-    return tuple(
-        replace(claim, name=claim.name + "@" + claim.stage.partition("@")[2])
-        if repeated[claim.name] > 1
-        else claim
-        for claim in found.values()
-    )
+            if all(stage in known for stage in claim.stages):
+                other = claim.difference_from
+                baseline = None if other is None else known[other]
+                moved = replace(claim, stage=known[claim.stage], difference_from=baseline)
+                placed.append((at, moved))
+    return join_claims(placed)
 
 
 _TABLES: dict[str, Callable[[Module], Mapping[str, Resource | Prompt]]] = {

@@ -16,6 +16,7 @@ from agentc.ir.artifacts import METRICS
 from agentc.ir.claim import Claim, Relation
 from agentc.ir.module import Resource, Stage
 from agentc.kinds.field import Field, Json
+from agentc.passes.expand_matrix import EXCLUDE
 from agentc.passes.expand_repeat import Rounds, Unrolled
 from agentc.passes.references import References, Refused
 from agentc.schema import language
@@ -80,13 +81,14 @@ def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim 
         return None
     written = _Written(name, values, node, entry.key.span)
     relation = _relation(written, reading.sink)
+    over = _over(written, spec, reading.sink)
     stage = _evaluation(written, "stage", spec, reading)
     baseline = None
     if values.get("difference_from") is not None:
         baseline = _evaluation(written, "difference_from", spec, reading)
         if baseline is None:
             return None
-    if relation is None or stage is None:
+    if relation is None or stage is None or over is None:
         return None
     metric = str(values.get("metric", "reward"))
     bounds = _bounds(stage, metric, reading)
@@ -125,6 +127,7 @@ def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim 
         difference_from=baseline,
         percent=unit != 1.0,
         gate=values.get("gate") is True,
+        over=over,
         origin=Origin(entry.key.span),
     )
 
@@ -163,6 +166,26 @@ def _relation(written: _Written, sink: Sink) -> Relation | None:
         )
         return None
     return relation
+
+
+def _over(written: _Written, spec: Spec, sink: Sink) -> tuple[str, ...] | None:
+    """The swept params that the claim takes together; None when one is not swept."""
+    given = written.values.get("over") or []
+    assert isinstance(given, list)
+    matrix = spec.matrix.entries if isinstance(spec.matrix, MappingNode) else ()
+    swept = [entry.key.text for entry in matrix if entry.key.text != EXCLUDE]
+    for name in map(str, given):
+        if name not in swept:
+            sink.error(
+                "AGC446",
+                f"claim `{written.name}` goes over `{name}`, which is not swept",
+                written.at("over"),
+                expected=f"some of {listed(swept)}" if swept else "a param of a `matrix:`",
+                fix=did_you_mean(name, swept)
+                or f"sweep it: `matrix: {{{name}: [...]}}`, or leave `over` out",
+            )
+            return None
+    return tuple(map(str, given))
 
 
 def _evaluation(written: _Written, key: str, spec: Spec, reading: ClaimReading) -> str | None:

@@ -143,6 +143,8 @@ CLAIM_FIELDS: tuple[Field, ...] = (
     integer("n", "Number of test tasks behind the paper's number.", minimum=1, nullable=True),
     integer("seeds", "Number of training runs that the paper took the mean of.", minimum=1,
             nullable=True),
+    strings("over", "Params of the `matrix` whose values are runs of one experiment, such as its "
+            "seeds: the claim is about the mean of the runs."),
     boolean("gate", "`agentc run` and `agentc claims` exit with 6 when it is not reproduced.",
             False),
 )  # fmt: skip

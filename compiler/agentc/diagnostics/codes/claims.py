@@ -38,6 +38,12 @@ CLAIMS: tuple[Code, ...] = (
         "With `percent: true` numbers are points of a hundred, as most papers print them.",
     ),
     Code(
+        "AGC446",
+        "a claim over what is not swept",
+        "`over` names params of the spec's `matrix:`; the claim is about the mean of the runs that "
+        "their values give.",
+    ),
+    Code(
         "AGC448",
         "a judge without claims",
         "A stage of kind judge sets how the spec's claims are judged; there are none.",
