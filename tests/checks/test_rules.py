@@ -19,7 +19,7 @@ from agentc.backend_api import BackendTable, load_backends
 from agentc.compilation import compile_spec
 from agentc.diagnostics import render_text
 from agentc.passes.checks import RULES, Rule
-from agentc.passes.checks.subject import Subject, settings_of
+from agentc.passes.checks.subject import Subject, servers_of, settings_of
 from agentc.passes.checks.surroundings import survey
 
 HERE = Path(__file__).parent
@@ -50,7 +50,14 @@ def names_of_broken_rules(path: Path, table: BackendTable) -> set[str]:
     broken: set[str] = set()
     for stage in module.stages.values():
         settings = settings_of(stage, table)
-        subject = Subject(stage=stage, settings=settings, module=module, table=table, around=around)
+        subject = Subject(
+            stage=stage,
+            settings=settings,
+            module=module,
+            table=table,
+            around=around,
+            servers=servers_of(module, table),
+        )
         broken |= {
             rule.check.__name__
             for rule in RULES

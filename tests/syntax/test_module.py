@@ -108,7 +108,7 @@ def test_values_for_each_round(read_text: Read) -> None:
 
 def test_a_round_more_changes_no_other(read_text: Read) -> None:
     three = module(read_text, HEAD + STAGES).stages
-    text = STAGES.replace("n: 3", "n: 2")
+    text = STAGES.replace("n: 3", "n: 2").replace(", 1e-7]", "]")
     two = module(read_text, HEAD + text).stages
     for name, stage in two.items():
         if name in ("results", "last"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from agentc.diagnostics import Diagnostic
 from agentc.passes.checks import RULES, Finding, Rule
-from agentc.passes.checks.subject import Subject, settings_of
+from agentc.passes.checks.subject import Subject, servers_of, settings_of
 from agentc.passes.checks.surroundings import survey
 from agentc.passes.context import PassContext
 from agentc.passes.place import stage_span
@@ -25,7 +25,7 @@ def check_settings(unit: Unit, context: PassContext) -> Unit:
     for rule in RULES:
         for kind in rule.kinds:
             by_kind.setdefault(kind, []).append(rule)
-    around = survey(module)
+    around, servers = survey(module), servers_of(module, context.table)
     for stage in module.stages.values():
         subject = Subject(
             stage=stage,
@@ -33,6 +33,7 @@ def check_settings(unit: Unit, context: PassContext) -> Unit:
             module=module,
             table=context.table,
             around=around,
+            servers=servers,
         )
         for rule in by_kind.get(stage.kind, ()):
             for finding in rule.check(subject):

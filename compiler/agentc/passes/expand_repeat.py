@@ -14,6 +14,7 @@ from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds.field import Json
 from agentc.schema import language
 from agentc.schema.coerce import Coercion
+from agentc.source.scalars import read_integer
 from agentc.source.tree import Computed, Entry, Node, Scalar, Sequence, described
 from agentc.source.tree import Mapping as MappingNode
 from agentc.syntax.expression import Evaluator
@@ -29,6 +30,7 @@ class Unrolled:
     `names` are what it can refer to besides the names of the top level, with the stage that each
     means: the stages of its round, and carried names from round 2 on (None for one whose `next`
     is broken). `carried` are the carried names of round 1, as references to be resolved outside.
+    `fixed`: the number of rounds is written as such in the repeat itself.
     """
 
     id: str
@@ -38,6 +40,7 @@ class Unrolled:
     carried: Mapping[str, Node] = field(default_factory=dict)
     round: int | None = None
     repeat: str | None = None
+    fixed: bool = False
     steps: tuple[str, ...] = ()
 
 
@@ -76,8 +79,9 @@ def expand_repeat(
             count = 1
         counts[name] = count
         _check_carry(spec, declared, sink)
+        fixed = _is_fixed(declared, count)
         for number in range(1, count + 1):
-            stages += _round(declared, number, scope, steps)
+            stages += _round(declared, number, scope, steps, fixed=fixed)
     return Rounds(stages=tuple(stages), counts=counts)
 
 
@@ -145,13 +149,28 @@ def _of_round(
             expected=f"{rounds} values; {missing} {'is' if missing == 1 else 'are'} missing",
             fix="repeat the last value if it is to stay",
         )
+    if len(items) > rounds and unrolled.fixed:
+        spare = len(items) - rounds
+        unused = "one is" if spare == 1 else f"{spare} are"
+        sink.warning(
+            "AGC657",
+            f"`{path}` has {len(items)} values for {rounds} round{'s' * (rounds != 1)}",
+            entry.key.span,
+            notes=(f"the last {unused} never used",),
+            fix=f"remove {'it' if spare == 1 else 'them'}, or raise `n` of the repeat",
+        )
     if unrolled.round > len(items):
         return None
     return items[unrolled.round - 1]
 
 
 def _round(
-    declared: RepeatDecl, number: int, scope: Mapping[str, Json], steps: tuple[str, ...]
+    declared: RepeatDecl,
+    number: int,
+    scope: Mapping[str, Json],
+    steps: tuple[str, ...],
+    *,
+    fixed: bool,
 ) -> Iterator[Unrolled]:
     repeat = declared.name.text
     names: dict[str, str | None] = {name: f"{repeat}.{number}.{name}" for name in declared.stages}
@@ -173,8 +192,19 @@ def _round(
             carried=carried,
             round=number,
             repeat=repeat,
+            fixed=fixed,
             steps=(f"round {number} of {repeat}", *steps),
         )
+
+
+def _is_fixed(declared: RepeatDecl, count: int) -> bool:
+    """Whether `n` is written as that number between the repeat's name and its stages, rather than
+    an expression, or a number from a template or a scale."""
+    rounds, start = declared.rounds, declared.name.span
+    if not isinstance(rounds, Scalar) or read_integer(rounds.text) != count:
+        return False
+    last = max((stage.span.line for stage in declared.stages.values()), default=start.line)
+    return rounds.span.source is start.source and start.line <= rounds.span.line <= last
 
 
 def _count(

@@ -220,4 +220,16 @@ CHECKS: tuple[Code, ...] = (
         "At temperature 0 nothing is sampled, so `top_p` is without effect. The authors of ETO "
         "published a temperature that a top_p of 0 undid in the same way.",
     ),
+    Code(
+        "AGC657",
+        "more values than rounds",
+        "`per_round:` gives values for rounds that the repeat does not have. Where the number of "
+        "rounds is an expression, spare values are for other choices of it, and nothing is said.",
+    ),
+    Code(
+        "AGC658",
+        "rounds that are all the same",
+        "Nothing is carried from one round to the next and nothing depends on the round, so every "
+        "round gives the same result. Most often `carry` is missing, or its name is not used.",
+    ),
 )

@@ -11,6 +11,7 @@ from agentc.passes.checks.lengths import LENGTHS
 from agentc.passes.checks.machines import MACHINES
 from agentc.passes.checks.models import MODELS
 from agentc.passes.checks.preferences import PREFERENCES
+from agentc.passes.checks.rounds import ROUNDS
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.training import TRAINING
 
@@ -25,6 +26,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Training", TRAINING),
     ("Pairs and preferences", PREFERENCES),
     ("Models", MODELS),
+    ("Rounds", ROUNDS),
 )
 
 RULES: tuple[Rule, ...] = tuple(rule for _, rules in TOPICS for rule in rules)

@@ -95,13 +95,14 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A stage under examination; `around` holds what was computed once for the module."""
+    """A stage under examination; `around` and `servers` were computed once for the module."""
 
     stage: Stage
     settings: Settings
     module: Module
     table: BackendTable
     around: Surroundings
+    servers: Mapping[str, tuple[ServerBackend, Settings]]
 
     def producers(self, role: str) -> Iterator[Settings]:
         """The settings of the stages that an input names, in order."""
@@ -118,11 +119,7 @@ class Subject:
 
     def server(self) -> tuple[ServerBackend, Settings] | None:
         """The server of this stage with its settings."""
-        entry = self.module.servers.get(self.stage.uses.get("server", ""))
-        backend = None if entry is None else self.table.backends.get(entry.backend)
-        if entry is None or not isinstance(backend, ServerBackend):
-            return None
-        return backend, Settings(entry, _flat(backend.fields))
+        return self.servers.get(self.stage.uses.get("server", ""))
 
     def prompt(self, stage: Stage | None = None) -> Prompt | None:
         """The prompt of this stage, or of another."""
@@ -147,6 +144,16 @@ def settings_of(stage: Stage, table: BackendTable) -> Settings:
     backend = table.backends.get(stage.backend)
     options = backend.options if isinstance(backend, StageBackend) else ()
     return Settings(stage, _defaults(stage.kind, options))
+
+
+def servers_of(module: Module, table: BackendTable) -> dict[str, tuple[ServerBackend, Settings]]:
+    """Every server of a module with its settings."""
+    found: dict[str, tuple[ServerBackend, Settings]] = {}
+    for name, entry in module.servers.items():
+        backend = table.backends.get(entry.backend)
+        if isinstance(backend, ServerBackend):
+            found[name] = (backend, Settings(entry, _flat(backend.fields)))
+    return found
 
 
 def place(entry: Stage | Resource, path: str) -> str:
