@@ -1,8 +1,9 @@
 """A bundle reruns where agentc is not installed, and a compiled directory under bare Snakemake;
 both make what `agentc run` makes, byte for byte.
 
-DPO is the exception: on a busy CPU its reference pass differs in the last digits now and then, also
-between two runs of `agentc run`. What comes after it is compared by the files that there are.
+DPO is the exception: of two series of three runs each, one had a run (that of `agentc run`, on a
+busy machine) whose reference pass differed in the last digits. What comes after DPO is compared by
+the files that there are.
 """
 
 from __future__ import annotations
