@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agentc.diagnostics.diagnostic import Diagnostic
 from agentc.source.span import Span
+
+# The parts of stage ids that rounds and cells of a sweep differ in: `eto.2.dpo@seed=1`.
+_ROUND = re.compile(r"(?<=[a-z0-9_])\.[0-9]+\.(?=[a-z])")
+_CELL = re.compile(r"@[a-z][A-Za-z0-9_=,+-]*")
 
 
 @dataclass(slots=True)
 class Sink:
     """What was reported so far. The same complaint about the same place is kept once: unrolled
-    rounds would otherwise repeat it, and the first round is the one worth showing."""
+    rounds and cells of a sweep would otherwise repeat it. The first is shown, with the number of
+    the others."""
 
     _found: dict[tuple[str, Span | None, str], Diagnostic] = field(default_factory=dict)
+    _messages: dict[tuple[str, Span | None, str], set[str]] = field(default_factory=dict)
 
     def add(self, diagnostic: Diagnostic) -> None:
         """Keep a diagnostic, unless the same one is there already."""
-        key = (diagnostic.code, diagnostic.span, diagnostic.message)
+        message = diagnostic.message
+        key = (diagnostic.code, diagnostic.span, _CELL.sub("@", _ROUND.sub("..", message)))
         self._found.setdefault(key, diagnostic)
+        self._messages.setdefault(key, set()).add(message)
 
     def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Keep several."""
@@ -80,7 +89,15 @@ class Sink:
 
     def sorted(self) -> tuple[Diagnostic, ...]:
         """By place (file, line, column), then code; those without a place come first."""
-        return tuple(sorted(self._found.values(), key=_place))
+        found = (self._counted(key, kept) for key, kept in self._found.items())
+        return tuple(sorted(found, key=_place))
+
+    def _counted(self, key: tuple[str, Span | None, str], kept: Diagnostic) -> Diagnostic:
+        more = len(self._messages[key]) - 1
+        if not more:
+            return kept
+        others = "another stage" if more == 1 else f"{more} other stages"
+        return replace(kept, notes=(*kept.notes, f"the same is true of {others} made from this"))
 
 
 def _place(diagnostic: Diagnostic) -> tuple[str, int, int, str, str]:

@@ -1,0 +1,35 @@
+"""The sink: what rounds and cells repeat is said once, with how often."""
+
+from __future__ import annotations
+
+from agentc.diagnostics import Sink
+from agentc.source.span import Source, Span
+
+HERE = Span(Source("spec.yaml", "a: 1\n"), 1, 1, 1, 2)
+THERE = Span(Source("spec.yaml", "a: 1\n"), 1, 4, 1, 5)
+
+
+def test_rounds_and_cells_of_one_place_are_one_message() -> None:
+    sink = Sink()
+    for number in range(1, 4):
+        for seed in range(2):
+            sink.warning("AGC629", f"`eto.{number}.dpo@seed={seed}` is too long", HERE)
+    (found,) = sink.sorted()
+    assert found.message == "`eto.1.dpo@seed=0` is too long"
+    assert found.notes == ("the same is true of 5 other stages made from this",)
+
+
+def test_other_places_and_other_messages_stay_apart() -> None:
+    sink = Sink()
+    sink.error("AGC202", "stage `sft` needs `lr`", HERE)
+    sink.error("AGC202", "stage `sft` needs `global_batch`", HERE)
+    sink.error("AGC202", "stage `sft` needs `lr`", THERE)
+    sink.error("AGC202", "stage `sft` needs `lr`", HERE)
+    assert [found.notes for found in sink.sorted()] == [(), (), ()]
+
+
+def test_numbers_of_settings_are_no_rounds() -> None:
+    sink = Sink()
+    sink.error("AGC205", "`warmup_ratio` cannot be `0.5`", HERE)
+    sink.error("AGC205", "`warmup_ratio` cannot be `1.5`", HERE)
+    assert len(sink.sorted()) == 2
