@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 LOCKS   := backends/agentc_backends/software
 WORKERS ?= 2
 
-.PHONY: help setup environments quickstart test test-fast test-torch golden check format docs bench bench-rivals comparison clean
+.PHONY: help setup environments quickstart test test-fast test-torch golden check format docs bench bench-rivals comparison fuzz clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -71,6 +71,14 @@ bench-rivals: environments ## agentc beside DVC and Snakemake on up to 10,000 jo
 
 comparison: environments ## what agentc and six rivals say to wrong settings (installs them: 20 GB)
 	$(BIN)/python -m benchmarks.mistakes --write docs/comparison.md
+
+fuzz: setup ## twenty minutes of coverage-guided fuzzing of the front end, expressions and templates
+	$(PYTHON) -m venv .agentc/fuzz && .agentc/fuzz/bin/pip install --quiet atheris --editable .
+	mkdir -p .agentc/fuzz/corpus
+	for target in front_end expressions templates; do \
+	  .agentc/fuzz/bin/python -m fuzz.run $$target -max_total_time=400 -max_len=12288 \
+	    -rss_limit_mb=2048 -timeout=25 .agentc/fuzz/corpus specs templates tests/diagnostics/cases \
+	    || exit 1; done
 
 clean: ## remove everything that was built (the store too)
 	rm -rf .agentc $(VENV)

@@ -140,7 +140,8 @@ def test_files_elsewhere_are_named(
     spec = Path(shutil.move(spec, inner / "spec.yaml"))
     with_model(spec, "../model")
     bundle = tmp_path / "bundle"
-    assert main(["bundle", str(spec), "-o", str(bundle)]) == 0
+    words = ["bundle", str(spec), "-o", str(bundle), "--allow-path", str(model)]
+    assert main(words) == 0
     assert "lies outside of the spec's folder: ../model" in capsys.readouterr().out
     assert "- `../model`, content " in (bundle / "README.md").read_text()
     assert (model / "config.json").read_text() == "{}"

@@ -81,7 +81,7 @@ def _rules(options: OptionView) -> str:
         pattern = rule.get("match") if isinstance(rule, dict) else None
         try:
             re.compile(str(pattern or ""))
-        except re.error as error:
+        except (re.error, RecursionError, OverflowError) as error:
             options.refuse("rules", f"rules[{index}].match is no regular expression: {error}")
     text = json.dumps(rules, sort_keys=True)
     for name in _PLACEHOLDERS:
