@@ -141,6 +141,11 @@ def job_variables(
         OMP_NUM_THREADS=threads,
         MKL_NUM_THREADS=threads,
         OPENBLAS_NUM_THREADS=threads,
+        # Same bits in every run: no thread less when the machine is busy, and sums in an order that
+        # does not depend on where an array happens to lie in memory.
+        OMP_DYNAMIC="FALSE",
+        MKL_DYNAMIC="FALSE",
+        MKL_CBWR="AUTO",
         TOKENIZERS_PARALLELISM="false",
         HF_HUB_DISABLE_TELEMETRY="1",
         DO_NOT_TRACK="1",

@@ -5,7 +5,7 @@ Rounds may be thousands, so nothing here walks back through the ancestors of eac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -27,12 +27,14 @@ class Surroundings:
     `roots`: the `model` stage that a checkpoint, or the policy of a stage, descends from.
     `trained_on`: the tasks whose trajectories a stage descends from through training, each with
     the first stage that collected them (the corpus of a tokenizer trains no policy). `prompts`:
-    the prompts under which those trajectories were collected.
+    the prompts under which those trajectories were collected. `second_rounds`: by repeat, the
+    stages of its second round.
     """
 
     roots: Mapping[str, Stage]
     trained_on: Mapping[str, Mapping[Tasks, str]]
     prompts: Mapping[str, frozenset[str]]
+    second_rounds: Mapping[str, Sequence[Stage]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -85,7 +87,13 @@ def survey(module: Module) -> Surroundings:
     walk = _Walk(module)
     for stage in ordered(module):
         walk.visit(stage)
-    return Surroundings(roots=walk.roots, trained_on=walk.trained_on, prompts=walk.prompts)
+    seconds: dict[str, list[Stage]] = {}
+    for stage in module.stages.values():
+        if stage.round == 2:
+            seconds.setdefault(stage.id.partition(".2.")[0], []).append(stage)
+    return Surroundings(
+        roots=walk.roots, trained_on=walk.trained_on, prompts=walk.prompts, second_rounds=seconds
+    )
 
 
 def split_of(stage: Stage) -> Json:
