@@ -36,7 +36,7 @@ def test_all_parts_are_there_and_summed(
 ) -> None:
     bundle = tmp_path / "bundle"
     assert main(["bundle", str(spec), "-o", str(bundle)]) == 0
-    assert "22 jobs" in capsys.readouterr().out
+    assert "23 jobs" in capsys.readouterr().out
     found = files(bundle)
     wanted = {
         "README.md", "plan.json", "Snakefile", "config.yaml", "spec.yaml", "spec.lock",
@@ -194,7 +194,7 @@ def test_results_come_along_when_they_are_whole(
 ) -> None:
     words = ["bundle", str(spec), "--with-results", "--store", str(tmp_path / "store"), "-o"]
     assert main([*words, str(tmp_path / "bundle")]) == 0
-    assert "22 jobs, results of 1" in capsys.readouterr().out
+    assert "23 jobs, results of 1" in capsys.readouterr().out
     carried = tmp_path / "bundle/.agentc/store/objects" / stored.parent.name / stored.name
     assert files(carried) == files(stored)
     (stored / "data" / "rows").write_text("2\n")

@@ -170,3 +170,9 @@ def test_labels_are_plain_and_distinct(tmp_path: Path) -> None:
     ids = stage_ids(compile_spec(path, {}, load_backends()))
     assert "base@chat=llama-2" in ids
     assert all(" " not in name and "/" not in name for name in ids)
+
+
+def test_an_axis_may_depend_on_a_param_that_is_not_swept(tmp_path: Path) -> None:
+    more = 'matrix: {seed: "{{ range(rounds) }}"}\n'
+    assert "sft@seed=2" in stage_ids(compile_text(tmp_path, more, rounds="3"))
+    assert codes(compile_text(tmp_path, 'matrix: {seed: [0], width: "{{ [seed + 32] }}"}\n'))

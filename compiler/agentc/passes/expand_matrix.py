@@ -15,9 +15,10 @@ from math import prod
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds.field import Json
+from agentc.passes.evaluate_params import evaluate_params
 from agentc.schema.coerce import as_json
 from agentc.schema.keys import Place, as_mapping
-from agentc.source.tree import Computed, Node, Sequence, described, written
+from agentc.source.tree import Computed, Node, Sequence, Unknown, described, written
 from agentc.source.tree import Mapping as MappingNode
 from agentc.syntax.expression import Evaluator
 from agentc.syntax.nodes import Spec
@@ -44,6 +45,9 @@ def expand_matrix(
     place = Place("matrix", "`matrix`")
     table = as_mapping(spec.matrix, place, sink, "a mapping of params to lists of values")
     axes: dict[str, tuple[Node, ...]] = {}
+    keys = [] if table is None else [entry.key.text for entry in table.entries]
+    unknown = {name: Unknown(spec.matrix.span) for name in keys if name in spec.params}
+    scope = evaluate_params(spec, given, evaluator, sink, unknown)
     for entry in () if table is None else table.entries:
         name = entry.key.text
         if name == EXCLUDE and EXCLUDE not in spec.params:
@@ -58,7 +62,7 @@ def expand_matrix(
                 or f"declare `{name}` under `params:`",
             )
             continue
-        values = _values(name, entry.value, evaluator, sink)
+        values = _values(name, entry.value, scope, evaluator, sink)
         if values and name not in given:
             axes[name] = values
     count = prod(len(values) for values in axes.values())
@@ -84,8 +88,10 @@ def _product(axes: Mapping[str, tuple[Node, ...]]) -> Iterator[Cell]:
         yield Cell(nodes, tuple(at for at, _ in chosen))
 
 
-def _values(name: str, node: Node, evaluator: Evaluator, sink: Sink) -> tuple[Node, ...]:
-    found = evaluator.evaluate(node, {})
+def _values(
+    name: str, node: Node, scope: Mapping[str, Json], evaluator: Evaluator, sink: Sink
+) -> tuple[Node, ...]:
+    found = evaluator.evaluate(node, scope)
     items: tuple[Node, ...] = ()
     match found:
         case Sequence(items=items) if items:
@@ -93,9 +99,11 @@ def _values(name: str, node: Node, evaluator: Evaluator, sink: Sink) -> tuple[No
         case Computed(json=list(values)) if values:
             items = tuple(Computed(value, found.span) for value in values)
         case _:
+            swept = isinstance(found, Unknown)
+            wrong = "depend on a param that is swept" if swept else f"be {described(found)}"
             sink.error(
                 "AGC203",
-                f"`matrix.{name}` cannot be {described(found)}",
+                f"`matrix.{name}` cannot {wrong}",
                 found.span,
                 expected="a list with one value at least",
             )
