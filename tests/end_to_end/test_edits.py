@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -24,11 +25,8 @@ def test_another_beta_in_round_two(smoke: Smoke, finished: Path, tmp_path: Path)
     edited = tmp_path / "edited.yaml"
     edited.write_text(yaml.safe_dump(spec, sort_keys=False), encoding="utf-8")
 
-    announced = {
-        line.split()[0]
-        for line in agentc("plan", edited, "--store", finished).splitlines()
-        if line.endswith("to run") and line.startswith("  ")
-    }
+    plan = json.loads(agentc("plan", edited, "--store", finished, "--json"))
+    announced = {job["id"] for job in plan["jobs"] if job["state"] == "run"}
     assert announced == {
         "eto.2.dpo", "eto.2.evaluate:rollout", "eto.2.evaluate", "results", "report",
     }  # fmt: skip
@@ -52,10 +50,12 @@ def test_another_experiment_shares_the_sft(smoke: Smoke, finished: Path, tmp_pat
     """Another name, other stages after SFT, other names of stages: SFT isn't trained again."""
     spec = yaml.safe_load(smoke.spec.read_text(encoding="utf-8"))
     spec["name"] = "cloning"
+    del spec["scales"]
     stages = spec["stages"]
     del stages["eto"], stages["evaluate_untrained"]
     stages["cloned"] = stages.pop("sft")
-    stages["evaluate_cloned"] = {**stages.pop("evaluate_sft"), "policy": "cloned", "max_turns": 4}
+    evaluation = stages.pop("evaluate_sft")
+    stages["evaluate_cloned"] = {**evaluation, "with": {"policy": "cloned"}, "max_turns": 4}
     stages["results"] = {"kind": "compare", "of": ["evaluate_cloned"]}
     other = tmp_path / "cloning.yaml"
     other.write_text(yaml.safe_dump(spec, sort_keys=False), encoding="utf-8")
