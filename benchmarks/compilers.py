@@ -138,7 +138,8 @@ def _cell(row: Row | None, limit_s: float) -> str:
         return ""
     if row.wall_s is None or row.cpu_s is None or row.peak_mb is None:
         return f"cut at {limit_s:.0f} s"
-    return f"{row.wall_s:.2f} s (CPU {row.cpu_s:.2f} s), {row.peak_mb:.0f} MB"
+    memory = "" if math.isnan(row.peak_mb) else f", {row.peak_mb:.0f} MB"
+    return f"{row.wall_s:.2f} s (CPU {row.cpu_s:.2f} s){memory}"
 
 
 def _measure(

@@ -5,7 +5,9 @@ Neighbours: `workplace.py` (what the commands share), the benches that call it.
 
 from __future__ import annotations
 
+import math
 import os
+import resource
 import signal
 import subprocess
 import threading
@@ -75,4 +77,7 @@ def measure(
     if process.returncode != 0:
         tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-25:])
         raise CommandError(f"{' '.join(argv)} ended with {process.returncode}:\n{tail}")
-    return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+    # Linux counts what this process held when it forked as the command's own.
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = usage.ru_maxrss if usage.ru_maxrss > 1.05 * held else math.nan
+    return Cost(wall, usage.ru_utime + usage.ru_stime, peak / 1024)
