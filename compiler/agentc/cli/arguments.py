@@ -7,10 +7,15 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from agentc.diagnostics.diagnostic import Diagnostic
 from agentc.diagnostics.render import render_json, render_text
+
+if TYPE_CHECKING:
+    from agentc.backend_api import BackendTable
+    from agentc.compilation import Compilation
+    from agentc.lock.references import References
 
 
 def add_spec_arguments(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -31,6 +36,17 @@ def add_spec_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
         metavar="NAME=VALUE",
         help="value of one of the spec's params; may be given several times",
     )
+    add_allow_path_argument(parser)
+    parser.add_argument(
+        "--scale",
+        metavar="NAME",
+        help="one of the spec's `scales:`, such as smoke; default: the spec as it is written",
+    )
+    parser.set_defaults(locked=False)
+
+
+def add_allow_path_argument(parser: argparse.ArgumentParser) -> None:
+    """--allow-path, for every command that reads specs."""
     parser.add_argument(
         "--allow-path",
         dest="allow_paths",
@@ -40,10 +56,29 @@ def add_spec_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
         help="a directory besides its own that the spec may name files in; may be given several "
         "times, and adds to AGENTC_ALLOW_PATH",
     )
-    parser.add_argument(
-        "--scale",
-        metavar="NAME",
-        help="one of the spec's `scales:`, such as smoke; default: the spec as it is written",
+
+
+def compile_typed(
+    arguments: argparse.Namespace,
+    table: BackendTable,
+    *,
+    every_scale: bool = False,
+    references: References | None = None,
+) -> Compilation:
+    """Compile the spec that was typed, with all that `add_spec_arguments` takes: no command can
+    forget one of them."""
+    from agentc.compilation import compile_spec
+    from agentc.source.boundary import allowed_paths
+
+    return compile_spec(
+        arguments.spec,
+        arguments.params,
+        table,
+        scale=arguments.scale,
+        every_scale=every_scale,
+        locked=arguments.locked,
+        references=references,
+        allowed=allowed_paths(arguments.allow_paths),
     )
 
 

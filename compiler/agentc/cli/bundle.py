@@ -6,7 +6,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from agentc.cli.arguments import add_locked_argument, add_spec_arguments, show_diagnostics
+from agentc.cli.arguments import (
+    add_locked_argument,
+    add_spec_arguments,
+    compile_typed,
+    show_diagnostics,
+)
 
 HELP = "write a directory that reruns under `snakemake` where agentc is not installed"
 
@@ -29,20 +34,11 @@ def execute(arguments: argparse.Namespace) -> int:
     4 when the store is damaged; 5 when it has none of the results asked for."""
     from agentc.backend_api import load_backends
     from agentc.cli.store import shown_size
-    from agentc.compilation import compile_spec
     from agentc.emit.bundle import BundleError, DamagedResultsError, write_bundle
     from agentc.runtime.layout import StoreLayout
-    from agentc.source.boundary import allowed_paths
     from agentc.store.paths import store_root
 
-    compiled = compile_spec(
-        arguments.spec,
-        arguments.params,
-        load_backends(),
-        scale=arguments.scale,
-        locked=arguments.locked,
-        allowed=allowed_paths(arguments.allow_paths),
-    )
+    compiled = compile_typed(arguments, load_backends())
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
         return 1

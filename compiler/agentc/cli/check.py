@@ -8,7 +8,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from agentc.cli.arguments import add_locked_argument, add_spec_arguments, show_diagnostics
+from agentc.cli.arguments import (
+    add_locked_argument,
+    add_spec_arguments,
+    compile_typed,
+    show_diagnostics,
+)
 
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
@@ -51,19 +56,9 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace, table: BackendTable) -> Compilation:
-    from agentc.compilation import compile_spec
-    from agentc.source.boundary import allowed_paths
 
     spec: Path = arguments.spec
-    compiled = compile_spec(
-        spec,
-        arguments.params,
-        table,
-        scale=arguments.scale,
-        every_scale=True,
-        locked=arguments.locked,
-        allowed=allowed_paths(arguments.allow_paths),
-    )
+    compiled = compile_typed(arguments, table, every_scale=True)
     # A watcher's reader wants to know where one answer ends: one line of JSON for each.
     form = "jsonl" if arguments.watch and arguments.format == "json" else arguments.format
     show_diagnostics(compiled.diagnostics, form, about=spec)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import add_spec_arguments, show_diagnostics, wants_colour
+from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics, wants_colour
 
 if TYPE_CHECKING:
     from agentc.plan.work import Document
@@ -76,16 +76,8 @@ def _last_run(layout: StoreLayout) -> Document | int:
 
 def _compiled(arguments: argparse.Namespace) -> Document | int:
     from agentc.backend_api import load_backends
-    from agentc.compilation import compile_spec
     from agentc.plan.render import plan_document
-    from agentc.source.boundary import allowed_paths
 
-    compiled = compile_spec(
-        arguments.spec,
-        arguments.params,
-        load_backends(),
-        scale=arguments.scale,
-        allowed=allowed_paths(arguments.allow_paths),
-    )
+    compiled = compile_typed(arguments, load_backends())
     show_diagnostics(compiled.diagnostics)
     return 1 if compiled.plan is None else plan_document(compiled.plan)

@@ -6,7 +6,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from agentc.cli.arguments import add_locked_argument, add_spec_arguments, show_diagnostics
+from agentc.cli.arguments import (
+    add_locked_argument,
+    add_spec_arguments,
+    compile_typed,
+    show_diagnostics,
+)
 
 HELP = "write a directory that `snakemake` alone can run"
 
@@ -28,18 +33,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """0 with the directory written; 1 when the spec has errors; 2 when DIR cannot be written."""
     from agentc.backend_api import load_backends
-    from agentc.compilation import compile_spec
     from agentc.emit import compile_to
-    from agentc.source.boundary import allowed_paths
 
-    compiled = compile_spec(
-        arguments.spec,
-        arguments.params,
-        load_backends(),
-        scale=arguments.scale,
-        locked=arguments.locked,
-        allowed=allowed_paths(arguments.allow_paths),
-    )
+    compiled = compile_typed(arguments, load_backends())
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
         return 1

@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from agentc.cli.arguments import add_spec_arguments, show_diagnostics
+from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics
 
 HELP = "estimate time, GPU-hours, tokens and disk of a run, with bands"
 
@@ -48,7 +48,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
     from agentc.backend_api import load_backends
     from agentc.cli.costing import cost_of
-    from agentc.compilation import compile_spec
     from agentc.cost import GPUS, cost_table
     from agentc.cost.budget import budget_lines
     from agentc.cost.render import estimate_document
@@ -56,7 +55,6 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.render import plan_document
     from agentc.plan.work import find_work
     from agentc.runtime.layout import StoreLayout
-    from agentc.source.boundary import allowed_paths
     from agentc.store.paths import store_root
 
     if arguments.gpu is not None and arguments.gpu not in GPUS:
@@ -71,13 +69,7 @@ def execute(arguments: argparse.Namespace) -> int:
             print(f"agentc: there is no store at {folder}", file=sys.stderr)
             return 5
     table = load_backends()
-    compiled = compile_spec(
-        arguments.spec,
-        arguments.params,
-        table,
-        scale=arguments.scale,
-        allowed=allowed_paths(arguments.allow_paths),
-    )
+    compiled = compile_typed(arguments, table)
     show_diagnostics(compiled.diagnostics, arguments.format if compiled.plan is None else "text")
     if compiled.plan is None:
         return 1

@@ -9,7 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentc.cli.arguments import parse_param, show_diagnostics, wants_colour
+from agentc.cli.arguments import (
+    add_allow_path_argument,
+    parse_param,
+    show_diagnostics,
+    wants_colour,
+)
 from agentc.runtime.layout import StoreLayout
 
 HELP = "compare two specs or runs: what differs in their results, down to the cause"
@@ -33,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
     own = "[-p NAME=VALUE] [--scale NAME]"
-    parser.usage = f"agentc diff [-h] [--store DIR] [--json] A {own} B {own}"
+    parser.usage = f"agentc diff [-h] [--allow-path DIR] [--store DIR] [--json] A {own} B {own}"
     parser.add_argument("first", action=_Side, metavar="A", help="a spec, or a run")
     parser.add_argument("second", action=_Side, metavar="B", help="another one")
     parser.add_argument(
@@ -53,6 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="one of the `scales:` of the spec before it",
     )
+    add_allow_path_argument(parser)
     parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
     parser.add_argument("--json", action="store_true", help="as one JSON object")
 
@@ -62,14 +68,16 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.comparison import compare_documents, comparison_document, comparison_text
     from agentc.plan.tree import coloured
     from agentc.run.past import UnknownRunError
+    from agentc.source.boundary import allowed_paths
     from agentc.store.paths import store_root
 
     layout = StoreLayout(store_root(arguments.store))
+    allowed = allowed_paths(arguments.allow_paths)
     documents = []
     names = (arguments.first, arguments.second)
     for name, params, scale in zip(names, arguments.params, arguments.scales, strict=True):
         try:
-            document = _document(name, params, scale, layout)
+            document = _document(name, params, scale, allowed, layout)
         except UnknownRunError as error:
             print(f"agentc: {error}", file=sys.stderr)
             return _EXIT_NOT_FOUND
@@ -86,7 +94,11 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _document(
-    name: str, params: Mapping[str, str], scale: str | None, layout: StoreLayout
+    name: str,
+    params: Mapping[str, str],
+    scale: str | None,
+    allowed: Sequence[Path],
+    layout: StoreLayout,
 ) -> Mapping[str, Any] | None:
     """The plan that is meant; None when it is a spec with errors, which were shown, or a run that
     was given params."""
@@ -101,7 +113,7 @@ def _document(
     from agentc.compilation import compile_spec
     from agentc.plan.render import plan_document
 
-    compiled = compile_spec(Path(name), params, load_backends(), scale=scale)
+    compiled = compile_spec(Path(name), params, load_backends(), scale=scale, allowed=allowed)
     show_diagnostics([d for d in compiled.diagnostics if d.severity == "error"])
     return None if compiled.plan is None else plan_document(compiled.plan)
 

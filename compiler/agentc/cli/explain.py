@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import add_spec_arguments, show_diagnostics, wants_colour
+from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics, wants_colour
 
 if TYPE_CHECKING:
     from agentc.backend_api import StageBackend
@@ -59,18 +59,10 @@ def _explain_code(name: str) -> int:
 
 def _explain_stage(arguments: argparse.Namespace) -> int:
     from agentc.backend_api import StageBackend, load_backends
-    from agentc.compilation import compile_spec
     from agentc.diagnostics.suggest import did_you_mean, listed
-    from agentc.source.boundary import allowed_paths
 
     table = load_backends()
-    compiled = compile_spec(
-        arguments.spec,
-        arguments.params,
-        table,
-        scale=arguments.scale,
-        allowed=allowed_paths(arguments.allow_paths),
-    )
+    compiled = compile_typed(arguments, table)
     stages = {} if compiled.module is None else compiled.module.stages
     found = [s for name, s in stages.items() if _is_meant(arguments.name, name)]
     show_diagnostics(compiled.diagnostics)

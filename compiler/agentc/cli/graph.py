@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import add_spec_arguments, show_diagnostics
+from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics
 
 if TYPE_CHECKING:
     from agentc.graph.stages import StageGraph
@@ -40,7 +40,6 @@ def execute(arguments: argparse.Namespace) -> int:
     """0; 1 when the spec has errors; 2 when FILE cannot be written, or there is too much for a
     picture."""
     from agentc.backend_api import load_backends
-    from agentc.compilation import compile_spec
     from agentc.graph.stages import stage_graph
     from agentc.plan.render import plan_document
     from agentc.plan.review import review_plan
@@ -48,16 +47,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.work import find_work
     from agentc.run.past import read_past
     from agentc.runtime.layout import StoreLayout
-    from agentc.source.boundary import allowed_paths
     from agentc.store.paths import RunFolder, store_root
 
-    compiled = compile_spec(
-        arguments.spec,
-        arguments.params,
-        load_backends(),
-        scale=arguments.scale,
-        allowed=allowed_paths(arguments.allow_paths),
-    )
+    compiled = compile_typed(arguments, load_backends())
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
         return 1

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import add_spec_arguments, show_diagnostics
+from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics
 
 if TYPE_CHECKING:
     from agentc.diagnostics import Diagnostic
@@ -49,11 +49,9 @@ def execute(arguments: argparse.Namespace) -> int:
     """0 with the lock written (or, with --check, up to date); 1 when the spec has errors, when a
     revision cannot be resolved or the lock is out of date; 2 when it cannot be written."""
     from agentc.backend_api import load_backends
-    from agentc.compilation import compile_spec
     from agentc.lock.collect import collect_lock
     from agentc.lock.document import lock_beside, render_lock
     from agentc.lock.references import References
-    from agentc.source.boundary import allowed_paths
 
     spec: Path = arguments.spec
     target: Path = arguments.output or lock_beside(spec)
@@ -61,14 +59,7 @@ def execute(arguments: argparse.Namespace) -> int:
     before, readable = _previous(target)
     pins = {} if before is None else before.pins()
     wanted = References(pins=pins, collecting=True)
-    compiled = compile_spec(
-        spec,
-        arguments.params,
-        table,
-        scale=arguments.scale,
-        references=wanted,
-        allowed=allowed_paths(arguments.allow_paths),
-    )
+    compiled = compile_typed(arguments, table, references=wanted)
     resolved: dict[Revision, str] = {}
     if compiled.plan is not None and wanted.revisions:
         resolved, complaints = _resolve(wanted, pins, arguments)
@@ -76,14 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
             show_diagnostics([*compiled.diagnostics, *complaints])
             return 1
         final = References(pins=resolved)
-        compiled = compile_spec(
-            spec,
-            arguments.params,
-            table,
-            scale=arguments.scale,
-            references=final,
-            allowed=allowed_paths(arguments.allow_paths),
-        )
+        compiled = compile_typed(arguments, table, references=final)
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
         return 1

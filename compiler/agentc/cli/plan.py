@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from agentc.cli.arguments import (
     add_locked_argument,
     add_spec_arguments,
+    compile_typed,
     show_diagnostics,
     wants_colour,
 )
@@ -60,7 +61,6 @@ def execute(arguments: argparse.Namespace) -> int:
     """0 with the plan on standard output; 1 when the spec has errors, 5 for no such stage."""
     from agentc.backend_api import load_backends
     from agentc.cli.costing import cost_to_run
-    from agentc.compilation import compile_spec
     from agentc.cost.render import cost_column, summary_sentence
     from agentc.diagnostics.suggest import did_you_mean, listed
     from agentc.plan.render import plan_document
@@ -69,18 +69,10 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.work import UnknownStageError, find_work
     from agentc.run.past import read_past
     from agentc.runtime.layout import StoreLayout
-    from agentc.source.boundary import allowed_paths
     from agentc.store.paths import RunFolder, store_root
 
     table = load_backends()
-    compiled = compile_spec(
-        arguments.spec,
-        arguments.params,
-        table,
-        scale=arguments.scale,
-        locked=arguments.locked,
-        allowed=allowed_paths(arguments.allow_paths),
-    )
+    compiled = compile_typed(arguments, table)
     if compiled.plan is None:
         show_diagnostics(compiled.diagnostics, arguments.format)
         return 1

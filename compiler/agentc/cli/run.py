@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from agentc.cli.arguments import (
     add_locked_argument,
     add_spec_arguments,
+    compile_typed,
     show_diagnostics,
     wants_colour,
 )
@@ -71,24 +72,15 @@ def execute(arguments: argparse.Namespace) -> int:
     with `gate: true` is not reproduced."""
     from agentc.backend_api import load_backends
     from agentc.cli.costing import cost_to_run
-    from agentc.compilation import compile_spec
     from agentc.diagnostics import Sink
     from agentc.diagnostics.suggest import did_you_mean
     from agentc.passes.secrets import report_missing
     from agentc.plan.render import plan_document, render_plan
     from agentc.run.plan_folder import claim_plan_folder
-    from agentc.source.boundary import allowed_paths
     from agentc.store.paths import open_store
 
     table = load_backends()
-    compiled = compile_spec(
-        arguments.spec,
-        arguments.params,
-        table,
-        scale=arguments.scale,
-        locked=arguments.locked,
-        allowed=allowed_paths(arguments.allow_paths),
-    )
+    compiled = compile_typed(arguments, table)
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
         return 1

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import Param, show_diagnostics
+from agentc.cli.arguments import Param, add_allow_path_argument, compile_typed, show_diagnostics
 from agentc.runtime.layout import StoreLayout
 
 if TYPE_CHECKING:
@@ -27,9 +27,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
     parser.usage = (
-        "agentc why [-h] [-p NAME=VALUE] [--scale NAME] [--run EXPERIMENT] [--store DIR] "
-        "[SPEC] JOB|STAGE"
+        "agentc why [-h] [-p NAME=VALUE] [--scale NAME] [--allow-path DIR] "
+        "[--run EXPERIMENT] [--store DIR] [SPEC] JOB|STAGE"
     )
+    add_allow_path_argument(parser)
+    parser.set_defaults(locked=False)
     parser.add_argument(
         "names",
         nargs="+",
@@ -85,14 +87,14 @@ def _of_spec(
 ) -> tuple[Review, str] | int:
     """What the spec would do, compared with the last run; or the exit code."""
     from agentc.backend_api import load_backends
-    from agentc.compilation import compile_spec
     from agentc.plan.render import plan_document
     from agentc.plan.review import review_plan
     from agentc.plan.work import find_work
     from agentc.run.past import read_past
     from agentc.store.paths import RunFolder
 
-    compiled = compile_spec(Path(spec), arguments.params, load_backends(), scale=arguments.scale)
+    arguments.spec = Path(spec)
+    compiled = compile_typed(arguments, load_backends())
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
         return 1
