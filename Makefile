@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 LOCKS   := backends/agentc_backends/software
 WORKERS ?= 2
 
-.PHONY: help setup environments quickstart test test-fast test-torch golden check format docs bench bench-rivals comparison fuzz clean
+.PHONY: help setup environments environments-all quickstart test test-long test-slurm test-fast test-torch test-slurm golden check format docs bench bench-rivals comparison fuzz clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -17,17 +17,29 @@ setup: $(VENV)/complete ## a Python environment with agentc, Snakemake and the d
 
 $(VENV)/complete: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --editable '.[run,dev]'
+	$(BIN)/pip install --quiet --editable '.[run,slurm,dev]'
 	touch $@
 
 environments: setup ## the software environments of the embedded backends (torch: about 1.5 GB)
 	$(BIN)/python -m agentc.runtime.build_environment $(LOCKS)/light.lock $(LOCKS)/torch.lock
 
+environments-all: environments ## those of XTuner, OpenRLHF, ScienceWorld and jericho too (another 5 GB)
+	$(BIN)/python -m agentc.runtime.build_environment $(LOCKS)/sciworld.lock $(LOCKS)/jericho.lock \
+	  $(LOCKS)/openrlhf.lock $(LOCKS)/xtuner.lock
+
 quickstart: environments ## ETO on TextCraft, a tiny model from scratch, two rounds, on the CPU
 	$(BIN)/agentc run specs/quickstart.yaml
 
-test: test-fast test-torch ## every test that needs no GPU and no vLLM
-	$(BIN)/pytest -m 'slow and not vllm' --durations=15
+test: test-fast test-torch environments-all ## every test that needs no GPU and no vLLM
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m 'slow and not vllm and not slurm and not long and not alone' --durations=15
+	$(BIN)/pytest -m alone
+	$(BIN)/pytest -m 'slurm and not long' -rs --durations=5
+
+test-long: environments-all ## what takes minutes each: faults of a cluster, two runs on one store a hundred times
+	$(BIN)/pytest -m long -rs --durations=0
+
+test-slurm: environments ## runs on a real SLURM of four nodes, brought up here (root; see docs/slurm.md)
+	$(BIN)/pytest -m slurm -rs --durations=0
 
 test-fast: environments
 	$(BIN)/pytest -n $(WORKERS) -m 'not slow and not vllm'
@@ -63,8 +75,9 @@ format: setup ## apply the formatter and the safe fixes
 docs: setup ## write the generated pages: spec reference, backends, error codes
 	$(BIN)/python -m agentc.reference docs
 
-bench: environments ## throughput and overhead, as ratios
+bench: environments environments-all ## throughput and overhead, as ratios; environments beside their upstreams
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.environments
 
 bench-rivals: environments ## agentc beside DVC and Snakemake on up to 10,000 jobs (twelve minutes)
 	$(BIN)/python -m benchmarks.compilers

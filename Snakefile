@@ -11,6 +11,7 @@
 import json
 import os
 import sys
+import time
 
 if os.path.exists(os.path.join(workflow.basedir, "config.yaml")):
 
@@ -53,6 +54,31 @@ for name in WORK:
         UNITS.setdefault(name.split("/")[0], []).append(name)
 
 
+# A server of scope `shared` is started by a local job and runs beside Snakemake, which does not
+# count it among its cores: its clients could otherwise wait for ever for a server that waits for
+# theirs. What that job makes is this run's lease on the server; it ends with this process.
+SERVERS = {s["key"]: s for s in DOCUMENT.get("servers", []) if s["scope"] == "shared"}
+SERVER_KEYS = {server["id"]: key for key, server in SERVERS.items()}
+RUN_LEASE = os.path.join(
+    STORE,
+    "servers",
+    str(os.getuid()),
+    "{key}",
+    "leases",
+    "run-%s-%d-%d" % (os.uname().nodename, os.getpid(), time.time()),
+)
+SERVER_RESOURCES = (
+    "slurm_account slurm_partition qos constraint reservation clusters runtime cpus_per_task gpu gres"
+    " gpu_model mem_mb mem_mb_per_cpu slurm_extra"
+).split()
+
+
+def servers_of(jobs):
+    """Keys of the shared servers that jobs lease."""
+    names = [lease.get("server") for job in jobs for lease in job["leases"]]
+    return [SERVER_KEYS[name] for name in dict.fromkeys(names) if name in SERVER_KEYS]
+
+
 def manifest(name):
     return os.path.join(STORE, "objects", FUSED.get(name, name), "artifact.json")
 
@@ -64,15 +90,35 @@ def inputs_of(kind):
     def manifests(wildcards):
         if os.path.exists(manifest(kind + "/" + wildcards.key)):
             return []
+        unit = kind + "/" + wildcards.key
         needed = [
             name
-            for job in WORK[kind + "/" + wildcards.key]
+            for job in WORK[unit]
             for role in sorted(job["inputs"])
             for name in job["inputs"][role]
+            if FUSED.get(name) != unit  # members wait for each other inside their session
         ]
-        return [ancient(path) for path in dict.fromkeys(map(manifest, needed))]
+        paths = list(dict.fromkeys(map(manifest, needed)))
+        if workflow.is_main_process:  # a job on a node finds its server by itself
+            paths += [RUN_LEASE.format(key=key) for key in servers_of(WORK[unit])]
+        return [ancient(path) for path in paths]
 
     return manifests
+
+
+def inputs_of_server(wildcards):
+    """What all of its clients need, the checkpoint that it serves above all: before that is there,
+    none of them could run."""
+    clients = [BY_ID[name] for name in SERVERS[wildcards.key]["clients"]]
+    wanted = [c for c in clients if not os.path.exists(manifest(c["kind"] + "/" + c["key"]))]
+    needs = [{n for names in c["inputs"].values() for n in names} for c in wanted or clients]
+    return [ancient(manifest(name)) for name in sorted(set.intersection(*needs))]
+
+
+def resources_of_server(wildcards, resources):
+    """What a profile and the plan give the server, for whoever submits it."""
+    found = ((name, getattr(resources, name, None)) for name in SERVER_RESOURCES)
+    return ["--resource=%s=%s" % pair for pair in found if pair[1] not in (None, "", 0, "TBD")]
 
 
 def command_of(kind):
@@ -85,21 +131,124 @@ def command_of(kind):
     return words
 
 
-def most(kind, ask):
-    """What an output asks of the machine: the most that any of its jobs does."""
-    return lambda wildcards: max(map(ask, WORK[kind + "/" + wildcards.key]))
+# Who says what a job asks for, strongest first: `set-resources` of the profile (Snakemake puts it on
+# top of what stands here), the spec, `default-resources` of the profile. docs/design/placement.md.
+FORCED = workflow.resource_settings.overwrite_resources
+THREADS = workflow.resource_settings.overwrite_threads
+USUAL = workflow.resource_settings.default_resources or {}
+UNSAID = object()
+NAMES = {  # resources, and what the spec calls them
+    "gpu_model": "gpu_type",
+    "mem": "mem_mb",
+    "runtime": "minutes",
+    "nodes": "nodes",
+    "constraint": "constraint",
+    "slurm_partition": "partition",
+    "slurm_account": "account",
+    "qos": "qos",
+}
+INSTEAD = {"cpus_per_task": "cpus", "cpus_per_gpu": "cpus", "mem_mb_per_cpu": "mem_mb"}
 
 
-def resources_of(kind):
-    """Only what some job of the kind asks for, so that a profile's defaults hold otherwise."""
-    asks = {
-        "mem_mb": lambda job: job["resources"]["mem_mb"] or 0,
-        "runtime": lambda job: job["resources"]["minutes"] or 0,
-        "gpu": lambda job: job["resources"]["gpus"] or 0,
-        "slurm_partition": lambda job: job["placement"].get("partition") or "",
-    }
-    jobs = [job for name in UNITS[kind] for job in WORK[name]]
-    return {name: most(kind, ask) for name, ask in asks.items() if any(map(ask, jobs))}
+def asked_of(job):
+    return job.get("asked") or {}
+
+
+def usual(name, wildcards, given):
+    """The profile's default of a resource."""
+    name = "mem_mb" if name == "mem" else name
+    found = USUAL[name] if name in USUAL else None
+    return found.evaluate(wildcards, **given).value if hasattr(found, "evaluate") else found
+
+
+def forced_of(kind):
+    """What the profile sets for a rule, as it is written there."""
+    found = {name: getattr(each, "raw", each) for name, each in FORCED.get(kind, {}).items()}
+    return {**found, **({"cpus": THREADS[kind]} if kind in THREADS else {})}
+
+
+def counts_gpus(gres):
+    return str(gres or "").split(":")[0] == "gpu"
+
+
+def said(kind, jobs, resource, default):
+    """What the spec says: a value, None for nothing at all, or UNSAID. Of a session the most that
+    a member asks for; of names the first."""
+
+    def ask(name):
+        found = [asked_of(job)[name]["value"] for job in jobs if name in asked_of(job)]
+        return None if not found else found[0] if isinstance(found[0], str) else max(found)
+
+    forced = forced_of(kind)
+    if resource in ("gpu", "gpu_model", "gres"):
+        gpus, model = ask("gpus"), ask("gpu_type")
+        nodes = forced.get("nodes", ask("nodes"))
+        nodes = nodes if isinstance(nodes, int) else 1
+        if counts_gpus(forced.get("gres")):
+            return None
+        if gpus is None and "gpu" not in forced:
+            return model if resource == "gpu_model" and model else UNSAID
+        if resource == "gres":
+            if gpus and nodes > 1 and "gpu" not in forced:  # the one that counts by node
+                return ":".join(["gpu", *([model] if model else []), str(gpus // nodes)])
+            return None if counts_gpus(default()) else UNSAID
+        if "gpu" in forced:
+            return model or UNSAID if resource == "gpu_model" else None
+        if resource == "gpu":
+            return gpus if nodes == 1 else None
+        return model or UNSAID if gpus and nodes == 1 else None
+    if resource in INSTEAD:
+        name = INSTEAD[resource]
+        return UNSAID if ask(name) is None and name not in forced else None
+    asked = ask(NAMES[resource])
+    return UNSAID if asked is None else asked
+
+
+def threads_of(kind):
+    return lambda wildcards: max(
+        job["resources"]["cpus"] for job in WORK[kind + "/" + wildcards.key]
+    )
+
+
+def resources_of(kind, work):
+    """Only what some job of the kind asks for, so that a profile's defaults hold otherwise. `work`
+    are the jobs behind each key."""
+
+    def resource(name):
+        def value(wildcards, **given):
+            jobs = work[wildcards.key]
+            found = said(kind, jobs, name, lambda: usual(name, wildcards, given))
+            return usual(name, wildcards, given) if found is UNSAID else found
+
+        return value
+
+    names = {name for jobs in work.values() for job in jobs for name in asked_of(job)}
+    forced = forced_of(kind)
+    spoken = [each for each, name in NAMES.items() if name in names]
+    spoken += [each for each, name in INSTEAD.items() if name in {*names, *forced}]
+    if "gpus" in names or "gpu" in forced or counts_gpus(forced.get("gres")):
+        spoken += ["gpu", "gpu_model", "gres"]
+    return {each: resource(each) for each in spoken}
+
+
+def all_resources_of_servers():
+    """As those of jobs; but `server` is a local rule, whose threads are this machine's."""
+
+    def cpus(wildcards, **given):
+        server = SERVERS[wildcards.key]
+        default = None if "cpus" in asked_of(server) else usual("cpus_per_task", wildcards, given)
+        return default or server["resources"]["cpus"]
+
+    work = {key: [server] for key, server in SERVERS.items()}
+    return {**resources_of("server", work), "cpus_per_task": cpus}
+
+
+def granted(wildcards, resources, threads):
+    """What the job asks for in the end, for its wrapper to compare with what it got."""
+    names = ("gpu", "gres", "mem_mb", "runtime", "nodes")
+    asked = {name: resources.get(name) for name in names}
+    words = ",".join(f"{name}={value}" for name, value in asked.items() if value)
+    return ["--asked", words] if words else []
 
 
 wildcard_constraints:
@@ -108,11 +257,35 @@ wildcard_constraints:
 
 localrules:
     all,
+    server,
 
 
 rule all:
     input:
         [ancient(manifest(name)) for name in DOCUMENT["targets"]],
+
+
+if SERVERS:
+
+    rule server:
+        input:
+            inputs_of_server,
+        output:
+            RUN_LEASE,
+        params:
+            server=lambda wildcards: SERVERS[wildcards.key]["id"],
+            plan=PLAN,
+            store=STORE,
+            python=sys.executable,
+            run=os.getpid(),
+            executor=lambda wildcards: workflow.executor_plugin.name,
+            asked=resources_of_server,
+        resources:
+            **all_resources_of_servers(),
+        shell:
+            "exec {params.python:q} -m agentc.runtime.serve up --plan {params.plan:q} --store {params.store:q}"
+            " --server {params.server:q} --lease {output:q} --run {params.run} --executor {params.executor:q}"
+            " {params.asked:q}"
 
 
 for KIND in sorted(UNITS):
@@ -129,9 +302,10 @@ for KIND in sorted(UNITS):
             plan=PLAN,
             store=STORE,
             python=sys.executable,
-        threads: most(KIND, lambda job: job["resources"]["cpus"])
+            asked=granted,
+        threads: threads_of(KIND)
         resources:
-            **resources_of(KIND),
+            **resources_of(KIND, {name.split("/")[1]: WORK[name] for name in UNITS[KIND]}),
         shell:
             "exec {params.python:q} -m agentc.runtime.job --plan {params.plan:q} --store {params.store:q}"
-            " {params.work:q}"
+            " {params.work:q} {params.asked:q}"

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [a|b|c|d ...] [--json FILE]`: run benches, print their table.
+"""`python -m benchmarks [a|b|c|d|e ...] [--json FILE]`: run benches, print their table.
 
 Run it from the top of the repository, after `make environments`.
 """
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from benchmarks.compile_times import measure_compile_times
 from benchmarks.figures import Figure, markdown
+from benchmarks.inside import measure_inside
 from benchmarks.job_overhead import measure_job_overhead
 from benchmarks.processes import CommandError
 from benchmarks.reduced import ROOT
@@ -29,13 +30,14 @@ BENCHES: dict[str, Callable[[Workplace], list[Figure]]] = {
     "b": measure_job_overhead,
     "c": measure_script_order,
     "d": measure_compile_times,
+    "e": measure_inside,
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 with the table on standard output; 1 when a measured command failed."""
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="BENCH", help="a, b, c, d; default: all")
+    parser.add_argument("names", nargs="*", metavar="BENCH", help="a, b, c, d, e; default: all")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.names) - set(BENCHES))

@@ -1,6 +1,7 @@
-"""`python -m benchmarks.seeds [--seeds N] [--controls]`: the quickstart over seeds, as one table.
+"""`python -m benchmarks.seeds [--spec SPEC] [--scale NAME] [--seeds N]`: a spec over seeds, as one
+table; with `--controls` or `--likelihood`, beside trainings without the contrast.
 
-Runs `agentc run specs/quickstart.yaml -p seed=K` for each seed (what the store has is reused), then
+Runs `agentc run SPEC -p seed=K` for each seed (what the store has is reused), then
 pools the evaluations: differences are paired by seed and task, and their interval comes from a
 bootstrap that draws seeds and tasks, since neither repeats of a task nor tasks of one training
 are independent.
@@ -9,6 +10,7 @@ are independent.
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import random
 import subprocess
@@ -26,17 +28,30 @@ from benchmarks.reduced import QUICKSTART, ROOT
 Scores = Mapping[str, Sequence[Mapping[str, float]]]
 """Stage -> one mapping of task to mean reward for each seed."""
 
-_BASELINE = "evaluate_sft"
 _RESAMPLES = 5000
+_NO_CONTRAST = 1e-6
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 with the table on standard output, else the exit code of the run that failed."""
     parser = argparse.ArgumentParser(prog="benchmarks.seeds", description=__doc__)
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="seeds 0 to N-1")
-    parser.add_argument("--spec", type=Path, default=QUICKSTART)
+    parser.add_argument("--spec", type=Path, default=QUICKSTART, help="has a param `seed`")
+    parser.add_argument("--scale", metavar="NAME", help="one of the spec's `scales:`")
+    parser.add_argument(
+        "--baseline",
+        nargs="+",
+        default=["evaluate_sft"],
+        metavar="STAGE",
+        help="what others are held against, each against the one on the same tasks",
+    )
     parser.add_argument(
         "--controls", action="store_true", help="with the stages of benchmarks/controls.yaml"
+    )
+    parser.add_argument(
+        "--likelihood",
+        action="store_true",
+        help="with a copy of the stage `eto` whose contrast is switched off",
     )
     parser.add_argument("--store", type=Path, default=ROOT / ".agentc" / "store")
     options = parser.parse_args(arguments)
@@ -44,7 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         spec = options.spec
         if options.controls:
             spec = with_controls(spec, Path(folder) / spec.name)
-        return _run(spec, options.seeds, options.store)
+        if options.likelihood:
+            spec = with_likelihood(spec, options.scale, Path(folder) / spec.name)
+        return _run(spec, options.scale, options.seeds, options.store, options.baseline)
 
 
 def with_controls(spec: Path, target: Path) -> Path:
@@ -61,37 +78,56 @@ def with_controls(spec: Path, target: Path) -> Path:
     return target
 
 
-def _run(spec: Path, seeds: int, store: Path) -> int:
+def with_likelihood(spec: Path, scale: str | None, target: Path) -> Path:
+    """Write a spec with its stage `eto` once more as `likelihood`: the same exploration and
+    pairing, but a beta so small that only the likelihood of the expert's sides is trained."""
+    content = yaml.safe_load(spec.read_text(encoding="utf-8"))
+    tables = [content["stages"]]
+    if scale is not None:
+        tables.append(content["scales"][scale]["stages"])
+    for stages in tables:
+        copied = copy.deepcopy(stages["eto"])
+        copied["repeat"]["stages"].setdefault("dpo", {})["beta"] = _NO_CONTRAST
+        stages["likelihood"] = copied
+    target.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), "utf-8")
+    return target
+
+
+def _run(spec: Path, scale: str | None, seeds: int, store: Path, baselines: Sequence[str]) -> int:
     scores: dict[str, list[dict[str, float]]] = {}
     for seed in range(seeds):
         words = ["run", str(spec), "-p", f"seed={seed}", "--store", str(store)]
+        words += [] if scale is None else ["--scale", scale]
         agentc = str(Path(sys.executable).with_name("agentc"))
         code = subprocess.run(
             [agentc, *words, "--plain"], stdout=sys.stderr, check=False
         ).returncode
         if code:
             return code
-        for stage, tasks in _evaluations(spec, seed, store).items():
+        for stage, tasks in _evaluations(spec, scale, seed, store).items():
             scores.setdefault(stage, []).append(tasks)
-    print("\n".join(table(scores)))
+    print("\n".join(table(scores, *baselines)))
     return 0
 
 
-def table(scores: Scores) -> list[str]:
-    """Markdown lines: mean reward of each evaluation, its paired difference, and each seed."""
-    seeds = len(scores[_BASELINE])
-    tasks = len(scores[_BASELINE][0])
+def table(scores: Scores, *baselines: str) -> list[str]:
+    """Markdown lines: mean reward of each evaluation, its paired difference from the baseline on
+    the same tasks, and each seed."""
+    seeds = len(scores[baselines[0]])
+    tasks = " and ".join(str(len(scores[each][0])) for each in baselines)
+    named = ", ".join(f"`{each}`" for each in baselines)
     lines = [
         f"{seeds} seeds, {tasks} held-out goals; 95 % intervals, bootstrap over seeds and goals.",
         "",
-        "| evaluation | mean reward | difference from SFT | of each seed |",
+        f"| evaluation | mean reward | difference from {named} | of each seed |",
         "|---|---|---|---|",
     ]
     for stage, runs in scores.items():
         mean, low, high = _interval(runs)
         apart = "-"
-        if stage != _BASELINE:
-            pairs = zip(runs, scores[_BASELINE], strict=True)
+        baseline = next((b for b in baselines if scores[b][0].keys() == runs[0].keys()), stage)
+        if stage != baseline:
+            pairs = zip(runs, scores[baseline], strict=True)
             apart_mean, apart_low, apart_high = _interval(
                 [{task: run[task] - other[task] for task in run} for run, other in pairs]
             )
@@ -101,8 +137,10 @@ def table(scores: Scores) -> list[str]:
     return lines
 
 
-def _evaluations(spec: Path, seed: int, store: Path) -> dict[str, dict[str, float]]:
-    plan = compile_spec(spec, {"seed": str(seed)}, load_backends()).plan
+def _evaluations(
+    spec: Path, scale: str | None, seed: int, store: Path
+) -> dict[str, dict[str, float]]:
+    plan = compile_spec(spec, {"seed": str(seed)}, load_backends(), scale=scale).plan
     assert plan is not None
     found = {}
     for job in plan.jobs:

@@ -29,6 +29,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# A machine that is busy with other tests must not fail a property for its speed.
+if find_spec("hypothesis"):
+    from hypothesis import settings
+
+    settings.register_profile("shared-machine", deadline=None)
+    settings.load_profile("shared-machine")
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 

@@ -1,4 +1,5 @@
-"""Runs a job program as the runtime does: a job file, a process of its own, a staging folder."""
+"""Runs a job program as the runtime does: a job file, a process of its own, a staging folder; and
+the servers that it leases, in processes of their own."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
+POLICY_SERVER = Path(__file__).parent / "rollout" / "policy_server.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +120,9 @@ def job_process() -> Iterator[Callable[..., subprocess.Popen[str]]]:
         placement: Mapping[str, Any],
         leases: Mapping[str, Any],
         staging: Path,
+        inputs: Mapping[str, Sequence[Path]] | None = None,
     ) -> subprocess.Popen[str]:
-        job = write_job(staging, config, placement=placement, leases=leases)
+        job = write_job(staging, config, inputs=inputs, placement=placement, leases=leases)
         process = subprocess.Popen(
             job_command(module, job),
             cwd=staging,
@@ -134,3 +138,61 @@ def job_process() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     for process in started:
         process.kill()
         process.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A server that a test started."""
+
+    process: subprocess.Popen[bytes]
+    lease: dict[str, Any]
+
+
+Start = Callable[..., Started]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def launch(name: str, command: list[str], token: str, **lease: Any) -> Started:
+        ready = tmp_path / f"{name}-{len(processes)}.json"
+        paths = os.pathsep.join(str(ROOT / part) for part in ("compiler", "backends"))
+        process = subprocess.Popen(
+            [sys.executable, *[word.replace("READY", str(ready)) for word in command]],
+            env={**os.environ, "PYTHONPATH": paths, "AGENTC_TOKEN": token},
+            start_new_session=True,
+        )
+        processes.append(process)
+        deadline = time.monotonic() + 30
+        while not ready.exists():
+            assert process.poll() is None, f"{name} ended with {process.returncode}"
+            assert time.monotonic() < deadline, f"{name} is not ready"
+            time.sleep(0.02)
+        address = json.loads(ready.read_text("utf-8"))
+        url = f"http://{address['host']}:{address['port']}"
+        return Started(process, {"url": url, "token": token, **lease})
+
+    yield launch
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def environment(start: Start) -> Started:
+    command = ["-m", "agentc_backends.textcraft.job_serve", "--port", "0", "--ready-file", "READY"]
+    return start("environment", command, "environment-token")
+
+
+@pytest.fixture
+def policy(start: Start) -> Callable[..., Started]:
+    def launch(mode: str = "mixed", delay: float = 0.0) -> Started:
+        command = [str(POLICY_SERVER), "READY", "--mode", mode, "--delay", str(delay)]
+        return start("policy", command, "policy-token", model="policy", log="policy.log")
+
+    return launch
+
+
+def leases(policy: Started, environment: Started) -> dict[str, Any]:
+    return {"policy": policy.lease, "environment": environment.lease}

@@ -104,6 +104,12 @@ def test_a_rule_says_what_it_holds(rule: Rule) -> None:
     assert len(rule.summary) < 100
 
 
+MEANT = {
+    # An untrained model buys nothing, so that nothing but every trajectory can count as good.
+    "agent_r/webshop.yaml smoke": "AGC692",
+}
+
+
 def test_no_false_alarm_on_shipped_specs(repository: Path, table: BackendTable) -> None:
     codes = {rule.code for rule in RULES}
     specs = sorted((repository / "specs").rglob("*.yaml"))
@@ -112,4 +118,6 @@ def test_no_false_alarm_on_shipped_specs(repository: Path, table: BackendTable) 
         plain = compile_spec(spec, {}, table)
         for scale in (None, *plain.spec.scales):
             found = compile_spec(spec, {}, table, scale=scale).diagnostics
-            assert [each for each in found if each.code in codes] == [], (spec, scale)
+            meant = MEANT.get(f"{spec.parent.name}/{spec.name} {scale}")
+            alarms = [each for each in found if each.code in codes and each.code != meant]
+            assert alarms == [], (spec, scale)

@@ -132,7 +132,8 @@ def test_backends_and_their_own_settings(offered: Callable[[str], Offer]) -> Non
             assert plain(offered(f"{stage}backend: |")[backend.id]) == doc
             found = offered(f"{stage}backend: {backend.id}\n    options:\n      |")
             assert set(found) >= {option.name for option in backend.options}
-            assert all(plain(option.doc) in plain(found[option.name]) for option in backend.options)
+            for option in backend.options:
+                assert plain(option.doc) in plain(found[option.name]), option.name
         elif isinstance(backend, EnvironmentBackend):
             entry = "environments:\n  x:\n    backend: "
             assert plain(offered(f"{entry}|")[backend.id]) == doc

@@ -15,6 +15,7 @@ import pytest
 from agentc.cli import main
 from agentc.diagnostics import Sink
 from agentc.lock.document import read_lock
+from agentc.runtime.manifest import manifest_text
 
 
 @pytest.fixture
@@ -69,20 +70,46 @@ def test_no_trace_of_the_machine(spec: Path, tmp_path: Path) -> None:
         assert str(tmp_path).encode() not in content, name
 
 
+def imported_names(path: Path) -> set[str]:
+    """Every module that a file may import, at whatever depth the statement stands; of
+    `from a import b` both `a` and `a.b`."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, path
+            module = node.module or ""
+            names |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
+    return names
+
+
 def test_programs_import_nothing_of_the_compiler(spec: Path, tmp_path: Path) -> None:
-    """Job programs, and what they import of their package, may use the runtime alone."""
+    """Job programs, and all that they reach of their package, use the runtime alone."""
     bundle = tmp_path / "bundle"
     assert main(["bundle", str(spec), "-o", str(bundle)]) == 0
-    for path in (bundle / "packages" / "agentc_backends").rglob("*.py"):
-        if path.name == "backend.py" or path.parent.name == "software":
+    packages = bundle / "packages"
+    ours = {
+        path.relative_to(packages).with_suffix("").as_posix().replace("/", "."): path
+        for path in (packages / "agentc_backends").rglob("*.py")
+    }
+    ours = {name.removesuffix(".__init__"): path for name, path in ours.items()}
+    waiting = [name for name, path in ours.items() if path.name.startswith("job_")]
+    assert len(waiting) > 30
+    reached: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in reached or name not in ours:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom):
-                names = [node.module or ""]
-            for name in names:
-                if name.split(".")[0] == "agentc":
-                    assert name == "agentc.runtime" or name.startswith("agentc.runtime."), path
+        reached.add(name)
+        waiting.append(name.rpartition(".")[0])  # a package's __init__ runs before its modules
+        imported = imported_names(ours[name])
+        waiting.extend(imported)
+        for module in sorted(imported):
+            if module.split(".")[0] == "agentc" and module != "agentc":
+                assert module.startswith("agentc.runtime"), (name, module)
+    assert "agentc_backends.client" in reached
+    assert not {name for name in reached if name.endswith(".backend")}
 
 
 def test_the_wrapper_starts_from_the_bundle_alone(spec: Path, tmp_path: Path) -> None:
@@ -185,7 +212,7 @@ def stored(spec: Path, tmp_path: Path) -> Path:
         "key": job["key"],
         "files": {"data/rows": hashlib.sha256(b"1\n").hexdigest()},
     }
-    (folder / "artifact.json").write_text(json.dumps(manifest))
+    (folder / "artifact.json").write_text(manifest_text({"manifest": 2, **manifest}))
     return folder
 
 

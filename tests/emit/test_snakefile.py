@@ -17,7 +17,7 @@ import pytest
 from toy_plan import job, plan
 
 from agentc.emit import compile_to
-from agentc.plan.job import Plan, Resources
+from agentc.plan.job import Asked, Plan
 
 pytest.importorskip("snakemake", reason="needs `pip install agentc[run]`")
 
@@ -181,10 +181,10 @@ def test_a_killed_driver_does_not_block_the_next(compiled: Path) -> None:
 
 @pytest.mark.slow
 def test_resources_and_store_come_from_plan_and_command_line(tmp_path: Path) -> None:
-    made = plan(
-        job("base", "model", resources=Resources(cpus=2, gpus=1, mem_mb=2000, minutes=30)),
-        job("sft", "sft", model=["base"], placement={"partition": "fast"}),
-    )
+    said = {"gpus": 1, "mem_mb": 2000, "minutes": 30}
+    base = replace(job("base", "model"), asked={n: Asked(v, "", 1) for n, v in said.items()})
+    sft = job("sft", "sft", model=["base"])
+    made = plan(base, replace(sft, asked={"partition": Asked("fast", "", 1)}))
     compile_to(tmp_path / "compiled", made)
     done = snakemake(tmp_path / "compiled", "-n", "--config", f"store={tmp_path / 'elsewhere'}")
     text = done.stdout + done.stderr

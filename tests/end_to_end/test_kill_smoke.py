@@ -71,7 +71,12 @@ def assert_clean(store: Path) -> None:
 
 @pytest.mark.slow
 def test_twenty_kills_change_nothing(smoke: Smoke, tmp_path: Path) -> None:
-    spec, whole = smoke.spec, smoke.seconds
+    # With servers for environments too: that is no part of a key.
+    spec, whole = tmp_path / "served.yaml", smoke.seconds
+    text = smoke.spec.read_text(encoding="utf-8")
+    assert text.count("\ndefaults:\n") == 1
+    text = text.replace("\ndefaults:\n", "\ndefaults:\n  environment_at: server\n")
+    spec.write_text(text, encoding="utf-8")
     expected = digests(smoke.store)
 
     seed = int(os.environ.get("AGENTC_KILL_SEED", "1"))

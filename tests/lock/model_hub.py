@@ -1,7 +1,8 @@
-"""A model hub on loopback that answers what `agentc lock` asks."""
+"""A hub on loopback that answers what `agentc lock` asks, and serves files of data sets."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,12 +12,15 @@ OLD = "b" * 40
 
 
 class Hub:
-    """A hub that knows `some/model`; `requests` are (path, Authorization) pairs."""
+    """A hub that knows `some/model`; `requests` are (path, Authorization) pairs. `files` are those
+    of the data set `some/data` at HEAD; with `token` it is gated."""
 
     def __init__(self) -> None:
         self.branches = {"main": HEAD, "v1/x": OLD}
         self.requests: list[tuple[str, str | None]] = []
         self.redirect: str | None = None
+        self.files: dict[str, bytes] = {}
+        self.token: str | None = None
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -26,6 +30,9 @@ class Hub:
                     self.send_response(307)
                     self.send_header("Location", hub.redirect + self.path)
                     self.end_headers()
+                    return
+                if self.path.startswith("/datasets/"):
+                    self.file()
                     return
                 repo, _, revision = self.path.removeprefix("/api/models/").partition("/revision/")
                 revision = revision.replace("%2F", "/")
@@ -38,6 +45,37 @@ class Hub:
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
+
+            def do_HEAD(self) -> None:
+                self.do_GET()
+
+            def file(self) -> None:
+                """A file as the hub resolves it, by the headers that its own client reads."""
+                repo, _, rest = self.path.removeprefix("/datasets/").partition("/resolve/")
+                commit, _, name = rest.partition("/")
+                found = hub.files.get(name)
+                if repo != "some/data":
+                    status, code = 404, "RepoNotFound"
+                elif hub.token is not None and (
+                    self.headers.get("Authorization") != f"Bearer {hub.token}"
+                ):
+                    status, code = 403, "GatedRepo"
+                elif commit != HEAD:
+                    status, code = 404, "RevisionNotFound"
+                elif found is None:
+                    status, code = 404, "EntryNotFound"
+                else:
+                    status, code = 200, ""
+                body = found if status == 200 and found is not None else b""
+                self.send_response(status)
+                if code:
+                    self.send_header("X-Error-Code", code)
+                self.send_header("X-Repo-Commit", commit)
+                self.send_header("ETag", f'"{hashlib.sha256(body).hexdigest()}"')
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if self.command == "GET":
+                    self.wfile.write(body)
 
             def log_message(self, format: str, *args: object) -> None:
                 pass

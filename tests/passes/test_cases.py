@@ -66,6 +66,15 @@ def sessions(unit: Unit) -> Iterator[str]:
         yield f"{session.id}: {', '.join(session.members)}"
 
 
+def servers(unit: Unit) -> Iterator[str]:
+    for server in () if unit.plan is None else unit.plan.servers:
+        asked, place = server.resources, dict(server.placement)
+        yield f"{server.id}: {server.scope}, {server.replicas} of {server.lease.backend}"
+        yield f"    serves {server.model} to {', '.join(server.clients)}"
+        yield f"    asks for {asked.cpus} cpus, {asked.gpus} gpus; placement {place}"
+    yield from sessions(unit)
+
+
 def whole(unit: Unit) -> Iterator[str]:
     if unit.plan is not None:
         yield f"targets: {', '.join(unit.plan.targets)}"
@@ -78,6 +87,7 @@ SHOWN: dict[str, Callable[[Unit], Iterator[str]]] = {
     "choose_backends": choices,
     "check_settings": lambda unit: iter(()),
     "lower": jobs,
+    "share_servers": servers,
     "fuse_servers": sessions,
     "finish": whole,
 }

@@ -3,10 +3,4 @@
 import sys
 from pathlib import Path
 
-from hypothesis import settings
-
 sys.path.insert(0, str(Path(__file__).parent))
-
-# The machines of CI are shared; a slow moment is no failure.
-settings.register_profile("shared-machine", deadline=None)
-settings.load_profile("shared-machine")

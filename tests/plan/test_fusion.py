@@ -76,3 +76,38 @@ def test_a_session_has_the_key_of_its_members() -> None:
     whole, part = plan(*jobs), plan(*jobs[:-1])
     assert whole.sessions[0].key != part.sessions[0].key
     assert plan(jobs[0], *reversed(jobs[1:])).sessions[0].key == whole.sessions[0].key
+
+
+def test_a_job_that_reads_another_on_the_same_server_joins_it() -> None:
+    made = plan(
+        job("base", "model"),
+        job("search", "search", served="base"),
+        job("revise", "revise", served="base", trees=["search"]),
+        job("tune", "sft", data=["revise"]),
+        job("again", "search", served="tune"),
+    )
+    assert [session.members for session in made.sessions] == [("search", "revise")]
+    assert verify_plan(made) == []
+
+
+def test_what_lies_between_keeps_them_apart() -> None:
+    made = plan(
+        job("base", "model"),
+        job("search", "search", served="base"),
+        job("mix", "mix", agent=["search"]),
+        job("revise", "revise", served="base", trees=["search"], data=["mix"]),
+    )
+    assert made.sessions == ()
+
+
+def test_crossed_reading_makes_no_circle() -> None:
+    made = plan(
+        job("p", "model"),
+        job("q", "model"),
+        job("sp", "search", served="p"),
+        job("sq", "search", served="q"),
+        job("rp", "revise", served="p", trees=["sq", "sp"]),
+        job("rq", "revise", served="q", trees=["sp", "sq"]),
+    )
+    assert verify_plan(made) == []
+    assert made.sessions == ()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agentc import resources
 from agentc.cli import main
+from agentc_backends.textcraft import backend as textcraft
 
 
 @pytest.fixture
@@ -54,11 +56,15 @@ def test_errors_of_the_spec_are_shown_as_check_does(
 
 
 def test_experiment_without_a_server_is_refused_by_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    quickstart: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    spec = resources.data_directory() / "specs" / "eto" / "webshop.yaml"
-    assert run(str(spec), tmp_path / "store") == 1
-    assert "env.webshop has no server" in capsys.readouterr().err
+    declared = replace(textcraft.BACKEND, available=False)
+    monkeypatch.setattr(textcraft, "BACKEND", declared)
+    assert run(quickstart, tmp_path / "store") == 1
+    assert "env.textcraft has no server" in capsys.readouterr().err
 
 
 def test_store_that_cannot_be_made(

@@ -186,7 +186,7 @@ def test_software_environment_is_built_before_jobs_with_progress(plan: TinyPlan)
     folder = str(plan.store / "own-environments")
     done = plan.run_all(AGENTC_ENVIRONMENTS=folder)
     assert done.returncode == 0
-    assert "software environment empty: building" in done.stdout
+    assert "building 1 software environment: empty" in done.stdout
     assert len([entry for entry in Path(folder).iterdir() if not entry.suffix]) == 1
 
 

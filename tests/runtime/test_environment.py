@@ -10,18 +10,20 @@ import subprocess
 import sys
 import threading
 import time
-import zipfile
 from pathlib import Path
 
 import pytest
 from tiny_plan import wait_for
+from wheels import write_wheel
 
+from agentc.backend_api import SoftwareEnvironment
 from agentc.runtime.environment import (
     SoftwareEnvironmentError,
     code_directory,
     ensure_environment,
     read_complete,
 )
+from agentc.runtime.interpreter import InterpreterMissingError, find_interpreter
 from agentc.runtime.layout import StoreLayout
 
 
@@ -31,29 +33,12 @@ def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoreLayout:
     return StoreLayout(tmp_path / "store")
 
 
-@pytest.fixture
-def wheel(tmp_path: Path) -> Path:
-    """A wheel with one module; small, local, and real to pip."""
-    path = tmp_path / "tinything-1.2-py3-none-any.whl"
-    info = "tinything-1.2.dist-info"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("tinything.py", "VALUE = 42\n")
-        archive.writestr(
-            f"{info}/METADATA", "Metadata-Version: 2.1\nName: tinything\nVersion: 1.2\n"
-        )
-        archive.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        archive.writestr(f"{info}/RECORD", "")
-    return path
-
-
 def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_lock_is_installed_and_recorded(layout: StoreLayout, wheel: Path) -> None:
-    lock = f"tinything @ file://{wheel}\n"
+def test_lock_is_installed_and_recorded(layout: StoreLayout, tiny_wheel: Path) -> None:
+    lock = f"tinything @ file://{tiny_wheel}\n"
     lines: list[str] = []
     directory, known = ensure_environment(layout, sha256(lock), lock, lines.append)
     assert directory == layout.root / "environments" / sha256(lock)[:16]
@@ -74,8 +59,8 @@ def test_lock_that_cannot_be_installed_says_what_pip_said(layout: StoreLayout) -
     assert read_complete(layout.environment(sha256(lock))) is None
 
 
-def test_half_built_environment_is_built_again(layout: StoreLayout, wheel: Path) -> None:
-    lock = f"tinything @ file://{wheel}\n"
+def test_half_built_environment_is_built_again(layout: StoreLayout, tiny_wheel: Path) -> None:
+    lock = f"tinything @ file://{tiny_wheel}\n"
     half = layout.environment(sha256(lock))
     (half / "bin").mkdir(parents=True)
     (half / "bin" / "python").write_text("not an interpreter")
@@ -84,8 +69,8 @@ def test_half_built_environment_is_built_again(layout: StoreLayout, wheel: Path)
     assert not (half / "left").exists()
 
 
-def test_killed_build_is_never_used(layout: StoreLayout, wheel: Path, tmp_path: Path) -> None:
-    lock = f"tinything @ file://{wheel}\n"
+def test_killed_build_is_never_used(layout: StoreLayout, tiny_wheel: Path, tmp_path: Path) -> None:
+    lock = f"tinything @ file://{tiny_wheel}\n"
     script = (
         "import sys; from agentc.runtime.environment import ensure_environment as e;"
         "from agentc.runtime.layout import StoreLayout as S; e(S(sys.argv[1]), *sys.argv[2:4])"
@@ -104,8 +89,8 @@ def test_killed_build_is_never_used(layout: StoreLayout, wheel: Path, tmp_path: 
     assert known["versions"] == {"tinything": "1.2"}
 
 
-def test_concurrent_builders_build_once(layout: StoreLayout, wheel: Path) -> None:
-    lock = f"tinything @ file://{wheel}\n"
+def test_concurrent_builders_build_once(layout: StoreLayout, tiny_wheel: Path) -> None:
+    lock = f"tinything @ file://{tiny_wheel}\n"
     found = []
     threads = [
         threading.Thread(
@@ -121,10 +106,10 @@ def test_concurrent_builders_build_once(layout: StoreLayout, wheel: Path) -> Non
 
 
 def test_shared_folder_serves_two_stores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wheel: Path
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_wheel: Path
 ) -> None:
     monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(tmp_path / "shared"))
-    lock = f"tinything @ file://{wheel}\n"
+    lock = f"tinything @ file://{tiny_wheel}\n"
     one, _ = ensure_environment(StoreLayout(tmp_path / "a"), sha256(lock), lock)
     two, _ = ensure_environment(StoreLayout(tmp_path / "b"), sha256(lock), lock)
     assert one == two
@@ -147,6 +132,155 @@ def test_code_directory_holds_links_to_the_packages(layout: StoreLayout) -> None
     assert done.stdout == b"agentc.runtime.program\n"
 
 
+def test_code_directory_joins_the_parts_of_a_namespace_and_takes_modules(
+    layout: StoreLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part in ("one", "two"):
+        package = tmp_path / part / "shared_name" / part
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text(f"NAME = {part!r}\n")
+        monkeypatch.syspath_prepend(str(tmp_path / part))
+    (tmp_path / "one" / "alone_here.py").write_text("NAME = 'alone'\n")
+    directory = code_directory(layout, ["shared_name", "alone_here"])
+    script = (
+        "import alone_here, shared_name.one, shared_name.two;"
+        "print(alone_here.NAME, shared_name.one.NAME, shared_name.two.NAME)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", script],
+        env={"PYTHONPATH": str(directory), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        check=False,
+    )
+    assert done.stdout == b"alone one two\n", done.stderr
+
+
 def test_package_that_is_not_installed_is_named(layout: StoreLayout) -> None:
     with pytest.raises(SoftwareEnvironmentError, match="the Python package no_such_backend"):
         code_directory(layout, ["no_such_backend"])
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A package that is built from source: its build imports tinything and reads a variable."""
+    folder = tmp_path / "builtthing"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+        '[project]\nname = "builtthing"\nversion = "3"\n'
+    )
+    (folder / "backend.py").write_text(
+        "import os, zipfile\n"
+        "def build_wheel(to, config_settings=None, metadata_directory=None):\n"
+        "    import tinything\n"
+        "    name = 'builtthing-3-py3-none-any.whl'\n"
+        "    info = 'builtthing-3.dist-info/'\n"
+        "    with zipfile.ZipFile(os.path.join(to, name), 'w') as out:\n"
+        "        out.writestr('builtthing.py', 'OPS = %r' % os.environ.get('TINY_OPS'))\n"
+        "        out.writestr(info + 'METADATA', 'Metadata-Version: 2.1\\nName: builtthing\\n'\n"
+        "            'Version: 3\\nRequires-Python: <3\\nRequires-Dist: tinything>=9\\n'\n"
+        "            'Requires-Dist: heavy-thing\\n')\n"
+        "        out.writestr(info + 'WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\n'\n"
+        "            'Tag: py3-none-any\\n')\n"
+        "        out.writestr(info + 'RECORD', '')\n"
+        "    return name\n"
+    )
+    return folder
+
+
+def test_lock_that_pip_would_not_resolve_is_installed_in_steps(
+    layout: StoreLayout, tiny_wheel: Path, source: Path
+) -> None:
+    """A package built from source beside what its build imports, whose metadata refuses this
+    Python and contradicts the pins, and which asks for one that is left out on purpose."""
+    lock = (
+        "# agentc: without heavy_thing\n"
+        f"tinything @ file://{tiny_wheel}\n"
+        "# agentc: then --no-build-isolation --ignore-requires-python TINY_OPS=0\n"
+        f"builtthing @ file://{source}\n"
+    )
+    directory, known = ensure_environment(layout, sha256(lock), lock)
+    assert known["versions"] == {"builtthing": "3", "tinything": "1.2"}
+    assert known["complete"]
+    argv = [str(directory / "bin" / "python"), "-c", "import builtthing; print(builtthing.OPS)"]
+    assert subprocess.run(argv, capture_output=True, check=True).stdout == b"0\n"
+
+
+def test_package_that_refuses_this_python_is_explained(
+    layout: StoreLayout, tiny_wheel: Path, source: Path
+) -> None:
+    lock = (
+        f"tinything @ file://{tiny_wheel}\n"
+        "# agentc: then --no-build-isolation\n"
+        f"builtthing @ file://{source}\n"
+    )
+    with pytest.raises(SoftwareEnvironmentError) as caught:
+        ensure_environment(layout, sha256(lock), lock)
+    assert "does not take Python" in str(caught.value)
+    assert "# agentc: then --ignore-requires-python" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "minor",
+    [
+        8,
+        *(
+            pytest.param(n, marks=pytest.mark.slow)
+            for n in range(9, 14)
+            if n != sys.version_info[1]
+        ),
+    ],
+)
+def test_environment_of_another_interpreter(
+    layout: StoreLayout, tiny_wheel: Path, minor: int
+) -> None:
+    try:
+        find_interpreter(f"3.{minor}")
+    except InterpreterMissingError:
+        pytest.skip(f"this machine has no Python 3.{minor}")
+    lock = SoftwareEnvironment(
+        name="old", lock=f"tinything @ file://{tiny_wheel}\n", python=f"3.{minor}"
+    )
+    directory, known = ensure_environment(layout, sha256(lock.text), lock.text)
+    assert known["python"].startswith(f"3.{minor}.")
+    assert known["versions"] == {"tinything": "1.2"}
+    code = "import sys, tinything; print(sys.version_info[1], tinything.VALUE)"
+    argv = [str(directory / "bin" / "python"), "-c", code]
+    assert subprocess.run(argv, capture_output=True, check=True).stdout.decode() == f"{minor} 42\n"
+
+
+def test_environment_whose_interpreter_is_missing_here(layout: StoreLayout) -> None:
+    directory, known = ensure_environment(layout, sha256(""), "")
+    python = directory / "bin" / "python"
+    python.unlink()
+    python.symlink_to("/nowhere/python3")
+    elsewhere = {**known, "host": "another-machine", "interpreter": "/opt/python3.11"}
+    (directory / "complete.json").write_text(json.dumps(elsewhere))
+    with pytest.raises(SoftwareEnvironmentError, match="was built on another-machine with /opt/"):
+        ensure_environment(layout, sha256(""), "")
+    (directory / "complete.json").write_text(json.dumps(known))  # built here: made anew
+    again, _ = ensure_environment(layout, sha256(""), "")
+    assert read_complete(again) is not None
+
+
+def test_what_packages_ask_for_beyond_the_lock_is_added_extras_included(
+    layout: StoreLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As torch's wheels for GPUs do: `cuda-toolkit[cublas]==13.0`, whose extra brings more."""
+    index = tmp_path / "wheels"
+    index.mkdir()
+    asks = "Requires-Dist: toolkit[fast]==2 ; python_version >= '3'\n"
+    asks += "Requires-Dist: never ; extra == 'x'\n"
+    torch = write_wheel(tmp_path, "notorch", "1", {"notorch.py": ""}, asks)
+    extra = "Provides-Extra: fast\nRequires-Dist: library>=1 ; extra == 'fast'\n"
+    write_wheel(index, "toolkit", "2", {"toolkit.py": ""}, extra)
+    write_wheel(index, "library", "3", {"library.py": ""}, "Requires-Dist: left-out\n")
+    lock = (
+        f"--no-index\n--find-links {index}\n# agentc: without left_out\nnotorch @ file://{torch}\n"
+    )
+    _, known = ensure_environment(layout, sha256(lock), lock)
+    assert known["versions"] == {"library": "3", "notorch": "1", "toolkit": "2"}
+    assert known["complete"]
+    bare = lock.replace("# agentc: without left_out\n", "")
+    _, known = ensure_environment(layout, sha256(bare), bare)
+    assert not known["complete"]  # said, and no reason to fail: it may never be imported

@@ -13,9 +13,13 @@ from pathlib import Path
 import pytest
 from tiny_plan import TinyPlan
 
+from agentc.runtime.environment import code_directory
 from agentc.runtime.hardware import Machine, read_gpus
 from agentc.runtime.imported import read_reports
+from agentc.runtime.interpreter import InterpreterMissingError, find_interpreter
+from agentc.runtime.layout import StoreLayout
 
+TOOL = ["python", "-c", "import subprocess as s; s.run(['python', '-c', 'import tinything'])"]
 COMPILER = str(Path(__file__).parents[2] / "compiler")
 
 
@@ -127,3 +131,49 @@ sys.modules["torch"] = torch
     assert found["gpu"] == {"cuda": "12.8", "devices": devices, "max_memory_mb": 2048.0}
     broken = stand_in + "torch.cuda.device_count = lambda: 1 / 0\n"
     assert "gpu" not in reported(tmp_path / "broken", broken)
+
+
+def test_a_command_line_that_a_program_starts_by_name_reports_too(
+    plan: TinyPlan, tiny_wheel: Path
+) -> None:
+    """As trainers are run: the job program starts `python` from PATH on a module that knows
+    nothing of agentc, which spawns a worker in turn."""
+    plan.software("trainer", f"tinything @ file://{tiny_wheel}\n")
+    plan.job("rows", environment="trainer", run=TOOL)
+    done = plan.run("rows")
+    assert done.returncode == 0, done.stderr
+    told = plan.manifest("rows")["environment"]
+    assert told["imported"] == {"tinything": "1.2"}
+    assert told["python"] == platform.python_version()
+
+
+@pytest.mark.parametrize("minor", [8, pytest.param(13, marks=pytest.mark.slow)])
+def test_a_program_of_another_python_runs_and_reports(
+    plan: TinyPlan, tiny_wheel: Path, minor: int
+) -> None:
+    try:
+        find_interpreter(f"3.{minor}")
+    except InterpreterMissingError:
+        pytest.skip(f"this machine has no Python 3.{minor}")
+    lock = f"# agentc: python 3.{minor}\ntinything @ file://{tiny_wheel}\n"
+    plan.software("old", lock)
+    plan.job("rows", environment="old", run=TOOL)
+    done = plan.run("rows")
+    assert done.returncode == 0, done.stderr
+    told = plan.manifest("rows")["environment"]
+    assert told["imported"] == {"tinything": "1.2"}
+    assert told["python"].startswith(f"3.{minor}.")
+
+
+def test_the_machines_own_sitecustomize_still_runs(plan: TinyPlan, tmp_path: Path) -> None:
+    code = code_directory(StoreLayout(plan.store), ["agentc"])
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "sitecustomize.py").write_text("print('own', __name__)\n")
+    done = subprocess.run(
+        [sys.executable, "-c", "print('program')"],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{code}:{tmp_path / 'own'}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "own sitecustomize\nprogram\n"

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 from pathlib import Path
 
-from tiny_plan import TinyPlan, wait_for
+from tiny_plan import TinyPlan, processes_of, wait_for
+
+from agentc.run.observe import Observer
+from agentc.run.wording import sentence
+from agentc.runtime.layout import StoreLayout
 
 
 def test_publishes_whole_object_and_clears_staging(plan: TinyPlan) -> None:
@@ -67,7 +72,38 @@ def test_failure_publishes_nothing_and_shows_the_end_of_the_log(plan: TinyPlan) 
 def test_exit_75_is_tried_three_times(plan: TinyPlan) -> None:
     plan.job("twice", rows=1, fail_times=2)
     assert plan.run("twice").returncode == 0
-    assert plan.manifest("twice")["attempts"] == 3
+    manifest = plan.manifest("twice")
+    assert manifest["attempts"] == 3
+    asked = "the program asked for another attempt (exit 75)"
+    assert [attempt["because"] for attempt in manifest["earlier_attempts"]] == [asked] * 2
+    (seen,) = Observer(StoreLayout(plan.store), plan.jobs, since=0.0).look()
+    assert sentence(seen).endswith(f" (earlier attempts: {asked}; {asked})")
+
+
+def test_manifest_tells_why_earlier_attempts_came_to_nothing(plan: TinyPlan) -> None:
+    job = plan.job("collect", rows=2, exit=3)
+    plan.run("collect")
+    job["config"].update(exit=0, delay=30)
+    process = plan.start("collect")
+    wait_for(lambda: plan.status("collect").get("state") == "running")
+    (plan.staging("collect") / "work" / "rows.jsonl").unlink()
+    process.terminate()
+    process.communicate()
+    process = plan.start("collect")
+    wait_for(lambda: plan.status("collect").get("attempts") == 3)
+    process.kill()
+    process.communicate()
+    wait_for(lambda: not processes_of(plan.store))
+    job["config"]["delay"] = 0
+    assert plan.run("collect").returncode == 0
+    manifest = plan.manifest("collect")
+    assert [attempt["because"] for attempt in manifest["earlier_attempts"]] == [
+        "its program exited with 3",
+        "interrupted by SIGTERM",
+        "it was cut off: its wrapper was killed, or its node was lost",
+    ]
+    assert {attempt["host"] for attempt in manifest["earlier_attempts"]} == {os.uname().nodename}
+    assert "attempts.jsonl" not in str(manifest["files"])
 
 
 def test_exit_75_is_not_tried_for_ever(plan: TinyPlan) -> None:
@@ -118,8 +154,8 @@ def test_program_sees_a_small_environment(plan: TinyPlan) -> None:
     assert found["OMP_NUM_THREADS"] == "3"
     assert found["HF_HUB_OFFLINE"] == "1"
     assert found["HOME"] == "/somewhere"
-    links = sorted(path.name for path in Path(found["PYTHONPATH"]).iterdir())
-    assert links == ["agentc"]
+    links = sorted(path.name for path in Path(found["PYTHONPATH"]).iterdir() if path.is_symlink())
+    assert links == ["agentc", "agentc_backends", "sitecustomize.py"]
 
 
 def test_network_is_allowed_by_contract_only(plan: TinyPlan) -> None:

@@ -111,6 +111,8 @@ def test_environment_must_be_the_declared_one(plan: TinyPlan) -> None:
     plan.job("wrong", leases=[wrong])
     done = plan.run("right")
     assert done.returncode == 0, done.stderr
+    served = plan.manifest("right")["leases"][0]["served"]
+    assert served == {"name": "craft", "recipes": "abc"}
     assert "recipes: expected xyz, found abc" in plan.run("wrong").stderr
 
 
@@ -153,7 +155,7 @@ def test_held_ports_are_not_given_to_others(plan: TinyPlan, tmp_path: Path) -> N
     folder = tmp_path / "logs"
     folder.mkdir()
     lease = Lease(
-        plan.lease(port="held"), python=None, variables={}, model=None, folder=tmp_path, logs=folder
+        plan.lease(port="held"), python=[], variables={}, model=None, folder=tmp_path, logs=folder
     )
     port = lease._hold_port()
     taken = []

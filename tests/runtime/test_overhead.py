@@ -23,6 +23,7 @@ def cpu_seconds(argv: list[str]) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_wrapper_costs_less_than_a_tenth_of_a_second(plan: TinyPlan, tmp_path: Path) -> None:
     script = tmp_path / "trivial.py"
     script.write_text(
@@ -32,7 +33,7 @@ def test_wrapper_costs_less_than_a_tenth_of_a_second(plan: TinyPlan, tmp_path: P
     )
     plan.job("trivial", produces="Other")["program"] = [str(script)]
     assert plan.run("trivial").returncode == 0
-    (python,) = Path(os.environ["AGENTC_ENVIRONMENTS"]).glob("*/bin/python")
+    python = min(Path(os.environ["AGENTC_ENVIRONMENTS"]).glob("*/bin/python"))
     raw_job = tmp_path / "job.json"
     raw_job.write_text(json.dumps({"out": str(tmp_path)}))
     costs = []

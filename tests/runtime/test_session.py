@@ -107,3 +107,44 @@ def test_single_job_and_session_compute_a_member_once(shared: TinyPlan) -> None:
     assert single.wait(timeout=10) == 0
     assert shared.manifest("left")["attempts"] == 1
     single.communicate()
+
+
+def test_a_member_that_reads_another_waits_for_it(shared: TinyPlan, tmp_path: Path) -> None:
+    shared.job(
+        "reader", inputs={"policy": ["model"], "trees": ["left"]}, leases=shared.jobs[1]["leases"],
+        call=True, rows=2, say="reader",
+    )  # fmt: skip
+    shared.sessions.clear()
+    shared.session("all", "left", "right", "reader")
+    done = shared.run_all()  # Snakemake too: the session must not wait for itself
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "starts").read_text() == "x"
+    log = shared.store / "objects" / shared.object("reader") / "logs" / "log.txt"
+    assert log.read_text() == "reader\n"
+
+
+def test_a_member_that_waits_says_for_what(shared: TinyPlan) -> None:
+    shared.jobs[1]["config"]["delay"] = 0.5
+    shared.job("reader", inputs={"policy": ["model"], "trees": ["left"]}, rows=1)
+    shared.sessions.clear()
+    shared.session("all", "left", "reader")
+    running = shared.start(session="all")
+    wait_for(lambda: shared.status("left").get("state") == "running")
+    waiting = shared.status("reader")
+    assert (waiting["state"], waiting["message"]) == ("waiting", f"for {shared.object('left')}")
+    assert running.wait(timeout=20) == 0
+    running.communicate()
+
+
+def test_a_member_whose_input_fails_is_told_so(shared: TinyPlan) -> None:
+    shared.jobs[1]["config"]["exit"] = 4
+    shared.job(
+        "reader", inputs={"policy": ["model"], "trees": ["left"]}, leases=shared.jobs[1]["leases"],
+        call=True, rows=2,
+    )  # fmt: skip
+    shared.sessions.clear()
+    shared.session("all", "left", "right", "reader")
+    done = shared.run(session="all")
+    assert done.returncode == 1
+    assert f"its input {shared.object('left')} is not in the store" in done.stderr
+    assert shared.published("right")

@@ -15,6 +15,11 @@ from agentc.source.span import Source, Span
 from agentc.source.tree import Computed, Node
 
 SPAN = Span(Source("x", ""), 1, 1, 1, 1)
+_SET: dict[str, Json] = {
+    "type": "array",
+    "items": {"type": "string", "enum": ["a", "b", "c"]},
+    "uniqueItems": True,
+}
 
 
 def node(text: str) -> Node:
@@ -54,6 +59,7 @@ def trouble(text: str, schema: dict[str, Json]) -> tuple[str, str | None, str | 
         ("'null'", {"type": ["string", "null"]}, "null"),
         ("[a, 1, no]", {"type": "array", "items": {"type": "string"}}, ["a", "1", "no"]),
         ("[]", {"type": "array"}, []),
+        ("[true, 1]", {"type": "array", "uniqueItems": True}, [True, 1]),
         ("{a: 1, b: [no]}", {"type": "object"}, {"a": 1, "b": ["no"]}),
         ("5", {"type": ["string", "integer"]}, 5),
         ("five", {"type": ["string", "integer"]}, "five"),
@@ -83,8 +89,11 @@ def test_values(text: str, schema: dict[str, Json], value: object) -> None:
         ("2", {"type": "number", "exclusiveMaximum": 2}, "AGC205", "a number less than 2"),
         ("b", {"type": "string", "enum": ["a"]}, "AGC204", "`a`"),
         ("b", {"type": "string", "pattern": "^a"}, "AGC210", "text of the form ^a"),
-        ("ab", {"type": "string", "maxLength": 1}, "AGC205", "at most 1 characters"),
-        ("[]", {"type": "array", "minItems": 1}, "AGC205", "at least 1 items"),
+        ("ab", {"type": "string", "maxLength": 1}, "AGC205", "at most 1 character"),
+        ("[]", {"type": "array", "minItems": 1}, "AGC205", "at least 1 item"),
+        ("[a, b, a]", _SET, "AGC205", "each at most once"),
+        ("[a, d]", _SET, "AGC204", "one of `a`, `b`, `c`"),
+        ("a", _SET, "AGC203", "a list with one of `a`, `b`, `c`"),
         ("[1, a]", {"type": "array", "items": {"type": "integer"}}, "AGC203", "a whole number"),
         ("8", {"multipleOf": 7}, "AGC203", 'a value that fits {"multipleOf": 7}'),
         (

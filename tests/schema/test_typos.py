@@ -56,7 +56,10 @@ class Slip:
 
 
 def mappings(node: Node, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Mapping]]:
-    """Mappings whose keys belong to the language, with the path to each (names as `*`)."""
+    """Mappings whose keys belong to the language, with the path to each (names as `*`). What an
+    environment's `splits` hold, at a scale too, is its backend's, which reads it when it lowers."""
+    if "environments" in path and path[-1] == "splits":
+        return
     match node:
         case Mapping(entries=entries):
             chosen = bool(path) and path[-1] in NAMED

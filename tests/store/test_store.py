@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +12,13 @@ import pytest
 from tiny_plan import TinyPlan, wait_for
 
 from agentc.cli import main
+from agentc.run.past import keep_plan
+from agentc.runtime.claim import Claim
 from agentc.runtime.layout import StoreLayout
-from agentc.store.gc import StoreBusyError, collect, find_garbage
+from agentc.store.gc import COLLECTOR, StoreBusyError, collect, find_garbage
+from agentc.store.in_use import plan_in_use
 from agentc.store.objects import list_objects, verify_object
+from agentc.store.paths import RunFolder
 
 
 @pytest.fixture
@@ -135,18 +140,65 @@ def test_unfinished_work_of_a_plan_is_kept(filled: TinyPlan) -> None:
     assert not find_garbage(StoreLayout(filled.store)).staging
 
 
-def test_gc_refuses_while_a_job_is_at_work(filled: TinyPlan) -> None:
+def test_gc_keeps_what_a_job_at_work_reads_and_deletes_the_rest(filled: TinyPlan) -> None:
+    """A wrapper that plain Snakemake started: no run is registered."""
     layout = StoreLayout(filled.store)
-    filled.job("slow", rows=50, delay=0.1)
-    garbage = find_garbage(layout)
-    assert garbage.objects
+    filled.job("other", rows=1)
+    assert filled.run("other").returncode == 0
+    filled.job("slow", rows=50, delay=0.1, inputs={"policy": ["model"]})
+    before = find_garbage(layout)
+    assert set(before.objects) == {filled.object(job) for job in ("model", "act", "other")}
     process = filled.start("slow")
     wait_for(lambda: filled.status("slow").get("state") == "running")
-    with pytest.raises(StoreBusyError, match="is being worked on"):
-        collect(layout, garbage)
-    assert filled.published("act")
+    assert set(find_garbage(layout).objects) == {filled.object("act"), filled.object("other")}
+    # What was garbage a moment ago is asked about again.
+    assert collect(layout, before) == (filled.object("model"),)
+    assert filled.published("model")
+    assert not filled.published("act")
+    assert not (filled.store / "trash").exists()
+    assert filled.staging("slow").is_dir()
     process.terminate()
     process.communicate()
+
+
+def test_gc_keeps_what_a_run_that_goes_on_has_and_will_use(filled: TinyPlan) -> None:
+    """Its plan is not the last one of its experiment any more, and no job of it is at work."""
+    layout = StoreLayout(filled.store)
+    folder = RunFolder.of(layout, "tiny")
+    remember(filled, "tiny", "model")
+    garbage = find_garbage(layout)
+    assert set(garbage.objects) == {filled.object("act")}
+    with plan_in_use(folder, keep_plan(folder, json.dumps(filled.document()))):
+        assert not find_garbage(layout)
+        assert collect(layout, garbage) == (filled.object("act"),)
+        assert filled.published("act")
+    assert collect(layout, garbage) == ()
+    assert not filled.published("act")
+
+
+def test_record_of_a_killed_run_keeps_nothing(filled: TinyPlan) -> None:
+    layout = StoreLayout(filled.store)
+    folder = RunFolder.of(layout, "tiny")
+    remember(filled, "tiny", "model")
+    digest = keep_plan(folder, json.dumps(filled.document()))
+    with plan_in_use(folder, digest) as run:
+        record = json.loads(run.read_text())
+        run.write_text(json.dumps({**record, "since": "1"}))  # the number of another by now
+        assert set(find_garbage(layout).objects) == {filled.object("act")}
+        # About one on another machine nothing is known, for a while.
+        run.write_text(json.dumps({**record, "boot": "another"}))
+        assert not find_garbage(layout)
+        os.utime(run, (0, 0))
+        assert set(find_garbage(layout).objects) == {filled.object("act")}
+
+
+def test_one_collects_at_a_time(filled: TinyPlan) -> None:
+    layout = StoreLayout(filled.store)
+    claim = Claim(layout, COLLECTOR)
+    assert claim.attempt() is None
+    with pytest.raises(StoreBusyError, match="by somebody else"):
+        collect(layout, find_garbage(layout))
+    claim.release()
 
 
 def test_gc_stops_at_a_plan_it_cannot_read(

@@ -1,14 +1,27 @@
-"""`python run_tiny.py PLAN STORE [keep-going]`: what `agentc run` does after compiling."""
+"""`python run_tiny.py PLAN STORE [keep-going] [profile=...] [light]`: what `agentc run` does after
+compiling; `light`: with `schedule.py` in Snakemake's place."""
 
+import os
 import sys
 from pathlib import Path
 
 from agentc.plan.work import find_work, read_plan
+from agentc.run import drive
 from agentc.run.driver import DriverOptions
 from agentc.run.orchestrate import RunOptions, run_plan
+from agentc.run.profile import find_profile
 from agentc.store.paths import open_store
 
 plan, store = Path(sys.argv[1]), sys.argv[2]
+if "light" in sys.argv:
+    scheduler = Path(__file__).with_name("schedule.py")
+    drive.driver_argv = lambda directory, layout, targets, options: [
+        sys.executable, str(scheduler), str(directory / "plan.json"), str(layout.root),
+    ]  # fmt: skip
 work = find_work(read_plan(plan), open_store(store))
-driver = DriverOptions(jobs=2, keep_going="keep-going" in sys.argv)
+named = [word.removeprefix("profile=") for word in sys.argv[3:] if word.startswith("profile=")]
+profile = find_profile(named[0], os.environ) if named else None
+driver = DriverOptions(
+    jobs=None if profile else 2, profile=profile, keep_going="keep-going" in sys.argv
+)
 sys.exit(run_plan(work, plan.parent, RunOptions(driver=driver, plain=True)))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
+
+from agentc.backend_api import StageBackend, load_backends
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +27,7 @@ class Smoke:
 def agentc(*words: str | Path) -> str:
     """What a command prints on standard output; it must succeed."""
     argv = [str(Path(sys.executable).with_name("agentc")), *map(str, words)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=900)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=1800)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -33,3 +39,12 @@ def starts(store: Path) -> dict[str, str]:
         for path in (store / "objects").glob("*/*/artifact.json")
     )
     return {f"{made['kind']}/{made['key']}": made["started"] for made in manifests}
+
+
+def require_software(backend: str) -> None:
+    """Skip where the software environment of a stage backend is not built: tests build none."""
+    found = load_backends().backends[backend]
+    assert isinstance(found, StageBackend)
+    digest = hashlib.sha256(found.software.text.encode("utf-8")).hexdigest()[:16]
+    if not (Path(os.environ["AGENTC_ENVIRONMENTS"]) / digest / "complete.json").exists():
+        pytest.skip(f"the software environment of {backend} is not built: `make environments`")

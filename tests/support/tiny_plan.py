@@ -37,9 +37,18 @@ class TinyPlan:
         self.name = name
         self.jobs: list[dict[str, Any]] = []
         self.sessions: list[dict[str, Any]] = []
+        self.servers: list[dict[str, Any]] = []
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "environments").mkdir(exist_ok=True)
-        (self.folder / "environments" / "empty.txt").write_text(LOCK)
+        self.environments: dict[str, Any] = {}
+        self.software("empty", LOCK)
+
+    def software(self, name: str, lock: str) -> None:
+        """Add a software environment."""
+        file = f"environments/{name}.txt"
+        (self.folder / file).write_text(lock)
+        digest = hashlib.sha256(lock.encode()).hexdigest()
+        self.environments[name] = {"lock": digest, "file": file}
 
     def job(
         self,
@@ -53,6 +62,7 @@ class TinyPlan:
         contract: dict[str, Any] | None = None,
         resume: bool = False,
         resources: dict[str, Any] | None = None,
+        environment: str = "empty",
         **config: Any,
     ) -> dict[str, Any]:
         """Add a job; `inputs` maps roles to ids of earlier jobs. Returns its entry."""
@@ -70,7 +80,7 @@ class TinyPlan:
             "key": key_of(described),
             "produces": produces,
             "round": None,
-            "environment": "empty",
+            "environment": environment,
             "program": [str(PROGRAMS / program)],
             "processes": 1,
             "inputs": objects,
@@ -84,6 +94,9 @@ class TinyPlan:
             "resume": resume,
             "origin": {"file": "tiny.yaml", "line": 1, "column": 1, "steps": []},
         }
+        if resources:
+            # As a spec's `placement:` says it, for whoever submits the job.
+            entry["asked"] = {name: {"value": value} for name, value in resources.items()}
         self.jobs.append(entry)
         return entry
 
@@ -117,6 +130,33 @@ class TinyPlan:
         key = key_of("session " + " ".join(self.object(member) for member in members))
         self.sessions.append({"id": name, "key": key, "members": list(members)})
 
+    def share(
+        self, name: str, *jobs: str, role: str = "policy", scope: str = "shared", replicas: int = 1
+    ) -> dict[str, Any]:
+        """Make the lease of that role, the same one in all these jobs, a shared server."""
+        found = [job for job in self.jobs if job["id"] in jobs]
+        leases = [one for job in found for one in job["leases"] if one["role"] == role]
+        role_input = leases[0]["input"]
+        entry = {
+            "id": "server/" + name,
+            "key": key_of("server " + json.dumps(leases[0], sort_keys=True)),
+            "scope": scope,
+            "replicas": replicas,
+            "lease": dict(leases[0]),
+            "model": found[0]["inputs"][role_input][0] if role_input else None,
+            "resources": {"cpus": 1, "gpus": 0, "mem_mb": None, "minutes": None},
+            "placement": {},
+            "network": False,
+            "clients": list(jobs),
+        }
+        for job in found:
+            job["leases"] = [
+                {**one, "server": entry["id"]} if one["role"] == role else one
+                for one in job["leases"]
+            ]
+        self.servers.append(entry)
+        return entry
+
     def object(self, job_id: str) -> str:
         """The object of a job of this plan, or of a session."""
         for job in self.jobs:
@@ -136,14 +176,10 @@ class TinyPlan:
             "name": self.name,
             "spec": {"file": "tiny.yaml", "sha256": "0" * 64},
             "params": {},
-            "environments": {
-                "empty": {
-                    "lock": hashlib.sha256(LOCK.encode()).hexdigest(),
-                    "file": "environments/empty.txt",
-                }
-            },
+            "environments": self.environments,
             "jobs": self.jobs,
             "sessions": self.sessions,
+            **({"servers": self.servers} if self.servers else {}),
             "targets": [name for name in made if name not in used],
             "experiment": {"description": None, "paper": {}, "discrepancies": [], "rounds": []},
         }
@@ -213,6 +249,12 @@ class TinyPlan:
             env={**os.environ, **variables},
         )
 
+    def start_all(self, *words: str) -> subprocess.Popen[str]:
+        """The same, not waited for; what it says is in `stdout`."""
+        return subprocess.Popen(
+            self.run_all_argv(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
     def run_all_argv(self, *words: str) -> list[str]:
         """The command line of that."""
         self.write_compiled()
@@ -227,6 +269,10 @@ class TinyPlan:
         """The manifest of a job's object."""
         path = self.store / "objects" / self.object(job) / "artifact.json"
         return json.loads(path.read_text())
+
+    def data(self, job: str) -> Path:
+        """The artifact of a job's object."""
+        return self.store / "objects" / self.object(job) / "data"
 
     def staging(self, job: str) -> Path:
         """The staging directory of a job."""

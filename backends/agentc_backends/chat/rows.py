@@ -49,8 +49,8 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskRules:
-    """`loss_on`: "all_replies" or "after_prompt" (rows), "assistant" or "completion" (pairs);
-    `max_length` in tokens, prompt included; `truncation`: "error", "drop" or "right"."""
+    """`loss_on`: "all_replies", "after_prompt" or "marked" (rows), "assistant" or "completion"
+    (pairs); `max_length` in tokens, prompt included; `truncation`: "error", "drop" or "right"."""
 
     loss_on: str
     max_length: int
@@ -64,13 +64,25 @@ def encode_rows(
     counts = Counts()
     kept: list[Side] = []
     for row in rows:
-        first = row["prompt_length"] if rules.loss_on == "after_prompt" else 0
+        trained = trained_turns(row, rules.loss_on)
         encoded = encoder.encode(row["messages"])
-        side = Side(encoded.ids, [turn >= first for turn in encoded.turns])
+        side = Side(encoded.ids, [turn in trained for turn in encoded.turns])
         fitted = _fit(row["id"], (side,), rules, counts)
         if fitted is not None:
             kept += fitted
     return kept, _checked(counts, rules)
+
+
+def trained_turns(row: Row, loss_on: str) -> frozenset[int]:
+    """Indices of the assistant messages of a row that enter the loss."""
+    first = 0 if loss_on == "all_replies" else row["prompt_length"]
+    return frozenset(
+        index
+        for index, message in enumerate(row["messages"])
+        if index >= first
+        and message["role"] == "assistant"
+        and (loss_on != "marked" or message.get("loss", True))
+    )
 
 
 def encode_pairs(

@@ -1,10 +1,12 @@
 """The one client library for model servers and environment servers; needs httpx, nothing else.
 
-`chat.py` talks to OpenAI-compatible servers, `environment.py` to AgentGym-protocol ones. Both share
+`chat.py` talks to OpenAI-compatible servers, `environment.py` to AgentGym-protocol ones
+(`calls.py`: its calls, which an environment in the same process answers too). Both share
 `transport.py` (one request), `retry.py` (when to try again), `limits.py` (how fast), `routing.py`
 (which replica) and `errors.py` (what went wrong, by whose fault).
 """
 
+from agentc_backends.client.calls import EnvironmentCalls
 from agentc_backends.client.chat import ChatClient, Reply, ScoredToken
 from agentc_backends.client.environment import EnvironmentClient, StepResult
 from agentc_backends.client.errors import (
@@ -23,6 +25,7 @@ __all__ = [
     "BadRequestError",
     "ChatClient",
     "ContextOverflowError",
+    "EnvironmentCalls",
     "EnvironmentClient",
     "EnvironmentServerError",
     "InfrastructureError",

@@ -54,6 +54,7 @@ class ChatClient:
         retry: RetryPolicy | None = None,
         limits: RateLimits | None = None,
         timeouts: Timeouts | None = None,
+        direct: bool = False,
     ) -> None:
         urls = [url] if isinstance(url, str) else list(url)
         self.model = model
@@ -63,6 +64,7 @@ class ChatClient:
             retry=retry or RetryPolicy(),
             limits=limits or RateLimits(),
             timeouts=timeouts or Timeouts(),
+            direct=direct,
         )
 
     async def __aenter__(self) -> ChatClient:

@@ -1,6 +1,7 @@
-"""A ChatClient for a leased server, as described in a job file (contracts.md, section 3).
+"""Clients for leased servers, as described in a job file (contracts.md, section 3).
 
-Neighbours: `chat.py`; `openai_remote/backend.py` writes the settings that are read here.
+Neighbours: `chat.py`, `environment.py`, `replicated.py`; `openai_remote/backend.py` writes the
+settings that are read here.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from agentc_backends.client.calls import EnvironmentCalls
 from agentc_backends.client.chat import ChatClient
+from agentc_backends.client.environment import EnvironmentClient
 from agentc_backends.client.limits import RateLimits
+from agentc_backends.client.replicated import ReplicatedEnvironment
 from agentc_backends.client.retry import RetryPolicy
 
 REMOTE_TOKEN = "AGENTC_REMOTE_TOKEN"
 """Environment variable of the job that holds the key of a remote endpoint."""
 # A local server that refuses connections is dead: waiting longer would only delay the news.
-LOCAL_RETRY = RetryPolicy(attempts=4, base_s=0.2, cap_s=1.0)
+LOCAL_RETRY = RetryPolicy(attempts=4, base_s=0.2, cap_s=1.0, patient=True)
 
 
 def chat_client(lease: Mapping[str, Any], *, concurrency: int) -> ChatClient:
@@ -31,4 +35,22 @@ def chat_client(lease: Mapping[str, Any], *, concurrency: int) -> ChatClient:
         concurrency=min(concurrency, settings.get("concurrency") or concurrency),
     )
     retry = RetryPolicy(attempts=settings.get("attempts", 8)) if remote else LOCAL_RETRY
-    return ChatClient(lease["url"], token or None, lease["model"], retry=retry, limits=limits)
+    urls = lease.get("urls") or lease["url"]
+    return ChatClient(
+        urls, token or None, lease["model"], retry=retry, limits=limits, direct=not remote
+    )
+
+
+def environment_client(lease: Mapping[str, Any], *, concurrency: int) -> EnvironmentCalls:
+    """A client of the server behind `job.leases["environment"]`, or of its copies."""
+    clients = [
+        EnvironmentClient(
+            url,
+            lease["token"] or None,
+            retry=LOCAL_RETRY,
+            limits=RateLimits(concurrency=concurrency),
+            direct="log" in lease,
+        )
+        for url in lease.get("urls") or [lease["url"]]
+    ]
+    return clients[0] if len(clients) == 1 else ReplicatedEnvironment(clients)

@@ -36,7 +36,8 @@ class Timeouts:
 
 
 class Transport:
-    """Sends JSON to one of several replicas. Close it, or use it as a context manager."""
+    """Sends JSON to one of several replicas, `direct` without a proxy wherever they are. Close it,
+    or use it as a context manager."""
 
     def __init__(
         self,
@@ -46,14 +47,18 @@ class Transport:
         retry: RetryPolicy,
         limits: RateLimits,
         timeouts: Timeouts,
+        direct: bool = False,
     ) -> None:
         if not urls:
             raise ValueError("a client needs at least one address")
         self._urls = tuple(url.rstrip("/") for url in urls)
+        self._lost: set[str] = set()
+        """Replicas that could not be reached: asked last, until one of them answers again."""
         self._retry = retry
         self.gate = Gate(limits)
-        # The environment's proxies are not for loopback servers.
-        local = all(httpx.URL(url).host in ("127.0.0.1", "::1", "localhost") for url in self._urls)
+        # The environment's proxies are not for servers of this run.
+        hosts = {httpx.URL(url).host for url in self._urls}
+        local = direct or hosts <= {"127.0.0.1", "::1", "localhost"}
         self._client = httpx.AsyncClient(
             headers={} if token is None else {"Authorization": f"Bearer {token}"},
             timeout=httpx.Timeout(
@@ -90,11 +95,13 @@ class Transport:
         BadRequestError or ContextOverflowError.
         """
         order = ranked(self._urls, key) if len(self._urls) > 1 else list(self._urls)
+        order.sort(key=lambda url: url in self._lost)
         content = None if body is None else json.dumps(body).encode()
         headers = {} if content is None else {"Content-Type": "application/json"}
         start, tries, reached = monotonic(), 0, 0
         while True:
-            url = order[reached % len(order)] + path
+            base = order[reached % len(order)]
+            url = base + path
             tries += 1
             asked: float | None = None
             try:
@@ -107,13 +114,17 @@ class Transport:
                 again = resend or isinstance(error, _NEVER_SENT)
                 if isinstance(error, _NEVER_SENT):
                     reached += 1
+                    self._lost.add(base)
             else:
+                self._lost.discard(base)
                 if reply.status_code < 400:
                     return _decoded(reply, method, url)
                 if reply.status_code not in RETRIED_STATUSES:
                     raise _refusal(reply, method, url)
                 failure = f"{method} {url}: {reply.status_code} {reply.text[:_EXCERPT]}"
                 asked = retry_after(reply.headers)
+                if reply.status_code == 503 and asked is not None and self._retry.patient:
+                    tries -= 1
                 # 429 and 503 say that nothing was done.
                 again = resend or reply.status_code in (429, 503)
             elapsed = monotonic() - start

@@ -6,6 +6,7 @@ from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.ir.artifacts import TRAJECTORIES
 from agentc.kinds.field import Json
 from agentc_backends.rollout_react.backend import checked_split, prompt_config
+from agentc_backends.rollout_react.placing import environment_lease
 from agentc_backends.software import LIGHT
 
 
@@ -41,7 +42,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             config=config,
             inputs={},
             produces=TRAJECTORIES.name,
-            leases=(context.environment_lease(view),),
+            leases=(environment_lease(view, context),),
             extra_identity={"prompt": prompt_config(prompt)},
             contract={"reward_range": facts["reward_range"]},
         ),

@@ -13,6 +13,7 @@ from agentc_backends.models.checkpoint import (
     CheckpointError,
     check_directory,
     settle_chat_format,
+    settle_tokenizer,
 )
 
 WANTED = (
@@ -41,6 +42,7 @@ def adopt(source: Path, job: Job, chat_format: str, *, link: bool) -> None:
             _take(path, job.out / path.name, link=link)
     _write_generation_config(job.out)
     _split_template(job.out)
+    settle_tokenizer(job.out)
     settle_chat_format(job.out, chat_format)
     weights = sorted(job.out.glob("*.safetensors"))
     job.facts(weight_files=len(weights), weight_bytes=sum(p.stat().st_size for p in weights))

@@ -82,6 +82,29 @@ def settle_chat_format(directory: Path, chat_format: str) -> None:
     write_chat_file(directory, chat_format)
 
 
+def settle_tokenizer(directory: Path) -> None:
+    """Make tokenizer.json say what transformers makes of it.
+
+    For some types of model (qwen2, llama-2) it replaces the normaliser and the pre-tokeniser of the
+    file by its own. Programs that take the file at its word, such as trainers on older releases,
+    would then make other tokens than servers do.
+    """
+    from tokenizers import Tokenizer
+    from transformers import AutoTokenizer
+
+    path = directory / "tokenizer.json"
+    tokenizer = AutoTokenizer.from_pretrained(str(directory))
+    if not tokenizer.is_fast:
+        return  # refused by name where it is used
+    loaded = tokenizer.backend_tokenizer
+    written = Tokenizer.from_file(str(path))
+    if any(
+        str(getattr(loaded, part)) != str(getattr(written, part))
+        for part in ("normalizer", "pre_tokenizer")
+    ):
+        loaded.save(str(path))
+
+
 def write_chat_file(directory: Path, chat_format: str) -> None:
     """Write agentc_chat.json."""
     (directory / CHAT_FILE).write_text(

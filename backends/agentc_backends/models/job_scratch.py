@@ -7,7 +7,12 @@ from typing import Any
 
 from agentc.runtime.program import Job, load_job
 from agentc_backends.chat.formats import FormatError, format_named
-from agentc_backends.models.checkpoint import CheckpointError, settle_libraries, write_chat_file
+from agentc_backends.models.checkpoint import (
+    CheckpointError,
+    settle_libraries,
+    settle_tokenizer,
+    write_chat_file,
+)
 from agentc_backends.models.induction import wire_induction
 from agentc_backends.models.vocabulary import corpus_messages, corpus_texts, train_tokenizer
 
@@ -64,6 +69,7 @@ def create(job: Job) -> None:
     )
     model.save_pretrained(str(job.out))
     tokenizer.save_pretrained(str(job.out))
+    settle_tokenizer(job.out)
     write_chat_file(job.out, chat.name)
     job.facts(
         parameters=sum(parameter.numel() for parameter in model.parameters()),

@@ -18,8 +18,28 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from agentc_backends.report_html import browser, charts, claims, graph, sweep, tables
+from agentc_backends.report_html import (
+    browser,
+    charts,
+    claims,
+    graph,
+    searches,
+    sweep,
+    tables,
+)
 from agentc_backends.report_html.collect import Collection
+
+_DRAWN = (
+    "Checkpoint",
+    "Trajectories",
+    "SearchTrees",
+    "SFTDataset",
+    "PreferencePairs",
+    "Metrics",
+    "Comparison",
+    "Verdicts",
+)
+"""Types of artifacts with a colour of their own in the graph."""
 
 
 def render_page(
@@ -43,6 +63,7 @@ def render_page(
         "number": _number,
         "percent": _percent,
         "moment": _moment,
+        "count": _count,
     }
     template = environment.get_template("page.html.j2")
     return template.render(
@@ -54,9 +75,13 @@ def render_page(
         sweeps=sweep.sweep_tables(collection, experiment),
         comparisons=tables.comparisons(collection),
         curves=charts.curve_charts(collection),
+        searches=searches.searches(collection),
+        revisions=searches.revisions(collection),
+        mixtures=searches.mixtures(collection),
         training=charts.training_charts(collection),
         distributions=[browser.rewards(n) for n in collection.of_type("Trajectories")],
         graph=graph.draw_graph(collection),
+        types=[kind for kind in _DRAWN if collection.of_type(kind)],
         jobs=tables.jobs(collection),
         total_s=tables.total_seconds(collection),
         software=tables.software(collection),
@@ -109,6 +134,11 @@ def _paper(paper: Mapping[str, Any]) -> dict[str, Any]:
 
 def _number(value: float | None, digits: int = 3) -> str:
     return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
+
+
+def _count(value: float | None) -> str:
+    """A whole number with thin spaces between its thousands."""
+    return "–" if value is None else f"{round(value):,}".replace(",", "\u202f")
 
 
 def _percent(value: float, low: float = 0.0, high: float = 1.0) -> str:

@@ -10,6 +10,7 @@ from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.ir.artifacts import TRAJECTORIES
 from agentc.ir.module import Prompt
 from agentc.kinds.field import Field, Json, boolean, choice, string
+from agentc_backends.rollout_react.placing import environment_lease
 from agentc_backends.software import LIGHT
 
 ID = "rollout.react"
@@ -17,7 +18,9 @@ VERSION = 1
 
 OPTIONS: tuple[Field, ...] = (
     choice("action_span", "What belongs to an action: `line`, the rest of its line; `rest`, "
-           "everything after the first `Action:` (ETO's code).", ("line", "rest"), "line"),
+           "everything after the first `Action:` (ETO's code); `last`, everything after the last "
+           "`Action:`, without a number before it (Agent-R's code).", ("line", "rest", "last"),
+           "line"),
     choice("action_space", "Whether a space must follow `Action:` (ETO: required for WebShop and "
            "ScienceWorld, optional for ALFWorld).", ("optional", "required"), "optional"),
     string("invalid_message", "What the agent is told after a reply without an action.",
@@ -79,7 +82,7 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
         },
         inputs={"policy": stage.inputs["policy"]},
         produces=TRAJECTORIES.name,
-        leases=(context.server_lease(view, "policy"), context.environment_lease(view)),
+        leases=(context.server_lease(view, "policy"), environment_lease(view, context)),
         extra_identity={"prompt": prompt_config(prompt)},
         contract={"reward_range": facts["reward_range"]},
         resume=True,

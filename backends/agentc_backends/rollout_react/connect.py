@@ -1,4 +1,5 @@
-"""Connects episodes to the leased servers through the client library, and says what failures mean.
+"""Connects episodes to the leased servers through the client library, or to an environment in this
+process, and says what failures mean.
 
 A request that a server refuses for what it says is a FatalError; a server that fails or does not
 answer is an InfrastructureError; a prompt over the context is a ContextOverflowError.
@@ -10,11 +11,19 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from agentc.runtime.probe import differences
+from agentc.runtime.program import write_json
 from agentc_backends import client
-from agentc_backends.client.leased import LOCAL_RETRY, chat_client
+from agentc_backends.client.leased import chat_client, environment_client
+from agentc_backends.environment_server.inside import (
+    InsideEnvironment,
+    NotInsideError,
+    opener_of,
+)
 from agentc_backends.rollout_react.episode import (
     ContextOverflowError,
     FatalError,
@@ -37,10 +46,7 @@ class Servers:
 
     async def lost(self) -> str | None:
         """A sentence about a local server that is gone, or None."""
-        for role, lease in self.leases.items():
-            if _is_local(lease) and not await _accepts(lease["url"]):
-                return f"the {role} server at {lease['url']} does not answer any more"
-        return None
+        return await lost_server(self.leases)
 
 
 @asynccontextmanager
@@ -49,19 +55,39 @@ async def connect(
     decode: Mapping[str, Any] | None,
     concurrency: int,
 ) -> AsyncIterator[Servers]:
-    """Clients of a job's servers; without `decode` of the environment alone."""
-    limits = client.RateLimits(concurrency=concurrency)
+    """Clients of a job's servers; without `decode` of the environment alone. Raises FatalError
+    where the environment cannot be opened in this process, or is not the one that was planned."""
     lease = leases["environment"]
-    environment = client.EnvironmentClient(
-        lease["url"], lease["token"] or None, retry=LOCAL_RETRY, limits=limits
-    )
-    async with environment:
+    environment = await _environment(lease, concurrency)
+    try:
         world = AgentGymWorld(environment)
         if decode is None:
             yield Servers(world, None, {"environment": lease})
             return
         async with chat_client(leases["policy"], concurrency=concurrency) as chat:
             yield Servers(world, ChatPolicy(chat, decode), leases)
+    finally:
+        await environment.close_connections()
+
+
+async def _environment(lease: Mapping[str, Any], concurrency: int) -> client.EnvironmentCalls:
+    """Over HTTP, or in this process where the lease gives the words to open it with. The wrapper
+    has looked at a server already; here an account of what was opened is left for it."""
+    inside: Mapping[str, Any] | None = lease.get("inside")
+    if inside is None:
+        return environment_client(lease, concurrency=concurrency)
+    try:
+        environment = InsideEnvironment(opener_of(inside["program"]))
+    except NotInsideError as error:
+        raise FatalError(
+            f"the environment cannot be opened in the job's process: {error}"
+        ) from error
+    meta = await environment.meta()
+    differing = differences(inside["expect"], meta)
+    if differing:
+        raise FatalError("the environment is not the one that was planned:\n" + differing)
+    write_json(Path(inside["account"]), meta["identity"])
+    return environment
 
 
 class ChatPolicy:
@@ -93,7 +119,7 @@ class ChatPolicy:
 class AgentGymWorld:
     """Episodes of an environment that speaks AgentGym's protocol."""
 
-    def __init__(self, environment: client.EnvironmentClient) -> None:
+    def __init__(self, environment: client.EnvironmentCalls) -> None:
         self._environment = environment
 
     async def meta(self) -> dict[str, Any]:
@@ -105,27 +131,41 @@ class AgentGymWorld:
         with _translated():
             return await self._environment.expert(task_id, prompt_seed)
 
-    @asynccontextmanager
-    async def open(self, task_id: str, prompt_seed: int) -> AsyncIterator[AgentGymSession]:
-        """One episode, closed at the end whatever happens."""
+    async def begin(self, task_id: str, prompt_seed: int) -> AgentGymSession:
+        """A new session at the start of a task; the caller closes it."""
         environment = self._environment
         with _translated():
             number = await environment.create()
+            session = AgentGymSession(environment, number, "")
             try:
-                first = await environment.reset(number, task_id, prompt_seed)
-                yield AgentGymSession(environment, number, _encodable(first.observation))
+                await session.restart(task_id, prompt_seed)
+            except BaseException:
+                await session.close()
+                raise
+        return session
+
+    async def restored(self, snapshot: Mapping[str, Any]) -> AgentGymSession:
+        """A new session in a saved state; the caller closes it."""
+        with _translated():
+            number = await self._environment.restore(snapshot)
+        return AgentGymSession(self._environment, number, "")
+
+    @asynccontextmanager
+    async def open(self, task_id: str, prompt_seed: int) -> AsyncIterator[AgentGymSession]:
+        """One episode, closed at the end whatever happens."""
+        session = await self.begin(task_id, prompt_seed)
+        with _translated():
+            try:
+                yield session
             finally:
-                # A session left open costs memory only, and the server lets it expire.
-                with suppress(client.ServiceError):
-                    await environment.close(number)
+                await session.close()
 
 
 class AgentGymSession:
-    """One open episode."""
+    """One open episode; `observation` is its first. Beyond `step`, which every environment has,
+    tree search saves, restores and forks the state where `/meta` says that it can be done."""
 
-    def __init__(
-        self, environment: client.EnvironmentClient, number: int, observation: str
-    ) -> None:
+    def __init__(self, environment: client.EnvironmentCalls, number: int, observation: str) -> None:
         self._environment = environment
         self._number = number
         self.observation = observation
@@ -134,6 +174,42 @@ class AgentGymSession:
         with _translated():
             result = await self._environment.step(self._number, action)
         return Step(_encodable(result.observation), result.reward, result.done)
+
+    async def restart(self, task_id: str, prompt_seed: int) -> None:
+        """Go (back) to the start of a task."""
+        with _translated():
+            first = await self._environment.reset(self._number, task_id, prompt_seed)
+        self.observation = _encodable(first.observation)
+
+    async def snapshot(self) -> Mapping[str, Any]:
+        with _translated():
+            return await self._environment.snapshot(self._number)
+
+    async def restore(self, snapshot: Mapping[str, Any]) -> None:
+        with _translated():
+            await self._environment.restore(snapshot, self._number)
+
+    async def fork(self) -> AgentGymSession:
+        """A new session in the same state; the caller closes it."""
+        with _translated():
+            number = await self._environment.fork(self._number)
+        return AgentGymSession(self._environment, number, "")
+
+    async def close(self) -> None:
+        # A session left open costs memory only, and the server lets it expire.
+        with suppress(client.ServiceError):
+            await self._environment.close(self._number)
+
+
+async def lost_server(leases: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """A sentence about a leased server of ours none of whose copies answers, or None."""
+    for role, lease in leases.items():
+        if not _is_ours(lease):
+            continue
+        urls = lease.get("urls") or [lease["url"]]
+        if not any([await _accepts(url) for url in urls]):
+            return f"the {role} server at {' and '.join(urls)} does not answer any more"
+    return None
 
 
 @contextmanager
@@ -150,7 +226,12 @@ def _translated() -> Iterator[None]:
         raise InfrastructureError(str(error)) from error
 
 
-def _is_local(lease: Mapping[str, Any]) -> bool:
+def _is_ours(lease: Mapping[str, Any]) -> bool:
+    """A server of this machine or of this run; an environment in this process is none."""
+    if "inside" in lease:
+        return False
+    if "log" in lease:
+        return True
     return urlsplit(lease["url"]).hostname in ("127.0.0.1", "::1", "localhost")
 
 

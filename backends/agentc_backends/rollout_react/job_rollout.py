@@ -18,6 +18,7 @@ from agentc_backends.rollout_react.connect import Servers, connect
 from agentc_backends.rollout_react.episode import (
     Attempt,
     ContextOverflowError,
+    EpisodeRecord,
     EpisodeRules,
     FatalError,
     InfrastructureError,
@@ -112,11 +113,20 @@ async def _play_rest(
         journal.append(row)
         tally.add(row)
 
+    def broken(attempt: Attempt, error: InfrastructureError) -> dict[str, Any]:
+        record = error.record or EpisodeRecord(rules, attempt, "policy")
+        return record.row("error", str(error))
+
     tally.show()
     new = await run_episodes(
         rest,
-        rules,
-        Hooks(play=play_one, lost=servers.lost, finished=finished),
+        Hooks(
+            play=play_one,
+            lost=servers.lost,
+            finished=finished,
+            broken=broken,
+            name=lambda attempt: attempt.id,
+        ),
         concurrency=job.placement["concurrency"],
         error_budget=job.placement["error_budget"],
         total=len(attempts),

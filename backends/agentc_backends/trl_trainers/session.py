@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc.runtime.program import Job, load_job, read_rows
+from agentc.runtime.rendezvous import RendezvousError
 from agentc_backends.chat.formats import FormatError
 from agentc_backends.chat.rows import Counts, RowsError
 from agentc_backends.models.checkpoint import companion_files, settle_libraries
@@ -27,7 +28,11 @@ def run_trainer(name: str, module: str, train: Callable[[Job], None]) -> int:
     """The main program of a training job: launch, train, and turn what people can mend into a
     message instead of a traceback."""
     job = load_job()
-    relaunch(module, job.placement, str(job.path))
+    try:
+        relaunch(module, job.placement, str(job.path))
+    except RendezvousError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
     die_with_parent()
     settle_libraries()
     try:

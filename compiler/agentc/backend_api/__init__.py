@@ -3,6 +3,7 @@
 `backend.py` files import from here, `agentc.kinds` and `agentc.ir.artifacts`, and nothing heavy.
 """
 
+from agentc.backend_api.data_set import DataSet, DataSource
 from agentc.backend_api.declare import (
     Backend,
     EnvironmentBackend,
@@ -17,6 +18,8 @@ from agentc.backend_api.view import OptionView, Refusal, StageView
 __all__ = [
     "Backend",
     "BackendTable",
+    "DataSet",
+    "DataSource",
     "EnvironmentBackend",
     "JobDraft",
     "LeaseDraft",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from agentc.backend_api.data_set import DataSet
 from agentc.kinds.field import Field, Json
 
 if TYPE_CHECKING:
@@ -16,13 +17,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoftwareEnvironment:
-    """A Python environment that job programs run in: its name and its lock.
+    """A Python environment that job programs run in: its name, its lock and its interpreter.
 
-    `lock` is the text of a requirements file with exact pins; its sha256 enters content keys.
+    `lock` is the text of a requirements file with exact pins. `python` is a minor version (`3.10`)
+    or a range (`>=3.8,<3.11`); None takes the interpreter that runs agentc. The sha256 of `text`
+    enters content keys.
     """
 
     name: str
     lock: str
+    python: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The lock with the demand on the interpreter as its first line, where there is one."""
+        return self.lock if self.python is None else f"# agentc: python {self.python}\n{self.lock}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +42,8 @@ class StageBackend:
     `version` is the semantic version of what the job computes: bump it by hand when the same
     inputs give another result. `capabilities` are words that other code and people can ask for.
     `lower` turns a stage into one or more jobs; the last one yields the stage's artifact.
+    `decisive` names fields of placement that change what this backend computes (where a loss is
+    the mean over micro-batches, say): it puts their values into `extra_identity`.
     """
 
     id: str
@@ -43,6 +54,7 @@ class StageBackend:
     lower: Callable[[StageView, LowerContext], tuple[JobDraft, ...]]
     capabilities: frozenset[str] = frozenset()
     options: tuple[Field, ...] = ()
+    decisive: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +79,18 @@ class EnvironmentBackend:
     expected_tasks: Callable[[Mapping[str, Json]], Mapping[str, tuple[float, float]]] | None = None
     """For estimates of cost: from the settings that differ from their defaults to (number of tasks,
     how many times more it may well be) by split; 1.0 where the data fixes the number."""
+    configured: Callable[[Mapping[str, Json]], EnvironmentBackend] | None = None
+    """Where settings decide what is declared (splits, rewards, step limit): this declaration under
+    the settings that a spec gives. Must not raise, whatever they are."""
     available: bool = True
     """False while only the declaration exists: such an experiment checks and plans, but refuses
     to run, by name."""
+    data_sets: tuple[DataSet, ...] = ()
+    """Real data that it can use and `agentc data fetch` gets."""
+
+    def under(self, given: Mapping[str, Json]) -> EnvironmentBackend:
+        """The declaration that holds under the settings of a spec's entry."""
+        return self if self.configured is None else self.configured(given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

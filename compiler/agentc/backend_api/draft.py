@@ -30,9 +30,16 @@ class LeaseDraft:
     `identity_check` names how the runtime asserts that the right thing is served: "model" (the
     served model's root directory is the artifact meant, and one real completion works),
     "environment" (GET /meta equals `expect`), or "none".
+    `inside` says of an environment that a job's program may open it in its own process, where the
+    software is its own: the module of `program` has `opener(words)`, which gives what opens the
+    environment of these words, and calls of that environment are quick (it is not `blocking`). A
+    stage backend that does so makes `port` "inside": then nothing is started.
     `input` names the job input (role) whose directory is `{model}`. `secrets` maps environment
     variables to names of secrets. `client` holds settings for whoever calls the server (rate
     limits of a remote endpoint); like all placement it never enters a key.
+
+    `entry`, `scope`, `replicas` and `placement` are what the spec's entry says of the server's
+    place; the compiler writes them, a backend leaves them alone.
     """
 
     role: Literal["policy", "environment"]
@@ -41,7 +48,7 @@ class LeaseDraft:
     software: SoftwareEnvironment | None
     program: tuple[str, ...]
     identity: Mapping[str, Json]
-    port: Literal["chosen", "held", "none"] = "chosen"
+    port: Literal["chosen", "held", "none", "inside"] = "chosen"
     probe: str = "/health"
     identity_check: Literal["model", "environment", "none"] = "none"
     expect: Mapping[str, Json] = field(default_factory=dict)
@@ -53,6 +60,11 @@ class LeaseDraft:
     served_name: str = "policy"
     capabilities: frozenset[str] = frozenset()
     client: Mapping[str, Json] = field(default_factory=dict)
+    inside: bool = False
+    entry: str = ""
+    scope: Literal["job", "node", "shared"] = "job"
+    replicas: int = 1
+    placement: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +111,7 @@ class LowerContext(Protocol):
         ...
 
     def environment_facts(self, stage: StageView) -> Mapping[str, Json]:
-        """Declared facts: {name, reward_range, success_at, max_turns, splits}."""
+        """Declared facts: {name, reward_range, success_at, max_turns, splits, capabilities}."""
         ...
 
     def server_lease(self, stage: StageView, checkpoint_role: str) -> LeaseDraft:

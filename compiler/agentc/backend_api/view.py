@@ -6,7 +6,7 @@ each name that was asked for. See `agentc.passes.lower` for what is done with th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -60,6 +60,12 @@ class OptionView:
     refusals: list[Refusal] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)
     known: dict[str, Setting] = field(default_factory=dict, repr=False)
+    files: Callable[[str], bytes | None] | None = field(default=None, repr=False)
+
+    def file(self, path: str) -> bytes | None:
+        """The content of a small file that the spec names (relative paths start at the spec);
+        None when it cannot be read. It enters no key by itself: what is made of it must."""
+        return None if self.files is None else self.files(path)
 
     def get(self, path: str) -> Json:
         """The effective value at a dotted path; marks it as honoured."""

@@ -23,10 +23,12 @@ COMMANDS = (
     "plan",
     "lock",
     "cost",
+    "preflight",
     "compile",
     "bundle",
     "run",
     "status",
+    "cancel",
     "report",
     "claims",
     "why",
@@ -36,7 +38,11 @@ COMMANDS = (
     "explain",
     "templates",
     "schema",
+    "conformance",
     "store",
+    "env",
+    "data",
+    "env-serve",
 )
 
 EXIT_DONE = 0
@@ -46,6 +52,7 @@ EXIT_FAILED = 3
 EXIT_STORE = 4
 EXIT_NOT_FOUND = 5
 EXIT_CLAIM = 6
+EXIT_PREFLIGHT = 7
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
 
@@ -64,6 +71,7 @@ exit codes:
   0 done            1 the spec has errors    2 wrong command line    3 a job failed
   4 the store is damaged or unusable         5 a named thing was not found
   6 a claim with `gate: true` is not reproduced
+  7 `preflight` found what would fail
   130 interrupted
 """
 
@@ -122,7 +130,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     names = COMMANDS if typed is None else (typed,)
     subparsers = parser.add_subparsers(metavar="COMMAND", title="commands", required=True)
     for name in names:
-        command = cast("_Command", importlib.import_module(f"agentc.cli.{name}"))
+        command = cast("_Command", importlib.import_module(f"agentc.cli.{name.replace('-', '_')}"))
         subparser = subparsers.add_parser(
             name,
             help=command.HELP,

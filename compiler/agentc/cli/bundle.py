@@ -12,6 +12,7 @@ from agentc.cli.arguments import (
     compile_typed,
     show_diagnostics,
 )
+from agentc.cli.store_argument import add_store_argument
 
 HELP = "write a directory that reruns under `snakemake` where agentc is not installed"
 
@@ -26,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--with-results", action="store_true", help="also the results that the store has"
     )
-    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    add_store_argument(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics, wants_colour
+from agentc.cli.store_argument import add_store_argument
 
 if TYPE_CHECKING:
     from agentc.plan.work import Document
@@ -24,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
     add_spec_arguments(parser, optional=True)
-    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    add_store_argument(parser)
     parser.add_argument("--json", action="store_true", help="the verdicts as JSON")
 
 

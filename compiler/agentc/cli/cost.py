@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics
+from agentc.cli.store_argument import add_store_argument
 
 HELP = "estimate time, GPU-hours, tokens and disk of a run, with bands"
 
@@ -21,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
     add_spec_arguments(parser)
-    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    add_store_argument(parser)
     parser.add_argument(
         "-j", "--jobs", type=int, metavar="N", help="cores to use at once (default: all)"
     )

@@ -15,6 +15,7 @@ from agentc.cli.arguments import (
     show_diagnostics,
     wants_colour,
 )
+from agentc.cli.store_argument import add_store_argument
 from agentc.runtime.layout import StoreLayout
 
 HELP = "compare two specs or runs: what differs in their results, down to the cause"
@@ -59,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="one of the `scales:` of the spec before it",
     )
     add_allow_path_argument(parser)
-    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    add_store_argument(parser)
     parser.add_argument("--json", action="store_true", help="as one JSON object")
 
 

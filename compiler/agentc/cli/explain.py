@@ -102,7 +102,7 @@ def _lines(stage: Stage, backend: StageBackend, compiled: Compilation) -> Iterat
     for role, producers in stage.inputs.items():
         yield f"  {role}: {', '.join(producers)}"
     for section, name in stage.uses.items():
-        yield f"  {section}: {name}"
+        yield f"  {section}: {name}{_where(section, stage, compiled)}"
     read = honoured_fields(backend)
     rows = [
         row
@@ -114,6 +114,16 @@ def _lines(stage: Stage, backend: StageBackend, compiled: Compilation) -> Iterat
     for name, value, note in rows:
         yield f"    {name.ljust(widths[0])}  {value.ljust(widths[1])}  {note}"
     yield ""
+
+
+def _where(section: str, stage: Stage, compiled: Compilation) -> str:
+    """Where a stage's environment is: a server of its jobs, or their own process."""
+    jobs = () if compiled.plan is None else compiled.plan.jobs
+    leases = (job.lease(section) for job in jobs if job.stage == stage.id)
+    ports = {lease.port for lease in leases if lease is not None}
+    if section != "environment" or not ports:
+        return ""
+    return ", in the job's process" if ports == {"inside"} else ", behind a server"
 
 
 def _place(stage: Stage) -> str:

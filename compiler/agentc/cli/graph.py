@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics
+from agentc.cli.store_argument import add_store_argument
 
 if TYPE_CHECKING:
     from agentc.graph.stages import StageGraph
@@ -24,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = "For example: agentc graph specs/quickstart.yaml -o quickstart.svg"
     add_spec_arguments(parser)
-    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    add_store_argument(parser)
     parser.add_argument(
         "--format",
         choices=_FORMATS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -17,11 +18,13 @@ from agentc.cli.arguments import (
     show_diagnostics,
     wants_colour,
 )
+from agentc.cli.store_argument import add_store_argument
 from agentc.kinds.field import Json
 from agentc.plan.review import Review
 
 if TYPE_CHECKING:
     from agentc.cost import Estimate, Summary
+    from agentc.placement import Requests
 
 HELP = "show what a run would do: jobs, what the store has, what changed and why"
 
@@ -43,7 +46,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add_spec_arguments(parser)
     add_locked_argument(parser)
-    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    add_store_argument(parser)
+    parser.add_argument(
+        "--profile",
+        metavar="NAME|DIR",
+        help="also what each stage asks for under this Snakemake profile, and who says so",
+    )
     parser.add_argument("--until", metavar="STAGE", help="only this stage and what it needs")
     parser.add_argument(
         "--all", action="store_true", help="list every job, also what is usually folded"
@@ -58,19 +66,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0 with the plan on standard output; 1 when the spec has errors, 5 for no such stage."""
+    """0 with the plan on standard output; 1 when the spec has errors, 2 for no such profile,
+    5 for no such stage."""
     from agentc.backend_api import load_backends
     from agentc.cli.costing import cost_to_run
     from agentc.cost.render import cost_column, summary_sentence
+    from agentc.diagnostics import Sink
     from agentc.diagnostics.suggest import did_you_mean, listed
+    from agentc.placement import read_requests, settle_plan
+    from agentc.placement.render import placement_document, placement_text
     from agentc.plan.render import plan_document
     from agentc.plan.review import review_plan
     from agentc.plan.tree import coloured, plan_text
     from agentc.plan.work import UnknownStageError, find_work
     from agentc.run.past import read_past
+    from agentc.run.profile import ProfileError, find_profile
     from agentc.runtime.layout import StoreLayout
+    from agentc.software.needed import needed_by_plan, report_lacking
     from agentc.store.paths import RunFolder, store_root
 
+    requests: Requests | None = None
+    if arguments.profile is not None:
+        try:
+            profile = find_profile(arguments.profile, os.environ)
+            requests = None if profile is None else read_requests(profile)
+        except ProfileError as error:
+            print(f"agentc: {error}", file=sys.stderr)
+            return 2
     table = load_backends()
     compiled = compile_typed(arguments, table)
     if compiled.plan is None:
@@ -80,15 +102,25 @@ def execute(arguments: argparse.Namespace) -> int:
     layout = StoreLayout(store_root(arguments.store))
     try:
         work = find_work(plan_document(compiled.plan), layout, arguments.until)
+    except OSError as error:
+        print(f"agentc: the store cannot be read: {error}", file=sys.stderr)
+        return 4
     except UnknownStageError as error:
         hint = did_you_mean(error.name, error.known) or f"stages: {listed(error.known)}"
         print(f"agentc: no stage `{error.name}`; {hint}", file=sys.stderr)
         return 5
+    lacking = Sink()
+    needed = needed_by_plan(compiled.plan, {str(job["id"]) for job in work.missing})
+    report_lacking(needed, layout, lacking, severity="warning")
+    show_diagnostics(lacking.sorted())
     path = RunFolder.of(layout, compiled.plan.name).last_plan
     review = review_plan(work, read_past(path))
     estimates, expected = cost_to_run(work, compiled, table)
+    placed = () if requests is None else settle_plan(work.document, requests)
     if arguments.format == "json":
         described = _document(review, estimates, expected)
+        if requests is not None:
+            described["placement"] = placement_document(placed, requests.profile)
         print(json.dumps(described, indent=2, ensure_ascii=False))
     else:
         since = f"the last run ({_when(path)})" if review.compared else ""
@@ -102,6 +134,8 @@ def execute(arguments: argparse.Namespace) -> int:
         print(coloured(text) if wants_colour(sys.stdout) else text, end="")
         if expected is not None:
             print(f"estimate: {summary_sentence(expected)}; `agentc cost` says what it rests on")
+        if requests is not None:
+            print("\n" + placement_text(placed, requests.profile), end="")
     return 0
 
 
@@ -121,6 +155,10 @@ def _document(
         "compared": review.compared,
         "server_starts": work.server_starts,
         "saved_server_starts": work.saved_starts,
+        "servers": [
+            {name: server[name] for name in ("id", "scope", "replicas", "resources", "clients")}
+            for server in work.document.get("servers") or []
+        ],
         "gone": list(review.gone),
         "estimate": None if expected is None else total_entry(expected),
         "jobs": [

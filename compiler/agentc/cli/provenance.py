@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from agentc.cli.store_argument import add_store_argument
 from agentc.runtime.layout import StoreLayout
 from agentc.store.lineage import Lineage
 from agentc.store.objects import StoredObject
@@ -26,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run", metavar="EXPERIMENT", help="name of the experiment; default: the one run last"
     )
-    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    add_store_argument(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="output form")
 
 
@@ -165,7 +166,9 @@ def _object_lines(stored: StoredObject, ids: Mapping[str, str]) -> Iterator[str]
         if pairs:
             yield f"  {title}: " + ", ".join(f"{name} {value}" for name, value in pairs.items())
     for lease in manifest.get("leases") or ():
-        yield f"  {lease.get('role')} server: {lease.get('backend')} version {lease.get('version')}"
+        where = " in the job's process" if lease.get("inside") else " server"
+        made = f"{lease.get('backend')} version {lease.get('version')}"
+        yield f"  {lease.get('role')}{where}: {made}"
 
 
 def _software(lineage: Lineage) -> dict[str, dict[str, str]]:

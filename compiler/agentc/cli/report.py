@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from agentc.cli.store_argument import add_store_argument
 from agentc.runtime.layout import StoreLayout
 from agentc.store.paths import RunFolder
 
@@ -26,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME|SPEC",
         help="the experiment, by name or by its spec (default: the one run last)",
     )
-    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    add_store_argument(parser)
     parser.add_argument("--open", action="store_true", help="open it in the web browser, too")
 
 
@@ -144,14 +145,16 @@ def _render_partial(
     try:
         state = json.loads(folder.state.read_text(encoding="utf-8"))
         lock, text = PlanFile(Path(state["plan"])).lock(job["environment"])
-        directory, _ = environment.ensure_environment(layout, lock, text)
+        directory, record = environment.ensure_environment(layout, lock, text)
         code = environment.code_directory(layout, environment.packages_of([job["program"]]))
+        python = environment.python_command(directory, record, layout.root, code)
+        software = environment.programs_of(directory, record)
     except (PlanError, environment.SoftwareEnvironmentError, ValueError, KeyError) as error:
         raise _RenderError(str(error)) from error
     done = subprocess.run(
-        [str(directory / "bin" / "python"), *job["program"], str(file)],
+        [*python, *job["program"], str(file)],
         cwd=home,
-        env=environment.job_variables(code, 1, False, {}),
+        env=environment.job_variables(code, 1, False, {}, software),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from agentc.cli.arguments import (
     show_diagnostics,
     wants_colour,
 )
+from agentc.cli.store_argument import add_store_argument
 from agentc.plan.work import UnknownStageError, Work, find_work
 
 if TYPE_CHECKING:
@@ -35,19 +37,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add_spec_arguments(parser)
     add_locked_argument(parser)
-    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    add_store_argument(parser)
     parser.add_argument(
         "-j",
         "--jobs",
         type=_positive,
         default=None,
         metavar="N",
-        help="cores to use, or jobs in the queue with a cluster profile (default: all cores; 100)",
+        help="cores to use, or jobs in the queue with a cluster profile (default: all cores, or"
+        " what the profile says, or 100 jobs)",
     )
     parser.add_argument(
         "--profile",
         metavar="NAME|DIR",
-        help="where jobs run: `slurm`, a Snakemake profile's folder, or its name",
+        help="where jobs run: the folder or the name of a Snakemake profile, `slurm` for the one"
+        " that ships with agentc (default: $SNAKEMAKE_PROFILE, else this machine)",
     )
     parser.add_argument("--until", metavar="STAGE", help="only this stage and what it needs")
     parser.add_argument(
@@ -68,17 +72,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0 done, 1 errors in the spec, 3 a job failed, 4 no usable store, 5 no such stage, 6 a claim
-    with `gate: true` is not reproduced."""
+    """0 done, 1 errors in the spec, 2 no such profile, 3 a job failed, 4 no usable store, 5 no such
+    stage, 6 a claim with `gate: true` is not reproduced."""
     from agentc.backend_api import load_backends
     from agentc.cli.costing import cost_to_run
     from agentc.diagnostics import Sink
     from agentc.diagnostics.suggest import did_you_mean
     from agentc.passes.secrets import report_missing
     from agentc.plan.render import plan_document, render_plan
+    from agentc.run.driver import JOBS_IN_QUEUE, DriverOptions
     from agentc.run.plan_folder import claim_plan_folder
-    from agentc.store.paths import open_store
+    from agentc.run.profile import ProfileError, find_profile, require_executor
+    from agentc.runtime.trouble import StoreWriteError, writing
+    from agentc.software.needed import needed_by_plan, report_lacking
+    from agentc.store.paths import open_store, plans_folder
 
+    try:
+        profile = find_profile(arguments.profile, os.environ)
+        if profile is not None and not arguments.dry_run:
+            require_executor(profile)
+    except ProfileError as error:
+        print(f"agentc: {error}", file=sys.stderr)
+        return 2
     table = load_backends()
     compiled = compile_typed(arguments, table)
     show_diagnostics(compiled.diagnostics)
@@ -99,16 +114,20 @@ def execute(arguments: argparse.Namespace) -> int:
     document = plan_document(compiled.plan)
     try:
         work = find_work(document, layout, arguments.until)
+    except OSError as error:
+        print(f"agentc: the store cannot be read: {error}", file=sys.stderr)
+        return 4
     except UnknownStageError as error:
         hint = did_you_mean(error.name, error.known) or f"stages: {', '.join(error.known)}"
         print(f"agentc: no stage `{error.name}`; {hint}", file=sys.stderr)
         return 5
+    queued = profile is not None and profile.queued
     estimates, expected = cost_to_run(
         work,
         compiled,
         table,
-        cores=arguments.jobs or (100 if arguments.profile else None),
-        queued=bool(arguments.profile),
+        cores=arguments.jobs or (JOBS_IN_QUEUE if queued else None),
+        queued=queued,
     )
     budget = None if compiled.module is None else compiled.module.budget
     excess: tuple[Diagnostic, ...] = ()
@@ -126,29 +145,35 @@ def execute(arguments: argparse.Namespace) -> int:
     wanting = Sink()
     stages = {str(job["stage"]) for job in work.missing}
     report_missing(compiled.secrets, stages, os.environ, wanting)
+    needed = needed_by_plan(compiled.plan, {str(job["id"]) for job in work.missing})
+    report_lacking(needed, layout, wanting)
     if wanting.has_errors:
         show_diagnostics(wanting.sorted())
         return 1
     from agentc.cost.render import summary_sentence
     from agentc.emit import compile_to
-    from agentc.run.driver import DriverOptions
     from agentc.run.orchestrate import RunOptions, run_plan
 
     spec_text = Path(arguments.spec).read_text(encoding="utf-8")
     options = RunOptions(
-        driver=DriverOptions(
-            jobs=arguments.jobs or (100 if arguments.profile else os.cpu_count() or 1),
-            profile=arguments.profile,
-            keep_going=arguments.keep_going,
-        ),
+        driver=DriverOptions(jobs=arguments.jobs, profile=profile, keep_going=arguments.keep_going),
         plain=arguments.plain,
         colour=wants_colour(sys.stdout),
         estimates=estimates,
         expected=None if expected is None else summary_sentence(expected),
+        spec_directory=Path(arguments.spec).parent,
     )
-    with claim_plan_folder(layout, compiled.plan.name, render_plan(compiled.plan)) as directory:
-        compile_to(directory, compiled.plan, spec_text, Path(arguments.spec).parent)
-        return run_plan(work, directory, options)
+    try:
+        with ExitStack() as stack:
+            with writing("the compiled plan", plans_folder(layout)):
+                plan_text = render_plan(compiled.plan)
+                claimed = claim_plan_folder(layout, compiled.plan.name, plan_text)
+                directory = stack.enter_context(claimed)
+                compile_to(directory, compiled.plan, spec_text, Path(arguments.spec).parent)
+            return run_plan(work, directory, options)
+    except StoreWriteError as error:
+        print(f"agentc: {error}", file=sys.stderr)
+        return 4
 
 
 def _tell(work: Work, estimates: Mapping[str, Estimate], expected: Summary | None) -> None:

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from agentc.cli.store_argument import add_store_argument
+
 HELP = "show how the jobs of the last run stand"
 
 
@@ -15,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "name", nargs="?", metavar="NAME", help="the experiment (default: the one run last)"
     )
-    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    add_store_argument(parser)
     parser.add_argument(
         "--cost",
         action="store_true",

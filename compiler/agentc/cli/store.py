@@ -6,6 +6,8 @@ import argparse
 import sys
 import time
 
+from agentc.cli.store_argument import add_store_argument
+
 HELP = "list, verify or clean the store of results"
 
 _EXIT_STORE = 4
@@ -30,9 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--environments", action="store_true", help="also software environments no plan uses"
     )
     for action, execute_action in ((ls, _ls), (verify, _verify), (gc, _gc)):
-        action.add_argument(
-            "--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store"
-        )
+        add_store_argument(action)
         action.set_defaults(action=execute_action)
 
 
@@ -85,16 +85,16 @@ def _ls(arguments: argparse.Namespace, layout: object) -> int:
 
 def _verify(arguments: argparse.Namespace, layout: object) -> int:
     from agentc.runtime.layout import StoreLayout
-    from agentc.store.objects import Problem, list_objects, read_object, verify_object
+    from agentc.store.objects import Problem, list_objects, read_objects, verify_object
 
     assert isinstance(layout, StoreLayout)
     problems: list[Problem] = []
     if arguments.objects:
-        try:
-            found = [read_object(layout, name) for name in arguments.objects]
-        except FileNotFoundError as error:
-            print(f"agentc: no such object in {layout.root}: {error.filename}", file=sys.stderr)
+        unknown = [name for name in arguments.objects if not layout.object(name).is_dir()]
+        if unknown:
+            print(f"agentc: no such object in {layout.root}: {unknown[0]}", file=sys.stderr)
             return _EXIT_NOT_FOUND
+        found, problems = read_objects(layout, arguments.objects)
     else:
         found, problems = list_objects(layout)
     for stored in found:
@@ -104,8 +104,8 @@ def _verify(arguments: argparse.Namespace, layout: object) -> int:
     damaged = sorted({problem.object for problem in problems})
     if damaged:
         print(
-            f"{len(damaged)} of {len(found)} objects are damaged. Delete each one's folder under"
-            f" {layout.root / 'objects'}; the next run makes it again.",
+            f"{len(damaged)} of {max(len(found), len(damaged))} objects are damaged. Delete each"
+            f" one's folder under {layout.root / 'objects'}; the next run makes it again.",
             file=sys.stderr,
         )
         return _EXIT_STORE
@@ -127,17 +127,20 @@ def _gc(arguments: argparse.Namespace, layout: object) -> int:
         for name, size in part.items():
             print(f"{title:<21} {name:<44} {shown_size(size):>8}")
     if not garbage:
-        print("nothing to delete: the last plans need everything that is there")
+        print("nothing to delete: the last plans and runs at work need everything that is there")
         return 0
     if not arguments.delete:
         print(f"{shown_size(garbage.size)} could be deleted; `agentc store gc --delete` does it")
         return 0
     try:
-        collect(layout, garbage)
+        kept = collect(layout, garbage)
     except StoreBusyError as error:
         print(f"agentc: {error}", file=sys.stderr)
         return _EXIT_STORE
-    print(f"deleted {shown_size(garbage.size)}")
+    for name in kept:
+        print(f"kept after all: {name}, which somebody works on or needs now")
+    left = garbage.without(kept)
+    print(f"deleted {shown_size(left.size)}")
     return 0
 
 

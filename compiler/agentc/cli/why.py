@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import Param, add_allow_path_argument, compile_typed, show_diagnostics
+from agentc.cli.store_argument import add_store_argument
 from agentc.runtime.layout import StoreLayout
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run", metavar="EXPERIMENT", help="name of the experiment; default: the one run last"
     )
-    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+    add_store_argument(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

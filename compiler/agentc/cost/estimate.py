@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from agentc.backend_api import BackendTable, EnvironmentBackend
+from agentc.cost.amounts import Workload
 from agentc.cost.hardware import DEFAULT_GPU
 from agentc.cost.observe import actual_wall, learn, read_past, read_subject
 from agentc.cost.past import Past
@@ -15,8 +16,9 @@ from agentc.cost.quantity import ZERO, Quantity
 from agentc.cost.refine import weighted_median
 from agentc.cost.seconds import program_time, server_start, time_traits
 from agentc.cost.subject import Subject, subject_of_job
-from agentc.cost.workload import TRAINING, ExpectedTasks, Forecaster, Workload
+from agentc.cost.workload import ACTING, TRAINING, ExpectedTasks, Forecaster
 from agentc.runtime.layout import StoreLayout
+from agentc.store.presence import find_published
 
 State: TypeAlias = Literal["cached", "run", "unneeded"]
 _AGAIN = 0.25
@@ -104,7 +106,7 @@ class Estimator:
             f"{job['kind']}/{job['key']}": subject_of_job(job, self.gpu) for job in document["jobs"]
         }
         stages = {str(job["id"]): str(job["stage"]) for job in document["jobs"]}
-        published = {name for name in jobs if self.store and self.store.is_published(name)}
+        published = find_published(self.store, jobs) if self.store else set()
         cached: dict[str, Subject] = {}
         for name in published:
             known = self.subjects.get(name)
@@ -195,6 +197,7 @@ class Estimator:
                 {"machine": subject.machine.kind},
             ).quantity
             for server in subject.servers.values()
+            if server.own
         ]
         # Servers start side by side.
         start = max(starts, key=lambda each: each.median, default=ZERO)
@@ -236,7 +239,7 @@ def _basis(like: int) -> str:
 
 def _model_tokens(subject: Subject, work: Workload) -> Quantity:
     """Tokens through a model; those that a new tokenizer was trained on are none."""
-    return work.tokens if subject.kind in (*TRAINING, "rollout", "search") else ZERO
+    return work.tokens if subject.kind in (*TRAINING, *ACTING) else ZERO
 
 
 def _walls_of_history(store: StoreLayout | None, name: str) -> dict[str, list[float]]:

@@ -8,19 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from agentc.cost.amounts import Piece, Rows, Workload
 from agentc.cost.past import Past
 from agentc.cost.quantity import Quantity
 from agentc.cost.seconds import program_time, server_start, time_traits
 from agentc.cost.subject import Subject, subject_of_manifest
-from agentc.cost.workload import (
-    TRAINING,
-    ExpectedTasks,
-    Forecaster,
-    Piece,
-    Rows,
-    Workload,
-    fact_behind,
-)
+from agentc.cost.workload import TRAINING, ExpectedTasks, Forecaster, fact_behind
 from agentc.runtime.layout import MANIFEST, StoreLayout
 
 MOST = 150
@@ -111,7 +104,7 @@ def _observe_tasks(past: Past, subject: Subject) -> None:
     facts = subject.measured.get("facts") or {}
     server = subject.servers.get("environment")
     attempts = subject.number("attempts", 1)
-    episodes = facts.get("episodes")
+    episodes = facts.get("trees" if subject.kind == "search" else "episodes")
     if server is None or not isinstance(episodes, (int, float)):
         return
     if subject.setting("limit") is not None:

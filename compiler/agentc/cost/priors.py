@@ -49,6 +49,22 @@ _DATA = (
     Prior("light_row", 0.0002, 3, "s a row", "reading and writing JSON lines"),
 )  # fmt: skip
 
+_TREES = (
+    Prior("tree_share", 0.75, 1.5, "of the nodes on a path", "later descents begin on the paths of "
+          "earlier ones, and a tree may be solved to its end"),
+    Prior("tree_leaves", 1.5, 2, "leaves an iteration", "each descent ends in one; siblings of the "
+          "last step may be ends as well"),
+    Prior("good_leaves", 0.3, 2, "of the leaves", "attempts over alpha; Agent-R's rewards start "
+          "near 0.3"),
+    Prior("judged_share", 0.6, 1.5, "of a bad trajectory", "actions judged up to the first wrong "
+          "one; equal beginnings are judged once"),
+    Prior("judge_tokens", 120, 2.5, "tokens", "reasons and a verdict; never more than "
+          "judge.max_tokens"),
+    Prior("judge_question", 250, 1.6, "tokens", "the question around task and history"),
+    Prior("dataset_rows", 10000, 6, "conversations", "a file from outside, before it is read"),
+    Prior("dataset_tokens", 600, 2.5, "tokens of a conversation", "ShareGPT and its like"),
+)  # fmt: skip
+
 _TRAINING = (
     Prior("torch_start", 7, 2.2, "s", "importing torch, transformers and the trainer, CPU"),
     Prior("cuda_start", 20, 2.2, "s", "the same with CUDA, kernels and a process group"),
@@ -80,7 +96,7 @@ _SERVING = (
 )  # fmt: skip
 
 PRIORS: dict[str, Prior] = {
-    prior.name: prior for prior in (*_ENVIRONMENTS, *_DATA, *_TRAINING, *_SERVING)
+    prior.name: prior for prior in (*_ENVIRONMENTS, *_DATA, *_TREES, *_TRAINING, *_SERVING)
 }
 
 RATE_FACTOR = 1.6

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agentc.cost.amounts import Workload
 from agentc.cost.hardware import Machine
 from agentc.cost.parameters import ModelShape
 from agentc.cost.past import Traits
 from agentc.cost.priors import RATE_FACTOR, prior, value
 from agentc.cost.quantity import ZERO, Quantity, total
 from agentc.cost.subject import Server, Subject
-from agentc.cost.workload import TRAINING, Workload
+from agentc.cost.workload import TRAINING
 
 _UNSEEN = Quantity.between(1.0, RATE_FACTOR)
 
@@ -33,7 +34,7 @@ def program_time(subject: Subject, work: Workload) -> Effort:
     """Time from the program's start to its end, servers being there."""
     if subject.kind in TRAINING and work.model is not None:
         return _training(subject, work, work.model)
-    if subject.kind in ("rollout", "search"):
+    if subject.kind in ("rollout", "search") or work.replied.median > 0:
         return _episodes(subject, work)
     if subject.kind == "expert":
         amount = work.turns.times(prior("environment_turn"))
@@ -103,6 +104,8 @@ def _episodes(subject: Subject, work: Workload) -> Effort:
     server = subject.servers.get("policy")
     concurrency = subject.placement.get("concurrency") or subject.number("concurrency", 32)
     flying = max(1.0, min(float(concurrency), work.rows.median))
+    if subject.kind == "search":  # the children of a node are sampled at once
+        flying *= subject.number("children", 4)
     together = max(1.0, flying * value("occupancy"))
     steps = work.replied.median / together
     acting = prior("environment_turn").times(work.turns.median)

@@ -21,7 +21,8 @@ COMPUTE_CPUS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A leased server: `own` is False for a remote endpoint."""
+    """A leased server: `own` is False where none is started, for a remote endpoint and an
+    environment in the job's own process."""
 
     backend: str
     identity: str
@@ -135,7 +136,7 @@ def _subject(
             str(lease["role"]): Server(
                 backend=str(lease["backend"]),
                 identity=_text(lease.get("identity")),
-                own=lease.get("environment") is not None,
+                own=lease.get("environment") is not None and not _inside(lease),
             )
             for lease in source.get("leases") or ()
         },
@@ -156,3 +157,8 @@ def _characters(prompt: Mapping[str, Any]) -> int:
     for example in prompt.get("examples") or ():
         texts += [str(message.get("content") or "") for message in example]
     return sum(map(len, texts))
+
+
+def _inside(lease: Mapping[str, Any]) -> bool:
+    """Whether a lease, of a plan or of a manifest, is of an environment in the job's process."""
+    return lease.get("port") == "inside" or bool(lease.get("inside"))

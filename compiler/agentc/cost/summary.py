@@ -109,8 +109,8 @@ def summarise(
 
 
 class _Graph:
-    """Units of work (a job, or the members of a session, which run side by side under one start of
-    their server) and what each waits for."""
+    """Units of work (a job, or the members of a session, which run under one start of their
+    server, side by side unless one reads another's result) and what each waits for."""
 
     def __init__(self, document: Mapping[str, Any], jobs: Sequence[Estimate], queued: bool) -> None:
         left = {job.object for job in jobs}
@@ -122,6 +122,7 @@ class _Graph:
                     self._unit[by_id[member]] = f"session/{session['key']}"
         self._members: dict[str, list[str]] = {}
         self._needs: dict[str, set[str]] = {}
+        self._inside: dict[str, set[str]] = {}
         self._cpus: dict[str, int] = {}
         cpus = {job.object: 1 if queued else job.cpus for job in jobs}
         for job in document["jobs"]:
@@ -133,8 +134,10 @@ class _Graph:
                 self._members[unit].append(name)
             self._cpus[unit] = max(self._cpus.get(unit, 1), cpus[name])
             needs = self._needs.setdefault(unit, set())
+            inside = self._inside.setdefault(name, set())
             for inputs in job["inputs"].values():
                 needs.update(self._unit[each] for each in inputs if each in left)
+                inside.update(each for each in inputs if each in left and self._unit[each] == unit)
             needs.discard(unit)
         self._order = {unit: place for place, unit in enumerate(self._needs)}
         self._readers: dict[str, list[str]] = {unit: [] for unit in self._needs}
@@ -186,12 +189,20 @@ class _Graph:
         found: set[str] = set()
         end = max(ends, key=lambda name: ends[name], default=None)
         while end is not None:
-            found.add(max(self._members[end], key=lambda name: seconds[name]))
+            found.update(self._longest(end, seconds)[1])
             end = before[end]
         return found
 
     def _times(self, seconds: Mapping[str, float]) -> dict[str, float]:
-        return {unit: max(seconds[name] for name in names) for unit, names in self._members.items()}
+        return {unit: self._longest(unit, seconds)[0] for unit in self._members}
+
+    def _longest(self, unit: str, seconds: Mapping[str, float]) -> tuple[float, tuple[str, ...]]:
+        """The longest chain of members, for one can wait for another: its time and its names."""
+        chains: dict[str, tuple[float, tuple[str, ...]]] = {}
+        for name in self._members[unit]:  # in topological order
+            before = max((chains[each] for each in self._inside[name]), default=(0.0, ()))
+            chains[name] = (before[0] + seconds[name], (*before[1], name))
+        return max(chains.values())
 
     def _sorted(self) -> list[str]:
         """Units in topological order."""

@@ -6,11 +6,21 @@ by the past; what the store has measured replaces it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
+from agentc.cost.amounts import (
+    Piece,
+    Rows,
+    Workload,
+    environment_of,
+    first_prompt,
+    longest_row,
+    row_bytes,
+    row_tokens,
+    split_of,
+)
 from agentc.cost.parameters import (
     ModelShape,
     shape_of_count,
@@ -18,54 +28,17 @@ from agentc.cost.parameters import (
     shape_of_settings,
 )
 from agentc.cost.past import Past, Traits
-from agentc.cost.priors import prior, value
-from agentc.cost.quantity import ZERO, Quantity, sum_in_step, total
+from agentc.cost.priors import prior
+from agentc.cost.quantity import Quantity, sum_in_step, total
 from agentc.cost.subject import Subject
+from agentc.cost.trees import forecast_dataset, forecast_mix, forecast_revise, forecast_search
 
 TRAINING = ("sft", "dpo", "critic", "rl")
+ACTING = ("rollout", "search", "revise")
+"""Kinds whose jobs ask a model server."""
 
 ExpectedTasks: TypeAlias = Callable[[str, str, str], Quantity | None]
 """Tasks by (environment backend, identity as JSON, split), where the backend states them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """Rows of an artifact: how many, replies and tokens of each; `label` is where they come from,
-    for comparing with other data of the same kind."""
-
-    count: Quantity
-    turns: Quantity
-    tokens: Quantity
-    label: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """A quantity that the past can correct: its prior, and the traits to compare it by."""
-
-    name: str
-    backend: str
-    prior: Quantity
-    traits: Traits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
-    """`rows` are worked through (data, episodes, inputs); `turns` and `replied` are replies and
-    their tokens over all episodes, `context` the tokens before a reply on average; `tokens` go
-    through a model in all, each pass counted; `disk` is bytes of the artifact. `pieces` are the
-    guesses that entered."""
-
-    rows: Quantity = ZERO
-    turns: Quantity = ZERO
-    replied: Quantity = ZERO
-    context: Quantity = ZERO
-    tokens: Quantity = ZERO
-    steps: Quantity = ZERO
-    disk: Quantity = ZERO
-    model: ModelShape | None = None
-    output: Rows | ModelShape | None = None
-    pieces: tuple[Piece, ...] = ()
 
 
 class Forecaster:
@@ -110,19 +83,27 @@ class Forecaster:
                 found = self._model(subject)
             case "expert":
                 found = self._expert(subject)
-            case "rollout" | "search":
+            case "rollout":
                 found = self._rollout(subject)
+            case "search":
+                found = forecast_search(self, subject)
+            case "revise":
+                found = forecast_revise(self, subject)
+            case "dataset":
+                found = forecast_dataset(self, subject)
+            case "mix":
+                found = forecast_mix(self, subject)
             case "pair":
                 found = self._pair(subject)
             case "sft" | "dpo" | "critic" | "rl":
                 found = self._training(subject)
             case _:
-                rows = sum_in_step(rows.count for rows in self._rows_of(subject))
+                rows = sum_in_step(rows.count for rows in self.rows_of(subject))
                 found = Workload(rows=rows, disk=rows.times(10).widened(1.0))
-        disk = self._settle(subject, "disk", subject.backend, found.disk, {})
+        disk = self.settle(subject, "disk", subject.backend, found.disk, {})
         return replace(found, disk=disk, pieces=tuple(self._pieces))
 
-    def _settle(
+    def settle(
         self, subject: Subject, name: str, backend: str, guess: Quantity, traits: Traits
     ) -> Quantity:
         """A guess of the prior, corrected."""
@@ -143,50 +124,54 @@ class Forecaster:
             shape = shape_of_settings(config)
         else:
             shape = shape_of_name(str(config.get("repo") or config.get("path") or ""))
-        rows = sum_in_step(rows.count.times(rows.tokens) for rows in self._rows_of(subject))
+        rows = sum_in_step(rows.count.times(rows.tokens) for rows in self.rows_of(subject))
         # A hub model of a billion weights and more is stored in 16 bits.
         width = 4 if shape.parameters.median < 1e9 else 2
         disk = total([shape.parameters.times(width), Quantity(5e4, 0.5)])
         return Workload(tokens=rows, model=shape, output=shape, disk=disk)
 
     def _expert(self, subject: Subject) -> Workload:
-        tasks, label, limit = self._tasks(subject)
+        tasks, label, limit = self.tasks_of(subject)
         episodes = tasks.times(subject.number("attempts", 1))
         turns = prior("expert_share").times(limit)
         traits: Traits = {"environment": label}
-        turns = self._settle(subject, "expert_turns", _environment(subject), turns, traits)
-        tokens = _row_tokens(subject, turns, prior("reply_tokens"))
+        turns = self.settle(subject, "expert_turns", environment_of(subject), turns, traits)
+        tokens = row_tokens(subject, turns, prior("reply_tokens"))
         output = Rows(count=episodes, turns=turns, tokens=tokens, label=f"expert {label}")
-        disk = episodes.times(_row_bytes(tokens))
+        disk = episodes.times(row_bytes(tokens))
         return Workload(rows=episodes, turns=episodes.times(turns), output=output, disk=disk)
 
     def _rollout(self, subject: Subject) -> Workload:
-        tasks, label, limit = self._tasks(subject)
+        tasks, label, limit = self.tasks_of(subject)
         episodes = tasks.times(subject.number("attempts", 1))
-        model = self._model_of(subject, "policy")
+        model = self.model_of(subject, "policy")
         raw = model is not None and not model.trained
         longest = subject.number("decode.max_tokens", 512)
-        environment = _environment(subject)
+        environment = environment_of(subject)
         traits: Traits = {
             "environment": label,
             "policy": "unknown" if model is None else "raw" if raw else "trained",
             "max_turns": limit,
         }
         share = Quantity(0.9, 0.15) if raw else prior("turn_share")
-        turns = self._settle(
-            subject, "turns", environment, share.times(limit), {**traits, "split": _split(subject)}
+        turns = self.settle(
+            subject,
+            "turns",
+            environment,
+            share.times(limit),
+            {**traits, "split": split_of(subject)},
         )
         # Random weights seldom end a reply.
         reply = Quantity(0.7 * longest, 0.5) if raw else prior("reply_tokens")
         reply = Quantity(min(reply.median, longest), reply.spread)
         words = {**traits, "max_tokens": longest}
-        reply = self._settle(subject, "reply", environment, reply, words)
-        first = _first_prompt(subject)
+        reply = self.settle(subject, "reply", environment, reply, words)
+        first = first_prompt(subject)
         each = total([reply, prior("observation_tokens")])
         context = total([first, each.times(max(0.0, (turns.median - 1) / 2))])
-        context = self._settle(subject, "context", environment, context, traits)
+        context = self.settle(subject, "context", environment, context, traits)
         all_turns = episodes.times(turns)
-        tokens = _row_tokens(subject, turns, reply)
+        tokens = row_tokens(subject, turns, reply)
         return Workload(
             rows=episodes,
             turns=all_turns,
@@ -195,26 +180,26 @@ class Forecaster:
             tokens=all_turns.times(total([context, reply])),
             model=model,
             output=Rows(count=episodes, turns=turns, tokens=tokens, label=f"policy {label}"),
-            disk=episodes.times(_row_bytes(tokens)),
+            disk=episodes.times(row_bytes(tokens)),
         )
 
     def _pair(self, subject: Subject) -> Workload:
-        explored = self._rows_of(subject, "rollouts")
-        inputs = sum_in_step(rows.count for rows in self._rows_of(subject))
+        explored = self.rows_of(subject, "rollouts")
+        inputs = sum_in_step(rows.count for rows in self.rows_of(subject))
         episodes = sum_in_step(rows.count for rows in explored)
-        share = self._settle(subject, "paired", subject.backend, prior("paired"), {})
+        share = self.settle(subject, "paired", subject.backend, prior("paired"), {})
         pairs = episodes.times(share)
         tokens = explored[0].tokens if explored else prior("prompt_tokens")
         turns = explored[0].turns if explored else Quantity(5, 0.7)
         label = explored[0].label if explored else ""
         both = tokens.times(prior("side_turns").times(2))
         output = Rows(count=pairs, turns=turns.times(2), tokens=both, label=f"pairs of {label}")
-        return Workload(rows=inputs, output=output, disk=pairs.times(_row_bytes(both)))
+        return Workload(rows=inputs, output=output, disk=pairs.times(row_bytes(both)))
 
     def _training(self, subject: Subject) -> Workload:
-        known = self._model_of(subject, "model")
+        known = self.model_of(subject, "model")
         model = known or shape_of_name("")
-        data = self._rows_of(subject, "data")
+        data = self.rows_of(subject, "data")
         rows = sum_in_step(each.count for each in data)
         label = data[0].label if data else ""
         # Lengths of rows go together: they rest on the same guesses.
@@ -223,8 +208,8 @@ class Forecaster:
             whole = sum_in_step(each.count.times(each.tokens.median) for each in data)
             widest = max(each.tokens.spread for each in data)
             tokens = Quantity(whole.median / rows.median, widest)
-        tokens = self._settle(subject, "row_tokens", subject.kind, tokens, {"data": label})
-        tokens = Quantity(min(tokens.median, _longest_row(subject)), tokens.spread)
+        tokens = self.settle(subject, "row_tokens", subject.kind, tokens, {"data": label})
+        tokens = Quantity(min(tokens.median, longest_row(subject)), tokens.spread)
         batch = max(1.0, subject.number("global_batch", 32))
         most = subject.setting("max_steps")
         if isinstance(most, int):
@@ -247,11 +232,11 @@ class Forecaster:
             disk=disk,
         )
 
-    def _tasks(self, subject: Subject) -> tuple[Quantity, str, float]:
+    def tasks_of(self, subject: Subject) -> tuple[Quantity, str, float]:
         """Tasks of the split within `limit`, a label of the environment, its step limit."""
         server = subject.servers.get("environment")
         backend, identity = (server.backend, server.identity) if server else ("", "{}")
-        split = _split(subject)
+        split = split_of(subject)
         seen = self._past.tasks_of(backend, identity, split)
         tasks = (
             Quantity(seen) if seen is not None else self._expected_tasks(backend, identity, split)
@@ -273,7 +258,7 @@ class Forecaster:
         turns = float(given) if isinstance(given, int) else float(self._max_turns.get(backend, 30))
         return tasks, f"{backend} {identity}", turns
 
-    def _rows_of(self, subject: Subject, role: str | None = None) -> list[Rows]:
+    def rows_of(self, subject: Subject, role: str | None = None) -> list[Rows]:
         names = subject.all_inputs() if role is None else subject.inputs.get(role, ())
         found = []
         for name in names:
@@ -283,7 +268,7 @@ class Forecaster:
                 found.append(output)
         return found
 
-    def _model_of(self, subject: Subject, role: str) -> ModelShape | None:
+    def model_of(self, subject: Subject, role: str) -> ModelShape | None:
         for name in subject.inputs.get(role, ()):
             source = self._find(name)
             output = None if source is None else self.workload(source).output
@@ -292,16 +277,31 @@ class Forecaster:
         return None
 
 
+_RATIOS = {
+    "turns": ("turns", "episodes"),
+    "expert_turns": ("turns", "episodes"),
+    "reply": ("completion_tokens", "turns"),
+    "context": ("prompt_tokens", "turns"),
+    "row_tokens": ("tokens", "rows"),
+    "revised": ("rows", "trees"),
+    "judged": ("judgements", "trees"),
+    "judge_reply": ("judge_completion_tokens", "judgements"),
+    "judge_context": ("judge_prompt_tokens", "judgements"),
+}
+_TREE_RATIOS = {
+    "tree_replies": ("samples", "trees"),
+    "tree_leaves": ("leaves", "trees"),
+    "reply": ("completion_tokens", "samples"),
+    "context": ("prompt_tokens", "samples"),
+}
+"""Which facts of a manifest, one over the other, tell what became of a guess; and those of trees,
+which count every reply."""
+
+
 def fact_behind(name: str, subject: Subject) -> float | None:
     """What became of a guess, by the facts of a finished job; None for a job to come, or where it
     was not measured."""
-    ratios = {
-        "turns": ("turns", "episodes"),
-        "expert_turns": ("turns", "episodes"),
-        "reply": ("completion_tokens", "turns"),
-        "context": ("prompt_tokens", "turns"),
-        "row_tokens": ("tokens", "rows"),
-    }
+    ratios = _TREE_RATIOS if subject.kind == "search" else _RATIOS
     if name not in ratios:
         return None
     facts = subject.measured.get("facts") or {}
@@ -320,14 +320,17 @@ def measured(subject: Subject, forecast: Workload) -> Workload:
         return float(found) if isinstance(found, (int, float)) and found >= 0 else None
 
     work, output = forecast, forecast.output
-    count, turns = fact("parameters"), fact("turns")
+    count, turns = fact("parameters"), fact(_REPLIES.get(subject.kind, "turns"))
     if count and isinstance(output, ModelShape):
         usual = shape_of_count(Quantity(count))
         known = output if output.parameters.spread < 0.1 else usual
         output = replace(known, parameters=Quantity(count), trained=output.trained)
         work = replace(work, model=output)
+    made = fact(_MADE.get(subject.kind, "episodes"))
+    if made and isinstance(output, Rows):
+        output = replace(output, count=Quantity(made))
     episodes = fact("episodes") or fact("pairs")
-    if episodes and isinstance(output, Rows):
+    if episodes and isinstance(output, Rows) and subject.kind not in _MADE:
         output = replace(output, count=Quantity(episodes))
         if turns and fact("episodes"):
             output = replace(output, turns=Quantity(turns / episodes))
@@ -335,7 +338,8 @@ def measured(subject: Subject, forecast: Workload) -> Workload:
         work = replace(work, rows=Quantity(episodes or 0.0))
     if turns:
         work = replace(work, turns=Quantity(turns))
-        replied, read = fact("completion_tokens"), fact("prompt_tokens")
+        judge = "judge_" if subject.kind == "revise" else ""
+        replied, read = fact(f"{judge}completion_tokens"), fact(f"{judge}prompt_tokens")
         if replied is not None and read is not None:
             work = replace(
                 work,
@@ -358,38 +362,14 @@ def measured(subject: Subject, forecast: Workload) -> Workload:
     return replace(work, output=output)
 
 
+_MADE = {"search": "trees", "revise": "rows", "dataset": "rows"}
+_REPLIES = {"search": "samples", "revise": "judgements"}
+"""Facts of a manifest that count rows and replies, where they are not called episodes and turns."""
+
+
 def tokens_of(subject: Subject) -> float | None:
     """Tokens that a finished job moved through a model, or None where that was not measured."""
-    if subject.kind not in (*TRAINING, "rollout", "search"):
+    if subject.kind not in (*TRAINING, *ACTING):
         return None
     work = measured(subject, Workload())
     return work.tokens.median or None
-
-
-def _environment(subject: Subject) -> str:
-    server = subject.servers.get("environment")
-    return "" if server is None else server.backend
-
-
-def _split(subject: Subject) -> str:
-    return str(subject.setting("split") or subject.config.get("split") or "")
-
-
-def _first_prompt(subject: Subject) -> Quantity:
-    own = Quantity(subject.prompt_characters / value("characters_per_token"), 0.2)
-    return total([own, prior("prompt_tokens")])
-
-
-def _row_tokens(subject: Subject, turns: Quantity, reply: Quantity) -> Quantity:
-    each = total([reply, prior("observation_tokens")])
-    return total([_first_prompt(subject), turns.times(each)])
-
-
-def _row_bytes(tokens: Quantity) -> Quantity:
-    return total([tokens.times(prior("characters_per_token")), prior("row_bytes")])
-
-
-def _longest_row(subject: Subject) -> float:
-    """`max_length` bounds a row; both sides of a pair."""
-    longest = subject.number("max_length", math.inf)
-    return 2 * longest if subject.kind == "dpo" else longest

@@ -32,6 +32,7 @@ from agentc.runtime.environment import packages_of
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.publish import sha256_of
 from agentc.store.objects import Problem, read_object, verify_object
+from agentc.store.presence import find_published
 
 SUMS = "SHA256SUMS"
 SHIPPED_TEMPLATES = Path("templates") / "agentc"
@@ -165,13 +166,14 @@ def _copy_results(store: Path, plan: Plan, results: StoreLayout) -> int:
     """Copy the objects of a plan that the store has, after comparing every byte with their
     manifests; returns how many jobs have theirs."""
     made = {job.object for job in plan.jobs}
-    names = [name for name in sorted(made) if results.is_published(name)]
     sessions = [session.object for session in plan.sessions]
+    there = find_published(results, [*made, *sessions])
+    names = sorted(made & there)
     problems: list[Problem] = []
-    for name in [*names, *(one for one in sessions if results.is_published(one))]:
+    for name in [*names, *(one for one in sessions if one in there)]:
         try:
             stored = read_object(results, name)
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             problems.append(Problem(name, None, str(error)))
             continue
         problems += verify_object(stored)

@@ -34,7 +34,13 @@ SFT_DATASET = ArtifactType(
     name="SFTDataset",
     schema_version=1,
     rows="rows.jsonl",
-    doc="Conversations to imitate.",
+    doc="Conversations to imitate; a reply may be marked as not to be trained.",
+)
+SEARCH_TREES = ArtifactType(
+    name="SearchTrees",
+    schema_version=1,
+    rows="trees.jsonl",
+    doc="One search tree for each task; a node holds only what it adds to its parent.",
 )
 PREFERENCE_PAIRS = ArtifactType(
     name="PreferencePairs",
@@ -77,6 +83,7 @@ ARTIFACT_TYPES: tuple[ArtifactType, ...] = (
     CHECKPOINT,
     TRAJECTORIES,
     SFT_DATASET,
+    SEARCH_TREES,
     PREFERENCE_PAIRS,
     METRICS,
     COMPARISON,

@@ -56,7 +56,8 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """An environment or a server as declared: a backend with settings, leased by jobs."""
+    """An environment or a server as declared: a backend with settings, leased by jobs. `sharing`
+    holds what the spec says of its place: scope, replicas, placement."""
 
     name: str
     backend: str
@@ -64,6 +65,7 @@ class Resource:
     options: Mapping[str, Value]
     origin: Origin
     spans: Mapping[str, Span] = field(default_factory=dict)
+    sharing: Mapping[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +105,16 @@ class Budget:
         return {name: amount for name, amount in amounts.items() if amount is not None}
 
 
+@dataclass(frozen=True, slots=True)
+class OwnLock:
+    """A lock that the spec brings for a software environment: its file as written, and the places
+    of the environment's name and of the file."""
+
+    file: str
+    name_span: Span
+    span: Span
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
     """A whole experiment. `matrix` holds the values of each swept param, `scale` the scale that
@@ -113,6 +125,7 @@ class Module:
     environments: Mapping[str, Resource]
     servers: Mapping[str, Resource]
     prompts: Mapping[str, Prompt]
+    software: Mapping[str, OwnLock] = field(default_factory=dict)
     params: Mapping[str, Json] = field(default_factory=dict)
     matrix: Mapping[str, list[Json]] = field(default_factory=dict)
     scale: str | None = None

@@ -21,6 +21,16 @@ LIMIT = integer(
     nullable=True,
 )
 
+ENVIRONMENT_AT = choice(
+    "environment_at",
+    "Where the environment is: `server`, a process of its own behind HTTP; `auto`, the process of "
+    "the job's program where its software is the program's and its calls are quick, else a server. "
+    "Results are the same.",
+    ("auto", "server"),
+    "auto",
+    identity="placement",
+)
+
 DECODE = group(
     "decode",
     "How replies are sampled.",
@@ -45,6 +55,7 @@ EXPERT_FIELDS: tuple[Field, ...] = (
     ),
     boolean("thoughts", "Write the expert's thought before each action.", True),
     integer("seed", "Base of the prompt seeds.", 0, minimum=0),
+    ENVIRONMENT_AT,
 )
 
 ROLLOUT_FIELDS: tuple[Field, ...] = (
@@ -89,6 +100,7 @@ ROLLOUT_FIELDS: tuple[Field, ...] = (
         maximum=1,
         identity="placement",
     ),
+    ENVIRONMENT_AT,
 )
 
 PAIR_FIELDS: tuple[Field, ...] = (

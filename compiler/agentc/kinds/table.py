@@ -10,15 +10,19 @@ from agentc.ir.artifacts import (
     METRICS,
     PREFERENCE_PAIRS,
     REPORT,
+    SEARCH_TREES,
     SFT_DATASET,
     TRAJECTORIES,
     VERDICTS,
     ArtifactType,
 )
+from agentc.kinds.data import DATASET_FIELDS, MIX_FIELDS
 from agentc.kinds.evaluation import COMPARE_FIELDS, EVALUATE_FIELDS, JUDGE_FIELDS
 from agentc.kinds.field import Field, Role
 from agentc.kinds.interaction import EXPERT_FIELDS, PAIR_FIELDS, ROLLOUT_FIELDS
 from agentc.kinds.model import MODEL_FIELDS
+from agentc.kinds.revision import REVISE_FIELDS
+from agentc.kinds.search import SEARCH_FIELDS
 from agentc.kinds.training import DPO_FIELDS, SFT_FIELDS
 
 
@@ -69,6 +73,12 @@ KINDS: tuple[Kind, ...] = (
         default_backend="expert.planner",
     ),
     Kind(
+        name="dataset",
+        doc="Obtain conversations from a file or from a hub.",
+        produces=SFT_DATASET,
+        fields=DATASET_FIELDS,
+    ),
+    Kind(
         name="sft",
         doc="Supervised fine-tuning on conversations; loss on assistant tokens only.",
         produces=CHECKPOINT,
@@ -106,6 +116,54 @@ KINDS: tuple[Kind, ...] = (
         fields=ROLLOUT_FIELDS,
         uses=("environment", "prompt", "server"),
         default_backend="rollout.react",
+    ),
+    Kind(
+        name="search",
+        doc="Grow a tree of attempts at each task by Monte Carlo tree search (Agent-R).",
+        produces=SEARCH_TREES,
+        roles=(_POLICY,),
+        fields=SEARCH_FIELDS,
+        uses=("environment", "prompt", "server"),
+        default_backend="search.mcts",
+    ),
+    Kind(
+        name="revise",
+        doc="Splice bad trajectories of search trees onto good ones where the actor finds the "
+        "first error, and collect good ones (Agent-R).",
+        produces=SFT_DATASET,
+        roles=(
+            Role(name="trees", accepts=(SEARCH_TREES,), doc="The search trees.", many=True),
+            Role(
+                name="policy",
+                accepts=(CHECKPOINT,),
+                doc="The actor, which judges itself; needed by the part `revision`.",
+                optional=True,
+            ),
+        ),
+        fields=REVISE_FIELDS,
+        uses=("environment", "prompt", "server"),
+        default_backend="revise.splice",
+    ),
+    Kind(
+        name="mix",
+        doc="Mix agent conversations with general ones, at a stated share of rows.",
+        produces=SFT_DATASET,
+        roles=(
+            Role(
+                name="agent",
+                accepts=(TRAJECTORIES, SFT_DATASET),
+                doc="All of it is kept.",
+                many=True,
+            ),
+            Role(
+                name="general",
+                accepts=(TRAJECTORIES, SFT_DATASET),
+                doc="What is drawn from.",
+                many=True,
+            ),
+        ),
+        fields=MIX_FIELDS,
+        default_backend="mix.share",
     ),
     Kind(
         name="pair",

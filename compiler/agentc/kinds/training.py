@@ -88,9 +88,10 @@ SFT_FIELDS: tuple[Field, ...] = (
     *_SHARED,
     choice(
         "loss_on",
-        "Which assistant turns are trained: `all_replies`, or `after_prompt` to "
-        "leave out the replies inside the prompt (such as an acknowledging OK).",
-        ("all_replies", "after_prompt"),
+        "Which assistant turns are trained: `all_replies`; `after_prompt` to leave out the replies "
+        "inside the prompt (such as an acknowledging OK); `marked`, those after the prompt that "
+        "the data do not mark `loss: false` (such as the bad part of a revision).",
+        ("all_replies", "after_prompt", "marked"),
         "all_replies",
     ),
     number(

@@ -20,6 +20,7 @@ from agentc.passes.finish import finish
 from agentc.passes.fuse_servers import fuse_servers
 from agentc.passes.infer_artifacts import infer_artifacts
 from agentc.passes.lower import lower
+from agentc.passes.share_servers import share_servers
 from agentc.passes.unit import Choice, Unit
 from agentc.plan.verify import verify_plan
 
@@ -33,7 +34,8 @@ PASSES: tuple[Pass, ...] = (
     check_settings,
     lower,  # the last pass that sees stages; makes no plan when anything is wrong
     assign_keys,
-    fuse_servers,
+    share_servers,
+    fuse_servers,  # joins jobs on servers that none of them shares with others
     finish,
 )
 

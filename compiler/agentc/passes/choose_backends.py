@@ -94,7 +94,7 @@ def _named(
 
 def _complaints(attempt: Attempt) -> tuple[bool, int, int]:
     lost = len(attempt.unread) + len(attempt.unused) + len(attempt.refusals)
-    return (attempt.failure is not None, lost, len(attempt.idle))
+    return (attempt.failure is not None, lost, len(attempt.idle) + len(attempt.untaken))
 
 
 def _reason(best: Attempt, default: str | None) -> str:
@@ -109,7 +109,7 @@ def _why_not(attempt: Attempt) -> str:
     if attempt.failure:
         return f"it fails: {attempt.failure}"
     reasons = [refusal.reason for refusal in attempt.refusals]
-    ignored = [*attempt.unread, *attempt.idle, *attempt.unused]
+    ignored = [*attempt.unread, *attempt.idle, *attempt.unused, *attempt.untaken]
     if ignored:
         reasons.append(f"it would ignore {listed(ignored)}")
     return "; ".join(reasons) or "it could do the work too, but is not the default"

@@ -2,12 +2,14 @@
 
 Two jobs need the same server when the lease of role "policy" serves the same checkpoint through
 the same backend with the same semantic settings. Jobs are joined only where no circle can come
-of it: those of one depth in the graph (each edge leads to a greater depth, so the joined graph
-stays acyclic whatever else is joined).
+of it: those of one depth in the graph, where an edge leads to a greater depth unless it joins two
+jobs on the same server. So a search and the revision of its trees share a start, and the joined
+graph stays acyclic whatever else is joined: edges between sessions lead to a greater depth.
+A server that `share_servers` made one of its own is shared already.
 
-Requires: keys.
-Ensures: each session has two or more members with distinct keys, none of which depends on
-another, directly or through other sessions; a job is a member of at most one session.
+Requires: keys, shared servers.
+Ensures: each session has two or more members with distinct keys, in topological order, none of
+which depends on another through a job outside; a job is a member of at most one session.
 """
 
 from __future__ import annotations
@@ -46,17 +48,24 @@ def fuse_servers(unit: Unit, context: PassContext) -> Unit:
 def _groups(plan: Plan) -> list[list[Job]]:
     keys = {job.id: job.key for job in plan.jobs}
     depths: dict[str, int] = {}
+    servers: dict[str, str] = {}
     seen: set[str] = set()
     groups: dict[tuple[str, int], list[Job]] = {}
     for job in plan.jobs:
-        # Jobs with one key are one object; the first of them stands for all.
-        depths[job.id] = 1 + max((depths[parent] for parent in job.parents()), default=0)
         lease = job.lease(ROLE)
-        if lease is None or lease.port == "none" or lease.input is None or job.key in seen:
-            continue
-        seen.add(job.key)
-        identity = lease_identity(lease, job.inputs, plan.environments, keys)
-        groups.setdefault((canonical_text(identity), depths[job.id]), []).append(job)
+        server = None
+        own = lease is not None and lease.port != "none" and not lease.server
+        if lease is not None and own and lease.input is not None:
+            identity = lease_identity(lease, job.inputs, plan.environments, keys)
+            server = servers[job.id] = canonical_text(identity)
+        depths[job.id] = max(
+            (depths[name] + (servers.get(name) != server or server is None)
+             for name in job.parents()), default=1,
+        )  # fmt: skip
+        # Jobs with one key are one object; the first of them stands for all.
+        if server is not None and job.key not in seen:
+            seen.add(job.key)
+            groups.setdefault((server, depths[job.id]), []).append(job)
     return [group for group in groups.values() if len(group) > 1]
 
 

@@ -26,10 +26,13 @@ from agentc.passes.place import stage_span
 def report_stage(
     stage: Stage, attempt: Attempt, lowering: ModuleContext, context: PassContext
 ) -> None:
-    """One error for each setting of a stage that its backend does not honour."""
+    """One error for each setting of a stage that its backend does not honour, and a warning for
+    each input that it leaves aside."""
+    chosen = attempt.backend
+    if not attempt.failure:
+        _report_untaken(stage, attempt, context)
     if attempt.honours_all:
         return
-    chosen = attempt.backend
     if attempt.failure:
         _report_failure(stage, chosen, attempt.failure, context)
     others = _on_others(stage, chosen, lowering, context)
@@ -53,6 +56,24 @@ def report_stage(
             if refusal.capability in backend.capabilities and backend.id != chosen.id
         ]
         _report_refusal(stage, refusal, chosen, sorted(set(able)), context)
+
+
+def _report_untaken(stage: Stage, attempt: Attempt, context: PassContext) -> None:
+    """A warning and no error: where a template wires an input, settings beside it may make it
+    idle, and a spec can leave a setting of a template alone but not take an input out of it."""
+    refused = {refusal.path for refusal in attempt.refusals}
+    for role in attempt.untaken:
+        if role in refused:
+            continue
+        reason = attempt.reasons.get(role)
+        context.sink.warning(
+            "AGC606",
+            f"the input `{role}` of `{stage.id}` has no effect: "
+            + (reason or f"{attempt.backend.id} does not use it here"),
+            stage_span(stage, role),
+            fix=f"remove `{role}`",
+            steps=stage.origin.steps,
+        )
 
 
 def report_defaults(

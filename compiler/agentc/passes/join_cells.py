@@ -187,7 +187,8 @@ def _content(entry: Resource | Prompt) -> str:
         return json.dumps(
             [entry.instruction, entry.acknowledgement, entry.examples, entry.reply_format]
         )
-    return json.dumps([entry.backend, _plain(entry.fields), _plain(entry.options)], sort_keys=True)
+    parts = [entry.backend, *map(_plain, (entry.fields, entry.options, entry.sharing))]
+    return json.dumps(parts, sort_keys=True)
 
 
 def _stage_content(stage: Stage) -> str:

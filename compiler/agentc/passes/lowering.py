@@ -6,8 +6,9 @@ for naming the backends that would honour what the chosen one does not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from agentc.backend_api import (
     BackendTable,
@@ -31,6 +32,8 @@ from agentc.source.boundary import Boundary, OutsideError
 from agentc.source.load import without_forbidden
 
 _KINDS = {kind.name: kind for kind in KINDS}
+_MOST_BYTES = 16 << 20
+"""The largest file that a setting may name for its content to be read while compiling."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +50,9 @@ class Attempt:
 
     `unread` are dotted paths that the stage sets and no job's view read; `idle` are those that
     it took from the spec's `defaults:` and no view read, `taken` those that one did. `unused` are
-    keys among environment, server and prompt that lowering never asked for; `reasons` says of
-    some paths why they are not read; `failure` is the text of an exception, which is a bug of the
-    backend.
+    keys among environment, server and prompt that lowering never asked for, `untaken` inputs that
+    no job has; `reasons` says of some paths why they are not read; `failure` is the text of an
+    exception, which is a bug of the backend.
     """
 
     backend: StageBackend
@@ -58,6 +61,7 @@ class Attempt:
     idle: tuple[str, ...] = ()
     taken: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+    untaken: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
     failure: str | None = None
@@ -84,11 +88,13 @@ class ResourceAttempt:
     """What an environment or server backend made of its entry in the spec."""
 
     backend: EnvironmentBackend | ServerBackend
+    values: Mapping[str, Json] = field(default_factory=dict)
     lease: LeaseDraft | None = None
     unread: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
     failure: str | None = None
+    outside: Outside | None = None
 
 
 class ModuleContext:
@@ -123,13 +129,14 @@ class ModuleContext:
         attempt = self._used(stage, "environment")
         if attempt is None or not isinstance(attempt.backend, EnvironmentBackend):
             raise _MissingResourceError("environment")
-        backend = attempt.backend
+        backend = attempt.backend.under(attempt.values)
         return {
             "name": backend.id.removeprefix("env."),
             "reward_range": list(backend.reward_range),
             "success_at": backend.success_at,
             "max_turns": backend.max_turns,
             "splits": list(backend.splits),
+            "capabilities": [*sorted(backend.capabilities)],
         }
 
     def server_lease(self, stage: StageView, checkpoint_role: str) -> LeaseDraft:
@@ -164,6 +171,17 @@ class ModuleContext:
             known[path] = digest
         return known[path]
 
+    def content_of(self, path: str) -> bytes | None:
+        """The content of a file that an environment's or server's entry names."""
+        place = self._boundary.find(path)
+        if self.digest_of(path) is None or not place.is_file():
+            return None
+        try:
+            content = place.read_bytes()
+        except OSError:
+            return None
+        return content if len(content) <= _MOST_BYTES else None
+
     def pinned_revision(self, repo: str, revision: str) -> str | None:
         return self._references.commit(repo, revision)
 
@@ -176,7 +194,9 @@ class ModuleContext:
                 self._module.environments if section == "environment" else (self._module.servers)
             )
             entry = entries.get(name)
-            self._leases[key] = None if entry is None else attempt_resource(entry, self._table)
+            self._leases[key] = (
+                None if entry is None else attempt_resource(entry, self._table, self.content_of)
+            )
         return self._leases[key]
 
     def fields_of(self, backend: StageBackend) -> tuple[tuple[Field, ...], dict[str, Setting]]:
@@ -238,6 +258,11 @@ def attempt_lowering(stage: Stage, backend: StageBackend, context: ModuleContext
             # A stage that names none takes the only entry of a section; that is no wish of it.
             if use in stage.uses and use in stage.spans and use not in context.asked
         ),
+        untaken=tuple(
+            role
+            for role, producers in stage.inputs.items()
+            if drafts and producers and not any(draft.inputs.get(role) for draft in drafts)
+        ),
         refusals=tuple(dict.fromkeys(view.refusals)),
         reasons=view.reasons,
         failure=failure,
@@ -249,26 +274,75 @@ def _outside(error: OutsideError, values: Mapping[str, Json]) -> Outside:
     return Outside(setting=next(named, None), place=without_forbidden(str(error.place)))
 
 
-def attempt_resource(entry: Resource, table: BackendTable) -> ResourceAttempt | None:
+def attempt_resource(
+    entry: Resource, table: BackendTable, files: Callable[[str], bytes | None] | None = None
+) -> ResourceAttempt | None:
     """Draft the lease of an environment or server entry; None when its backend is unknown."""
     backend = table.backends.get(entry.backend)
     if not isinstance(backend, (EnvironmentBackend, ServerBackend)):
         return None
     values = {**_plain(entry.fields), **_plain(entry.options)}
-    view = OptionView(table=backend.fields, values=values)
-    lease, failure = None, None
+    view = OptionView(table=backend.fields, values=values, files=files)
+    lease, failure, outside = None, None, None
     try:
         lease = backend.lease(view)
+    except OutsideError as error:
+        outside = _outside(error, values)
     except Exception as error:
         failure = f"{type(error).__name__}: {error}"
+    refusals = list(view.refusals)
+    if lease is not None:
+        lease = _placed(entry, lease)
+        refusals += _misplaced(entry, lease)
     return ResourceAttempt(
         backend=backend,
+        values=values,
         lease=lease,
+        outside=outside,
         unread=tuple(p for p in given_paths(backend.fields, values) if p not in view.read),
-        refusals=tuple(dict.fromkeys(view.refusals)),
+        refusals=tuple(dict.fromkeys(refusals)),
         reasons=view.reasons,
         failure=failure,
     )
+
+
+def _placed(entry: Resource, lease: LeaseDraft) -> LeaseDraft:
+    """The lease with what the spec says of the server's place."""
+    said = _plain(entry.sharing)
+    replicas, placement = said.get("replicas"), said.get("placement")
+    scope: Literal["job", "node", "shared"] = "job"
+    if said.get("scope") in ("node", "shared"):
+        scope = "node" if said["scope"] == "node" else "shared"
+    return replace(
+        lease,
+        entry=entry.name,
+        scope=scope,
+        replicas=replicas if isinstance(replicas, int) else 1,
+        placement=placement if isinstance(placement, dict) else {},
+    )
+
+
+def _misplaced(entry: Resource, lease: LeaseDraft) -> Iterator[Refusal]:
+    """What the spec says of a server's place and has no effect, or cannot be."""
+    if lease.scope != "job" and lease.port == "none":
+        yield Refusal(
+            path="scope", reason="the endpoint is somebody else's: nothing is started that jobs "
+            "could share", fix="remove `scope`",
+        )  # fmt: skip
+    if lease.scope == "shared" and lease.placement.get("nodes") not in (None, 1):
+        yield Refusal(
+            path="placement", reason=f"{lease.backend} serves from one node: tensor_parallel and "
+            "pipeline_parallel share a model between the GPUs of a node",
+            fix="leave nodes out; a model that one node cannot hold needs an endpoint that "
+            "somebody starts across nodes (backend: openai)",
+        )  # fmt: skip
+    for name in ("replicas", "placement"):
+        if lease.scope != "shared" and name in entry.sharing:
+            yield Refusal(
+                path=name, reason=f"only a server of `scope: shared` has {name} of its own; "
+                f"with `scope: {lease.scope}` it runs on what the jobs around it were given",
+                fix=f"write `scope: shared`, or remove `{name}`",
+            )  # fmt: skip
 
 
 def stage_values(stage: Stage) -> dict[str, Json]:

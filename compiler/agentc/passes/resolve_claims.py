@@ -255,9 +255,11 @@ def _bounds(stage: str, metric: str, reading: ClaimReading) -> tuple[float, floa
         return None
     entry = reading.environments.get(bound.uses.get("environment", ""))
     backend = None if entry is None else reading.table.backends.get(entry.backend)
-    if not isinstance(backend, EnvironmentBackend):
+    if entry is None or not isinstance(backend, EnvironmentBackend):
         return None
-    return (0.0, 1.0) if metric == "success" else backend.reward_range
+    if metric == "success":
+        return (0.0, 1.0)
+    return backend.under({name: value.json for name, value in entry.fields.items()}).reward_range
 
 
 def _comparable(written: _Written, stage: str, baseline: str, reading: ClaimReading) -> bool:

@@ -41,14 +41,17 @@ def resolve_resources(
             continue
         place = Place(f"{what}s.{name}", f"{what} `{name}` (backend {backend.id})")
         settings = MappingNode(tuple(entry.settings.values()), entry.span)
-        fields = {each.name: each for each in backend.fields}
+        own = {each.name for each in backend.fields}
+        sharing = [each for each in language.SHARING_FIELDS if each.name not in own]
+        fields = {each.name: each for each in (*backend.fields, *sharing)}
         keys = read_keys(settings, fields, place, sink, table)
         whole = len(keys) == len(entry.settings)
         values: dict[str, Value] = {}
+        placed: dict[str, Value] = {}
         spans: dict[str, Span] = {}
         if entry.backend is not None:
             spans["backend"] = entry.backend.span
-        for each in backend.fields:
+        for each in fields.values():
             if each.name not in keys:
                 if each.required:
                     sink.error(
@@ -65,7 +68,7 @@ def resolve_resources(
             if isinstance(value, Failed):
                 whole = False
             else:
-                values[each.name] = Value(value, node.span)
+                (placed if each in sharing else values)[each.name] = Value(value, node.span)
         if whole:
             found[name] = Resource(
                 name=name,
@@ -74,6 +77,7 @@ def resolve_resources(
                 options={},
                 origin=Origin(entry.span),
                 spans=spans,
+                sharing=placed,
             )
     return found
 

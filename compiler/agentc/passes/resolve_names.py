@@ -25,6 +25,7 @@ from agentc.passes.resolve_entries import (
     resolve_resources,
     resolve_text,
 )
+from agentc.passes.software import resolve_software
 from agentc.passes.take_defaults import Defaults
 from agentc.schema import language
 from agentc.source.span import Origin
@@ -100,6 +101,7 @@ def resolve_names(
         discrepancies=discrepancies,
         claims=claims,
         budget=budget,
+        software=resolve_software(spec, sink),
         origin=Origin(spec.span),
     )
 

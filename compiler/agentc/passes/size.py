@@ -1,15 +1,22 @@
-"""What a job asks of the machine: cpus, gpus, memory and minutes, from `placement:` or defaults."""
+"""What a job asks of the machine: cpus, gpus, memory and minutes, from `placement:` or defaults.
+
+What a profile makes of it is `agentc.placement`'s business.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePath
 
 from agentc.backend_api import JobDraft
 from agentc.ir.module import Stage
 from agentc.kinds.field import Json
-from agentc.plan.job import Resources
+from agentc.passes.place import stage_span
+from agentc.plan.job import Asked, Resources
 
 RESOURCE_NAMES = ("cpus", "gpus", "mem_mb", "minutes")
+WHERE_NAMES = ("partition", "account", "qos")
+"""Where jobs run and who pays; the rest of `placement:` says how much of what they get."""
 COMPUTE_CPUS = 2
 """Default cpus of a job that trains or serves a model. A fixed number, since the number of threads
 changes the last digits of what is computed."""
@@ -21,7 +28,7 @@ def job_resources(stage: Stage, draft: JobDraft, drafts: tuple[JobDraft, ...]) -
     """The resources of one of the `drafts` of a stage. What `placement:` asks for is meant for
     the work on models; where a stage has such a job, its other jobs get the defaults."""
     heavy = _is_heavy(draft)
-    meant = heavy or not any(_is_heavy(other) for other in drafts)
+    meant = _is_meant(draft, drafts)
     asked = {name: _integer(stage, name) if meant else None for name in RESOURCE_NAMES}
     return Resources(
         cpus=asked["cpus"] or max(COMPUTE_CPUS if heavy else 1, draft.processes),
@@ -31,19 +38,62 @@ def job_resources(stage: Stage, draft: JobDraft, drafts: tuple[JobDraft, ...]) -
     )
 
 
+def asked_of(stage: Stage, draft: JobDraft, drafts: tuple[JobDraft, ...]) -> Mapping[str, Asked]:
+    """What `placement:` says of one of the `drafts`, with its places."""
+    names = stage.placement if _is_meant(draft, drafts) else WHERE_NAMES
+    found: dict[str, Asked] = {}
+    for name in sorted(names):
+        value = stage.placement.get(name)
+        if value is not None and value.json is not None:
+            span = value.span or stage_span(stage, f"placement.{name}")
+            found[name] = Asked(value.json, PurePath(span.source.name).name, span.line)
+    return found
+
+
+def _is_meant(draft: JobDraft, drafts: tuple[JobDraft, ...]) -> bool:
+    return _is_heavy(draft) or not any(_is_heavy(other) for other in drafts)
+
+
 def _is_heavy(draft: JobDraft) -> bool:
-    """Whether the job trains a model, or serves one on this machine."""
-    serves = any(lease.role == "policy" and lease.port != "none" for lease in draft.leases)
+    """Whether the job trains a model, or serves one within its own resources."""
+    serves = any(
+        lease.role == "policy" and lease.port != "none" and lease.scope != "shared"
+        for lease in draft.leases
+    )
     return serves or draft.kind in _TRAINS
 
 
-def job_placement(stage: Stage, draft: JobDraft) -> Mapping[str, Json]:
-    """What the program is told about its place: the backend's own words and the spec's."""
-    given = {
-        name: value.json
-        for name, value in stage.placement.items()
-        if name not in RESOURCE_NAMES and value.json is not None
+def server_resources(role: str, placement: Mapping[str, Json]) -> Resources:
+    """The resources of a shared server, which is a job of its own."""
+    asked = {name: placement.get(name) for name in RESOURCE_NAMES}
+    found = {name: value if isinstance(value, int) else None for name, value in asked.items()}
+    return Resources(
+        cpus=found["cpus"] or (COMPUTE_CPUS if role == "policy" else 1),
+        gpus=found["gpus"] or 0,
+        mem_mb=found["mem_mb"],
+        minutes=found["minutes"],
+    )
+
+
+def server_asked(role: str, entry: str, placement: Mapping[str, Json]) -> Mapping[str, Asked]:
+    """What the spec's entry says of a shared server's place."""
+    where = f"{'servers' if role == 'policy' else 'environments'}.{entry}.placement"
+    said = {name: value for name, value in sorted(placement.items()) if value is not None}
+    return {name: Asked(value, where, None) for name, value in said.items()}
+
+
+def server_placement(placement: Mapping[str, Json]) -> Mapping[str, Json]:
+    """What else is said of a shared server's place: a partition, say."""
+    return {
+        name: value
+        for name, value in placement.items()
+        if name not in RESOURCE_NAMES and value is not None
     }
+
+
+def job_placement(asked: Mapping[str, Asked], draft: JobDraft) -> Mapping[str, Json]:
+    """What the program is told about its place: the backend's own words and the spec's."""
+    given = {name: each.value for name, each in asked.items() if name not in RESOURCE_NAMES}
     return {**draft.placement, **given}
 
 

@@ -1,4 +1,4 @@
-"""Plan, Job, Lease, EnvLock, Resources, Session: what lowering yields and emission writes.
+"""Plan, Job, Lease, EnvLock, Resources, Session, Server: what lowering yields and emission writes.
 
 Inputs are job ids on this level; `plan.json` names objects (`<kind>/<key>`) instead, see
 `agentc.plan.render`.
@@ -46,12 +46,23 @@ class Place:
     steps: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A value that the spec's `placement:` gives, and where: file name and line; for a server the
+    entry of the spec, and no line."""
+
+    value: Json
+    file: str
+    line: int | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
     """A server that a job needs while it runs. `environment` is None for a remote endpoint.
 
     Fields are those of `agentc.backend_api.LeaseDraft`; `input` is the role whose checkpoint is
-    served.
+    served. `server` is the id of the plan's shared server that is meant, "" for one of the job's
+    own; `entry`, `scope`, `replicas` and `placement` are what the spec says of it.
     """
 
     role: str
@@ -71,6 +82,11 @@ class Lease:
     ready_timeout_s: float
     served_name: str
     client: Mapping[str, Json] = field(default_factory=dict)
+    entry: str = ""
+    scope: str = "job"
+    replicas: int = 1
+    placement: Mapping[str, Json] = field(default_factory=dict)
+    server: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +95,8 @@ class Job:
 
     `identity` is `{"settings": ..., "facts": ...}`: semantic settings that differ from their
     defaults, and what the backend added (prompt, environment). `inputs` maps a role to job ids.
+    `asked` is what the spec's `placement:` says of this job, by name; a profile may say otherwise
+    (docs/design/placement.md).
     """
 
     id: str
@@ -94,6 +112,7 @@ class Job:
     identity: Mapping[str, Json]
     origin: Place
     placement: Mapping[str, Json] = field(default_factory=dict)
+    asked: Mapping[str, Asked] = field(default_factory=dict)
     leases: tuple[Lease, ...] = ()
     contract: Mapping[str, Json] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
@@ -132,6 +151,25 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A server that several jobs share: a job of its own (scope "shared"), or one of each node
+    (scope "node"). `model` is the job whose checkpoint it serves, `clients` are those that use it.
+    """
+
+    id: str
+    key: str
+    scope: str
+    replicas: int
+    lease: Lease
+    model: str | None
+    resources: Resources
+    placement: Mapping[str, Json]
+    asked: Mapping[str, Asked]
+    clients: tuple[str, ...]
+    network: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """A whole experiment, ready to be written down. `targets` are job ids."""
 
@@ -142,6 +180,7 @@ class Plan:
     environments: Mapping[str, EnvLock]
     jobs: tuple[Job, ...]
     sessions: tuple[Session, ...] = ()
+    servers: tuple[Server, ...] = ()
     targets: tuple[str, ...] = ()
     experiment: Mapping[str, Json] = field(default_factory=dict)
 

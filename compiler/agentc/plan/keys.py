@@ -64,6 +64,11 @@ def session_key(member_keys: list[str]) -> str:
     return digest(["agentc-session", KEY_VERSION, sorted(member_keys)])
 
 
+def server_key(makes: list[Json]) -> str:
+    """The key of a shared server, from all that makes one the same as another."""
+    return digest(["agentc-server", KEY_VERSION, makes])
+
+
 def digest(value: object) -> str:
     """First 32 hex digits of the SHA-256 of the canonical text."""
     return hashlib.sha256(canonical_text(value).encode("utf-8")).hexdigest()[:DIGITS]

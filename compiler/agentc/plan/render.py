@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from agentc.kinds.field import Json
 from agentc.plan.canonical import plain_json, pretty_text
-from agentc.plan.job import Job, Lease, Place, Plan, Resources
+from agentc.plan.job import Asked, Job, Lease, Place, Plan, Resources, Server
 
 PLAN_VERSION = 1
 
@@ -34,6 +34,7 @@ def plan_document(plan: Plan) -> dict[str, Json]:
             {"id": session.id, "key": session.key, "members": list(session.members)}
             for session in plan.sessions
         ],
+        **({"servers": [_server(one, objects) for one in plan.servers]} if plan.servers else {}),
         "targets": [objects[i] for i in plan.targets],
         "experiment": plain_json(plan.experiment),
     }
@@ -60,6 +61,7 @@ def _job(job: Job, objects: Mapping[str, str]) -> dict[str, Json]:
         "contract": plain_json(job.contract),
         **({"secrets": plain_json(job.secrets)} if job.secrets else {}),
         "resources": _resources(job.resources),
+        "asked": {name: _asked(each) for name, each in job.asked.items()},
         "resume": job.resume,
         "origin": _origin(job.origin),
     }
@@ -84,6 +86,23 @@ def _lease(lease: Lease) -> dict[str, Json]:
         "ready_timeout_s": lease.ready_timeout_s,
         "served_name": lease.served_name,
         "client": plain_json(lease.client),
+        **({"server": lease.server} if lease.server else {}),
+    }
+
+
+def _server(server: Server, objects: Mapping[str, str]) -> dict[str, Json]:
+    return {
+        "id": server.id,
+        "key": server.key,
+        "scope": server.scope,
+        "replicas": server.replicas,
+        "lease": _lease(server.lease),
+        "model": None if server.model is None else objects[server.model],
+        "resources": _resources(server.resources),
+        "asked": {name: _asked(each) for name, each in server.asked.items()},
+        "placement": plain_json(server.placement),
+        "network": server.network,
+        "clients": list(server.clients),
     }
 
 
@@ -94,6 +113,10 @@ def _resources(asked: Resources) -> dict[str, Json]:
         "mem_mb": asked.mem_mb,
         "minutes": asked.minutes,
     }
+
+
+def _asked(asked: Asked) -> dict[str, Json]:
+    return {"value": plain_json(asked.value), "file": asked.file, "line": asked.line}
 
 
 def _origin(place: Place) -> dict[str, Json]:

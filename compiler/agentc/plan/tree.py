@@ -107,10 +107,31 @@ def _since(review: Review, since: str) -> list[str]:
 
 def _servers(review: Review) -> list[str]:
     work = review.work
-    if not work.server_starts:
-        return []
-    spared = f"; sharing spares {work.saved_starts} more" if work.saved_starts else ""
-    return [f"model servers: {_counted(work.server_starts, 'start')}{spared}"]
+    lines = []
+    if work.server_starts:
+        spared = f"; sharing spares {work.saved_starts} more" if work.saved_starts else ""
+        lines = [f"model servers: {_counted(work.server_starts, 'start')}{spared}"]
+    missing = {str(job["id"]) for job in work.missing}
+    for server in work.document.get("servers") or []:
+        clients = [name for name in server["clients"] if name in missing]
+        if clients:
+            lines.append(f"  {_shared(server, clients)}")
+    return lines
+
+
+def _shared(server: Mapping[str, Any], clients: list[str]) -> str:
+    """`server/local.sft (serve.transformers): shared, a job of its own, 2 replicas, 2 cpus each,
+    for eto.1.explore, evaluate; on a cluster it listens on its node's address, with a token`."""
+    asked = server["resources"]
+    parts = ["one of each node, for jobs there; listens on loopback"]
+    if server["scope"] == "shared":
+        copies = server["replicas"]
+        parts = ["a job of its own" if copies == 1 else f"{copies} replicas, each a job of its own"]
+        parts += [_counted(asked["cpus"], "cpu")]
+        parts += [_counted(asked["gpus"], "gpu")] if asked["gpus"] else []
+        parts += ["on a cluster it listens on its node's address, with a token"]
+    named = _named(clients, 5)
+    return f"{server['id']} ({server['lease']['backend']}): {', '.join(parts)}; for {named}"
 
 
 class _Listing:
@@ -205,7 +226,9 @@ def _details(job: Mapping[str, Any]) -> Iterator[str]:
     if settings:
         yield "set: " + ", ".join(f"{path}={json.dumps(v)}" for path, v in settings.items())
     for lease in job["leases"]:
-        yield f"{lease['role']} server: {lease['backend']}"
+        where = " in the job's process" if lease["port"] == "inside" else " server"
+        shared = f", {lease['server']}" if lease.get("server") else ""
+        yield f"{lease['role']}{where}: {lease['backend']}{shared}"
     asked = job["resources"]
     yield f"asks for {asked['cpus']} cpus" + (f", {asked['gpus']} gpus" if asked["gpus"] else "")
     yield f"key {job['key']}"

@@ -44,7 +44,7 @@ def verify_plan(plan: Plan) -> list[str]:
         if (same.kind, same.program, same.produces) != (job.kind, job.program, job.produces):
             faults.append(f"{same.id} and {job.id} are different work under one key")
     faults += [f"the target {name} is no job" for name in plan.targets if name not in known]
-    return faults + _sessions(plan)
+    return faults + _sessions(plan) + _servers(plan)
 
 
 def _written(job: Job) -> list[str]:
@@ -74,6 +74,28 @@ def _sessions(plan: Plan) -> list[str]:
     return faults
 
 
+def _servers(plan: Plan) -> list[str]:
+    jobs = plan.by_id()
+    faults: list[str] = []
+    known = {server.id: server for server in plan.servers}
+    if len(known) < len(plan.servers):
+        faults.append("two shared servers have one name")
+    for server in plan.servers:
+        faults += [
+            f"{server.id} has the client {name}, which does not lease it"
+            for name in server.clients
+            if name not in jobs or server.id not in {one.server for one in jobs[name].leases}
+        ]
+    for job in plan.jobs:
+        faults += [
+            f"{job.id} leases {lease.server}, which does not have it among its clients"
+            for lease in job.leases
+            if lease.server
+            and (lease.server not in known or job.id not in known[lease.server].clients)
+        ]
+    return faults
+
+
 def _is_cyclic(plan: Plan, member_of: dict[str, str]) -> bool:
     """Whether the graph of sessions and other jobs has a circle (Kahn's algorithm)."""
     nodes = {job.id: ("session", member_of[job.id]) for job in plan.jobs if job.id in member_of}
@@ -81,7 +103,9 @@ def _is_cyclic(plan: Plan, member_of: dict[str, str]) -> bool:
     children: dict[tuple[str, str], set[tuple[str, str]]] = {node: set() for node in nodes.values()}
     for job in plan.jobs:
         for parent in job.parents():
-            children[nodes[parent]].add(nodes[job.id])
+            # Members of a session wait for each other inside it.
+            if nodes[parent] != nodes[job.id]:
+                children[nodes[parent]].add(nodes[job.id])
     waiting = dict.fromkeys(children, 0)
     for after in children.values():
         for node in after:

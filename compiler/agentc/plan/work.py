@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from agentc.runtime.layout import StoreLayout
+from agentc.store.presence import find_published
 
 Document: TypeAlias = Mapping[str, Any]
 """plan.json, decoded."""
@@ -89,10 +90,13 @@ def read_plan(path: Path) -> Document:
     return document
 
 
-def find_work(document: Document, layout: StoreLayout, until: str | None = None) -> Work:
-    """What has to be done for the plan's targets, or for one stage.
+def find_work(
+    document: Document, layout: StoreLayout, until: str | None = None, *, anew: bool = False
+) -> Work:
+    """What has to be done for the plan's targets, or for one stage. With `anew` nothing is
+    believed that this node remembers of a shared file system.
 
-    Raises UnknownStageError.
+    Raises UnknownStageError, and OSError when the store cannot be read.
     """
     jobs = document["jobs"]
     wanted = tuple(document["targets"])
@@ -101,6 +105,16 @@ def find_work(document: Document, layout: StoreLayout, until: str | None = None)
         if until not in stages:
             raise UnknownStageError(until, stages)
         wanted = tuple(object_of(job) for job in jobs if job["stage"] == until)
+    return _work(document, layout, wanted, anew)
+
+
+def look_again(work: Work) -> Work:
+    """The same work by what the store has now."""
+    return _work(work.document, work.layout, work.wanted, anew=True)
+
+
+def _work(document: Document, layout: StoreLayout, wanted: tuple[str, ...], anew: bool) -> Work:
+    jobs = document["jobs"]
     makers: dict[str, Mapping[str, Any]] = {}
     twins: dict[str, str] = {}
     for job in jobs:
@@ -108,7 +122,9 @@ def find_work(document: Document, layout: StoreLayout, until: str | None = None)
         if maker is not job:
             twins[str(job["id"])] = str(maker["id"])
     together = _together(document)
-    stored = {name for name in makers if layout.is_published(name)}
+    stored = find_published(layout, makers, anew=anew)
+    # What is asked for itself is looked at itself: nothing stands behind it that would notice.
+    stored -= {name for name in wanted if name in stored and not layout.is_published(name)}
     needed = _reach(makers, wanted, set(), together)
     missing = _reach(makers, wanted, stored, together)
     states: dict[str, State] = {}
@@ -118,8 +134,8 @@ def find_work(document: Document, layout: StoreLayout, until: str | None = None)
             state: State = "run" if name in missing else "unneeded"
             states[job["id"]] = "cached" if name in stored else state
     session_of = {m: s["id"] for s in document.get("sessions") or [] for m in s["members"]}
-    serving = [makers[name]["id"] for name in missing if _needs_model_server(makers[name])]
-    starts = len({session_of.get(name, name) for name in serving})
+    serving = [makers[name] for name in missing if _needs_model_server(makers[name])]
+    starts = len({_start_of(job, session_of) for job in serving})
     return Work(
         document=document,
         layout=layout,
@@ -158,6 +174,13 @@ def _reach(
 def _needs_model_server(job: Mapping[str, Any]) -> bool:
     leases = (lease for lease in job["leases"] if lease["role"] == "policy")
     return any(lease["port"] != "none" for lease in leases)
+
+
+def _start_of(job: Mapping[str, Any], session_of: Mapping[str, str]) -> str:
+    """What starts the model server of a job: a shared server, a session, or the job alone."""
+    shared = [str(lease["server"]) for lease in job["leases"]
+              if lease["role"] == "policy" and lease.get("server")]  # fmt: skip
+    return shared[0] if shared else session_of.get(str(job["id"]), str(job["id"]))
 
 
 def _together(document: Document) -> dict[str, list[str]]:

@@ -52,6 +52,20 @@ def _failing_compare(table: BackendTable) -> BackendTable:
     return BackendTable({**_without_compare(table).backends, broken.id: broken}, table.broken)
 
 
+def _compare_with_a_misspelt_lock(table: BackendTable) -> BackendTable:
+    compare = table.backends["compare.paired"]
+    assert isinstance(compare, StageBackend)
+    lock = "numpy==2.4.6\n# agentc: pyhton 3.10\n"
+
+    def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+        software = SoftwareEnvironment(name="acme", lock=lock)
+        drafts = compare.lower(stage, context)
+        return tuple(replace(draft, software=software, backend="acme.compare") for draft in drafts)
+
+    acme = replace(compare, id="acme.compare", lower=lower)
+    return BackendTable({**_without_compare(table).backends, acme.id: acme}, table.broken)
+
+
 def _expert_without_prompt(table: BackendTable) -> BackendTable:
     kind = kind_named("expert")
     assert kind is not None
@@ -133,6 +147,11 @@ CIRCUMSTANCES: Mapping[str, Circumstance] = {
         "where a distribution `acme-agents` is installed, but not all that it needs",
         "Mend the distribution (here: install what it imports), or uninstall it.",
         _broken_distribution,
+    ),
+    "AGC671": Circumstance(
+        "where the only backend for `compare` is `acme.compare`, whose lock has a misspelt line",
+        "Report it to the backend's authors; until then choose another backend with `backend:`.",
+        _compare_with_a_misspelt_lock,
     ),
     "AGC740": Circumstance(
         "where `failing.lock` does not exist",

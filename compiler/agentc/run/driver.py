@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentc import resources
+from agentc.run.profile import SLURM, Profile
+from agentc.run.slurm_queue import PREFIX
 from agentc.runtime import process
 from agentc.runtime.layout import StoreLayout
 
@@ -28,6 +29,11 @@ STORE_FLAGS = (
 templates/profiles/*/config.yaml for those who run Snakemake themselves."""
 
 _STOP_S = 20.0
+_STOP_QUEUED_S = 5.0
+"""Snakemake cancels queued jobs at once, and then waits for its next look at the queue, up to three
+minutes: whoever stops it clears the queue himself (slurm_queue.py)."""
+JOBS_IN_QUEUE = 100
+"""At once, where neither the command line nor the profile says."""
 
 
 class DriverMissingError(Exception):
@@ -36,12 +42,13 @@ class DriverMissingError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverOptions:
-    """`jobs` at once (cores on this machine, jobs in a cluster's queue); `profile` is a name of a
-    shipped profile, a folder, or a profile known to Snakemake."""
+    """`jobs` at once (cores on this machine, jobs in a cluster's queue; None: what the profile
+    says, else all cores or a hundred jobs). Names of SLURM jobs carry the run's `token`."""
 
-    jobs: int
-    profile: str | None = None
+    jobs: int | None = None
+    profile: Profile | None = None
     keep_going: bool = False
+    token: str | None = None
 
 
 def driver_argv(
@@ -49,11 +56,15 @@ def driver_argv(
 ) -> list[str]:
     """Snakemake's command line."""
     argv = [sys.executable, "-m", "snakemake", "--snakefile", str(directory / "Snakefile")]
-    if options.profile is None:
-        argv += ["--workflow-profile", "none", "--cores", str(options.jobs)]
+    argv += ["--workflow-profile", "none"]
+    profile = options.profile
+    if profile is None:
+        argv += ["--cores", str(options.jobs or os.cpu_count() or 1)]
         argv += ["--scheduler", "greedy", "--latency-wait", "5"]
     else:
-        argv += [*_profile(options.profile), "--jobs", str(options.jobs)]
+        argv += ["--profile", str(profile.file), *_at_once(profile, options.jobs)]
+        if profile.executor == SLURM and options.token is not None:
+            argv += ["--slurm-jobname-prefix", _job_name(profile, options.token)]
     argv += STORE_FLAGS
     if options.keep_going:
         argv.append("--keep-going")
@@ -64,12 +75,15 @@ def driver_argv(
 class Driver:
     """A running Snakemake. It is killed when this process ends, and its jobs end with it."""
 
-    def __init__(self, argv: Sequence[str], directory: Path, log: Path) -> None:
+    def __init__(
+        self, argv: Sequence[str], directory: Path, log: Path, *, queued: bool = False
+    ) -> None:
         if importlib.util.find_spec("snakemake") is None:
             raise DriverMissingError(
                 "Snakemake is not installed beside agentc; install it with"
                 ' `pip install "agentc[run]"`'
             )
+        self._queued = queued
         me = os.getpid()
 
         def bind_to_parent() -> None:
@@ -79,7 +93,7 @@ class Driver:
             # sees its parent go and ends its own processes.
             process.die_with_parent(signal.SIGKILL, me)
 
-        with log.open("wb") as out:
+        with log.open("ab") as out:
             self._process = subprocess.Popen(
                 argv,
                 cwd=directory,
@@ -101,7 +115,7 @@ class Driver:
     def stop(self) -> None:
         """Stop it and its jobs: INT to the whole group, KILL to what is left after a while."""
         process.signal_group(self.pid, signal.SIGINT)
-        deadline = time.monotonic() + _STOP_S
+        deadline = time.monotonic() + (_STOP_QUEUED_S if self._queued else _STOP_S)
         while time.monotonic() < deadline and self._group_is_alive():
             time.sleep(0.05)
         process.signal_group(self.pid, signal.SIGKILL)
@@ -112,11 +126,16 @@ class Driver:
         return process.signal_group(self.pid, 0)
 
 
-def _profile(name: str) -> list[str]:
-    shipped = resources.data_directory() / "templates" / "profiles" / name
-    if shipped.is_dir() and "/" not in name:
-        return ["--workflow-profile", str(shipped)]
-    folder = Path(name)
-    if folder.is_dir():
-        return ["--workflow-profile", str(folder.absolute())]
-    return ["--workflow-profile", "none", "--profile", name]
+def _at_once(profile: Profile, typed: int | None) -> list[str]:
+    if typed is None and {"jobs", "cores"} & set(profile.settings):
+        return []
+    if profile.queued:
+        return ["--jobs", str(typed or JOBS_IN_QUEUE)]
+    return ["--cores", str(typed or os.cpu_count() or 1)]
+
+
+def _job_name(profile: Profile, token: str) -> str:
+    """The user's own prefix stays in front; the plugin takes up to fifty letters."""
+    own = str(profile.settings.get("slurm-jobname-prefix") or "")
+    name = PREFIX + token
+    return f"{own[: 49 - len(name)]}-{name}" if own else name

@@ -3,45 +3,69 @@ directories of work that is published, sessions whose members are gone."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from agentc.runtime import process
+from agentc.runtime.claim import Claim
 from agentc.runtime.layout import MANIFEST, StoreLayout
+from agentc.store.presence import staged_names
 
 
 def end_leftover_processes(layout: StoreLayout) -> int:
     """End marked processes of this store whose wrapper is gone (its lock is free); returns how
     many. Work of another run that is alive is left alone."""
     suffix = process.mark("", str(layout.root))
-    names = {mark.rsplit("@", 1)[0] for mark in process.marks().values() if mark.endswith(suffix)}
+    found = {pid: mark for pid, mark in process.marks().items() if mark.endswith(suffix)}
+    # A shared server is nobody's child, and its host ends it (docs/design/shared_servers.md).
+    hosted = {mark for pid, mark in found.items() if _has_host(pid)}
+    names = {mark.rsplit("@", 1)[0] for mark in set(found.values()) - hosted}
     ended = 0
     for name in sorted(names):
-        lock = layout.lock(name)
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        with lock.open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            ended += process.end_marked(process.mark(name, str(layout.root)))
+        with _claimed(layout, name) as ours:
+            if ours:
+                ended += process.end_marked(process.mark(name, str(layout.root)))
     return ended
 
 
 def remove_stale_folders(layout: StoreLayout, names: list[str], sessions: list[str]) -> None:
     """Remove staging directories that outlived their publication, and session objects that name
-    members which are not in the store any more (they would hide that work is missing)."""
+    members which are not in the store any more (they would hide that work is missing). What
+    somebody works on is left alone."""
+    staged = staged_names(layout)
     for name in names:
-        staging = layout.staging(name)
-        if staging.exists() and layout.is_published(name):
-            shutil.rmtree(staging, ignore_errors=True)
+        if name in staged and layout.is_published(name):
+            with _claimed(layout, name) as ours:
+                if ours:
+                    shutil.rmtree(layout.staging(name), ignore_errors=True)
     for name in sessions:
         manifest = layout.manifest(name)
         if manifest.exists() and not _members_exist(layout, manifest):
-            manifest.unlink(missing_ok=True)
-            shutil.rmtree(layout.object(name), ignore_errors=True)
+            with _claimed(layout, name) as ours:
+                if ours:
+                    manifest.unlink(missing_ok=True)
+                    shutil.rmtree(layout.object(name), ignore_errors=True)
+
+
+def _has_host(pid: int) -> bool:
+    try:
+        words = Path(f"/proc/{process.parent_of(pid)}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return b"agentc.runtime.serve" in words
+
+
+@contextmanager
+def _claimed(layout: StoreLayout, name: str) -> Iterator[bool]:
+    """Whether the claim on an object is held in this block: not when somebody else has it."""
+    claim = Claim(layout, name)
+    try:
+        yield claim.attempt() is None
+    finally:
+        claim.release()
 
 
 def _members_exist(layout: StoreLayout, manifest: Path) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from agentc.plan.work import object_of
 from agentc.runtime.layout import StoreLayout
+from agentc.store.presence import listed_names, staged_names
 
 State = Literal[
     "waiting", "environment", "leases", "running", "checking", "done", "failed", "killed"
@@ -55,17 +56,30 @@ class Observer:
         self._began: dict[str, float] = {}
 
     def look(self) -> tuple[Seen, ...]:
-        """Every job, in the plan's order."""
-        return tuple(self._look_at(job) for job in self._jobs)
+        """Every job, in the plan's order. One listing tells of thousands which to look at."""
+        open_ones = [job for job in self._jobs if str(job["id"]) not in self._finished]
+        there = listed_names(self._layout, (str(job["kind"]) for job in open_ones))
+        there |= staged_names(self._layout) if open_ones else set()
+        return tuple(self._look_at(job, there) for job in self._jobs)
 
-    def _look_at(self, job: Mapping[str, Any]) -> Seen:
+    def _look_at(self, job: Mapping[str, Any], there: set[str]) -> Seen:
         name, job_id = object_of(job), str(job["id"])
         known = self._finished.get(job_id)
         if known is not None:
             return known
+        if name not in there:
+            return Seen(id=job_id, state="waiting")
         if self._layout.is_published(name):
             manifest = _read(self._layout.manifest(name))
-            seen = Seen(id=job_id, state="done", seconds=manifest.get("wall_s"))
+            seen = Seen(
+                id=job_id,
+                state="done",
+                seconds=manifest.get("wall_s"),
+                message="; ".join(
+                    str(attempt.get("because"))
+                    for attempt in manifest.get("earlier_attempts") or ()
+                ),
+            )
             self._finished[job_id] = seen
             return seen
         staging = self._layout.staging(name)

@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType
-from typing import Protocol
+from queue import Empty, SimpleQueue
 
 from agentc.cost.estimate import Estimate
-from agentc.plan.work import Work, object_of
-from agentc.run import claims, outcome
-from agentc.run.driver import Driver, DriverMissingError, DriverOptions, driver_argv
+from agentc.plan.work import Work, look_again, object_of
+from agentc.run import claims, inherit, outcome, slurm_endings
+from agentc.run.active import ActiveRun, attended
+from agentc.run.drive import DRIVER_LOG, EXIT_DONE, EXIT_FAILED, LOOK_S, View, deaf, drive
+from agentc.run.driver import DriverMissingError, DriverOptions
 from agentc.run.leftovers import end_leftover_processes, remove_stale_folders
-from agentc.run.observe import Observer, Seen
+from agentc.run.observe import Observer
+from agentc.run.past import keep_plan
 from agentc.run.plain_view import PlainView
 from agentc.run.record import Record
 from agentc.run.report_page import page_with_costs
-from agentc.run.wording import counted, duration
-from agentc.runtime.environment import (
-    SoftwareEnvironmentError,
-    ensure_environment,
-    read_complete,
-)
+from agentc.run.servers import ServerWatch
+from agentc.run.wording import counted
+from agentc.runtime.environment import SoftwareEnvironmentError
+from agentc.runtime.stopping import StoppedError, stoppable
+from agentc.runtime.trouble import writing
+from agentc.software.build import build_all
+from agentc.software.needed import Needed
+from agentc.store.in_use import plan_in_use
 from agentc.store.paths import RunFolder
 
-EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED = 0, 3, 130
-_LOOK_S = 0.25
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-DRIVER_LOG = "snakemake.log"
+EXIT_INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,36 +48,37 @@ class RunOptions:
     colour: bool = False
     estimates: Mapping[str, Estimate] = field(default_factory=dict)
     expected: str | None = None
-
-
-class View(Protocol):
-    """What a run is shown on."""
-
-    def show(self, jobs: Sequence[Seen]) -> None: ...
-
-    def say(self, text: str, *, passing: bool = False) -> None: ...
-
-
-class _StopError(Exception):
-    """A signal asked to stop."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
+    spec_directory: Path | None = None
 
 
 def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
     """Make what is missing. `directory` holds the compiled plan. Returns the exit code."""
     began = time.time()
     layout, name = work.layout, str(work.document["name"])
-    record = Record(RunFolder.of(layout, name), work, began)
-    record.open((directory / "plan.json").read_text(encoding="utf-8"), directory)
-    record.expect(options.estimates)
+    folder = RunFolder.of(layout, name)
+    plan_text = (directory / "plan.json").read_text(encoding="utf-8")
+    with ExitStack() as stack:
+        with writing("the record of the run", folder.path):
+            stack.enter_context(plan_in_use(folder, keep_plan(folder, plan_text)))
+            # What was looked up before the run was registered may have been collected since.
+            work = look_again(work)
+            record = Record(folder, work, began)
+            record.open(plan_text, directory)
+            record.expect(options.estimates)
+        return _run(work, directory, options, record)
+
+
+def _run(work: Work, directory: Path, options: RunOptions, record: Record) -> int:
+    began = record.began
+    layout, name = work.layout, str(work.document["name"])
     ended = end_leftover_processes(layout)
     if ended:
         print(f"ended {ended} processes that a killed run had left behind")
     sessions = [f"session/{session['key']}" for session in work.document.get("sessions") or []]
     remove_stale_folders(layout, [object_of(job) for job in work.needed], sessions)
+    awaited, said = inherit.settle(inherit.dead_runs(layout, name), work)
+    for line in said:
+        print(line)
     if not work.missing:
         print(f"{name}: nothing to do, {_there(work)}")
         code = _show_results(work, options)
@@ -86,11 +88,19 @@ def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
     if options.expected:
         print(f"estimate: {options.expected}")
     observer = Observer(layout, work.missing, since=began)
+    servers = ServerWatch(layout, work.document, since=began)
     try:
-        with _stop_signals(), _view(name, options) as view:
-            _build_environments(work, directory, view)
-            code = _drive(work, directory, options.driver, observer, view)
-    except _StopError as stop:
+        with (
+            stoppable(),
+            attended(layout, name, _queue_of(options.driver)) as run,
+            _view(name, options) as view,
+        ):
+            driver = replace(options.driver, token=run.token)
+            with _clear_queue((run, *awaited), view):
+                inherit.wait_for(awaited, lambda: view.show(observer.look()))
+                _build_environments(work, directory, view, options.spec_directory)
+                code = drive(work, directory, driver, observer, servers, view)
+    except StoppedError as stop:
         code = 128 + stop.number
         print("interrupted; finished work is kept, run again to go on", file=sys.stderr)
     except (SoftwareEnvironmentError, DriverMissingError) as error:
@@ -99,7 +109,9 @@ def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
     else:
         seen = observer.look()
         if code:
-            text = outcome.describe_failures(layout, work.missing, seen, directory / DRIVER_LOG)
+            log = directory / DRIVER_LOG
+            causes = [*servers.failures(), *slurm_endings.describe(log, work)]
+            text = outcome.describe_failures(layout, work.missing, seen, log, causes)
             print(f"\n{text}", file=sys.stderr)
         else:
             expected = f"; expected: {options.expected}" if options.expected else ""
@@ -109,42 +121,62 @@ def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
     return code
 
 
-def _drive(
-    work: Work, directory: Path, options: DriverOptions, observer: Observer, view: View
-) -> int:
-    argv = driver_argv(directory, work.layout, work.manifests(), options)
-    driver = Driver(argv, directory, directory / DRIVER_LOG)
+@contextmanager
+def _clear_queue(runs: Sequence[ActiveRun], view: View) -> Iterator[None]:
+    """After this block no job of these runs is in a queue, however it ends."""
     try:
-        while driver.status() is None:
-            began = time.monotonic()
-            view.show(observer.look())
-            # A look at ten thousand jobs takes a while; nine tenths of the time is for the jobs.
-            time.sleep(max(_LOOK_S, 9 * (time.monotonic() - began)))
+        yield
     except BaseException:
-        view.say("stopping the jobs at work")
-        with _deaf():
-            driver.stop()
+        with deaf():
+            trouble = inherit.clear_queue(runs)
+            if trouble:
+                view.say(trouble)
         raise
-    view.show(observer.look())
-    complete = all(map(work.layout.is_published, work.wanted))
-    return EXIT_DONE if driver.status() == 0 and complete else EXIT_FAILED
+    trouble = inherit.clear_queue(runs, patient=False)
+    if trouble:
+        view.say(trouble)
 
 
-def _build_environments(work: Work, directory: Path, view: View) -> None:
+def _queue_of(options: DriverOptions) -> str | None:
+    profile = options.profile
+    return profile.executor if profile is not None and profile.queued else None
+
+
+def _build_environments(
+    work: Work, directory: Path, view: View, spec_directory: Path | None
+) -> None:
     """Build the software environments that are not there yet, before jobs would wait for them."""
+    needed = []
     for name in work.environments():
-        known = work.document["environments"][name]
-        if read_complete(work.layout.environment(known["lock"])) is not None:
-            continue
-        lock = (directory / known["file"]).read_bytes().decode("utf-8")
-        title = f"software environment {name}"
-        view.say(f"{title}: building (once for all experiments)")
-
-        def report(line: str, title: str = title) -> None:
-            view.say(f"{title}: {line}", passing=True)
-
-        _, built = ensure_environment(work.layout, known["lock"], lock, report)
-        view.say(f"{title}: ready after {duration(built['seconds'])}")
+        lock = (directory / work.document["environments"][name]["file"]).read_bytes()
+        needed.append(Needed(name=name, lock=lock.decode("utf-8")))
+    missing = [one for one in needed if not one.ready(work.layout)]
+    if not missing:
+        return
+    names = ", ".join(one.name for one in missing)
+    view.say(f"building {counted(len(missing), 'software environment')}: {names} (once for all)")
+    lines: SimpleQueue[tuple[Needed, str]] = SimpleQueue()
+    with ThreadPoolExecutor(max_workers=1) as builder:
+        # The builders are waited for here, where signals arrive.
+        stop = threading.Event()
+        built = builder.submit(
+            build_all,
+            missing,
+            work.layout,
+            lambda one, line: lines.put((one, line)),
+            stop=stop,
+            spec_directory=spec_directory,
+        )
+        try:
+            while not (built.done() and lines.empty()):
+                with suppress(Empty):
+                    one, line = lines.get(timeout=LOOK_S)
+                    passing = not line.startswith("environment ready")
+                    view.say(f"software environment {one.name}: {line}", passing=passing)
+        except BaseException:
+            stop.set()
+            raise
+        built.result()
 
 
 def _there(work: Work) -> str:
@@ -179,34 +211,3 @@ def _view(name: str, options: RunOptions) -> Iterator[View]:
 
     with LiveView(name) as live:
         yield live
-
-
-@contextmanager
-def _stop_signals() -> Iterator[None]:
-    """INT, TERM and HUP raise _StopError in this block (in the main thread)."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise _StopError(number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    # What was ignored (HUP under nohup) stays so.
-    heeded = [one for one in _STOPPING if signal.getsignal(one) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, stop) for number in heeded}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """Ignore further impatient signals while jobs are being stopped; KILL still works."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in _STOPPING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

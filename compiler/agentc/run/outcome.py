@@ -14,12 +14,16 @@ from agentc.runtime.lease import last_lines
 
 
 def describe_failures(
-    layout: StoreLayout, jobs: Iterable[Mapping[str, Any]], seen: Sequence[Seen], driver_log: Path
+    layout: StoreLayout,
+    jobs: Iterable[Mapping[str, Any]],
+    seen: Sequence[Seen],
+    driver_log: Path,
+    servers: Sequence[str] = (),
 ) -> str:
-    """Each failed job with its last log lines and the path of its log; when none is known to have
-    failed, the last lines of the driver's log."""
+    """Why shared servers failed, and each failed job with its last log lines and the path of its
+    log; when none is known to have failed, the last lines of the driver's log."""
     by_id = {one.id: one for one in seen}
-    parts: list[str] = []
+    parts: list[str] = [*servers]
     told: set[str] = set()
     for job in jobs:
         found = by_id.get(job["id"])

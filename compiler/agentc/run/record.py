@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from agentc.cost.estimate import Estimate
 from agentc.cost.expected import expected_entry, read_expected
 from agentc.plan.work import Work, object_of
 from agentc.run.past import keep_plan
+from agentc.runtime.trouble import explain
 from agentc.store.paths import RunFolder
 
 
@@ -22,7 +24,7 @@ class Record:
     def __init__(self, folder: RunFolder, work: Work, began: float) -> None:
         self._folder = folder
         self._work = work
-        self._began = began
+        self.began = began
         self._reused = [job["id"] for job in work.present]
         self._plan = ""
 
@@ -37,7 +39,7 @@ class Record:
         if not folder.last_plan.exists() or before != plan_text:
             _write(folder.last_plan, plan_text)
         self._plan = keep_plan(folder, plan_text)
-        state = {"began": self._began, "pid": os.getpid(), "plan": str(directory / "plan.json")}
+        state = {"began": self.began, "pid": os.getpid(), "plan": str(directory / "plan.json")}
         _write(folder.state, json.dumps(state, sort_keys=True) + "\n")
 
     def expect(self, estimates: Mapping[str, Estimate]) -> None:
@@ -61,7 +63,7 @@ class Record:
             if layout.is_published(name := object_of(job))
         ]
         line: Mapping[str, Any] = {
-            "began": self._began,
+            "began": self.began,
             "ended": time.time(),
             "exit": code,
             "spec": self._work.document["spec"],
@@ -71,8 +73,12 @@ class Record:
             "reused": self._reused,
             "failed": list(failed),
         }
-        with self._folder.history.open("a", encoding="utf-8") as out:
-            out.write(json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n")
+        try:
+            with self._folder.history.open("a", encoding="utf-8") as out:
+                out.write(json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n")
+        except OSError as error:  # a full disk: what the run was about matters more
+            told = explain(error, "the history of runs", self._folder.path)
+            print(f"agentc: {told}", file=sys.stderr)
 
 
 def _wall(manifest: Path) -> float | None:

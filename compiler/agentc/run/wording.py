@@ -77,7 +77,8 @@ def sentence(seen: Seen) -> str:
     """All of it on one line."""
     words = STATE_WORDS[seen.state]
     if seen.state == "done":
-        return f"done in {duration(seen.seconds)}" if seen.seconds is not None else "done"
+        took = f"done in {duration(seen.seconds)}" if seen.seconds is not None else "done"
+        return f"{took} (earlier attempts: {seen.message})" if seen.message else took
     if seen.state in ("failed", "killed"):
         return f"{words}: {seen.message.splitlines()[0]}" if seen.message else words
     if seen.state == "environment" and seen.message:

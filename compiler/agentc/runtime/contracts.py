@@ -1,7 +1,8 @@
 """Post-conditions of artifacts, by type; a job whose artifact breaks one publishes nothing.
 
 The file formats are those of docs/design/contracts.md, section 4. Rows are checked in
-`row_contracts`, model directories in `checkpoint_contract`, tables in `table_contracts`.
+`row_contracts`, search trees in `tree_contracts`, model directories in `checkpoint_contract`,
+tables in `table_contracts`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Iterator, List, Mapping, NamedTuple, Optional
 
-from agentc.runtime import checkpoint_contract, row_contracts, table_contracts
+from agentc.runtime import checkpoint_contract, row_contracts, table_contracts, tree_contracts
 
 SHOWN = 20
 """So many violations are listed; the rest is counted."""
@@ -54,6 +55,7 @@ class Artifact(NamedTuple):
 CHECKS = {
     "Trajectories": row_contracts.check_trajectories,
     "SFTDataset": row_contracts.check_conversations,
+    "SearchTrees": tree_contracts.check_trees,
     "PreferencePairs": row_contracts.check_pairs,
     "Checkpoint": checkpoint_contract.check_checkpoint,
     "Metrics": table_contracts.check_metrics,

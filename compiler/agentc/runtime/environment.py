@@ -1,7 +1,7 @@
 """Software environments: built once from a lock, shared by hash, never used half-built.
 
-Also the environment variables that job programs see, and the link directory that is their
-PYTHONPATH.
+`installation.py` builds them. Also the environment variables that job programs see, and the link
+directory that is their PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -11,44 +11,73 @@ import hashlib
 import importlib.util
 import json
 import os
-import re
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from agentc.runtime.layout import StoreLayout
-from agentc.runtime.process import die_with_parent
-from agentc.runtime.program import write_json
 
 COMPLETE = "complete.json"
+IMAGE = "image.sif"
+"""The image of an environment that is a container, or a link to it."""
+_BACKENDS = "agentc_backends"
 _INHERITED = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
     "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
-    "HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "AGENTC_SPEC_DIR", "JAVA_HOME",
+    "HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "AGENTC_SPEC_DIR", "AGENTC_ALLOW_LAUNCH",
+    "JAVA_HOME",
 )  # fmt: skip
 _INHERITED_PREFIXES = ("CUDA_", "NVIDIA_", "NCCL_", "ROCR_", "HIP_", "SLURM_", "GLOO_")
-_PIN = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*(?:==|@)")
-_MISSING = re.compile(r"requires .*, which is not installed")
-_PARTIAL = re.compile(r"^#\s*agentc:\s*partial\b", re.MULTILINE)
 
 
 class SoftwareEnvironmentError(Exception):
-    """The environment cannot be built; the message ends with pip's last lines."""
+    """The environment cannot be built or used; the message says why, and what may help."""
 
 
 def read_complete(directory: Path) -> Optional[Dict[str, Any]]:
-    """What is known of a finished environment, or None when it is not finished."""
+    """What is known of a finished environment, or None when it is not finished, or when the
+    interpreter that it was made with is gone."""
+    value = read_record(directory)
+    if value is None:
+        return None
+    runs = directory / (IMAGE if value.get("container") else "bin/python")
+    return value if runs.exists() else None
+
+
+def read_record(directory: Path) -> Optional[Dict[str, Any]]:
+    """`complete.json` of an environment, whether it can still be used or not."""
     try:
         value: Dict[str, Any] = json.loads((directory / COMPLETE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return value if (directory / "bin" / "python").exists() else None
+    return value
+
+
+def python_command(
+    directory: Path,
+    record: Mapping[str, Any],
+    store: Optional[Path] = None,
+    code: Optional[Path] = None,
+) -> List[str]:
+    """The words that start the environment's Python. `record` is its `complete.json`; a container
+    is shown the store and what the code directory links to. Raises SoftwareEnvironmentError."""
+    if not record.get("container"):
+        return [str(directory / "bin" / "python")]
+    from agentc.runtime.container import ContainerError, exec_command, folders_to_bind
+
+    try:
+        binds = [] if store is None or code is None else folders_to_bind(store, code)
+        return exec_command(directory / IMAGE, binds)
+    except ContainerError as error:
+        raise SoftwareEnvironmentError(str(error)) from None
+
+
+def programs_of(directory: Path, record: Mapping[str, Any]) -> Optional[Path]:
+    """The environment's folder where its `bin` belongs on PATH: not for a container, which has a
+    PATH of its own."""
+    return None if record.get("container") else directory
 
 
 def ensure_environment(
@@ -65,6 +94,8 @@ def ensure_environment(
     directory = layout.environment(lock_sha256)
     known = read_complete(directory)
     if known is not None:
+        with suppress(OSError):  # its time tells when it was last used; it may be somebody else's
+            os.utime(str(directory / COMPLETE))
         return directory, known
     found = hashlib.sha256(lock_text.encode("utf-8")).hexdigest()
     if found != lock_sha256:
@@ -72,17 +103,39 @@ def ensure_environment(
             "the lock file has sha256 %s, the plan says %s; compile the spec again"
             % (found[:16], lock_sha256[:16])
         )
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    with _exclusive(directory.with_name(directory.name + ".lock"), report):
-        known = read_complete(directory)
-        if known is None:
-            known = _build(directory, lock_sha256, lock_text, report)
+    from agentc.runtime.installation import build
+
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with _exclusive(directory.with_name(directory.name + ".lock"), report):
+            known = read_complete(directory)
+            if known is None:
+                _refuse_to_replace(directory)
+                known = build(directory, lock_sha256, lock_text, report)
+    except OSError as error:
+        raise SoftwareEnvironmentError(
+            "%s cannot be written to (%s); export AGENTC_ENVIRONMENTS=/a/folder/of/yours"
+            % (directory.parent, error.strerror)
+        ) from None
     return directory, known
+
+
+def _refuse_to_replace(directory: Path) -> None:
+    """A whole environment whose interpreter is missing here may be at work on the machine that it
+    was built on; where that is this machine, the interpreter was removed and it is useless."""
+    known = read_record(directory)
+    if known is not None and known.get("host") not in (None, os.uname().nodename):
+        raise SoftwareEnvironmentError(
+            "%s was built on %s with %s, which this machine does not have. Install that Python "
+            "here, or give this machine a folder of its own: export AGENTC_ENVIRONMENTS=/elsewhere"
+            % (directory, known["host"], known.get("interpreter") or "a Python")
+        )
 
 
 def code_directory(layout: StoreLayout, packages: Iterable[str]) -> Path:
     """A directory of links to the given top-level packages, found the way this interpreter finds
-    them. Raises SoftwareEnvironmentError for a package that is not installed here."""
+    them, and to `process_start.py`, which Python runs first. Raises SoftwareEnvironmentError for a
+    package that is not installed here."""
     places: List[Tuple[str, str]] = []
     for name in sorted(set(packages)):
         found = importlib.util.find_spec(name)
@@ -90,11 +143,17 @@ def code_directory(layout: StoreLayout, packages: Iterable[str]) -> Path:
             raise SoftwareEnvironmentError(
                 "the Python package %s is needed by a job and is not installed beside agentc" % name
             )
-        if found.submodule_search_locations:
-            place = next(iter(found.submodule_search_locations))
-        else:
-            place = str(found.origin)
-        places.append((name, os.path.realpath(place)))
+        origin = str(found.origin)
+        if not found.submodule_search_locations:
+            places.append((Path(origin).name, os.path.realpath(origin)))
+        elif found.origin is not None:
+            folder = next(iter(found.submodule_search_locations))
+            places.append((name, os.path.realpath(folder)))
+        else:  # a namespace package: several distributions have a part of it
+            for folder in found.submodule_search_locations:
+                for part in sorted(Path(folder).iterdir()):
+                    places.append((name + "/" + part.name, os.path.realpath(str(part))))
+    places.append(("sitecustomize.py", str(Path(__file__).resolve().parent / "process_start.py")))
     digest = hashlib.sha256(json.dumps(places).encode("utf-8")).hexdigest()[:16]
     directory = layout.code / digest
     if not directory.is_dir():
@@ -102,8 +161,10 @@ def code_directory(layout: StoreLayout, packages: Iterable[str]) -> Path:
         shutil.rmtree(str(draft), ignore_errors=True)
         draft.mkdir(parents=True)
         for name, place in places:
-            file = Path(place)
-            (draft / (name if file.is_dir() else file.name)).symlink_to(file)
+            link = draft / name
+            link.parent.mkdir(exist_ok=True)
+            if not link.is_symlink():  # the part that Python would find comes first
+                link.symlink_to(place)
         try:
             draft.rename(directory)
         except OSError:  # another wrapper was first
@@ -112,8 +173,11 @@ def code_directory(layout: StoreLayout, packages: Iterable[str]) -> Path:
 
 
 def packages_of(programs: Iterable[List[str]]) -> List[str]:
-    """Top-level packages that job programs need: agentc itself, and what `-m` names."""
+    """Top-level packages that job programs need: agentc itself with its backends, which those of
+    other distributions may build on, and what `-m` names."""
     found = {"agentc"}
+    if importlib.util.find_spec(_BACKENDS) is not None:
+        found.add(_BACKENDS)
     for program in programs:
         if len(program) > 1 and program[0] == "-m":
             found.add(program[1].split(".")[0])
@@ -121,10 +185,18 @@ def packages_of(programs: Iterable[List[str]]) -> List[str]:
 
 
 def job_variables(
-    code: Path, cpus: int, network: bool, secrets: Mapping[str, str]
+    code: Path,
+    cpus: int,
+    network: bool,
+    secrets: Mapping[str, str],
+    software: Optional[Path] = None,
 ) -> Dict[str, str]:
     """The whole environment of a job program: a short list of what is inherited, the code
-    directory, thread counts, and secrets by value (never written anywhere)."""
+    directory, thread counts, and secrets by value (never written anywhere).
+
+    `software` is the directory of its software environment; the programs of that come first on
+    PATH, so that a library which calls `python`, `torchrun` or `ninja` by name gets its own.
+    """
     variables = {
         name: value
         for name, value in os.environ.items()
@@ -144,6 +216,9 @@ def job_variables(
         # Same bits in every run: no thread less when the machine is busy, and sums in an order that
         # does not depend on where an array happens to lie in memory.
         OMP_DYNAMIC="FALSE",
+        # Threads that wait leave their core to others: spinning made a training of two threads four
+        # times slower where something else ran beside it.
+        OMP_WAIT_POLICY="PASSIVE",
         MKL_DYNAMIC="FALSE",
         MKL_CBWR="AUTO",
         TOKENIZERS_PARALLELISM="false",
@@ -152,6 +227,11 @@ def job_variables(
     )
     if not network:
         variables["HF_HUB_OFFLINE"] = "1"
+    if software is not None:
+        variables["VIRTUAL_ENV"] = str(software)
+        variables["PATH"] = os.pathsep.join(
+            part for part in (str(software / "bin"), variables.get("PATH")) if part
+        )
     variables.update(secrets)
     return variables
 
@@ -169,114 +249,6 @@ def resolve_secrets(wanted: Mapping[str, str]) -> Dict[str, str]:
             )
         found[variable] = value
     return found
-
-
-def _build(
-    directory: Path, lock_sha256: str, lock_text: str, report: Callable[[str], None]
-) -> Dict[str, Any]:
-    started = time.time()
-    if directory.exists() or directory.is_symlink():
-        report("removing a half-built environment")
-        shutil.rmtree(str(directory))
-    pins = [line for line in lock_text.splitlines() if _PIN.match(line)]
-    # An environment without pip of its own is made 3 s faster; this interpreter's pip can install
-    # into it, when there is one.
-    own_pip = _can_install_elsewhere()
-    report("creating a Python environment for %d packages" % len(pins))
-    options = ["--without-pip"] if own_pip else []
-    _call([sys.executable, "-m", "venv", *options, str(directory)], report)
-    python = str(directory / "bin" / "python")
-    pip = [sys.executable, "-m", "pip", "--python", python] if own_pip else [python, "-m", "pip"]
-    complete = True
-    if pins:
-        lock = directory / "requirements.txt"
-        lock.write_text(lock_text, encoding="utf-8")
-        options = ["--no-input", "--progress-bar", "off", "--disable-pip-version-check"]
-        install = [*pip, "install", *options]
-        # The lock names every package: resolving again could only add what it does not pin.
-        _call([*install, "--no-deps", "-r", str(lock)], report)
-        if not _PARTIAL.search(lock_text):
-            complete = _add_missing(pip, install, lock, report)
-    versions = _versions(pip) if pins else {}
-    seconds = time.time() - started
-    value = {
-        "lock": lock_sha256,
-        "python": sys.version.split()[0],
-        "versions": versions,
-        "complete": complete,
-        "built": started,
-        "seconds": round(seconds, 2),
-    }
-    write_json(directory / COMPLETE, value)
-    report("environment ready after %.1f s" % seconds)
-    return value
-
-
-def _can_install_elsewhere() -> bool:
-    """Whether this interpreter has a pip with `--python` (22.3 or newer)."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        major, minor = version("pip").split(".")[:2]
-    except PackageNotFoundError:
-        return False
-    return (int(major), int(minor)) >= (22, 3)
-
-
-def _add_missing(
-    pip: List[str], install: List[str], lock: Path, report: Callable[[str], None]
-) -> bool:
-    """Install what this platform's wheels need beyond the lock, which was made on another one
-    (CUDA libraries of torch, for instance). False when packages are still missing."""
-    if not _missing(pip):
-        return True
-    report("this platform's packages need more than the lock names; adding it")
-    try:
-        _call([*install, "-r", str(lock)], report)
-    except SoftwareEnvironmentError as error:
-        report(str(error).splitlines()[-1])
-    return not _missing(pip)
-
-
-def _missing(pip: List[str]) -> List[str]:
-    done = subprocess.run(
-        [*pip, "check"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
-    )
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
-    return [line for line in lines if _MISSING.search(line)]
-
-
-def _versions(pip: List[str]) -> Dict[str, str]:
-    done = subprocess.run(
-        [*pip, "list", "--format", "json", "--disable-pip-version-check"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        check=True,
-    )
-    listed = json.loads(done.stdout.decode("utf-8"))
-    return {entry["name"]: entry["version"] for entry in listed if entry["name"] != "pip"}
-
-
-def _call(argv: List[str], report: Callable[[str], None]) -> None:
-    me = os.getpid()
-    process = subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        preexec_fn=lambda: die_with_parent(signal.SIGKILL, me),
-    )
-    assert process.stdout is not None
-    lines: List[str] = []
-    for raw in process.stdout:
-        line = raw.decode("utf-8", "replace").rstrip()
-        lines.append(line)
-        if line.startswith(("Collecting ", "Processing ", "Downloading ", "Installing ")):
-            report(line if len(line) < 100 else line[:97] + "...")
-    if process.wait() != 0:
-        raise SoftwareEnvironmentError(
-            "%s failed:\n%s" % (" ".join(argv[:4]), "\n".join(lines[-20:]))
-        )
 
 
 @contextmanager

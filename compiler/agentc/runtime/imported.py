@@ -1,8 +1,9 @@
 """Which distributions a process has really imported, told by the process itself.
 
 A lock pins what may be imported and `complete.json` lists what is installed; only the process
-knows what it used. Programs report when they end (`load_job` sees to it), servers also once they
-are ready, since a session's jobs are published while their server still runs.
+knows what it used. Every Python process of a job reports when it ends (`process_start.py` sees to
+it), servers also once they are ready, since a session's jobs are published while their server
+still runs.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import atexit
 import os
 import platform
 import sys
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 FOLDER_VARIABLE = "AGENTC_IMPORTED"
 """Environment variable: the folder for reports. Without it nothing is reported."""
@@ -21,6 +23,7 @@ FOLDER_VARIABLE = "AGENTC_IMPORTED"
 def report_at_exit() -> None:
     """Report when this process ends in order; does nothing outside of a run."""
     if os.environ.get(FOLDER_VARIABLE):
+        atexit.unregister(report)  # once, whoever else asked for it in this process
         atexit.register(report)
 
 
@@ -57,8 +60,6 @@ def imported_distributions() -> Dict[str, str]:
     A distribution counts when a loaded file stands in its RECORD; names alone would not tell
     apart the parts of a namespace package, nor a module from the distribution that ships it.
     """
-    from importlib.metadata import distributions
-
     loaded = set()
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -66,16 +67,43 @@ def imported_distributions() -> Dict[str, str]:
         if isinstance(file, str) and not name.startswith("_distutils_hack"):
             loaded.add(os.path.realpath(file))
     found: Dict[str, str] = {}
-    for distribution in distributions():
-        record = distribution.read_text("RECORD")
-        if not record:
-            continue
-        base = os.path.realpath(str(distribution.locate_file(""))) + os.sep
+    for folder in dict.fromkeys(os.path.realpath(entry) for entry in sys.path):
+        base = folder + os.sep
         inside = {path[len(base) :] for path in loaded if path.startswith(base)}
-        if any(line.split(",", 1)[0].strip('"') in inside for line in record.splitlines()):
+        for metadata in _metadata_folders(folder) if inside else ():
+            if not _records_one_of(inside, metadata):
+                continue
+            name, version = _name_and_version(metadata)
             # The first one on the path is the one that `import` takes.
-            found.setdefault(str(distribution.metadata["Name"]), distribution.version)
+            found.setdefault(name, version)
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
+
+
+def _metadata_folders(folder: str) -> List[Path]:
+    # Read as they are: importing importlib.metadata costs each process of a job some 15 ms.
+    try:
+        return sorted(path for path in Path(folder).iterdir() if path.suffix == ".dist-info")
+    except OSError:
+        return []
+
+
+def _records_one_of(files: Set[str], metadata: Path) -> bool:
+    try:
+        record = (metadata / "RECORD").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return any(line.split(",", 1)[0].strip('"') in files for line in record.splitlines())
+
+
+def _name_and_version(metadata: Path) -> Tuple[str, str]:
+    """As the headers of the METADATA file say, which end at its first empty line."""
+    with (metadata / "METADATA").open(encoding="utf-8", errors="replace") as lines:
+        headers = {
+            name: value.strip()
+            for name, colon, value in (line.partition(":") for line in takewhile(str.strip, lines))
+            if colon
+        }
+    return headers["Name"], headers["Version"]
 
 
 def read_reports(folder: Path) -> Dict[str, Any]:

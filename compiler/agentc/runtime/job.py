@@ -15,7 +15,10 @@ from typing import Any, Dict, List, Optional, Sequence
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.plan_file import PlanError, PlanFile
 
-USAGE = "usage: python -m agentc.runtime.job --plan PLAN --store STORE (--job | --session) ID"
+USAGE = (
+    "usage: python -m agentc.runtime.job --plan PLAN --store STORE (--job | --session) ID"
+    " [--asked RESOURCES]"
+)
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
@@ -37,9 +40,13 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     except PlanError as error:
         print("agentc: %s" % error, file=sys.stderr)
         return 1
-    if all(map(layout.is_published, _objects(jobs, session))):
-        return 0
-    return _work(layout, plan, jobs, session)
+    try:
+        if all(map(layout.is_published, _objects(jobs, session))):
+            return 0
+    except OSError as error:
+        print("agentc: the store cannot be read: %s" % error, file=sys.stderr)
+        return 1
+    return _work(layout, plan, jobs, session, options.get("asked", ""))
 
 
 def _work(
@@ -47,18 +54,22 @@ def _work(
     plan: PlanFile,
     jobs: List[Dict[str, Any]],
     session: Optional[Dict[str, Any]],
+    asked: str,
 ) -> int:
     # Imported late: a wrapper that finds its object in the store is done in half the time.
     from agentc.runtime import process
+    from agentc.runtime.claim import LostClaimError
     from agentc.runtime.environment import SoftwareEnvironmentError
-    from agentc.runtime.supervise import StoppedError
+    from agentc.runtime.modes import adopt_umask
+    from agentc.runtime.stopping import StoppedError
     from agentc.runtime.unit import Unit
 
     process.die_with_parent(signal.SIGTERM)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    adopt_umask(layout)
     try:
-        return Unit(layout, plan, jobs, session).run()
-    except (PlanError, SoftwareEnvironmentError, OSError) as error:
+        return Unit(layout, plan, jobs, session, asked).run()
+    except (PlanError, SoftwareEnvironmentError, LostClaimError, OSError) as error:
         print("agentc: %s" % error, file=sys.stderr)
         return 1
     except StoppedError as error:
@@ -72,12 +83,12 @@ def _objects(jobs: List[Dict[str, Any]], session: Optional[Dict[str, Any]]) -> L
 
 
 def _parse(words: Sequence[str]) -> Optional[Dict[str, str]]:
-    """Four options with a value each; argparse would cost every job 10 ms."""
+    """Five options with a value each; argparse would cost every job 10 ms."""
     found: Dict[str, str] = {}
     rest = list(words)
     while rest:
         name = rest.pop(0)
-        if name not in ("--plan", "--store", "--job", "--session") or not rest:
+        if name not in ("--plan", "--store", "--job", "--session", "--asked") or not rest:
             return None
         found[name[2:]] = rest.pop(0)
     complete = {"plan", "store"} <= set(found) and ("job" in found) != ("session" in found)

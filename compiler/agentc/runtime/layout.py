@@ -5,6 +5,7 @@ An *object* is written `<kind>/<key>`; the layout is section 1 of docs/design/co
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Union
@@ -56,6 +57,17 @@ class StoreLayout:
         return self.root / "code"
 
     def is_published(self, name: str) -> bool:
-        """Whether the object exists, whole."""
-        # Plans ask this of every job; the Path of a manifest costs ten times the look at the disk.
-        return os.access(f"{self.root}/objects/{name}/{MANIFEST}", os.F_OK)
+        """Whether the object exists, whole. Raises OSError when the store cannot be read: what
+        nobody may look at is not missing."""
+        # The Path of a manifest costs ten times the look at the disk.
+        path = f"{self.root}/objects/{name}/{MANIFEST}"
+        try:
+            os.stat(path)  # noqa: PTH116
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            # Its folder was replaced or removed on another node, and this one has not noticed.
+            if error.errno == errno.ESTALE:
+                return False
+            raise
+        return True

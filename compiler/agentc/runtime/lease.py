@@ -1,5 +1,6 @@
 """Leases: servers that a job needs while it runs. Started, probed, checked, watched, ended.
 
+An environment that the job's program opens in its own process is a lease too, without a server.
 The fields of a lease are those of `agentc.backend_api.LeaseDraft`. What a server must prove
 before work starts is in `agentc.runtime.probe`.
 """
@@ -13,7 +14,7 @@ import socket
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from agentc.runtime.imported import FOLDER_VARIABLE, read_reports
 from agentc.runtime.staging import remove_tree
@@ -21,6 +22,7 @@ from agentc.runtime.supervise import Child, Supervisor
 
 GRACE_S = 10.0
 """How long a server may take to stop after SIGTERM."""
+LOOPBACK = "127.0.0.1"
 _PORT_TAKEN = ("address already in use", "eaddrinuse", "errno 98")
 _PORT_TRIES = 4
 
@@ -37,11 +39,12 @@ class Lease:
         self,
         spec: Mapping[str, Any],
         *,
-        python: Optional[Path],
+        python: Sequence[str],
         variables: Mapping[str, str],
         model: Optional[Path],
         folder: Path,
         logs: Path,
+        host: str = LOOPBACK,
     ) -> None:
         self.role: str = spec["role"]
         self.spec = spec
@@ -50,12 +53,15 @@ class Lease:
         self.child: Optional[Child] = None
         self.ready_s = 0.0
         self.software: Dict[str, Any] = {}
+        self.served: Dict[str, Any] = {}
+        """What an environment says of itself: the `identity` of its /meta."""
         self.token = binascii.hexlify(os.urandom(16)).decode("ascii")
         self.url: Optional[str] = spec.get("url")
-        self._python = python
+        self._python = list(python)
         self._variables = dict(variables)
         self._ready_file = folder / (self.role + ".ready.json")
-        self._imported = folder / "imported" / self.role
+        self.imported = folder / "imported" / self.role
+        self._host = host
         self._held: Optional[socket.socket] = None
 
     @property
@@ -64,8 +70,18 @@ class Lease:
         return self.spec.get("port") == "none"
 
     @property
+    def inside(self) -> bool:
+        """Whether the job's program opens it in its own process and nothing is started."""
+        return self.spec.get("port") == "inside"
+
+    @property
     def endpoint(self) -> Dict[str, Any]:
-        """`{"url", "token", "model", "log", "client"}` for the job file."""
+        """`{"url", "token", "model", "log", "client"}` for the job file; `{"inside": {"program",
+        "expect"}}` where the program opens it itself."""
+        if self.inside:
+            words = {"{host}": LOOPBACK, "{port}": "0", "{ready_file}": str(self._ready_file)}
+            program = fill(self.spec["program"], words)
+            return {"inside": {"program": program, "expect": self.spec.get("expect") or {}}}
         found: Dict[str, Any] = {"url": self.url, "token": "" if self.remote else self.token}
         if self.spec.get("served_name"):
             found["model"] = self.spec["served_name"]
@@ -80,7 +96,7 @@ class Lease:
         if self._ready_file.exists():
             self._ready_file.unlink()
         words = {
-            "{host}": "127.0.0.1",
+            "{host}": self._host,
             "{port}": "0",
             "{ready_file}": str(self._ready_file),
             "{model}": str(self.model or ""),
@@ -88,12 +104,12 @@ class Lease:
         }
         if self.spec.get("port") == "held":
             words["{port}"] = str(self._hold_port())
-            self.url = "http://127.0.0.1:" + words["{port}"]
-        argv = [str(self._python), *fill(self.spec["program"], words)]
+            self.url = "http://%s:%s" % (self._host, words["{port}"])
+        argv = [*self._python, *fill(self.spec["program"], words)]
         variables = {**self._variables, **fill_values(self.spec.get("variables") or {}, words)}
         variables["AGENTC_TOKEN"] = self.token
-        variables[FOLDER_VARIABLE] = str(self._imported)
-        remove_tree(self._imported)
+        variables[FOLDER_VARIABLE] = str(self.imported)
+        remove_tree(self.imported)
         try:
             self.child = supervisor.start(
                 self.role, argv, cwd=self.log.parent.parent, variables=variables, log=self.log
@@ -111,7 +127,7 @@ class Lease:
         """Take the address from the ready file, if it has been written."""
         try:
             ready = json.loads(self._ready_file.read_text(encoding="utf-8"))
-            self.url = "http://%s:%d" % (ready["host"], int(ready["port"]))
+            host, port = str(ready["host"]), int(ready["port"])
         except FileNotFoundError:
             return False
         except (ValueError, KeyError, TypeError) as error:
@@ -120,6 +136,13 @@ class Lease:
                 '{"host": ..., "port": ...}, written atomically'
                 % (self.role, type(error).__name__, error)
             ) from None
+        if self._host != LOOPBACK and host != self._host:
+            raise LeaseError(
+                "the %s server was told to listen on %s and listens on %s: its program does not "
+                "heed {host}, so that jobs on other nodes cannot reach it; use `scope: job`"
+                % (self.role, self._host, host)
+            )
+        self.url = "http://%s:%d" % (host, port)
         return True
 
     def release_port(self) -> None:
@@ -134,7 +157,7 @@ class Lease:
         # who asks for a free one, while a server that names it (SO_REUSEADDR) can bind it.
         self._held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._held.bind(("127.0.0.1", 0))
+        self._held.bind((self._host, 0))
         port: int = self._held.getsockname()[1]
         return port
 
@@ -144,10 +167,15 @@ class Lease:
             name: self.spec.get(name)
             for name in ("role", "backend", "version", "environment", "identity", "served_name")
         }
+        if self.inside:
+            found["inside"] = True
+            return found
         found["ready_s"] = round(self.ready_s, 3)
         if not self.remote:
             found.update(self.software)
-            found.update(read_reports(self._imported))
+            found.update(read_reports(self.imported))
+        if self.served:
+            found["served"] = self.served
         if self.child is not None:
             found["cpu_s"] = round(self.child.cpu_s, 3)
             found["max_rss_mb"] = round(self.child.max_rss_mb, 1)
@@ -156,11 +184,17 @@ class Lease:
         return found
 
 
-def start_all(leases: Sequence[Lease], supervisor: Supervisor) -> None:
-    """Start all servers at once and return when each is ready and is what it should be.
+def start_all(
+    leases: Sequence[Lease],
+    supervisor: Supervisor,
+    over: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Start all servers at once and return when each is ready and is what it should be; false
+    when `over` says meanwhile that nobody needs them any more.
 
     Raises LeaseError (a server died, is late, or is another one) or StoppedError.
     """
+    leases = [lease for lease in leases if not lease.inside]
     for lease in leases:
         if not lease.remote:
             lease.start(supervisor)
@@ -183,17 +217,18 @@ def start_all(leases: Sequence[Lease], supervisor: Supervisor) -> None:
                     raise LeaseError(death_message(check.lease))
                 if check.error is not None:
                     raise LeaseError(check.error + _tail(check.lease))
-            return all(check.done for check in checks)
+            return over() or all(check.done for check in checks)
 
         supervisor.wait(settled, every=0.05)
+        return all(check.done for check in checks)
     finally:
         for check in checks:
             check.cancel()
             check.lease.release_port()
 
 
-def end_all(leases: Sequence[Lease], supervisor: Supervisor) -> None:
-    """End the servers: TERM, grace, KILL, each with its whole group."""
+def end_all(leases: Sequence[Any], supervisor: Supervisor) -> None:
+    """End the servers that this process started: TERM, grace, KILL, each with its whole group."""
     supervisor.end([lease.child for lease in leases if lease.child is not None], GRACE_S)
 
 

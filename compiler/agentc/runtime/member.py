@@ -6,10 +6,10 @@ A wrapper runs one member, or all members of a session beside each other on shar
 from __future__ import annotations
 
 import time
-from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from agentc import __version__
+from agentc.runtime.claim import Claim
 from agentc.runtime.contracts import ContractError, check_artifact
 from agentc.runtime.hardware import Machine
 from agentc.runtime.imported import FOLDER_VARIABLE, read_reports
@@ -18,8 +18,10 @@ from agentc.runtime.lease import Lease, fill, last_lines
 from agentc.runtime.lease import end_all as end_servers
 from agentc.runtime.publish import publish
 from agentc.runtime.redact import Redactor
+from agentc.runtime.shared_lease import SharedLease
 from agentc.runtime.staging import Staging
 from agentc.runtime.supervise import Child, Supervisor
+from agentc.runtime.trouble import full_disk_hint
 
 TRY_AGAIN = 75
 """Exit code of a program that asks for another attempt (EX_TEMPFAIL)."""
@@ -31,18 +33,24 @@ class Member:
     """One job of this wrapper. `failure` is set when it has failed for good."""
 
     def __init__(
-        self, layout: StoreLayout, job: Mapping[str, Any], started: float, machine: Machine
+        self,
+        layout: StoreLayout,
+        job: Mapping[str, Any],
+        started: float,
+        machine: Machine,
+        claim: Claim,
     ) -> None:
         self.layout = layout
+        self._claim = claim
         self._machine = machine
         self.job = job
         self.id: str = job["id"]
         self.name = "%s/%s" % (job["kind"], job["key"])
         self.staging = Staging(layout, self.name)
-        self.python: Optional[Path] = None
+        self.python: List[str] = []
         self.environment: Dict[str, Any] = {}
         self.variables: Dict[str, str] = {}
-        self.leases: List[Lease] = []
+        self.leases: List[Union[Lease, SharedLease]] = []
         self.child: Optional[Child] = None
         self.failure: Optional[str] = None
         self.published = False
@@ -87,7 +95,7 @@ class Member:
             self.staging.empty_data()
         self.staging.begin_attempt(self._job_file())
         self._tries += 1
-        argv = [str(self.python), *fill(self.job["program"], {"{job}": self._job_path()})]
+        argv = [*self.python, *fill(self.job["program"], {"{job}": self._job_path()})]
         if not any("{job}" in word for word in self.job["program"]):
             argv.append(self._job_path())
         self._program_started = time.time()
@@ -107,7 +115,16 @@ class Member:
             return
         self.staging.status("running")
 
-    def finish(self, supervisor: Supervisor, leases_to_end: Sequence[Lease]) -> None:
+    def interrupt(self) -> None:
+        """The supervisor of its program has ended, and everything with it: to be started again."""
+        if self.child is not None:
+            self.staging.history.end("a server that it shares with others was lost")
+        self.child = None
+        self._not_before = 0.0
+
+    def finish(
+        self, supervisor: Supervisor, leases_to_end: Sequence[Union[Lease, SharedLease]]
+    ) -> None:
         """The program has ended: publish, try again later, or fail. Servers of this job alone
         are ended before its logs are sealed."""
         assert self.child is not None
@@ -118,10 +135,14 @@ class Member:
         if child.status == TRY_AGAIN and self._tries <= len(RETRY_DELAYS_S):
             delay = RETRY_DELAYS_S[self._tries - 1]
             self._not_before = time.monotonic() + delay
-            self.staging.status("running", "the program asked for another attempt (exit 75)")
+            because = "the program asked for another attempt (exit 75)"
+            self.staging.history.end(because)
+            self.staging.status("running", because)
             return
         if child.status != 0:
-            self.fail("its program %s" % how_it_ended(child.status))
+            said = "its program %s" % how_it_ended(child.status)
+            full = full_disk_hint(last_lines(self.staging.log, 20), self.staging.path)
+            self.fail(said + ("\n" + full if full else ""))
             return
         ended = time.time()
         self.staging.status("checking")
@@ -139,12 +160,14 @@ class Member:
             return
         end_servers(leases_to_end, supervisor)
         self._clean()
-        publish(self.layout, self.staging, self._manifest(ended), supervisor.redactor)
+        publish(self.layout, self.staging, self._manifest(ended), supervisor.redactor, self._claim)
         self.published = True
 
     def fail(self, message: str) -> None:
         """Give the job up; its staging directory stays."""
         self.failure = self.redactor.clean_text(message)
+        if self._tries:
+            self.staging.history.end(self.failure)
         self._clean()
         self.staging.status("failed", self.failure)
 
@@ -202,13 +225,31 @@ class Member:
             "logs": str(staging.logs),
             "facts": str(staging.facts_file),
             "progress": str(staging.progress_file),
-            "leases": {lease.role: lease.endpoint for lease in self.leases},
+            "leases": {lease.role: self._endpoint(lease) for lease in self.leases},
         }
+
+    def _endpoint(self, lease: Union[Lease, SharedLease]) -> Dict[str, Any]:
+        endpoint = lease.endpoint
+        if lease.inside:
+            endpoint["inside"]["account"] = str(self.staging.account_file)
+        return endpoint
+
+    def _lease_manifest(self, lease: Union[Lease, SharedLease]) -> Dict[str, Any]:
+        """Of an environment inside, its software is the program's, and the program has told what
+        it opened."""
+        found = lease.manifest()
+        if lease.inside:
+            found["lock"] = self.environment["lock"]
+            found["python"] = self.environment["python"]
+            account = self.staging.account()
+            if account:
+                found["served"] = account
+        return found
 
     def _manifest(self, ended: float) -> Dict[str, Any]:
         job = self.job
+        past = self.staging.history.past()
         return {
-            "manifest": 1,
             "id": self.id,
             "kind": job["kind"],
             "key": job["key"],
@@ -220,7 +261,7 @@ class Member:
             "config": job["config"],
             "agentc": __version__,
             "environment": {**self.environment, **read_reports(self.staging.imported / "program")},
-            "leases": [lease.manifest() for lease in self.leases],
+            "leases": [self._lease_manifest(lease) for lease in self.leases],
             "facts": self.staging.facts(),
             "hardware": self._machine.describe(),
             "started": self._started,
@@ -229,6 +270,7 @@ class Member:
             "cpu_s": round(self._cpu_s, 3),
             "max_rss_mb": round(self._max_rss_mb, 1),
             "attempts": self.staging.attempts,
+            **({"earlier_attempts": past} if past else {}),
             "origin": job.get("origin") or {},
         }
 

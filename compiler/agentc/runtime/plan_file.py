@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
 _LARGE = 512 * 1024
+_MARKS = {"jobs": "program", "sessions": "members", "servers": "clients"}
+"""What tells an entry of each table from those of the others."""
 
 
 class PlanError(Exception):
@@ -33,6 +35,10 @@ class PlanFile:
         """The session with that id. Raises PlanError."""
         return self._entry("sessions", name)
 
+    def server(self, name: str) -> Dict[str, Any]:
+        """The shared server with that id. Raises PlanError."""
+        return self._entry("servers", name)
+
     def session_jobs(self, session: Dict[str, Any]) -> List[Dict[str, Any]]:
         """The members of a session, in its order."""
         return [self.job(member) for member in session["members"]]
@@ -50,7 +56,7 @@ class PlanFile:
 
     def _entry(self, table: str, name: str) -> Dict[str, Any]:
         found = self._cut_out(name) if len(self._text) > _LARGE else None
-        if found is not None and ("members" in found) == (table == "sessions"):
+        if found is not None and _MARKS[table] in found:
             return found
         for entry in self._load().get(table) or []:
             if entry["id"] == name:

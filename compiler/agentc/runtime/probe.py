@@ -170,25 +170,25 @@ def _check_environment(lease: Lease, deadline: float) -> None:
         raise ProbeError(
             "the environment server answers GET /meta with %d: %s" % (status, _short(meta))
         )
-    differing = _differences(lease.spec.get("expect") or {}, meta)
+    differing = differences(lease.spec.get("expect") or {}, meta)
     if differing:
-        lines = ["  %s: expected %s, found %s" % (n, _short(a), _short(b)) for n, a, b in differing]
-        raise ProbeError(
-            "the environment server is not the one that was planned:\n" + "\n".join(lines)
-        )
+        raise ProbeError("the environment server is not the one that was planned:\n" + differing)
+    if isinstance(meta.get("identity"), dict):
+        lease.served = meta["identity"]
     _play_nothing(lease, meta)
 
 
-def _differences(expect: Mapping[str, Any], meta: Dict[str, Any]) -> Any:
-    """Expected facts are compared with /meta's `identity`, or with /meta itself."""
+def differences(expect: Mapping[str, Any], meta: Mapping[str, Any]) -> str:
+    """Where an environment is another one than expected, a line for each fact; "" where it is the
+    one. Facts are compared with /meta's `identity`, or with /meta itself."""
     identity = meta.get("identity")
     known = {**meta, **(identity if isinstance(identity, dict) else {})}
     known["identity"] = identity
-    return [
-        (name, value, known.get(name))
+    return "\n".join(
+        "  %s: expected %s, found %s" % (name, _short(value), _short(known.get(name)))
         for name, value in sorted(expect.items())
         if known.get(name) != value
-    ]
+    )
 
 
 def _play_nothing(lease: Lease, meta: Dict[str, Any]) -> None:

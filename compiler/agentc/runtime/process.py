@@ -9,18 +9,23 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Callable, Dict, List, Optional, Sequence, Set
+from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence, Set
+
+if TYPE_CHECKING:
+    from agentc.runtime.keeper import Keeper
 
 MARK_VARIABLE = "AGENTC_JOB"
 _LINUX = sys.platform.startswith("linux")
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_LOST_GRACE_S = 20.0
 
 
 def die_with_parent(number: int, parent: Optional[int] = None) -> None:
@@ -129,6 +134,13 @@ def end_all(find: Callable[[], Set[int]], grace: float) -> int:
     return len(ended)
 
 
+def started(pid: int) -> str:
+    """When a process was started, in the kernel's ticks; "" when there is none: of two processes
+    with one number the times differ."""
+    fields = _status_fields(pid)
+    return fields[19] if len(fields) > 19 and fields[0] not in ("Z", "X") else ""
+
+
 def children() -> Set[int]:
     """Direct children of this process, adopted orphans included."""
     me = os.getpid()
@@ -139,22 +151,24 @@ def children() -> Set[int]:
         lists = []
     if lists:
         return {int(pid) for text in lists for pid in text.split()}
-    return {pid for pid in _all_processes() if _parent(pid) == me}
+    return {pid for pid in _all_processes() if parent_of(pid) == me}
 
 
 class Watchdog:
     """A forked process that ends everything with a mark once this process is gone.
 
     It holds what this process had open (the lock above all) until it has finished, so that the
-    next wrapper of the same key starts on clean ground.
+    next wrapper of the same key starts on clean ground. With a keeper it renews claims meanwhile;
+    when one is lost, it stops this process.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, keeper: Optional[Keeper] = None) -> None:
         read, write = os.pipe()
+        parent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
             os.close(write)
-            _watch(read, name)
+            _watch(read, name, parent, keeper)
         os.close(read)
         self._write = write
 
@@ -167,7 +181,7 @@ class Watchdog:
             self._write = -1
 
 
-def _watch(read: int, name: str) -> None:
+def _watch(read: int, name: str, parent: int, keeper: Optional[Keeper]) -> None:
     try:
         os.setsid()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -176,8 +190,16 @@ def _watch(read: int, name: str) -> None:
         nowhere = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(nowhere, descriptor)
+        while keeper is not None and not select.select([read], [], [], keeper.every)[0]:
+            if not keeper.beat():
+                _send(parent, signal.SIGTERM)
+                if not select.select([read], [], [], _LOST_GRACE_S)[0]:
+                    _send(parent, signal.SIGKILL)
+                keeper = None
         if not os.read(read, 1):
             end_marked(name)
+            if keeper is not None:
+                keeper.release()
     finally:
         os._exit(0)
 
@@ -204,7 +226,8 @@ def _status_fields(pid: int) -> List[str]:
         return []
 
 
-def _parent(pid: int) -> int:
+def parent_of(pid: int) -> int:
+    """The parent of a process; -1 when it is gone."""
     fields = _status_fields(pid)
     return int(fields[1]) if fields else -1
 

@@ -1,21 +1,30 @@
 """Publishing: the manifest, and one atomic rename that makes an object exist.
 
-Whatever kills the wrapper, the object is there whole or not at all.
+Whatever kills the wrapper, the object is there whole or not at all; so it is where a file server
+answers an error to a rename that it carried out.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Optional
 
+from agentc.runtime.claim import Claim, LostClaimError
 from agentc.runtime.layout import MANIFEST, StoreLayout
+from agentc.runtime.manifest import VERSION, manifest_text, shape_of
+from agentc.runtime.modes import seal
 from agentc.runtime.redact import Redactor
 from agentc.runtime.staging import Staging, remove_tree
+from agentc.runtime.trouble import writing
+from agentc.runtime.visible import patience
 
 _CHUNK = 1 << 20
+_NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF)
+_RENAMES = 5
 
 
 def publish(
@@ -23,34 +32,65 @@ def publish(
     staging: Staging,
     manifest: Mapping[str, Any],
     redactor: Redactor,
+    claim: Optional[Claim] = None,
 ) -> None:
-    """Turn a staged job into the object. The caller holds the object's lock, and nobody writes
-    to the staging directory any more."""
+    """Turn a staged job into the object. The caller holds the claim, and nobody writes to the
+    staging directory any more. Raises StoreWriteError, and LostClaimError when the claim was
+    taken over meanwhile."""
     whole = staging.publish
-    remove_tree(whole)
-    whole.mkdir()
-    staging.data.rename(whole / "data")
-    if staging.logs.is_dir():
-        staging.logs.rename(whole / "logs")
-    value = dict(manifest)
-    value["files"] = hash_files(whole)
-    text = redactor.clean_text(json.dumps(value, ensure_ascii=False, sort_keys=True, indent=2))
-    with (whole / MANIFEST).open("w", encoding="utf-8") as out:
-        out.write(text + "\n")
-        out.flush()
-        os.fsync(out.fileno())
-    for folder, _, _ in os.walk(str(whole)):
-        _sync_directory(Path(folder))
+    with writing("the object " + staging.name, staging.path):
+        remove_tree(whole)
+        whole.mkdir()
+        staging.data.rename(whole / "data")
+        if staging.logs.is_dir():
+            staging.logs.rename(whole / "logs")
+        value = {**manifest, "manifest": VERSION, **shape_of(whole), "files": hash_files(whole)}
+        value = json.loads(redactor.clean_text(json.dumps(value, ensure_ascii=False)))
+        text = manifest_text(value)
+        with (whole / MANIFEST).open("w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        seal(layout, whole)
+        for folder, _, _ in os.walk(str(whole)):
+            _sync_directory(Path(folder))
+    if claim is not None and not claim.is_mine():
+        raise LostClaimError(claim.name)
     target = layout.object(staging.name)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists() and any(target.iterdir()):
-        # Without a manifest it is no object: somebody removed a part of it by hand.
-        torn = staging.path / "torn"
-        remove_tree(torn)
-        target.rename(torn)
-    whole.rename(target)
-    _sync_directory(target.parent)
+    with writing("the object " + staging.name, target.parent):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _put_in_place(whole, target, text, staging.path / "torn")
+        _sync_directory(target.parent)
+    if claim is not None and patience(layout) > 0:
+        claim.note_published()
     staging.remove()
+
+
+def _put_in_place(whole: Path, target: Path, text: str, torn: Path) -> None:
+    """Rename, until the object is there, ours or that of another with the same key."""
+    for left in reversed(range(_RENAMES)):
+        try:
+            whole.rename(target)
+            return
+        except OSError as error:
+            if _holds(target / MANIFEST, text):
+                return  # carried out; the reply was lost, and the second try found nothing
+            taken = error.errno in (errno.ENOTEMPTY, errno.EEXIST)
+            if left == 0 or not (taken or error.errno == errno.ESTALE):
+                raise
+        if (target / MANIFEST).exists():
+            return
+        if taken:
+            # Without a manifest it is no object: somebody removed a part of it by hand.
+            remove_tree(torn)
+            target.rename(torn)
+
+
+def _holds(manifest: Path, text: str) -> bool:
+    try:
+        return manifest.read_text(encoding="utf-8") == text
+    except OSError:
+        return False
 
 
 def hash_files(folder: Path) -> Dict[str, str]:
@@ -80,5 +120,8 @@ def _sync_directory(path: Path) -> None:
     descriptor = os.open(str(path), os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:  # some file systems cannot, and need not
+            raise
     finally:
         os.close(descriptor)

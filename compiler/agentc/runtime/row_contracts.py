@@ -1,4 +1,5 @@
-"""Post-conditions of row artifacts: trajectories, conversations, preference pairs.
+"""Post-conditions of row artifacts: trajectories, conversations, preference pairs; what they share
+with `tree_contracts`.
 
 Each check yields findings `(file, row, field, message)`; rows count from 1.
 """
@@ -18,7 +19,7 @@ Finding = Tuple[str, Optional[int], Optional[str], str]
 ENDS = ("success", "failure", "limit", "overflow", "error")
 OUTCOMES = ("win", "lose", "self")
 SOURCES = ("expert", "policy")
-_ROWS = ("trajectories.jsonl", "rows.jsonl", "pairs.jsonl")
+_ROWS = ("trajectories.jsonl", "rows.jsonl", "pairs.jsonl", "trees.jsonl")
 
 
 def check_trajectories(artifact: Artifact) -> Iterator[Finding]:
@@ -27,7 +28,7 @@ def check_trajectories(artifact: Artifact) -> Iterator[Finding]:
     previous: Optional[str] = None
     finished: Set[str] = set()
     last_attempt = -1
-    for number, row in _rows(artifact, name):
+    for number, row in rows_of(artifact, name):
         if isinstance(row, str):
             yield (name, number, None, row)
             continue
@@ -50,20 +51,20 @@ def check_trajectories(artifact: Artifact) -> Iterator[Finding]:
 def check_conversations(artifact: Artifact) -> Iterator[Finding]:
     """Conversations to imitate: each has an agent reply after its prompt."""
     name = "rows.jsonl"
-    for number, row in _rows(artifact, name):
+    for number, row in rows_of(artifact, name):
         if isinstance(row, str):
             yield (name, number, None, row)
             continue
         for field, message in _conversation_findings(row, replies_required=True):
             yield (name, number, field, message)
-        for message in _reward_findings(row.get("reward"), artifact.contract, nullable=True):
+        for message in reward_findings(row.get("reward"), artifact.contract, nullable=True):
             yield (name, number, "reward", message)
 
 
 def check_pairs(artifact: Artifact) -> Iterator[Finding]:
     """Pairs: both sides start and end with the agent, differ, and the chosen one scored more."""
     name = "pairs.jsonl"
-    for number, row in _rows(artifact, name):
+    for number, row in rows_of(artifact, name):
         if isinstance(row, str):
             yield (name, number, None, row)
             continue
@@ -79,10 +80,12 @@ def message_findings(messages: Any, first: Optional[str] = None) -> Iterator[str
         return
     expected = first
     for index, message in enumerate(messages):
-        if not isinstance(message, dict) or set(message) - {"cut"} != {"role", "content"}:
-            yield "message %d: expected {role, content}, found %s" % (index, _shown(message))
+        if not isinstance(message, dict) or set(message) - {"cut", "loss"} != {"role", "content"}:
+            yield "message %d: expected {role, content}, found %s" % (index, shown(message))
             return
         role = message["role"]
+        if "loss" in message and (role != "assistant" or not isinstance(message["loss"], bool)):
+            yield "message %d: loss is true or false, and only of the agent's messages" % index
         if not isinstance(message["content"], str):
             yield "message %d: content is not text" % index
         if role == "system" and index == 0 and first is None:
@@ -97,7 +100,7 @@ def message_findings(messages: Any, first: Optional[str] = None) -> Iterator[str
             expected = "assistant" if role == "user" else "user"
 
 
-def _rows(artifact: Artifact, name: str) -> Iterator[Tuple[int, Any]]:
+def rows_of(artifact: Artifact, name: str) -> Iterator[Tuple[int, Any]]:
     """Rows with their numbers (from 1; 0 stands for the whole file). A text instead of a row says
     what is wrong with it."""
     path = artifact.data / name
@@ -119,18 +122,18 @@ def _rows(artifact: Artifact, name: str) -> Iterator[Tuple[int, Any]]:
                 yield number, "not JSON: %s" % error
                 continue
             if not isinstance(row, dict):
-                yield number, "expected an object, found %s" % _shown(row)
+                yield number, "expected an object, found %s" % shown(row)
                 continue
             name_of_row = row.get("id")
             if not isinstance(name_of_row, str) or not name_of_row:
-                yield number, "id: expected text, found %s" % _shown(name_of_row)
+                yield number, "id: expected text, found %s" % shown(name_of_row)
             elif name_of_row in ids:
                 yield number, "id: %r stands in row %d already" % (name_of_row, ids[name_of_row])
             else:
                 ids[name_of_row] = number
             task = row.get("task_id")
             if not isinstance(task, str) or not task:
-                yield number, "task_id: expected text, found %s" % _shown(task)
+                yield number, "task_id: expected text, found %s" % shown(task)
             elif task in forbidden:
                 yield number, "task_id: %r also occurs in the input %s" % (task, forbidden[task])
             yield number, row
@@ -158,35 +161,35 @@ def _episode_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> It
     end = row.get("end")
     failed = end == "error"
     if end not in ENDS:
-        yield "end", "%s is not one of %s" % (_shown(end), ", ".join(ENDS))
+        yield "end", "%s is not one of %s" % (shown(end), ", ".join(ENDS))
     # A prompt longer than the server's context leaves the agent no turn at all.
     yield from _conversation_findings(row, replies_required=end not in ("error", "overflow"))
     task, attempt = row.get("task_id"), row.get("attempt")
     expected = "%s#%s" % (task, attempt)
-    if not _is_integer(attempt) or attempt < 0:  # type: ignore[operator]
-        yield "attempt", "expected a number from 0, found %s" % _shown(attempt)
+    if not is_integer(attempt) or attempt < 0:  # type: ignore[operator]
+        yield "attempt", "expected a number from 0, found %s" % shown(attempt)
     elif row.get("id") != expected:
-        yield "id", "expected %r, found %s" % (expected, _shown(row.get("id")))
+        yield "id", "expected %r, found %s" % (expected, shown(row.get("id")))
     if not isinstance(row.get("success"), bool):
-        yield "success", "expected true or false, found %s" % _shown(row.get("success"))
+        yield "success", "expected true or false, found %s" % shown(row.get("success"))
     if failed:
         if row.get("reward") is not None:
             yield "reward", "an infrastructure error has no reward; expected null"
         if row.get("success") is True:
             yield "success", "an infrastructure error is no success"
     else:
-        for message in _reward_findings(row.get("reward"), contract, nullable=True):
+        for message in reward_findings(row.get("reward"), contract, nullable=True):
             yield "reward", message
         if end == "success" and row.get("success") is False:
             yield "success", "is false although the episode ended in success"
     if row.get("source") not in SOURCES:
-        yield "source", "%s is not one of %s" % (_shown(row.get("source")), ", ".join(SOURCES))
+        yield "source", "%s is not one of %s" % (shown(row.get("source")), ", ".join(SOURCES))
     turns = _replies(row)
     if row.get("turns") != turns:
-        yield "turns", "is %s, but the agent replied %d times" % (_shown(row.get("turns")), turns)
+        yield "turns", "is %s, but the agent replied %d times" % (shown(row.get("turns")), turns)
     rewards = row.get("rewards")
-    if not isinstance(rewards, list) or not all(_is_finite(value) for value in rewards):
-        yield "rewards", "expected a list of numbers, found %s" % _shown(rewards)
+    if not isinstance(rewards, list) or not all(is_finite(value) for value in rewards):
+        yield "rewards", "expected a list of numbers, found %s" % shown(rewards)
     elif len(rewards) != turns and not failed:
         yield "rewards", "%d rewards for %d turns" % (len(rewards), turns)
 
@@ -199,10 +202,10 @@ def _conversation_findings(row: Mapping[str, Any], replies_required: bool) -> It
     if wrong or not isinstance(messages, list):
         return
     length = row.get("prompt_length")
-    if not _is_integer(length) or not 0 <= length <= len(messages):  # type: ignore[operator]
+    if not is_integer(length) or not 0 <= length <= len(messages):  # type: ignore[operator]
         yield (
             "prompt_length",
-            "expected a number from 0 to %d, found %s" % (len(messages), _shown(length)),
+            "expected a number from 0 to %d, found %s" % (len(messages), shown(length)),
         )
         return
     assert isinstance(length, int)
@@ -233,7 +236,7 @@ def _pair_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Itera
         yield "rejected", "is the same as chosen"
     rewards: List[float] = []
     for field in ("chosen_reward", "rejected_reward"):
-        wrong = list(_reward_findings(row.get(field), contract, nullable=False))
+        wrong = list(reward_findings(row.get(field), contract, nullable=False))
         for message in wrong:
             yield field, message
         if not wrong:
@@ -241,14 +244,14 @@ def _pair_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Itera
     if len(rewards) == 2 and not rewards[0] > rewards[1]:
         yield "chosen_reward", "%g is not above the rejected reward %g" % tuple(rewards)
     if row.get("outcome") not in OUTCOMES:
-        yield "outcome", "%s is not one of %s" % (_shown(row.get("outcome")), ", ".join(OUTCOMES))
+        yield "outcome", "%s is not one of %s" % (shown(row.get("outcome")), ", ".join(OUTCOMES))
 
 
-def _reward_findings(reward: Any, contract: Mapping[str, Any], nullable: bool) -> Iterator[str]:
+def reward_findings(reward: Any, contract: Mapping[str, Any], nullable: bool) -> Iterator[str]:
     if reward is None and nullable:
         return
-    if not _is_finite(reward):
-        yield "expected a number, found %s" % _shown(reward)
+    if not is_finite(reward):
+        yield "expected a number, found %s" % shown(reward)
         return
     span = contract.get("reward_range")
     # Sums of floats may pass a bound by a rounding error.
@@ -263,14 +266,14 @@ def _replies(row: Mapping[str, Any]) -> int:
     return sum(1 for m in messages[length:] if isinstance(m, dict) and m.get("role") == "assistant")
 
 
-def _is_integer(value: Any) -> bool:
+def is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:57] + "..."

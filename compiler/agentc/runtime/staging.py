@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import binascii
+import errno
 import json
 import os
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, Optional
 
+from agentc.runtime.attempts import Attempts
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.program import write_json
+from agentc.runtime.trouble import writing
 
 STATES = ("waiting", "environment", "leases", "running", "checking", "published", "failed")
 
@@ -28,9 +33,11 @@ class Staging:
         self.job_file = self.path / "job.json"
         self.facts_file = self.path / "facts.json"
         self.progress_file = self.path / "progress.json"
+        self.account_file = self.path / "account.json"
         self.status_file = self.path / "status.json"
         self.imported = self.path / "imported"
         self.publish = self.path / "publish"
+        self.history = Attempts(self.path / "attempts.jsonl")
         self.attempts = 0
         self._mark = ""
         self._id = name
@@ -43,6 +50,10 @@ class Staging:
     def prepare(self, job_id: str, mark: str, keep_data: bool) -> None:
         """Make the directories; `data/` is emptied unless `keep_data`."""
         self._id, self._mark = job_id, mark
+        with writing("the staged work of " + self.name, self.path):
+            self._prepare(keep_data)
+
+    def _prepare(self, keep_data: bool) -> None:
         attempts = _read_json(self.status_file).get("attempts")
         self.attempts = attempts if isinstance(attempts, int) else 0
         unpublished = self.publish / "data"
@@ -62,18 +73,25 @@ class Staging:
     def begin_attempt(self, job: Dict[str, Any]) -> None:
         """Write job.json and count the attempt."""
         self.attempts += 1
-        for stale in (self.facts_file, self.progress_file):
+        self.history.begin()
+        for stale in (self.facts_file, self.progress_file, self.account_file):
             if stale.exists():
                 stale.unlink()
         remove_tree(self.imported / "program")
-        # The file holds the tokens of this run's servers.
-        descriptor = os.open(str(self.job_file), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        # The file holds the tokens of this run's servers; one of another user cannot be opened.
+        with suppress(FileNotFoundError):
+            self.job_file.unlink()
+        descriptor = os.open(str(self.job_file), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as out:
             json.dump(job, out, ensure_ascii=False, sort_keys=True, indent=1)
 
     def facts(self) -> Dict[str, Any]:
         """What the program reported."""
         return _read_json(self.facts_file)
+
+    def account(self) -> Dict[str, Any]:
+        """The identity of the environment that the program opened in its own process."""
+        return _read_json(self.account_file)
 
     def status(self, state: str, message: str = "") -> None:
         """Tell the world what the wrapper is doing (contracts.md, section 7)."""
@@ -88,19 +106,29 @@ class Staging:
             "attempts": self.attempts,
             "mark": self._mark,
         }
-        write_json(self.status_file, value)
+        # A full disk must not hide what there is to say; the wrapper says it too.
+        with suppress(OSError):
+            write_json(self.status_file, value)
 
     def remove(self) -> None:
-        """The object is published: nothing here is needed any more."""
-        remove_tree(self.path)
+        """The object is published: nothing here is needed any more. What cannot be removed now
+        (files that are open on a network file system stay under other names) is left to gc."""
+        shutil.rmtree(str(self.path), ignore_errors=True)
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a directory if it is there."""
+    """Remove a directory if it is there; what the file server keeps, because somebody has it
+    open, is put out of the way."""
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.exists():
-        shutil.rmtree(str(path))
+        try:
+            shutil.rmtree(str(path))
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EBUSY, errno.ESTALE):
+                raise
+            aside = ".gone-" + binascii.hexlify(os.urandom(6)).decode("ascii")
+            path.rename(path.with_name(aside))
 
 
 def _read_json(path: Path) -> Dict[str, Any]:

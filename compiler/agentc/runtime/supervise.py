@@ -16,17 +16,9 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from agentc.runtime import process
+from agentc.runtime.keeper import Keeper
 from agentc.runtime.redact import REPLACEMENT, Redactor
-
-STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-class StoppedError(Exception):
-    """A signal asked this process to stop."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__("interrupted by %s" % signal.Signals(number).name)
-        self.number = number
+from agentc.runtime.stopping import STOPPING, StoppedError
 
 
 class Child:
@@ -52,8 +44,9 @@ class Child:
 class Supervisor:
     """Children of this wrapper. Use as a context manager: leaving it ends all of them."""
 
-    def __init__(self, mark: str, redactor: Redactor) -> None:
+    def __init__(self, mark: str, redactor: Redactor, keeper: Optional[Keeper] = None) -> None:
         self.mark = mark
+        self._keeper = keeper
         self.redactor = redactor
         self.children: List[Child] = []
         self.received: Optional[int] = None
@@ -67,7 +60,7 @@ class Supervisor:
 
     def __enter__(self) -> Supervisor:
         process.adopt_orphans()
-        self._watchdog = process.Watchdog(self.mark)
+        self._watchdog = process.Watchdog(self.mark, self._keeper)
         for number in (*STOPPING, signal.SIGCHLD):
             if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
                 continue  # started under nohup
@@ -93,7 +86,7 @@ class Supervisor:
         """Start a program whose output goes to the end of `log`. Raises OSError."""
         environment = dict(variables)
         environment[process.MARK_VARIABLE] = self.mark
-        file = os.open(str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        file = os.open(str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         copy: Optional[_OutputCopy] = None
         try:
             output = file
@@ -211,6 +204,10 @@ class Supervisor:
                 return
             if pid == 0:
                 return
+            if self._watchdog is not None and pid == self._watchdog.pid:
+                # Somebody killed it: claims would go stale.
+                self._watchdog.dismiss()
+                self._watchdog = process.Watchdog(self.mark, self._keeper)
             child = self._by_pid.get(pid)
             if child is not None:
                 child.cpu_s = usage.ru_utime + usage.ru_stime

@@ -5,24 +5,37 @@ It locks the objects, provides software environments and servers, runs the progr
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from agentc import __version__
-from agentc.runtime import environment, lease, process
+from agentc.runtime import environment, lease, process, prologue, visible
+from agentc.runtime.claim import Claim, LostClaimError
+from agentc.runtime.claiming import claim_all
 from agentc.runtime.hardware import Machine
+from agentc.runtime.keeper import Keeper
 from agentc.runtime.layout import StoreLayout
-from agentc.runtime.member import Member
+from agentc.runtime.member import TRY_AGAIN, Member
 from agentc.runtime.plan_file import PlanFile
 from agentc.runtime.publish import publish
 from agentc.runtime.redact import Redactor
+from agentc.runtime.shared_lease import (
+    BLAME_S,
+    SharedLease,
+    SharedServerLostError,
+    SharedServers,
+    await_ready,
+)
 from agentc.runtime.staging import Staging
-from agentc.runtime.supervise import StoppedError, Supervisor
+from agentc.runtime.stopping import StoppedError
+from agentc.runtime.supervise import Supervisor
+from agentc.runtime.trouble import told
+
+AnyLease = Union[lease.Lease, SharedLease]
 
 
 class Unit:
@@ -34,11 +47,13 @@ class Unit:
         plan: PlanFile,
         jobs: List[Dict[str, Any]],
         session: Optional[Dict[str, Any]],
+        asked: str = "",
     ) -> None:
         self.layout = layout
         self.plan = plan
         self.jobs = jobs
         self.session = session
+        self.asked = asked
         self.objects = [object_name(job) for job in jobs]
         self.name = "session/" + session["key"] if session else self.objects[0]
         self.mark = process.mark(self.name, str(layout.root))
@@ -50,14 +65,25 @@ class Unit:
         return all(map(self.layout.is_published, {self.name, *self.objects}))
 
     def run(self) -> int:
-        """Do the work under the locks of all objects; returns the exit status."""
-        locks = self._lock_all()
-        if locks is None:
+        """Do the work under the claims on all objects; returns the exit status."""
+        claims = claim_all(self.layout, self._wanted(), self.published, self._say)
+        if claims is None:
             return 0
+        try:
+            return self._run({claim.name: claim for claim in claims})
+        except LostClaimError as error:
+            # The staging directory belongs to another now: not even a status is written.
+            print("agentc: job %s stops: %s" % (self._id(), error), file=sys.stderr)
+            return TRY_AGAIN
+        finally:
+            for claim in claims:
+                claim.release()
+
+    def _run(self, claims: Mapping[str, Claim]) -> int:
         self.started = time.time()
         machine = Machine()
         members = [
-            Member(self.layout, job, self.started, machine)
+            Member(self.layout, job, self.started, machine, claims[object_name(job)])
             for job in self.jobs
             if not self.layout.is_published(object_name(job))
         ]
@@ -68,77 +94,98 @@ class Unit:
             member.staging.prepare(member.id, self.mark, bool(member.job.get("resume")))
         if self.session:
             staging.prepare(self.session["id"], self.mark, False)
-        leases: List[lease.Lease] = []
+        shared = SharedServers(self.layout, self.plan, self.name)
         try:
+            prologue.assert_granted(
+                prologue.read_asked(self.asked),
+                os.environ,
+                lambda: list(machine.describe()["gpus"]),
+                lambda text: print("agentc: %s: %s" % (self._id(), text), file=sys.stderr),
+            )
             self._resolve_secrets(members)
             redactor = Redactor(self.secrets)
             for member in members:
                 member.redactor = redactor
-            with Supervisor(self.mark, redactor) as supervisor:
-                if members:
-                    leases = self._provide(members, staging, supervisor)
-                    self._work(members, leases, supervisor)
-                failed = [member for member in members if member.failure is not None]
-                if self.session and not failed:
-                    lease.end_all(leases, supervisor)
-                    redactor.clean_files(staging.logs)
-                    publish(
-                        self.layout,
-                        staging,
-                        self._session_manifest(leases, machine),
-                        supervisor.redactor,
-                    )
+            while True:
+                open_ones = [member for member in members if not member.settled]
+                specs = [spec for member in open_ones for spec in member.job["leases"]]
+                shared.join([spec for spec in specs if spec.get("server")])
+                try:
+                    self._attempt(members, open_ones, staging, shared, redactor, machine, claims)
+                    break
+                except SharedServerLostError as lost:
+                    if not shared.again(lost):
+                        raise
+                    note = "%s; once more, %s" % (lost, shared.tries)
+                    print(redactor.clean_text("agentc: job %s: %s" % (self._id(), note)),
+                          file=sys.stderr)  # fmt: skip
+                    for member in open_ones:
+                        member.interrupt()
+            failed = [member for member in members if member.failure is not None]
         except (
             lease.LeaseError,
             environment.SoftwareEnvironmentError,
+            prologue.NotGrantedError,
             OSError,
             StoppedError,
         ) as error:
+            for claim in claims.values():
+                if not _still_mine(claim):
+                    raise LostClaimError(claim.name) from error
             redact = Redactor(self.secrets).clean_text
+            said = redact(str(told(error, "the staged work of " + self.name, staging.path)))
             for member in members:
                 if not member.settled:
-                    member.fail(redact(str(error)))
+                    member.fail(said)
             if self.session:
-                staging.status("failed", redact(str(error)))
+                staging.status("failed", said)
             if isinstance(error, StoppedError):
                 raise
-            print(redact("agentc: job %s failed: %s" % (self._id(), error)), file=sys.stderr)
+            print("agentc: job %s failed: %s" % (self._id(), said), file=sys.stderr)
             return 1
+        finally:
+            shared.leave()
         for member in failed:
             print(member.describe_failure(), file=sys.stderr)
         if failed and self.session:
             staging.status("failed", "%d of its jobs failed" % len(failed))
         return 1 if failed else 0
 
+    def _attempt(
+        self,
+        members: Sequence[Member],
+        open_ones: Sequence[Member],
+        staging: Staging,
+        shared: SharedServers,
+        redactor: Redactor,
+        machine: Machine,
+        claims: Mapping[str, Claim],
+    ) -> None:
+        """Run what is not settled yet, and publish the session when all is well."""
+        with Supervisor(self.mark, redactor, Keeper(list(claims.values()))) as supervisor:
+            leases: List[AnyLease] = []
+            if open_ones:
+                leases = self._provide(open_ones, staging, supervisor, shared)
+                self._work(open_ones, leases, supervisor)
+            if self.session and all(member.failure is None for member in members):
+                lease.end_all(leases, supervisor)
+                redactor.clean_files(staging.logs)
+                manifest = self._session_manifest(leases, machine)
+                publish(self.layout, staging, manifest, supervisor.redactor, claims[self.name])
+
     def _id(self) -> str:
         return str(self.session["id"] if self.session else self.jobs[0]["id"])
 
-    def _lock_all(self) -> Optional[List[int]]:
-        """Hold the locks until this process ends; None when others published it meanwhile."""
-        (self.layout.root / "locks").mkdir(parents=True, exist_ok=True)
-        held: List[int] = []
-        # One order for everybody, so that two sessions with common members cannot block each
-        # other for ever.
-        for name in sorted({self.name, *self.objects}):
-            path = self.layout.lock(name)
-            descriptor = os.open(str(path), os.O_RDWR | os.O_CREAT, 0o666)
-            waited = False
-            while True:
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if not waited:
-                        note = "agentc: %s: another run works on %s; waiting" % (self._id(), name)
-                        print(note, file=sys.stderr)
-                        waited = True
-                    time.sleep(0.1)
-            held.append(descriptor)
-        if self.published():
-            for descriptor in held:
-                os.close(descriptor)
-            return None
-        return held
+    def _wanted(self) -> Dict[str, List[str]]:
+        """Every object that is claimed, with those that making it reads."""
+        wanted = {
+            object_name(job): [name for names in job["inputs"].values() for name in names]
+            for job in self.jobs
+        }
+        return {self.name: [], **wanted}
+
+    def _say(self, text: str) -> None:
+        print("agentc: %s: %s" % (self._id(), text), file=sys.stderr)
 
     def _end_stragglers(self, staging: Staging) -> None:
         """End what an earlier, killed attempt left behind. We hold its locks: it is over."""
@@ -152,19 +199,24 @@ class Unit:
                 self.secrets += environment.resolve_secrets(spec.get("secrets") or {}).values()
 
     def _provide(
-        self, members: Sequence[Member], staging: Staging, supervisor: Supervisor
-    ) -> List[lease.Lease]:
+        self,
+        members: Sequence[Member],
+        staging: Staging,
+        supervisor: Supervisor,
+        shared: SharedServers,
+    ) -> List[AnyLease]:
         """Software environments first, then servers; returns the servers, ready."""
-        pythons = self._pythons(members, supervisor)
+        pythons = self._pythons(members, supervisor, shared)
         programs = [member.job["program"] for member in members]
         programs += [spec["program"] for member in members for spec in member.job["leases"]]
         code = environment.code_directory(self.layout, environment.packages_of(programs))
-        leases: List[lease.Lease] = []
-        known: Dict[str, lease.Lease] = {}
+        leases: List[AnyLease] = []
+        known: Dict[str, AnyLease] = {}
         for member in members:
             job = member.job
+            member.leases = []
             path, complete = pythons[job["environment"]]
-            member.python = path / "bin" / "python"
+            member.python = environment.python_command(path, complete, self.layout.root, code)
             member.environment = {
                 "name": job["environment"],
                 "lock": complete["lock"],
@@ -178,43 +230,62 @@ class Unit:
             secrets = environment.resolve_secrets(job.get("secrets") or {})
             for spec in remote:
                 secrets.update(environment.resolve_secrets(spec.get("secrets") or {}))
-            member.variables = environment.job_variables(code, cpus, network, secrets)
+            member.variables = environment.job_variables(
+                code, cpus, network, secrets, environment.programs_of(path, complete)
+            )
             for spec in job["leases"]:
                 model = self._served(job, spec)
                 identity = json.dumps([spec, str(model)], sort_keys=True)
-                if identity not in known:
+                if identity not in known and shared.serves(spec):
+                    known[identity] = shared.lease(spec)
+                    leases.append(known[identity])
+                elif identity not in known:
                     own = environment.resolve_secrets(spec.get("secrets") or {})
-                    python = None
-                    if spec.get("port") != "none":
-                        python = pythons[spec["environment"]][0] / "bin" / "python"
-                    known[identity] = lease.Lease(
+                    python: List[str] = []
+                    software = None
+                    if spec.get("port") not in ("none", "inside"):
+                        path, complete = pythons[spec["environment"]]
+                        software = environment.programs_of(path, complete)
+                        python = environment.python_command(path, complete, self.layout.root, code)
+                    own_server = lease.Lease(
                         spec,
                         python=python,
-                        variables=environment.job_variables(code, cpus, network, own),
+                        variables=environment.job_variables(code, cpus, network, own, software),
                         model=model,
                         folder=staging.path,
                         logs=staging.logs,
                     )
-                    if python is not None:
-                        complete = pythons[spec["environment"]][1]
-                        known[identity].software = {
+                    if python:
+                        own_server.software = {
                             "lock": complete["lock"],
                             "python": complete["python"],
                         }
-                    leases.append(known[identity])
+                    known[identity] = own_server
+                    leases.append(own_server)
                 member.leases.append(known[identity])
-        if leases:
-            for place in {staging, *(member.staging for member in members)}:
-                place.status("leases", "starting " + ", ".join(one.role for one in leases))
-            lease.start_all(leases, supervisor)
+        places = {staging, *(member.staging for member in members)}
+
+        def report(message: str) -> None:
+            for place in places:
+                place.status("leases", message)
+
+        # First those that may have to wait in a queue.
+        others = [one for one in leases if isinstance(one, SharedLease)]
+        if others:
+            await_ready(others, supervisor, report)
+        own_ones = [one for one in leases if isinstance(one, lease.Lease) and not one.inside]
+        if own_ones:
+            report("starting " + ", ".join(one.role for one in own_ones))
+            lease.start_all(own_ones, supervisor)
         return leases
 
     def _pythons(
-        self, members: Sequence[Member], supervisor: Supervisor
+        self, members: Sequence[Member], supervisor: Supervisor, shared: SharedServers
     ) -> Dict[str, Tuple[Path, Dict[str, Any]]]:
         wanted = {member.job["environment"] for member in members}
         for member in members:
-            wanted |= {spec["environment"] for spec in member.job["leases"]} - {None}
+            own = [spec for spec in member.job["leases"] if not shared.serves(spec)]
+            wanted |= {spec["environment"] for spec in own} - {None}
 
         def report(line: str) -> None:
             for member in members:
@@ -234,9 +305,15 @@ class Unit:
         return self.layout.data(objects[0]) if objects else None
 
     def _work(
-        self, members: Sequence[Member], leases: Sequence[lease.Lease], supervisor: Supervisor
+        self, members: Sequence[Member], leases: Sequence[AnyLease], supervisor: Supervisor
     ) -> None:
-        own = [] if self.session else leases
+        own: Sequence[AnyLease] = [] if self.session else leases
+        for member in members:
+            missing = member.blocked()
+            if missing is not None:
+                member.staging.status("waiting", "for %s" % missing)
+        # What another node has published may take a while to show here.
+        deadline = time.monotonic() + visible.patience(self.layout)
 
         def advance() -> bool:
             for member in members:
@@ -246,9 +323,8 @@ class Unit:
                     member.finish(supervisor, own)
                     if member.published and own:
                         return True
-            gone = lease.dead(leases)
-            if gone is not None and not all(member.settled for member in members):
-                raise lease.LeaseError(lease.death_message(gone))
+            if not all(member.settled for member in members):
+                _raise_for_the_dead(leases)
             blocked = []
             for member in members:
                 if member.due():
@@ -257,7 +333,10 @@ class Unit:
                         member.start(supervisor)
                     else:
                         blocked.append((member, missing))
-            if not any(member.running or member.resting for member in members):
+            if blocked and time.monotonic() < deadline:
+                for _, missing in blocked:
+                    visible.refresh(self.layout.object(missing).parent)
+            elif not any(member.running or member.resting for member in members):
                 # Nobody is left who could still publish what they wait for.
                 for member, missing in blocked:
                     member.fail("its input %s is not in the store" % missing)
@@ -265,18 +344,20 @@ class Unit:
 
         supervisor.wait(advance)
 
-    def _blame_server(self, leases: Sequence[lease.Lease], supervisor: Supervisor) -> None:
+    def _blame_server(self, leases: Sequence[AnyLease], supervisor: Supervisor) -> None:
         """A program may notice the death of its server before we do."""
-        if supervisor.wait(lambda: lease.dead(leases) is not None, timeout=0.5, every=0.05):
-            gone = lease.dead(leases)
-            assert gone is not None
-            raise lease.LeaseError(lease.death_message(gone))
 
-    def _session_manifest(self, leases: Sequence[lease.Lease], machine: Machine) -> Dict[str, Any]:
+        def look() -> bool:
+            _raise_for_the_dead(leases, sure=True)
+            return False
+
+        silent = any(isinstance(one, SharedLease) and one.silent() for one in leases)
+        supervisor.wait(look, timeout=BLAME_S if silent else 0.5, every=0.1)
+
+    def _session_manifest(self, leases: Sequence[AnyLease], machine: Machine) -> Dict[str, Any]:
         assert self.session is not None
         ended = time.time()
         return {
-            "manifest": 1,
             "id": self.session["id"],
             "kind": "session",
             "key": self.session["key"],
@@ -290,6 +371,25 @@ class Unit:
             "wall_s": round(ended - self.started, 3),
             "facts": {},
         }
+
+
+def _raise_for_the_dead(leases: Sequence[AnyLease], sure: bool = False) -> None:
+    """LeaseError when a server is gone; SharedServerLostError when it was a shared one."""
+    gone = lease.dead([one for one in leases if isinstance(one, lease.Lease)])
+    if gone is not None:
+        raise lease.LeaseError(lease.death_message(gone))
+    for one in leases:
+        message = one.death(sure) if isinstance(one, SharedLease) else None
+        if message is not None:
+            raise SharedServerLostError(message)
+
+
+def _still_mine(claim: Claim) -> bool:
+    """Whether it is; yes when the store cannot tell, for then it has a trouble of its own."""
+    try:
+        return claim.is_mine()
+    except OSError:
+        return True
 
 
 def object_name(job: Mapping[str, Any]) -> str:

@@ -43,6 +43,7 @@ _UNDERSTOOD = frozenset(
         "items",
         "minItems",
         "maxItems",
+        "uniqueItems",
         "anyOf",
         "oneOf",
         "title",
@@ -192,6 +193,15 @@ class Coercion:
             self.spans[f"{path}.{index}"] = item.span
             value = self.value(item, inner if isinstance(inner, dict) else {}, f"{path}.{index}")
             if isinstance(value, Failed):
+                failed = True
+            elif schema.get("uniqueItems") and any(_same(value, each) for each in values):
+                self.sink.error(
+                    "AGC205",
+                    f"`{path}` names {described(item)} twice",
+                    item.span,
+                    expected="each at most once",
+                    steps=self.steps,
+                )
                 failed = True
             else:
                 values.append(value)
@@ -388,13 +398,19 @@ def _within(value: Json, schema: Table[str, Json]) -> bool:
     return True
 
 
+def _same(one: Json, other: Json) -> bool:
+    """Equality as JSON Schema has it: `true` is not 1."""
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
 def _bounds_in_words(value: Json, schema: Table[str, Json]) -> str:
     if isinstance(value, (int, float)):
         return describe(schema)
-    unit, prefix = ("characters", "Length") if isinstance(value, str) else ("items", "Items")
+    unit, prefix = ("character", "Length") if isinstance(value, str) else ("item", "Items")
     least, most = schema.get(f"min{prefix}"), schema.get(f"max{prefix}")
     limits = [f"at least {least}" if least is not None else "", f"at most {most}" if most else ""]
-    return f"{' and '.join(limit for limit in limits if limit)} {unit}"
+    several = "" if (most or least) == 1 else "s"
+    return f"{' and '.join(limit for limit in limits if limit)} {unit}{several}"
 
 
 def _advice(node: Node, types: tuple[str, ...]) -> str | None:

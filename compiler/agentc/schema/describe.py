@@ -62,6 +62,8 @@ def _one(name: str, schema: Mapping[str, Json], fields: Sequence[Field]) -> str:
         return f"text of the form {schema['pattern']}"
     items = schema.get("items")
     if name == "array" and isinstance(items, dict):
+        if isinstance(items.get("enum"), list):
+            return f"a list with {describe(items)}"
         inner = types_of(items)
         if len(inner) == 1 and inner[0] in _PLURAL:
             return f"a list of {_PLURAL[inner[0]]}{_bounds(items)}"

@@ -44,7 +44,8 @@ def language_schema(table: BackendTable) -> Schema:
             "title": backend.id,
             "description": backend.doc,
             **mapping_schema(
-                backend.fields, extra={"backend": text_schema(language.RESOURCE_KEYS["backend"])}
+                (*backend.fields, *_sharing_beside(backend.fields)),
+                extra={"backend": text_schema(language.RESOURCE_KEYS["backend"])},
             ),
         }
     prompt = mapping_schema(language.PROMPT_FIELDS, extra={"examples": _examples()})
@@ -75,6 +76,7 @@ def language_schema(table: BackendTable) -> Schema:
         ),
         "servers": named_schema(or_used("server", _resources("server", table.servers()))),
         "prompts": named_schema(or_used("prompt", prompt)),
+        "software": {"type": "object", "additionalProperties": {"type": "string", "minLength": 1}},
         "defaults": or_used("defaults", defaults),
         "stages": named_schema(or_used("stage", _stage_or_repeat())),
         "claims": named_schema({"title": "claim", **mapping_schema(language.CLAIM_FIELDS)}),
@@ -95,6 +97,12 @@ def language_schema(table: BackendTable) -> Schema:
         "additionalProperties": False,
         "$defs": definitions,
     }
+
+
+def _sharing_beside(fields: Sequence[Field]) -> tuple[Field, ...]:
+    """What every entry takes, unless its backend calls a setting of its own so."""
+    own = {field.name for field in fields}
+    return tuple(field for field in language.SHARING_FIELDS if field.name not in own)
 
 
 def _properties(schema: Json) -> Schema:
@@ -138,7 +146,7 @@ def _stage(kind: Kind, table: BackendTable) -> Schema:
         **{field.name: field_schema(field) for field in kind.fields},
         "options": {
             "description": language.STAGE_KEYS["options"],
-            **mapping_schema(_options(backends)),
+            **_options(backends),
         },
         "placement": {
             "$ref": "#/$defs/placement",
@@ -177,12 +185,23 @@ def _options_of(backend: StageBackend) -> Schema:
     }
 
 
-def _options(backends: Iterable[StageBackend]) -> tuple[Field, ...]:
-    fields: dict[str, Field] = {}
+def _options(backends: Sequence[StageBackend]) -> Schema:
+    """The options of every backend of a kind. A name that two declare differently is explained for
+    each and its values are left to the branch of the backend that is named."""
+    declared: dict[str, list[tuple[StageBackend, Field]]] = {}
     for backend in backends:
         for field in backend.options:
-            fields.setdefault(field.name, field)
-    return tuple(fields.values())
+            declared.setdefault(field.name, []).append((backend, field))
+    alike: list[Field] = []
+    unlike: Schema = {}
+    for name, owners in declared.items():
+        if all(field == owners[0][1] for _, field in owners):
+            alike.append(owners[0][1])
+        else:
+            docs = [f"{backend.id}: {field.doc}" for backend, field in owners]
+            unlike[name] = {"description": " ".join(docs)}
+    schema = mapping_schema(alike, unlike)
+    return schema if len(backends) == 1 else {**schema, "required": []}
 
 
 def _kinds() -> Schema:

@@ -4,7 +4,7 @@ nearest valid name, or with the place where such a key belongs."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, StageBackend
@@ -49,6 +49,17 @@ def as_mapping(node: Node, place: Place, sink: Sink, expected: str) -> Mapping |
     return None
 
 
+def _nearest(key: str, words: Sequence[str], found: Collection[str]) -> tuple[str, ...]:
+    """What a key may have been meant for: one that is not there yet, unless one that is there is
+    nearer (what stands beside `use` may set what the template sets)."""
+    free = suggestions(key, (name for name in words if name not in found))
+    near = suggestions(key, words)
+    if free and near and free[0] not in near:
+        nearer = distance(key.lower(), near[0].lower(), 3) < distance(key.lower(), free[0], 3)
+        return near if nearer else free
+    return free or near
+
+
 def read_keys(
     node: Mapping,
     allowed: Collection[str],
@@ -65,8 +76,7 @@ def read_keys(
     unknown = [entry for entry in node.entries if entry.key.text not in found]
     for entry in unknown[:_MOST_UNKNOWN]:
         key = entry.key.text
-        near = suggestions(key, (name for name in words if name not in found))
-        near = near or suggestions(key, words)
+        near = _nearest(key, words, found)
         notes, hint = belongs(key, place, table, words)
         meant = [name for name in synonyms(key) if name in words]
         slip = bool(near) and distance(key.lower(), near[0].lower(), 1) <= 1

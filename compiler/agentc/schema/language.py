@@ -5,7 +5,17 @@ Structuring, the published JSON Schema and the hints for misplaced keys read the
 
 from __future__ import annotations
 
-from agentc.kinds.field import REQUIRED, Field, boolean, choice, integer, number, string, strings
+from agentc.kinds.field import (
+    REQUIRED,
+    Field,
+    boolean,
+    choice,
+    group,
+    integer,
+    number,
+    string,
+    strings,
+)
 
 VERSION = 1
 NAME_PATTERN = "^[a-z][a-z0-9_]*$"
@@ -27,6 +37,7 @@ TOP_LEVEL: dict[str, str] = {
     "environments": "Environments that agents act in.",
     "servers": "How checkpoints are served while they act.",
     "prompts": "Prompts, shared by training and evaluation.",
+    "software": "Locks of the spec's own for software environments that backends bring along.",
     "defaults": "Values for every stage that has such a key and does not set it.",
     "stages": "What is done, as a graph of stages and repeats.",
     "claims": "What the paper says of its evaluations, by name; the last stage judges each.",
@@ -171,12 +182,36 @@ BUDGET_FIELDS: tuple[Field, ...] = (
 )  # fmt: skip
 
 PLACEMENT_FIELDS: tuple[Field, ...] = (
-    integer("cpus", "CPU cores.", nullable=True, minimum=1, identity="placement"),
-    integer("gpus", "GPUs.", nullable=True, minimum=0, identity="placement"),
-    integer("mem_mb", "Memory in MiB.", nullable=True, minimum=1, identity="placement"),
+    integer("cpus", "CPU cores, on each node.", nullable=True, minimum=1, identity="placement"),
+    integer("gpus", "GPUs, of all nodes together; 0 is none, whatever a profile takes for usual.",
+            nullable=True, minimum=0, identity="placement"),
+    string("gpu_type", "Type of the GPUs, as the cluster calls it: `a100`.", nullable=True,
+           pattern="^[A-Za-z0-9_.]+$", identity="placement"),
+    integer("mem_mb", "Memory in MiB, on each node.", nullable=True, minimum=1,
+            identity="placement"),
     integer("minutes", "Time limit.", nullable=True, minimum=1, identity="placement"),
+    integer("nodes", "Nodes that the training processes are spread over, equally.", nullable=True,
+            minimum=1, identity="placement"),
+    string("constraint", "Features that the nodes must have, as `sbatch --constraint` takes them.",
+           nullable=True, identity="placement"),
     string("partition", "Partition of the cluster.", nullable=True, identity="placement"),
-)
+    string("account", "Account that pays, for every job of the stage.", nullable=True,
+           identity="placement"),
+    string("qos", "Quality of service, for every job of the stage.", nullable=True,
+           identity="placement"),
+)  # fmt: skip
+
+SCOPES = ("job", "node", "shared")
+SHARING_FIELDS: tuple[Field, ...] = (
+    choice("scope", "Who shares one start of the server: jobs of one session (`job`), those of one "
+           "node (`node`), or all that need it, for which it is a job of its own that other nodes "
+           "reach too (`shared`).", SCOPES, "job", identity="placement"),
+    integer("replicas", "Copies of a `shared` server; an episode stays with one of them.", 1,
+            minimum=1, maximum=64, identity="placement"),
+    group("placement", "Resources of a `shared` server, as those of a stage.", PLACEMENT_FIELDS,
+          identity="placement"),
+)  # fmt: skip
+"""What every entry of `environments` and `servers` takes, beside the settings of its backend."""
 
 STAGE_KEYS: dict[str, str] = {
     "kind": "What the stage does.",

@@ -77,6 +77,7 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
         ),
         servers=section("servers", lambda n, v: _resource("server", n, v, table, sink)),
         prompts=section("prompts", lambda name, node: _prompt(name, node, sink)),
+        software=_value(keys, "software"),
         defaults=_defaults(keys.get("defaults"), sink),
         stages={name: found for name, found in stages.items() if name not in models},
         discrepancies=_value(keys, "discrepancies"),

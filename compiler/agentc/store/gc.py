@@ -1,25 +1,36 @@
-"""Garbage collection: what no experiment's last plan names can be deleted.
+"""Garbage collection: what no root (`roots.py`) names can be deleted, beside runs at work.
 
-Roots are the plans in `runs/<name>/last-plan.json`. Nothing is deleted while a job is at work.
+Nothing goes that somebody may be about to use: an object is first put out of sight under its
+claim; then it is asked once more what is needed, and what is comes back. A run registers its plan
+before it looks at the store, so one of the two sees the other.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
+import os
 import shutil
-from collections.abc import Iterable
+import time
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from agentc.runtime.claim import Claim
 from agentc.runtime.layout import StoreLayout
 from agentc.store.objects import object_names, size_of
-from agentc.store.paths import RunFolder, run_names
+from agentc.store.presence import staged_names
+from agentc.store.roots import find_roots
+
+_AT_ONCE = 64
+"""Claims that are held at a time; each keeps a file open."""
+_OLD_S = 86400.0
+COLLECTOR = "store-gc"
+"""The claim of whoever collects: one at a time."""
 
 
 class StoreBusyError(Exception):
-    """Jobs are at work in the store."""
+    """Somebody else collects garbage in the store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,69 +48,125 @@ class Garbage:
         parts = (self.objects, self.staging, self.environments)
         return sum(sum(part.values()) for part in parts)
 
+    def without(self, kept: Collection[str]) -> Garbage:
+        """The same less what was kept."""
+        return Garbage(
+            objects={name: size for name, size in self.objects.items() if name not in kept},
+            staging={name: size for name, size in self.staging.items() if name not in kept},
+            environments=self.environments,
+        )
+
     def __bool__(self) -> bool:
         return bool(self.objects or self.staging or self.environments)
 
 
 def find_garbage(layout: StoreLayout, *, environments: bool = False) -> Garbage:
-    """What no last plan reaches, and staging directories of work that is published or that no
-    plan asks for. With `environments`, software environments that no last plan uses, too (those
-    of a shared AGENTC_ENVIRONMENTS folder are never touched).
+    """What no root reaches, and staging directories of work that is published or that nobody asks
+    for. With `environments`, software environments that no plan uses, too (those of a shared
+    AGENTC_ENVIRONMENTS folder are never touched).
 
-    Raises ValueError when a last plan cannot be read: its objects would look like garbage.
+    Raises ValueError when a plan cannot be read: its objects would look like garbage.
     """
-    plans = [_read_plan(RunFolder.of(layout, name).last_plan) for name in run_names(layout)]
-    reachable = {name for plan in plans for name in plan_objects(plan)}
+    roots = find_roots(layout)
     objects = {
-        name: size_of(layout.object(name)) for name in object_names(layout) if name not in reachable
+        name: size_of(layout.object(name))
+        for name in object_names(layout)
+        if name not in roots.objects
     }
     staging = {
         name: size_of(layout.staging(name))
-        for name in _staged(layout)
-        if name not in reachable or layout.is_published(name)
+        for name in sorted(staged_names(layout))
+        if name not in roots.objects or layout.is_published(name)
     }
     unused: dict[str, int] = {}
     own = layout.root / "environments"
     if environments and own.is_dir():
-        used = {entry["lock"][:16] for plan in plans for entry in plan["environments"].values()}
         unused = {
             path.name: size_of(path)
             for path in sorted(own.iterdir())
-            if path.is_dir() and path.name not in used
+            if path.is_dir() and path.name not in roots.environments
         }
     return Garbage(objects=objects, staging=staging, environments=unused)
 
 
-def collect(layout: StoreLayout, garbage: Garbage) -> None:
-    """Delete it. Raises StoreBusyError when a job of the store is at work."""
-    busy = busy_locks(layout)
-    if busy:
-        raise StoreBusyError(f"{busy[0]} is being worked on; try again when the run is over")
+def collect(layout: StoreLayout, garbage: Garbage) -> tuple[str, ...]:
+    """Delete it; returns what was kept after all, because somebody works on it or needs it now.
+    Raises StoreBusyError when another collects."""
+    collector = Claim(layout, COLLECTOR)
     trash = layout.root / "trash"
-    doomed: list[Path] = [layout.object(name) for name in garbage.objects]
-    doomed += [layout.staging(name) for name in garbage.staging]
-    doomed += [layout.root / "environments" / name for name in garbage.environments]
-    for number, path in enumerate(doomed):
-        # Out of sight by one rename, so that an interruption never leaves half an object.
-        trash.mkdir(exist_ok=True)
-        out_of_sight = trash / f"{number}-{path.name}"
-        shutil.rmtree(out_of_sight, ignore_errors=True)
-        path.rename(out_of_sight)
-        shutil.rmtree(out_of_sight)
-    shutil.rmtree(trash, ignore_errors=True)
+    try:
+        if collector.attempt() is not None:
+            raise StoreBusyError("garbage is being collected by somebody else")
+        names = sorted({*garbage.objects, *garbage.staging})
+        kept: list[str] = []
+        for start in range(0, len(names), _AT_ONCE):
+            kept += _collect_some(layout, garbage, names[start : start + _AT_ONCE], trash)
+            collector.beat()
+        for digest in garbage.environments:
+            if digest not in find_roots(layout).environments:
+                _drop(layout.root / "environments" / digest, trash)
+        _remove_drafts(layout)
+        shutil.rmtree(trash, ignore_errors=True)
+        return tuple(kept)
+    finally:
+        collector.release()
 
 
-def plan_objects(plan: dict[str, Any]) -> set[str]:
-    """Every object that a plan (plan.json, decoded) names."""
-    jobs = {f"{job['kind']}/{job['key']}" for job in plan["jobs"]}
-    return jobs | {f"session/{session['key']}" for session in plan.get("sessions") or []}
+def _collect_some(
+    layout: StoreLayout, garbage: Garbage, names: list[str], trash: Path
+) -> list[str]:
+    """Returns those of the names that were kept."""
+    claims: list[Claim] = []
+    aside: dict[str, Path] = {}
+    kept: list[str] = []
+    try:
+        for name in names:
+            claim = Claim(layout, name)
+            if claim.attempt() is not None:
+                claim.release()
+                kept.append(name)
+                continue
+            claims.append(claim)
+            if name in garbage.objects and layout.object(name).exists():
+                aside[name] = _put_aside(layout.object(name), trash)
+        # From here on a run that looks at the store does not see them; one that has looked is
+        # registered.
+        needed = find_roots(layout, but={str(claim.record["nonce"]) for claim in claims}).objects
+        for claim in claims:
+            name, place = claim.name, aside.get(claim.name)
+            if place is not None and name in needed:
+                place.rename(layout.object(name))
+                kept.append(name)
+            elif place is not None:
+                claim.note_removed()
+                shutil.rmtree(place, ignore_errors=True)
+            if name in garbage.staging and (name not in needed or layout.is_published(name)):
+                _drop(layout.staging(name), trash)
+    finally:
+        for claim in claims:
+            claim.release()
+    return kept
 
 
-def busy_locks(layout: StoreLayout) -> list[str]:
-    """Names of locks (`<kind>-<key>`) that somebody holds."""
-    folder = layout.root / "locks"
-    locks = sorted(folder.glob("*.lock")) if folder.is_dir() else []
-    return [path.stem for path in locks if is_held(path)]
+def _put_aside(path: Path, trash: Path) -> Path:
+    """Out of sight by one rename, so that an interruption never leaves half an object."""
+    trash.mkdir(exist_ok=True)
+    place = trash / f"{time.time_ns()}-{os.getpid()}-{path.name}"
+    path.rename(place)
+    return place
+
+
+def _drop(path: Path, trash: Path) -> None:
+    with suppress(FileNotFoundError):
+        shutil.rmtree(_put_aside(path, trash), ignore_errors=True)
+
+
+def _remove_drafts(layout: StoreLayout) -> None:
+    """Drafts of owner files whose writer was killed between two lines."""
+    for path in (layout.root / "locks").glob(".*"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _OLD_S:
+                path.unlink()
 
 
 def is_held(lock: Path) -> bool:
@@ -112,19 +179,3 @@ def is_held(lock: Path) -> bool:
     except BlockingIOError:
         return True
     return False
-
-
-def _staged(layout: StoreLayout) -> Iterable[str]:
-    staging = layout.root / "staging"
-    if staging.is_dir():
-        for path in sorted(staging.glob("*/*")):
-            yield f"{path.parent.name}/{path.name}"
-
-
-def _read_plan(path: Path) -> dict[str, Any]:
-    try:
-        plan = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} cannot be read ({error}); nothing was deleted") from None
-    assert isinstance(plan, dict)
-    return plan

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agentc.runtime.layout import MANIFEST, StoreLayout
+from agentc.runtime.manifest import damage_of
 from agentc.runtime.publish import sha256_of
 
 
@@ -44,9 +47,14 @@ def object_names(layout: StoreLayout) -> Iterator[str]:
     objects = layout.root / "objects"
     if not objects.is_dir():
         return
-    for kind in sorted(entry for entry in objects.iterdir() if entry.is_dir()):
-        for key in sorted(entry for entry in kind.iterdir() if entry.is_dir()):
-            yield f"{kind.name}/{key.name}"
+    for kind in sorted(_folders(objects)):
+        for key in sorted(_folders(objects / kind)):
+            yield f"{kind}/{key}"
+
+
+def _folders(path: Path) -> list[str]:
+    with os.scandir(path) as entries:
+        return [e.name for e in entries if not e.name.startswith(".") and e.is_dir()]
 
 
 def read_object(layout: StoreLayout, name: str) -> StoredObject:
@@ -63,43 +71,109 @@ def read_object(layout: StoreLayout, name: str) -> StoredObject:
 
 
 def list_objects(layout: StoreLayout) -> tuple[list[StoredObject], list[Problem]]:
-    """All whole objects, and what is wrong with the others. A folder without a manifest is no
-    object (an empty one may be made by Snakemake before a job) and no damage."""
+    """All whole objects, and what is wrong with the others. An empty folder is no object (one may
+    be made by Snakemake before a job) and no damage."""
+    return read_objects(layout, object_names(layout))
+
+
+def read_objects(
+    layout: StoreLayout, names: Iterable[str]
+) -> tuple[list[StoredObject], list[Problem]]:
+    """The same for some names."""
     found: list[StoredObject] = []
     problems: list[Problem] = []
-    for name in object_names(layout):
+    for name in names:
         try:
             found.append(read_object(layout, name))
         except FileNotFoundError:
-            continue
+            if any(os.scandir(layout.object(name))):
+                problems.append(Problem(name, MANIFEST, "the manifest is missing"))
         except ValueError as error:
             problems.append(Problem(name, MANIFEST, str(error)))
+        except OSError as error:
+            problems.append(Problem(name, MANIFEST, f"cannot be read: {error.strerror}"))
     return found, problems
 
 
 def verify_object(stored: StoredObject) -> list[Problem]:
-    """Compare every file with the manifest: changed, missing, and extra files are problems."""
+    """Compare the manifest with its own digest, and everything in the folder with the manifest:
+    what was changed, is missing, or was added is a problem."""
     kind, key = stored.name.split("/")
     problems: list[Problem] = []
+
+    def tell(file: str, message: str) -> None:
+        problems.append(Problem(stored.name, file, message))
+
+    try:
+        damage = damage_of((stored.path / MANIFEST).read_bytes().decode("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        damage = f"cannot be read: {error}"
+    if damage is not None:
+        tell(MANIFEST, damage)
     if (stored.manifest.get("kind"), stored.manifest.get("key")) != (kind, key):
-        message = f"says it is {stored.manifest.get('kind')}/{stored.manifest.get('key')}"
-        problems.append(Problem(stored.name, MANIFEST, message))
-    expected: Mapping[str, str] = stored.manifest["files"]
-    present = {
-        path.relative_to(stored.path).as_posix(): path
-        for path in stored.path.rglob("*")
-        if path.is_symlink() or not path.is_dir()
-    }
-    present.pop(MANIFEST, None)
-    for name in sorted(set(expected) | set(present)):
-        path = present.get(name)
-        if path is None:
-            problems.append(Problem(stored.name, name, "the file is missing"))
-        elif name not in expected:
-            problems.append(Problem(stored.name, name, "the manifest does not know this file"))
-        elif path.is_symlink() or sha256_of(path) != expected[name]:
-            problems.append(Problem(stored.name, name, "the content was changed (sha256 differs)"))
+        tell(MANIFEST, f"says it is {stored.manifest.get('kind')}/{stored.manifest.get('key')}")
+    manifest = stored.manifest
+    files: Mapping[str, str] = manifest["files"]
+    links: Mapping[str, str] = manifest.get("links") or {}
+    empty = set(manifest.get("empty") or ())
+    # Version 1 did not tell of links and empty folders.
+    told = manifest.get("manifest") != 1
+    present = _walk(stored.path)
+    for name in sorted({*files, *links, *empty, *present} - {MANIFEST}):
+        mode = present.get(name)
+        path = stored.path / name
+        if mode is None:
+            tell(name, "the folder is missing" if name in empty else "the file is missing")
+        elif stat.S_ISDIR(mode):
+            if name in files or name in links:
+                tell(name, "a folder stands in the file's place")
+            elif told and name not in empty and not any(path.iterdir()):
+                tell(name, "the manifest does not know this empty folder")
+            elif name in empty and any(path.iterdir()):
+                tell(name, "the folder was empty")
+        elif stat.S_ISLNK(mode):
+            if name in files:
+                tell(name, "a link stands in the file's place")
+            elif name not in links:
+                tell(name, "the manifest does not know this link")
+            elif str(path.readlink()) != links[name]:
+                tell(name, "the link leads elsewhere")
+        elif name not in files:
+            tell(name, "the manifest does not know this file")
+        else:
+            _compare(path, mode, files[name], name, tell)
     return problems
+
+
+def _compare(
+    path: Path, mode: int, expected: str, name: str, tell: Callable[[str, str], None]
+) -> None:
+    if not stat.S_ISREG(mode):
+        # To open a pipe would wait for ever.
+        tell(name, "a pipe, socket or device stands in the file's place")
+        return
+    try:
+        found = sha256_of(path)
+    except OSError as error:
+        tell(name, f"cannot be read: {error.strerror}")
+    else:
+        if found != expected:
+            tell(name, "the content was changed (sha256 differs)")
+
+
+def _walk(folder: Path) -> dict[str, int]:
+    """Everything below a folder, by relative path, with its mode; links are not followed."""
+    found: dict[str, int] = {}
+    pending = [folder]
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                mode = entry.stat(follow_symlinks=False).st_mode
+                path = Path(entry.path)
+                found[path.relative_to(folder).as_posix()] = mode
+                if stat.S_ISDIR(mode):
+                    pending.append(path)
+    return found
 
 
 def size_of(folder: Path) -> int:

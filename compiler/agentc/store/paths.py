@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from agentc.runtime.layout import StoreLayout
+from agentc.runtime.modes import adopt_umask
+from agentc.runtime.trouble import writing
 
 STORE_VARIABLE = "AGENTC_STORE"
 DEFAULT = Path(".agentc") / "store"
@@ -23,10 +26,14 @@ def open_store(option: str | None) -> StoreLayout:
     Raises OSError when it cannot be made or written to.
     """
     root = store_root(option)
-    root.mkdir(parents=True, exist_ok=True)
-    if not os.access(root, os.W_OK | os.X_OK):
-        raise PermissionError(13, "the store cannot be written to", str(root))
-    return StoreLayout(root)
+    with writing("results", root):
+        root.mkdir(parents=True, exist_ok=True)
+        if not os.access(root, os.W_OK | os.X_OK):
+            read_only = os.statvfs(root).f_flag & os.ST_RDONLY
+            raise OSError(errno.EROFS if read_only else errno.EACCES, "no write access", str(root))
+    layout = StoreLayout(root)
+    adopt_umask(layout)
+    return layout
 
 
 def plans_folder(layout: StoreLayout) -> Path:
@@ -74,6 +81,16 @@ class RunFolder:
     def state(self) -> Path:
         """state.json: the run that is going on, or the last one."""
         return self.path / "state.json"
+
+    @property
+    def active(self) -> Path:
+        """Records of the runs at work, which hold them locked."""
+        return self.path / "active"
+
+    @property
+    def in_use(self) -> Path:
+        """A file for each run that goes on, naming the plan that it uses."""
+        return self.path / "in-use"
 
 
 def run_names(layout: StoreLayout) -> list[str]:

@@ -96,6 +96,7 @@ class Spec:
     environments: Mapping[str, ResourceDecl] = field(default_factory=dict)
     servers: Mapping[str, ResourceDecl] = field(default_factory=dict)
     prompts: Mapping[str, PromptDecl] = field(default_factory=dict)
+    software: Node | None = None
     defaults: Mapping[str, Entry] = field(default_factory=dict)
     stages: Mapping[str, StageDecl | RepeatDecl] = field(default_factory=dict)
     discrepancies: Node | None = None

@@ -120,3 +120,45 @@ def test_agentgym_servers_that_create_with_a_bare_number(serve: Serve) -> None:
 def test_what_is_no_result_is_an_infrastructure_error(serve: Serve, body: object) -> None:
     with pytest.raises(client.InfrastructureError):
         run(serve([Answer(body=body)]).url, lambda environment: environment.step(1, "go"))
+
+
+def test_a_server_that_does_not_count_is_sent_no_numbers(serve: Serve) -> None:
+    """As AgentGym's released servers are: they know neither numbers nor leases."""
+    server = serve([Answer(body={"id": 7}), Answer(body=STEP), Answer(hang_up=True)])
+
+    async def play(environment: client.EnvironmentClient) -> None:
+        session = await environment.create()
+        await environment.reset(session, "0")
+        await environment.step(session, "go")
+
+    with pytest.raises(client.InfrastructureError, match="/step"):
+        run(server.url, play)
+    assert server.paths == ["/create", "/reset", "/step"]
+    assert server.seen[1][1] == {"id": 7, "task_id": "0", "seed": 0}
+    assert server.seen[2][1] == {"id": 7, "action": "go"}
+
+
+def test_a_server_that_counts_is_sent_the_step_again(serve: Serve) -> None:
+    first = Answer(body={"id": 7, "seq": 0})
+    second = Answer(body={**STEP, "seq": 1})
+    server = serve([first, Answer(hang_up=True), Answer(500), second, Answer(body=True)])
+
+    async def play(environment: client.EnvironmentClient) -> str:
+        session = await environment.create()
+        return (await environment.step(session, "go")).observation
+
+    assert run(server.url, play) == "ok"
+    assert server.paths == ["/create", *["/step"] * 3, "/leave"]
+    assert len({str(body) for _, body, _ in server.seen[1:4]}) == 1
+    assert server.seen[1][1]["seq"] == 1
+
+
+def test_a_number_out_of_order_voids_the_episode(serve: Serve) -> None:
+    refused = Answer(409, {"error": "seq is 1; this session expects 5", "expected": 5})
+    server = serve([Answer(body={"id": 7, "seq": 0}), refused, Answer(body=True)])
+
+    async def play(environment: client.EnvironmentClient) -> None:
+        await environment.step(await environment.create(), "go")
+
+    with pytest.raises(client.InfrastructureError, match="expects 5"):
+        run(server.url, play)

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.backends.conftest import leases
 
 from agentc.runtime.contracts import check_artifact
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[2]
 MODULE = "agentc_backends.rollout_react.job_rollout"
-TOKEN = "policy-token"
 CONFIG = {
     "split": "train",
     "limit": 12,
@@ -48,71 +41,13 @@ CONFIG = {
 PLACEMENT = {"concurrency": 8, "error_budget": 0.0}
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A server that a test started."""
-
-    process: subprocess.Popen[bytes]
-    lease: dict[str, Any]
-
-
-Start = Callable[..., Started]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    processes: list[subprocess.Popen[bytes]] = []
-
-    def launch(name: str, command: list[str], token: str, **lease: Any) -> Started:
-        ready = tmp_path / f"{name}-{len(processes)}.json"
-        paths = os.pathsep.join(str(ROOT / part) for part in ("compiler", "backends"))
-        process = subprocess.Popen(
-            [sys.executable, *[word.replace("READY", str(ready)) for word in command]],
-            env={**os.environ, "PYTHONPATH": paths, "AGENTC_TOKEN": token},
-            start_new_session=True,
-        )
-        processes.append(process)
-        deadline = time.monotonic() + 30
-        while not ready.exists():
-            assert process.poll() is None, f"{name} ended with {process.returncode}"
-            assert time.monotonic() < deadline, f"{name} is not ready"
-            time.sleep(0.02)
-        address = json.loads(ready.read_text("utf-8"))
-        url = f"http://{address['host']}:{address['port']}"
-        return Started(process, {"url": url, "token": token, **lease})
-
-    yield launch
-    for process in processes:
-        process.kill()
-        process.wait()
-
-
-@pytest.fixture
-def environment(start: Start) -> Started:
-    command = ["-m", "agentc_backends.textcraft.job_serve", "--port", "0", "--ready-file", "READY"]
-    return start("environment", command, "environment-token")
-
-
-@pytest.fixture
-def policy(start: Start) -> Callable[..., Started]:
-    def launch(mode: str = "mixed", delay: float = 0.0) -> Started:
-        command = [str(HERE / "policy_server.py"), "READY", "--mode", mode, "--delay", str(delay)]
-        return start("policy", command, TOKEN, model="policy", log="policy.log")
-
-    return launch
-
-
-def leases(policy: Started, environment: Started) -> dict[str, Any]:
-    return {"policy": policy.lease, "environment": environment.lease}
-
-
-def requests_made(policy: Started) -> int:
+def requests_made(policy: Any) -> int:
     with urllib.request.urlopen(policy.lease["url"] + "/health") as answer:
         return int(json.load(answer)["requests"])
 
 
 def test_episodes_satisfy_the_contract_and_are_counted(
-    run_job: Any, policy: Any, environment: Started
+    run_job: Any, policy: Any, environment: Any
 ) -> None:
     done = run_job(MODULE, CONFIG, placement=PLACEMENT, leases=leases(policy(), environment))
     assert done.code == 0, done.output
@@ -132,7 +67,7 @@ def test_episodes_satisfy_the_contract_and_are_counted(
 
 
 def test_an_invalid_reply_costs_a_turn_and_is_answered(
-    run_job: Any, policy: Any, environment: Started
+    run_job: Any, policy: Any, environment: Any
 ) -> None:
     config = {**CONFIG, "limit": 1, "attempts": 1, "max_turns": 3}
     done = run_job(
@@ -144,9 +79,7 @@ def test_an_invalid_reply_costs_a_turn_and_is_answered(
     assert row["last_observation"] == "Observation: Invalid format."
 
 
-def test_an_invalid_reply_can_end_the_episode(
-    run_job: Any, policy: Any, environment: Started
-) -> None:
+def test_an_invalid_reply_can_end_the_episode(run_job: Any, policy: Any, environment: Any) -> None:
     config = {**CONFIG, "limit": 1, "attempts": 1, "on_invalid": "fail", "reward_range": [-1, 1]}
     done = run_job(
         MODULE, config, placement=PLACEMENT, leases=leases(policy("silent"), environment)
@@ -156,7 +89,7 @@ def test_an_invalid_reply_can_end_the_episode(
 
 
 def test_an_overflow_ends_the_episode_or_the_stage(
-    run_job: Any, policy: Any, environment: Started, tmp_path: Path
+    run_job: Any, policy: Any, environment: Any, tmp_path: Path
 ) -> None:
     served = leases(policy("overflow"), environment)
     done = run_job(MODULE, CONFIG, placement=PLACEMENT, leases=served)
@@ -169,7 +102,7 @@ def test_an_overflow_ends_the_episode_or_the_stage(
 
 
 def test_results_do_not_depend_on_concurrency_or_order(
-    run_job: Any, policy: Any, environment: Started, tmp_path: Path
+    run_job: Any, policy: Any, environment: Any, tmp_path: Path
 ) -> None:
     served = leases(policy(delay=0.01), environment)
     config = {**CONFIG, "limit": 8}
@@ -188,7 +121,7 @@ def test_results_do_not_depend_on_concurrency_or_order(
 
 
 def test_a_flaky_server_is_tried_again_with_the_same_result(
-    run_job: Any, policy: Any, environment: Started, tmp_path: Path
+    run_job: Any, policy: Any, environment: Any, tmp_path: Path
 ) -> None:
     config = {**CONFIG, "limit": 4, "max_turns": 2}
     texts = []
@@ -214,7 +147,7 @@ def test_a_flaky_server_is_tried_again_with_the_same_result(
 
 
 def test_errors_over_the_budget_fail_with_75_and_are_played_again(
-    run_job: Any, policy: Any, environment: Started
+    run_job: Any, policy: Any, environment: Any
 ) -> None:
     broken = policy("broken")
     done = run_job(MODULE, CONFIG, placement=PLACEMENT, leases=leases(broken, environment))
@@ -229,7 +162,7 @@ def test_errors_over_the_budget_fail_with_75_and_are_played_again(
 
 
 def test_errors_within_the_budget_are_kept_apart(
-    run_job: Any, policy: Any, environment: Started
+    run_job: Any, policy: Any, environment: Any
 ) -> None:
     done = run_job(
         MODULE,
@@ -245,7 +178,7 @@ def test_errors_within_the_budget_are_kept_apart(
 
 
 def test_a_refused_request_is_no_infrastructure_error(
-    run_job: Any, policy: Any, environment: Started
+    run_job: Any, policy: Any, environment: Any
 ) -> None:
     done = run_job(
         MODULE, CONFIG, placement=PLACEMENT, leases=leases(policy("refuse"), environment)
@@ -255,7 +188,7 @@ def test_a_refused_request_is_no_infrastructure_error(
 
 
 def test_an_unknown_split_names_those_that_exist(
-    run_job: Any, policy: Any, environment: Started
+    run_job: Any, policy: Any, environment: Any
 ) -> None:
     config = {**CONFIG, "split": "dev"}
     done = run_job(MODULE, config, placement=PLACEMENT, leases=leases(policy(), environment))
@@ -265,7 +198,7 @@ def test_an_unknown_split_names_those_that_exist(
 
 @pytest.mark.parametrize("victim", ["policy", "environment"])
 def test_a_dead_server_ends_the_job_within_seconds(
-    victim: str, policy: Any, environment: Started, tmp_path: Path, job_process: Any
+    victim: str, policy: Any, environment: Any, tmp_path: Path, job_process: Any
 ) -> None:
     acting = policy(delay=0.3)
     job = job_process(MODULE, CONFIG, PLACEMENT, leases(acting, environment), tmp_path / "dead")
@@ -279,7 +212,7 @@ def test_a_dead_server_ends_the_job_within_seconds(
 
 
 def test_a_killed_job_continues_where_it_was(
-    run_job: Any, policy: Any, environment: Started, tmp_path: Path, job_process: Any
+    run_job: Any, policy: Any, environment: Any, tmp_path: Path, job_process: Any
 ) -> None:
     acting = policy(delay=0.1)
     whole = run_job(

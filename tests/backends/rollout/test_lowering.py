@@ -24,6 +24,8 @@ from agentc_backends.evaluate_agent.backend import BACKEND as EVALUATE
 from agentc_backends.expert_planner.backend import BACKEND as EXPERT
 from agentc_backends.pair_contrast.backend import BACKEND as PAIR
 from agentc_backends.rollout_react.backend import BACKEND as ROLLOUT
+from agentc_backends.sciworld.backend import BACKEND as SCIWORLD
+from agentc_backends.search_mcts.backend import BACKEND as SEARCH
 from agentc_backends.textcraft.backend import BACKEND as TEXTCRAFT
 from agentc_backends.textcraft.environment import TextCraftEnvironment
 
@@ -53,6 +55,7 @@ class Context:
             "success_at": 1.0,
             "max_turns": 60,
             "splits": ["train", "validation", "test"],
+            "capabilities": sorted(TEXTCRAFT.capabilities),
         }
 
     def server_lease(self, stage: StageView, checkpoint_role: str) -> LeaseDraft:
@@ -183,3 +186,28 @@ def test_declared_facts_are_those_of_the_environment() -> None:
     assert TEXTCRAFT.reward_range == environment.reward_range
     assert TEXTCRAFT.success_at == environment.success_threshold
     assert TEXTCRAFT.max_turns == environment.default_max_steps
+
+
+@pytest.mark.parametrize("backend", [ROLLOUT, EVALUATE, EXPERT, SEARCH], ids=lambda one: one.id)
+def test_where_the_environment_is_changes_no_key(backend: StageBackend) -> None:
+    ports, identities = {}, []
+    for where in ("auto", "server"):
+        view, drafts = lowered(backend, split="test", environment_at=where)
+        assert not view.refusals
+        [lease] = [one for one in drafts[0].leases if one.role == "environment"]
+        ports[where] = lease.port
+        identities.append((drafts[0].view.identity(), lease.identity, drafts[0].config))
+    assert ports == {"auto": "inside", "server": "chosen"}
+    assert identities[0] == identities[1]
+
+
+class _Elsewhere(Context):
+    """An environment with calls that wait, in software of its own."""
+
+    def environment_lease(self, stage: StageView) -> LeaseDraft:
+        return SCIWORLD.lease(OptionView(table=SCIWORLD.fields, values={}))
+
+
+def test_an_environment_that_may_wait_has_its_server() -> None:
+    _, [draft] = lowered(EXPERT, _Elsewhere(), split="test")
+    assert [lease.port for lease in draft.leases] == ["chosen"]

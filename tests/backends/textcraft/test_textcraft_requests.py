@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agentc_backends.environment_server.application import create_app
+from agentc_backends.environment_server.wire import MAX_BODY_BYTES
 from agentc_backends.textcraft.environment import TextCraftEnvironment
 from agentc_backends.textcraft.recipes import RecipeBook
-from agentc_backends.textcraft.server import create_app
-from agentc_backends.textcraft.wire import MAX_BODY_BYTES
 
 POSTS = ["/create", "/reset", "/step", "/close", "/fork", "/snapshot", "/restore", "/expert"]
 FIELDS = ["id", "action", "data_idx", "task_id", "seed", "snapshot", "x"]

@@ -156,7 +156,7 @@ def test_concurrent_sessions_do_not_mix(server: Any) -> None:
 
 def test_token_is_demanded_everywhere_but_health(start_server: Any) -> None:
     server = start_server(token="s3cret")
-    assert server.client.get("/health").json() == {"status": "ok"}
+    assert server.client.get("/health").json() == {"status": "healthy"}
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "s3cret"}):
         for method, path in [
             ("GET", "/"),

@@ -2,7 +2,8 @@
 
 Config: `rows`, `delay` (seconds a row), `exit` (status at the end), `fail_times` (attempts that
 exit 75 first), `spoil` (one row gets a fault), `children` (processes that outlive it), `call`
-(ask the policy server once for each row), `say` (printed), `echo` (variables printed).
+(ask the policy server once for each row), `say` (printed), `echo` (variables printed), `run`
+(a command line that is run first).
 """
 
 import json
@@ -19,6 +20,8 @@ values = job.spec["config"]
 for name in values.get("echo", []):
     print(name, "=", os.environ.get(name))
 print(values.get("say", "working"), flush=True)
+if values.get("run"):
+    subprocess.run(values["run"], check=True)
 if values.get("children"):
     for extra in ({}, {"start_new_session": True}):
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], **extra)

@@ -11,6 +11,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 parser = argparse.ArgumentParser()
+parser.add_argument("--host", default="127.0.0.1")
 parser.add_argument("--port", type=int, default=0)
 parser.add_argument("--ready-file")
 parser.add_argument("--model", default="")
@@ -90,11 +91,11 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-server = ThreadingHTTPServer(("127.0.0.1", options.port), Handler)
+server = ThreadingHTTPServer((options.host, options.port), Handler)
 if options.ready_file:
     path = pathlib.Path(options.ready_file)
     draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps({"host": "127.0.0.1", "port": server.server_address[1]}))
+    draft.write_text(json.dumps({"host": options.host, "port": server.server_address[1]}))
     draft.replace(path)
 print("serving", flush=True)
 server.serve_forever()

@@ -23,6 +23,7 @@ from tests.torch.trl.jobs import (
     trajectories,
     write_rows,
 )
+from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from agentc.runtime.content import content_digest
@@ -100,6 +101,17 @@ class TestScratch:
         assert model.config.num_key_value_heads == 1
         assert model.lm_head.weight.data_ptr() != model.model.embed_tokens.weight.data_ptr()
 
+    @pytest.mark.parametrize("architecture", ["llama", "qwen2"])
+    def test_the_tokenizer_file_says_what_is_made_of_it(
+        self, tmp_path: Path, architecture: str
+    ) -> None:
+        """transformers gives qwen2 a pre-tokeniser of its own, whatever the file says."""
+        directory = small_model(tmp_path, architecture=architecture)
+        text = "Craft 120 planks.\n\n\nGoal: it's  here\u0301!"
+        literally = Tokenizer.from_file(str(directory / "tokenizer.json"))
+        loaded = AutoTokenizer.from_pretrained(directory)
+        assert literally.encode(text).ids == loaded(text).input_ids
+
     def test_an_empty_corpus_is_refused(self, made: Path, tmp_path: Path) -> None:
         spec = json.loads((made.parent / "job.json").read_text())
         empty = write_rows(tmp_path / "empty", "trajectories.jsonl", [])
@@ -156,6 +168,22 @@ class TestPath:
         messages: Any = trajectories(1)[0]["messages"]
         text = tokenizer.apply_chat_template(messages, tokenize=False)
         assert text == render(format_named("chatml"), messages)
+
+    def test_an_adopted_tokenizer_file_says_what_is_made_of_it(
+        self, adopt: Adopt, tmp_path: Path
+    ) -> None:
+        source = small_model(tmp_path / "source", architecture="qwen2")
+        written = json.loads((source / "tokenizer.json").read_text())
+        written["pre_tokenizer"] = {
+            "type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True,
+        }  # fmt: skip
+        (source / "tokenizer.json").write_text(json.dumps(written))
+        status, err, data = adopt(source)
+        assert status == 0, err
+        text = "Craft 120 planks."
+        ids = Tokenizer.from_file(str(data / "tokenizer.json")).encode(text).ids
+        assert ids == AutoTokenizer.from_pretrained(source)(text).input_ids
+        assert ids != Tokenizer.from_file(str(source / "tokenizer.json")).encode(text).ids
 
     def test_the_path_starts_at_the_spec(
         self, adopt: Adopt, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,6 +13,7 @@ from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.codes.expressions import EXPRESSIONS
 from agentc.diagnostics.codes.names import NAMES
 from agentc.diagnostics.codes.run import RUN
+from agentc.diagnostics.codes.searches import SEARCHES
 from agentc.diagnostics.codes.settings import SETTINGS
 from agentc.diagnostics.codes.source import SOURCE
 from agentc.diagnostics.codes.structure import STRUCTURE
@@ -29,7 +30,7 @@ LAYERS: tuple[tuple[str, tuple[Code, ...]], ...] = (
     ("Claims", CLAIMS),
     ("Types of inputs, and rules between settings", SETTINGS),
     ("Backends", BACKENDS),
-    ("Rules over several settings", CHECKS),
+    ("Rules over several settings", CHECKS + SEARCHES),
     ("The store and runs", RUN),
 )
 

@@ -35,15 +35,17 @@ BACKENDS: tuple[Code, ...] = (
     ),
     Code(
         "AGC606",
-        "an environment, server or prompt without effect",
+        "an environment, server, prompt or input without effect",
         "The stage names one, but its backend never asks for it, so that naming another would "
-        "change nothing. Remove it, or choose a backend that uses it.",
+        "change nothing. Remove it, or choose a backend that uses it. Of inputs it is a warning: "
+        "where a template wires them, a setting beside them may make them idle.",
     ),
     Code(
         "AGC607",
         "an environment that cannot run yet",
-        "The environment is declared, so that specs check and plan, but no server for it is "
-        "part of this release.",
+        "The environment is declared, so that specs check and plan, but its distribution holds "
+        "no server for it.",
+        no_example="Every environment of this release runs; it takes another distribution's.",
     ),
     Code(
         "AGC608",
@@ -57,5 +59,38 @@ BACKENDS: tuple[Code, ...] = (
         "A distribution announces a backend, but it cannot be imported, is none, or claims a name "
         "that another one has. The rest works; `backend: auto` may choose otherwise than where it "
         "is whole.",
+    ),
+    Code(
+        "AGC670",
+        "a Python that this machine does not have",
+        "The lock of a software environment demands another version of Python than the one that "
+        "runs agentc, and no interpreter of that version was found. `agentc run` says so before "
+        "its first job. docs/software_environments.md says where interpreters are looked for.",
+        no_example="It takes a machine without that version of Python.",
+    ),
+    Code(
+        "AGC671",
+        "a lock that cannot be read",
+        "A line `# agentc: ...` in the lock of a software environment is not one of those that "
+        "exist, or makes no sense. docs/software_environments.md lists them.",
+    ),
+    Code(
+        "AGC672",
+        "a container that this machine cannot run",
+        "The lock of a software environment names a container image, and neither apptainer nor "
+        "singularity is on PATH. `agentc run` says so before its first job.",
+        no_example="It takes a machine without apptainer.",
+    ),
+    Code(
+        "AGC673",
+        "another lock for a software environment that is not used",
+        "`software:` puts a lock of the spec in the place of one that a backend brings along. No "
+        "backend of this experiment uses a software environment of that name, so the entry would "
+        "be without effect.",
+    ),
+    Code(
+        "AGC674",
+        "a lock that is not there",
+        "`software:` names a file that cannot be read. Paths start at the spec.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Diagnostic codes 620 to 659: rules over several settings (see `agentc.passes.checks`)."""
+"""Diagnostic codes 620 to 659 and 690 on: rules over several settings (`agentc.passes.checks`)."""
 
 from agentc.diagnostics.codes.code import Code
 
@@ -157,7 +157,8 @@ CHECKS: tuple[Code, ...] = (
     Code(
         "AGC646",
         "a reward filter that keeps all or nothing",
-        "`min_reward` lies outside the rewards of the environments that the rows come from.",
+        "`min_reward` lies outside the rewards of the environments that the rows come from, or "
+        "rows come from a file and have none.",
     ),
     Code(
         "AGC647",
@@ -231,5 +232,51 @@ CHECKS: tuple[Code, ...] = (
         "rounds that are all the same",
         "Nothing is carried from one round to the next and nothing depends on the round, so every "
         "round gives the same result. Most often `carry` is missing, or its name is not used.",
+    ),
+    Code(
+        "AGC690",
+        "an alpha that no trajectory passes",
+        "A trajectory is good when its reward is above `alpha` (or at least alpha). Agent-R's "
+        "third iteration states alpha = 1 under a strict comparison: where rewards end at 1, that "
+        "keeps nothing.",
+    ),
+    Code(
+        "AGC691",
+        "a beta that no pair passes",
+        "`beta` tells the bad trajectory of a pair from the good one: by the gap between their "
+        "rewards, or as a ceiling of the bad one. The environment's rewards never are that far "
+        "apart.",
+    ),
+    Code(
+        "AGC692",
+        "an alpha that sorts nothing out",
+        "Bars are in the environment's own range of rewards. The published ones are for rewards "
+        "from 0 to 1; where rewards go up to 100 they let nearly everything pass.",
+    ),
+    Code(
+        "AGC693",
+        "marked replies, and a training that does not say whether it heeds them",
+        "A revision begins with replies that were mistakes, marked `loss: false`. By default a "
+        "trainer imitates every reply, mistakes included. The paper leaves them out of the loss, "
+        "its released code trains them: so it has to be said.",
+    ),
+    Code(
+        "AGC694",
+        "trees of another environment or actor",
+        "A revise stage reads the rewards of trees and replays their actions in its environment, "
+        "and its policy judges what the searching policy did. Both are those of the search as a "
+        "rule.",
+    ),
+    Code(
+        "AGC698",
+        "nodes that nothing spreads over",
+        "Several nodes are for trainers that start a process on each and let them find each other. "
+        "Anything else would run on the first node and hold the others idle.",
+    ),
+    Code(
+        "AGC699",
+        "nodes that do not share equally",
+        "`processes` and `placement.gpus` count all nodes together. Each node starts the same "
+        "number of processes, and each process has one GPU or none.",
     ),
 )

@@ -11,8 +11,10 @@ from agentc.passes.checks.lengths import LENGTHS
 from agentc.passes.checks.machines import MACHINES
 from agentc.passes.checks.models import MODELS
 from agentc.passes.checks.preferences import PREFERENCES
+from agentc.passes.checks.revisions import REVISIONS
 from agentc.passes.checks.rounds import ROUNDS
 from agentc.passes.checks.rule import Finding, Rule
+from agentc.passes.checks.searches import SEARCHES
 from agentc.passes.checks.training import TRAINING
 
 __all__ = ["RULES", "TOPICS", "Finding", "Rule"]
@@ -25,6 +27,8 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Evaluations and comparisons", EVALUATIONS),
     ("Training", TRAINING),
     ("Pairs and preferences", PREFERENCES),
+    ("Searches", SEARCHES),
+    ("Revisions and marks", REVISIONS),
     ("Models", MODELS),
     ("Rounds", ROUNDS),
 )

@@ -10,6 +10,8 @@ from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import Subject, settings_of
 
 _SERVED = ("rollout", "evaluate")
+_SAMPLED = (*_SERVED, "search")
+_GATHERERS = ("sft", "dpo", "pair", "revise", "mix")
 _REPLIES = {"react": "Thought: @\nAction: @", "react_inline": "Thought: @. Action: @"}
 """What every reply of a format holds, `@` standing for its words; `action_only` fixes nothing."""
 
@@ -134,7 +136,7 @@ def episodes_once(subject: Subject) -> Iterator[Finding]:
 
 def _work(stage: Stage) -> object:
     """What a stage does, comparable: two equal ones give equal results."""
-    if stage.kind not in ("expert", "rollout"):
+    if stage.kind not in ("expert", "rollout", "search"):
         return stage.id
     values = {name: repr(value.json) for name, value in stage.fields.items()}
     values |= {f"options.{name}": repr(value.json) for name, value in stage.options.items()}
@@ -152,10 +154,10 @@ def _escaped(text: str) -> str:
 
 
 EPISODES: tuple[Rule, ...] = (
-    Rule(code="AGC504", kinds=("expert", *_SERVED), check=split_exists),
+    Rule(code="AGC504", kinds=("expert", *_SAMPLED), check=split_exists),
     Rule(code="AGC505", kinds=_SERVED, check=attempts_differ, severity="warning"),
-    Rule(code="AGC656", kinds=_SERVED, check=nucleus_when_sampling, severity="warning"),
+    Rule(code="AGC656", kinds=_SAMPLED, check=nucleus_when_sampling, severity="warning"),
     Rule(code="AGC506", kinds=_SERVED, check=turns_within_limit, severity="warning"),
-    Rule(code="AGC632", kinds=_SERVED, check=stop_leaves_action),
-    Rule(code="AGC633", kinds=("sft", "dpo", "pair"), check=episodes_once, severity="warning"),
+    Rule(code="AGC632", kinds=_SAMPLED, check=stop_leaves_action),
+    Rule(code="AGC633", kinds=_GATHERERS, check=episodes_once, severity="warning"),
 )

@@ -9,7 +9,7 @@ from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Stage
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import Settings, Subject, place, quoted, settings_of
-from agentc.passes.checks.surroundings import split_of
+from agentc.passes.checks.surroundings import collected_by, split_of
 
 _TRAINERS = ("sft", "dpo")
 _INTERVALS = ("evaluate", "compare")
@@ -51,12 +51,7 @@ def evaluated_unseen(subject: Subject) -> Iterator[Finding]:
 
 def held_out_untouched(subject: Subject) -> Iterator[Finding]:
     """No trainer reads trajectories of a split that is there to be held out."""
-    stages = subject.module.stages
-    pending = [stages[name] for name in subject.stage.inputs.get("data", ()) if name in stages]
-    for data in pending:
-        if data.kind == "pair":
-            pending += [stages[n] for names in data.inputs.values() for n in names if n in stages]
-            continue
+    for data in collected_by(subject.stage.inputs.get("data", ()), subject.module):
         split = split_of(data)
         environment = subject.environment(data)
         if not isinstance(split, str) or split not in _HELD_OUT or environment is None:
@@ -244,7 +239,7 @@ EVALUATIONS: tuple[Rule, ...] = (
     Rule(code="AGC638", kinds=("compare",), check=same_protocol, severity="warning"),
     Rule(
         code="AGC639",
-        kinds=("evaluate", "rollout"),
+        kinds=("evaluate", "rollout", "search"),
         check=same_prompt_as_training,
         severity="warning",
     ),

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from agentc.ir.module import Prompt, Stage
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import Settings, Subject, settings_of
+from agentc.passes.checks.surroundings import collected_by
 from agentc.passes.checks.text import plural
 
 _TRAINERS = ("sft", "dpo")
-_SERVED = ("rollout", "evaluate")
+_ACTING = ("rollout", "search", "evaluate")
+_SERVED = (*_ACTING, "revise")
+_ROWS = ("rollout", "search")
 
 
 def rows_within_context(subject: Subject) -> Iterator[Finding]:
@@ -19,8 +22,8 @@ def rows_within_context(subject: Subject) -> Iterator[Finding]:
 
 
 def replies_within_context(subject: Subject) -> Iterator[Finding]:
-    """`decode.max_tokens` is within the context of a model that this spec makes."""
-    return _within_context(subject, "decode.max_tokens")
+    """The longest reply is within the context of a model that this spec makes."""
+    return _within_context(subject, _longest(subject))
 
 
 def _within_context(subject: Subject, path: str) -> Iterator[Finding]:
@@ -56,11 +59,12 @@ def server_within_context(subject: Subject) -> Iterator[Finding]:
 
 
 def room_for_prompt(subject: Subject) -> Iterator[Finding]:
-    """`decode.max_tokens` leaves room for a prompt in what the server can hold."""
-    reply, window = subject.settings.integer("decode.max_tokens"), _window(subject)
+    """The longest reply (`decode.max_tokens`) leaves room for a prompt in the server's window."""
+    path = _longest(subject)
+    reply, window = subject.settings.integer(path), _window(subject)
     if reply is None or window is None or reply < window[0]:
         return
-    room, holder, path = window
+    room, holder, setting = window
     model = subject.scratch_model()
     beyond = None if model is None else model.integer("context")
     if beyond is not None and reply > beyond:
@@ -68,11 +72,10 @@ def room_for_prompt(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         message=f"replies of up to {plural(reply, 'token')} leave no room for a prompt in "
         f"{plural(room, 'token')}",
-        path="decode.max_tokens",
+        path=path,
         expected="prompt + reply within the server's window",
-        notes=(f"{room} - {reply} = {room - reply} tokens for the prompt", holder.shown(path)),
-        fix="lower decode.max_tokens to what one reply needs, such as "
-        f"{max(1, min(reply // 4, 512))}",
+        notes=(f"{room} - {reply} = {room - reply} tokens for the prompt", holder.shown(setting)),
+        fix=f"lower {path} to what one reply needs, such as {max(1, min(reply // 4, 512))}",
     )
 
 
@@ -122,7 +125,7 @@ def replies_fit_row(subject: Subject) -> Iterator[Finding]:
     length = subject.settings.integer("max_length")
     for source in _collected(subject):
         reply = settings_of(source, subject.table).integer("decode.max_tokens")
-        if source.kind != "rollout" or length is None or reply is None or reply < length:
+        if source.kind not in _ROWS or length is None or reply is None or reply < length:
             continue
         truncation = subject.settings.text("truncation")
         happens = {
@@ -172,17 +175,14 @@ def _window(subject: Subject) -> tuple[int, Settings, str] | None:
     return None if model is None or context is None else (context, model, "context")
 
 
-def _collected(subject: Subject) -> Iterator[Stage]:
-    """The stages whose trajectories a trainer reads, through pairs too."""
-    for name in subject.stage.inputs.get("data", ()):
-        stage = subject.module.stages.get(name)
-        if stage is None:
-            continue
-        if stage.kind != "pair":
-            yield stage
-            continue
-        for names in stage.inputs.values():
-            yield from (subject.module.stages[n] for n in names if n in subject.module.stages)
+def _collected(subject: Subject) -> list[Stage]:
+    """The stages whose episodes a trainer reads, through pairs, revisions and mixtures too."""
+    return collected_by(subject.stage.inputs.get("data", ()), subject.module)
+
+
+def _longest(subject: Subject) -> str:
+    """The setting that bounds replies."""
+    return "judge.max_tokens" if subject.stage.kind == "revise" else "decode.max_tokens"
 
 
 def _words(prompt: Prompt) -> int:
@@ -197,7 +197,7 @@ LENGTHS: tuple[Rule, ...] = (
     Rule(code="AGC627", kinds=_SERVED, check=server_within_context),
     Rule(code="AGC628", kinds=_SERVED, check=room_for_prompt),
     Rule(code="AGC629", kinds=_TRAINERS, check=replies_fit_row, severity="warning"),
-    Rule(code="AGC630", kinds=_SERVED, check=replies_like_training, severity="warning"),
-    Rule(code="AGC631", kinds=_SERVED, check=prompt_fits, severity="warning"),
+    Rule(code="AGC630", kinds=_ACTING, check=replies_like_training, severity="warning"),
+    Rule(code="AGC631", kinds=_ACTING, check=prompt_fits, severity="warning"),
     Rule(code="AGC631", kinds=_TRAINERS, check=prompt_fits_row, severity="warning"),
 )

@@ -9,8 +9,10 @@ from agentc.passes.checks.subject import Settings, Subject
 from agentc.passes.checks.text import divisors_near, either, plural, plural_of
 
 _TRAINERS = ("sft", "dpo")
-_SERVED = ("rollout", "evaluate")
-_WITHOUT_MODEL = ("expert", "pair", "compare")
+_SERVED = ("rollout", "search", "revise", "evaluate")
+_WITHOUT_MODEL = ("expert", "dataset", "mix", "pair", "compare")
+MULTINODE = "multinode"
+"""The capability of trainers whose processes find each other across nodes."""
 _LEAST_MEMORY = 512
 """MiB below which a number is rather one of GiB: Python with an HTTP client takes about 100."""
 
@@ -41,6 +43,9 @@ def idle_gpus(subject: Subject) -> Iterator[Finding]:
         fix = f"set processes to {gpus}, or placement.gpus to {used}"
     elif stage.kind in _WITHOUT_MODEL:
         used, why = 0, f"a stage of kind {stage.kind} runs no model"
+        fix = "set placement.gpus to 0 here"
+    elif stage.kind == "revise" and "revision" not in settings.texts("parts"):
+        used, why = 0, "only the part `revision` asks the model"
         fix = "set placement.gpus to 0 here"
     elif (served := subject.server()) is not None:
         backend, server = served
@@ -142,6 +147,53 @@ def memory_in_mib(subject: Subject) -> Iterator[Finding]:
     )
 
 
+def nodes_can_be_used(subject: Subject) -> Iterator[Finding]:
+    """Only a trainer that can spread its processes over nodes asks for several."""
+    nodes = subject.settings.integer("placement.nodes") or 1
+    if nodes == 1:
+        return
+    stage = subject.stage
+    message, fix = "", "leave placement.nodes out"
+    if stage.kind in _TRAINERS:
+        backend = subject.table.backends.get(stage.backend)
+        if backend is None or MULTINODE in backend.capabilities:
+            return
+        able = [
+            each.id
+            for each in subject.table.stage_backends(stage.kind)
+            if MULTINODE in each.capabilities
+        ]
+        message = f"{stage.backend} trains on one node, and `{stage.id}` asks for {nodes}"
+        fix = f"use {' or '.join(able)}, or set placement.nodes to 1" if able else fix
+    elif (served := subject.server()) is not None and stage.kind not in _WITHOUT_MODEL:
+        message = f"{served[0].id} serves from one node, and `{stage.id}` asks for {nodes}"
+        fix = (
+            "set placement.nodes to 1: tensor_parallel and pipeline_parallel share a model between "
+            "the GPUs of a node, and a model that one node cannot hold needs an endpoint that "
+            "somebody starts across nodes (backend: openai)"
+        )
+    else:
+        message = f"a stage of kind {stage.kind} runs on one node, and asks for {nodes}"
+    yield Finding(message=message, path="placement.nodes", fix=fix)
+
+
+def nodes_share_equally(subject: Subject) -> Iterator[Finding]:
+    """`processes` and `placement.gpus` count all nodes together, and each node has the same."""
+    settings = subject.settings
+    nodes = settings.integer("placement.nodes") or 1
+    for path in ("processes", "placement.gpus"):
+        count = settings.integer(path) or (1 if path == "processes" else 0)
+        if count % nodes:
+            yield Finding(
+                message=f"{nodes} nodes cannot share {count} "
+                f"{'training processes' if path == 'processes' else 'GPUs'} equally",
+                path=path if settings.given(path) else "placement.nodes",
+                notes=(settings.shown("placement.nodes"),),
+                fix=f"set {path} to {count + nodes - count % nodes}, or placement.nodes to "
+                f"{either(divisors_near(count, nodes))}",
+            )
+
+
 def _devices(server: Settings) -> tuple[int, int] | None:
     """(tensor, pipeline) of a server that can spread over devices."""
     tensor = server.integer("tensor_parallel")
@@ -177,4 +229,10 @@ MACHINES: tuple[Rule, ...] = (
         check=memory_in_mib,
         severity="warning",
     ),
+    Rule(
+        code="AGC698",
+        kinds=(*_TRAINERS, *_SERVED, *_WITHOUT_MODEL, "model"),
+        check=nodes_can_be_used,
+    ),
+    Rule(code="AGC699", kinds=_TRAINERS, check=nodes_share_equally),
 )

@@ -115,7 +115,11 @@ class Subject:
         """The environment's declaration: this stage's, or another's."""
         entry = self.module.environments.get((stage or self.stage).uses.get("environment", ""))
         found = None if entry is None else self.table.backends.get(entry.backend)
-        return found if isinstance(found, EnvironmentBackend) else None
+        if entry is None or not isinstance(found, EnvironmentBackend):
+            return None
+        if found.configured is None:
+            return found
+        return found.under({name: value.json for name, value in entry.fields.items()})
 
     def server(self) -> tuple[ServerBackend, Settings] | None:
         """The server of this stage with its settings."""

@@ -17,7 +17,13 @@ Tasks: TypeAlias = tuple[str, str]
 """An entry of `environments:` and a split of it."""
 
 TRAINERS = ("sft", "dpo")
-COLLECTORS = ("expert", "rollout")
+COLLECTORS = ("expert", "rollout", "search")
+REWORKERS: Mapping[str, tuple[str, ...]] = {
+    "pair": ("expert", "rollouts"),
+    "revise": ("trees",),
+    "mix": ("agent", "general"),
+}
+"""Kinds that make training data of what was collected, and the inputs that they make it of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +81,10 @@ class _Walk:
         return merged
 
     def _prompts(self, stage: Stage, parents: list[Stage]) -> frozenset[str]:
-        if stage.kind in TRAINERS or stage.kind == "pair":
+        if stage.kind in REWORKERS:
+            names = [n for role in REWORKERS[stage.kind] for n in stage.inputs.get(role, ())]
+            return frozenset().union(*(self.prompts.get(name, ()) for name in names))
+        if stage.kind in TRAINERS:
             return frozenset().union(*(self.prompts.get(parent.id, ()) for parent in parents))
         if stage.kind in COLLECTORS:
             return frozenset((stage.uses.get("prompt", ""),))
@@ -94,6 +103,21 @@ def survey(module: Module) -> Surroundings:
     return Surroundings(
         roots=walk.roots, trained_on=walk.trained_on, prompts=walk.prompts, second_rounds=seconds
     )
+
+
+def collected_by(stages: Sequence[str], module: Module) -> list[Stage]:
+    """The stages whose episodes training data comes from: those named, and through pairs,
+    revisions and mixtures those that they were made of. In order, each once."""
+    found: dict[str, Stage] = {}
+    pending = [*stages]
+    for name in pending:
+        stage = module.stages.get(name)
+        if stage is None or name in found:
+            continue
+        found[name] = stage
+        for role in REWORKERS.get(stage.kind, ()):
+            pending += stage.inputs.get(role, ())
+    return [stage for stage in found.values() if stage.kind not in REWORKERS]
 
 
 def split_of(stage: Stage) -> Json:

@@ -194,6 +194,32 @@ def rows_above_reward(subject: Subject) -> Iterator[Finding]:
         )
 
 
+def rows_have_rewards(subject: Subject) -> Iterator[Finding]:
+    """`min_reward` is for rows that have rewards, which conversations of a `dataset` lack."""
+    least = subject.settings.number("min_reward")
+    if least is None:
+        return
+    waiting = list(reversed(subject.stage.inputs.get("data", ())))
+    seen: set[str] = set()
+    while waiting:
+        source = subject.module.stages.get(waiting.pop())
+        if source is None or source.id in seen:
+            continue
+        seen.add(source.id)
+        if source.kind == "mix":
+            for role in ("general", "agent"):
+                waiting.extend(reversed(source.inputs.get(role, ())))
+        elif source.kind == "dataset":
+            yield Finding(
+                message=f"a min_reward of {least:g} leaves out the rows of `{source.id}`, which "
+                "have no reward",
+                path="min_reward",
+                severity="warning",
+                notes=("rows of a file have rewards only where agentc has written them",),
+                fix="leave it out; a revise stage filters by `alpha` before rows are mixed",
+            )
+
+
 TRAINING: tuple[Rule, ...] = (
     Rule(code="AGC640", kinds=_TRAINERS, check=warmup_leaves_training, severity="warning"),
     Rule(code="AGC655", kinds=_TRAINERS, check=epochs_or_steps, severity="warning"),
@@ -203,4 +229,5 @@ TRAINING: tuple[Rule, ...] = (
     Rule(code="AGC644", kinds=_TRAINERS, check=adapters_low_rank, severity="warning"),
     Rule(code="AGC645", kinds=("sft",), check=examples_not_trained, severity="warning"),
     Rule(code="AGC646", kinds=("sft",), check=rows_above_reward),
+    Rule(code="AGC646", kinds=("sft",), check=rows_have_rewards),
 )

@@ -1,0 +1,1 @@
+"""Conversations from outside: `dataset.path` and `dataset.hf`. See README.md."""

@@ -1,0 +1,28 @@
+"""What both jobs end with: rules from the job's config, and the rows of a file in the artifact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agentc.runtime.program import Job, JobConfig, write_rows
+from agentc_backends.datasets.conversations import ReadRules, rows_of
+from agentc_backends.datasets.records import read_records
+
+
+def read_rules(config: JobConfig) -> ReadRules:
+    return ReadRules(
+        format=config["format"],
+        on_malformed=config["on_malformed"],
+        limit=config["limit"],
+        seed=config["seed"],
+    )
+
+
+def write_conversations(source: Path, name: str, rules: ReadRules, job: Job) -> None:
+    """Write rows.jsonl and the facts. Raises DatasetError."""
+    rows, counts = rows_of(read_records(source), name, rules)
+    write_rows(job.out / "rows.jsonl", rows)
+    facts = counts.facts(rows)
+    job.facts(**facts)
+    print(", ".join(f"{key} {value}" for key, value in facts.items()))
+    job.progress(len(rows), len(rows), "rows", force=True)

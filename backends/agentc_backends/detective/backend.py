@@ -1,0 +1,162 @@
+"""Declares `env.detective`: a Z-machine game behind AgentGym's protocol, served by `job_serve.py`.
+
+The game's file is the user's; its digest, never its place, enters keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from agentc.backend_api import (
+    DataSet,
+    DataSource,
+    EnvironmentBackend,
+    LeaseDraft,
+    OptionView,
+)
+from agentc.kinds.field import Field, Json, choice, integer, number, string
+from agentc_backends.detective.stories import (
+    DEFAULT_FILE,
+    DETECTIVE,
+    WHERE,
+    Story,
+    digest_of,
+    story_of,
+)
+from agentc_backends.software import JERICHO
+
+_MAX_STEPS = 60
+FIELDS: tuple[Field, ...] = (
+    string("game", f"The game's file (.z5, ...); null: `{DEFAULT_FILE}` beside the spec. It is not "
+           "ours to ship; the README says where to get it.", None, nullable=True),
+    integer("points", "What can be gained in a game other than Detective (the highest score less "
+            "the first one).", None, minimum=1, nullable=True),
+    choice("actions", "`legal`: an action outside of the list that the observation ends with is "
+           "refused; `free`: any command goes to the game, as in ArCHer's code, but those that "
+           "step out of it (verbs for its author, menus, several commands in one).",
+           ("legal", "free"), "legal"),
+    integer("max_steps", "Actions until an episode ends. ArCHer's class says 60, its training "
+            "loop 50.", _MAX_STEPS, minimum=1),
+    integer("processes", "Interpreters at a time; null: one for each core.", None, minimum=1,
+            nullable=True, identity="placement"),
+    number("step_timeout_s", "Seconds of processor time until an interpreter that does not answer "
+           "is ended and its episode is void.", 5.0, minimum=1, identity="placement"),
+)  # fmt: skip
+
+GAME = DataSet(
+    name="detective",
+    doc="Detective, release 1, serial number 000715: the game that ArCHer's experiments play.",
+    licence="none is stated; (c) Matt Barringer, port (c) Stuart Moore",
+    sources=(
+        DataSource(
+            name=DEFAULT_FILE,
+            url="https://raw.githubusercontent.com/YifeiZhou02/ArCHer/"
+            "7c771a7610cb34e54ba53d69d1fb7337103e5648/dataset/detective.z5",
+            size=108_032,
+        ),
+    ),
+    unpacked_size=108_032,
+    program=("-m", "agentc_backends.detective.job_copy"),
+    contents={DEFAULT_FILE: DETECTIVE.sha256},
+    use=f"`game: {{path}}/{DEFAULT_FILE}` under an environment with `backend: detective`",
+)
+
+
+def _lease(options: OptionView) -> LeaseDraft:
+    file = options.get("game")
+    story = _story(options, file)
+    actions, steps = options.text("actions"), options.integer("max_steps")
+    program = ["-m", "agentc_backends.detective.job_serve", "--port", "0"]
+    program += ["--ready-file", "{ready_file}", "--sha256", story.sha256]
+    if isinstance(file, str):
+        program += ["--game", file]
+    if not story.known:
+        program += ["--points", str(story.points)]
+    program += ["--actions", actions, "--max-steps", str(steps)]
+    processes = options.get("processes")
+    if processes is not None:
+        program += ["--processes", str(processes)]
+    program += ["--step-timeout", str(options.number("step_timeout_s"))]
+    identity = options.identity()
+    # Keys follow what the file holds, wherever it lies.
+    identity.pop("game", None)
+    identity["game_sha256"] = story.sha256
+    return LeaseDraft(
+        role="environment",
+        backend=BACKEND.id,
+        version=BACKEND.version,
+        software=JERICHO,
+        program=tuple(program),
+        identity=identity,
+        port="chosen",
+        probe="/health",
+        identity_check="environment",
+        expect={
+            "name": "detective",
+            "game": {"name": story.name, "sha256": story.sha256},
+            "options": {"actions": actions, "max_steps": steps},
+        },
+        ready_timeout_s=120.0,
+    )
+
+
+def _story(options: OptionView, file: Json) -> Story:
+    """Detective where no file is named: a spec is checked and planned without it."""
+    if not isinstance(file, str):
+        options.leave("points", "no `game` is named, so it is Detective, whose points are known")
+        return DETECTIVE
+    content = options.file(file)
+    if content is None:
+        options.refuse("game", f"there is no game {file} that can be read", fix=WHERE)
+        return DETECTIVE
+    digest = digest_of(content)
+    known = story_of(digest, None)
+    if known is not None:
+        options.leave("points", f"{file} is a game whose points are known")
+        return known
+    points = options.get("points")
+    story = story_of(digest, points if isinstance(points, int) else None)
+    if story is None:
+        options.refuse(
+            "game",
+            f"{file} is no game that is known here (SHA-256 {digest})",
+            fix="give `points`, what can be gained in it; or, for Detective: " + WHERE,
+        )
+    return story or DETECTIVE
+
+
+def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
+    """The declaration under a spec's settings, which may still be wrong in any way."""
+    points, steps = given.get("points"), given.get("max_steps")
+    declared = BACKEND
+    if isinstance(points, int) and points > 0:
+        declared = replace(
+            declared,
+            reward_range=(-float(points), float(points)),
+            success_at=float(points),
+            capabilities=BACKEND.capabilities - {"expert"},
+        )
+    if isinstance(steps, int) and steps > 0:
+        declared = replace(declared, max_turns=steps)
+    return declared
+
+
+BACKEND = EnvironmentBackend(
+    id="env.detective",
+    version=1,
+    doc="Detective, the text adventure of ArCHer's experiments (or another Z-machine game), on "
+    "jericho's interpreter. One task, so training and evaluation are on the same one; needs the "
+    "game's file.",
+    software=JERICHO,
+    lease=_lease,
+    fields=FIELDS,
+    splits=("all",),
+    reward_range=(0.0, float(DETECTIVE.points)),
+    success_at=float(DETECTIVE.points),
+    max_turns=_MAX_STEPS,
+    expected_tasks=lambda _: {"all": (1.0, 1.0)},
+    configured=_configured,
+    data_sets=(GAME,),
+    capabilities=frozenset({"expert", "fork", "snapshot"}),
+)

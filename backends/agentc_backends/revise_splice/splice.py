@@ -1,0 +1,91 @@
+"""Makes rows of an SFTDataset from paths of a tree (Agent-R, section 3.2, eq. 3 and 6).
+
+A spliced row is the opening, the bad actions up to the cut, the signal, and the good actions from
+where the two paths part. They part by identity of nodes, never by equal texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from agentc_backends.revise_splice.judge import Cut
+from agentc_backends.revise_splice.pairs import Pair
+from agentc_backends.revise_splice.rules import SignalRules, SplicedPart
+from agentc_backends.revise_splice.trees import Message, Node, Steps, Tree
+from agentc_backends.rollout_react.prompt import EpisodePrompt, observation_message, reply_text
+
+
+def shared_length(one: Steps, other: Steps) -> int:
+    """How many first actions two paths of a tree have in common."""
+    length = 0
+    for mine, theirs in zip(one, other, strict=False):
+        if mine.id != theirs.id:
+            break
+        length += 1
+    return length
+
+
+def signal_reply(signal: SignalRules, thought: int) -> str:
+    """The reply between the bad and the good part, in the form of the agent's own replies."""
+    prompt = EpisodePrompt("", None, (), signal.reply_format)
+    said = signal.thoughts[thought]
+    if signal.reply_format == "react_inline":
+        said = said.rstrip(".")  # that format sets a full stop of its own
+    return reply_text(prompt, signal.action, said)
+
+
+def spliced_row(part: SplicedPart, pair: Pair, cut: Cut, signal: SignalRules) -> dict[str, Any]:
+    """The row of a pair whose bad path is kept to `cut.length` actions."""
+    assert cut.length is not None
+    tree = pair.tree
+    bad, good = tree.steps(pair.bad)[: cut.length], tree.steps(pair.good)
+    rest = good[shared_length(bad, good) :]
+    messages = [dict(message) for message in tree.opening]
+    for node in bad:
+        messages += _turn(node, loss=False)
+    messages.append(
+        {"role": "assistant", "content": signal_reply(signal, pair.thought), "loss": True}
+    )
+    messages.append(observation_message(signal.acknowledgement))
+    for node in rest:
+        messages += _turn(node, loss=True)
+    return {
+        **_facts(tree, f"{part[0]}{pair.good}-{pair.bad}", messages[:-1], good[-1].reward),
+        "part": part,
+        "bad_reward": tree.nodes[pair.bad].reward,
+        "bad_actions": len(bad),
+        "flagged": cut.flagged,
+        "signal": pair.thought,
+    }
+
+
+def trajectory_row(part: str, tree: Tree, leaf: Node) -> dict[str, Any]:
+    """The row of a whole path, trained throughout."""
+    messages = [dict(message) for message in tree.opening]
+    for node in tree.steps(leaf.id):
+        messages += _turn(node, loss=None)
+    return {**_facts(tree, f"{part[0]}{leaf.id}", messages[:-1], leaf.reward), "part": part}
+
+
+def _facts(tree: Tree, suffix: str, messages: list[Message], reward: float) -> dict[str, Any]:
+    """Fields of every row; ids are the same in every run and distinct over inputs. What the
+    environment said last is left out: nobody answers it."""
+    return {
+        "id": f"{tree.name}/{suffix}",
+        "task_id": tree.task_id,
+        "messages": messages,
+        "prompt_length": len(tree.opening),
+        "reward": reward,
+        "source": "policy",
+    }
+
+
+def _turn(node: Node, *, loss: bool | None) -> Iterator[Message]:
+    reply: Message = {"role": "assistant", "content": node.reply}
+    if node.cut:
+        reply["cut"] = True
+    if loss is not None:
+        reply["loss"] = loss
+    yield reply
+    yield observation_message(node.observation)

@@ -1,0 +1,261 @@
+"""Grows the tree of one task: samples children, acts them out, selects, until nothing is left.
+
+Knows neither HTTP nor files, as `rollout_react/episode.py`: `Policy` and `World` are what it needs
+from `connect.py`. Agent-R's search as released (`mcts_tc.py`), but for the order of requests:
+children of a node are sampled and acted out side by side, and what is drawn depends on seeds alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agentc_backends.rollout_react.episode import (
+    ContextOverflowError,
+    EpisodeRules,
+    Policy,
+    Reply,
+    Step,
+)
+from agentc_backends.rollout_react.parse import ActionSpace, ActionSpan, parse_action
+from agentc_backends.rollout_react.prompt import Message, observation_message, opening
+from agentc_backends.rollout_react.seeds import child_seed, tree_seed
+from agentc_backends.search_mcts.budget import Budget
+from agentc_backends.search_mcts.reach import Copying, Reach, Same, World, is_chosen
+from agentc_backends.search_mcts.tree import End, Node, Tree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchRules:
+    """How trees of a stage grow: the shape of the search, and what replies mean."""
+
+    depth: int
+    iterations: int
+    children: int
+    c_uct: float
+    dedup: Literal["reply", "action", "none"]
+    on_overflow: Literal["drop_oldest", "end", "error"]
+    flatten_observations: bool
+    seed: int
+    tie_seed: int
+    prompt_seed: int
+    action_span: ActionSpan
+    action_space: ActionSpace
+    no_action: Literal["observe", "last_line"]
+    invalid_message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReachRules:
+    """How the environment is brought to nodes; never changes a tree, only what it costs."""
+
+    copying: Copying
+    sessions: int
+    same: Same
+    verify_share: float
+
+
+class Growth:
+    """A tree while it grows; `row` gives its line of trees.jsonl, at any time."""
+
+    def __init__(self, episode: EpisodeRules, rules: SearchRules, task_id: str) -> None:
+        self._episode = episode
+        self._rules = rules
+        self._task_id = task_id
+        self.seed = tree_seed(rules.seed, task_id)
+        self.tree = Tree(rules.c_uct, random.Random(tree_seed(rules.tie_seed, task_id)))
+        low, high = episode.reward_range
+        self.tree.root.reward = min(max(0.0, low), high)
+        self.budget = Budget()
+        self.opening: list[Message] = opening(episode.prompt, "")
+
+    async def run(self, policy: Policy, world: World, how: ReachRules) -> dict[str, Any]:
+        """Grow the tree to its end and give its row.
+
+        Raises InfrastructureError when a server fails, FatalError when the environment is not
+        deterministic, and ContextOverflowError when a prompt is too long and `on_overflow` is
+        `error`.
+        """
+        reach = Reach(
+            world,
+            self._task_id,
+            self._rules.prompt_seed,
+            copying=how.copying,
+            sessions=how.sessions,
+            same=how.same,
+            budget=self.budget,
+        )
+        try:
+            # The task's own text keeps its lines, as in the released code.
+            self.opening = opening(self._episode.prompt, await reach.open())
+            await self._descend(policy, reach, how)
+        finally:
+            await reach.close()
+        return self.row("searched")
+
+    def row(self, end: Literal["searched", "error"], error: str | None = None) -> dict[str, Any]:
+        """The tree as it is now."""
+        return {
+            "id": self._task_id,
+            "task_id": self._task_id,
+            "split": self._episode.split,
+            "seed": self.seed,
+            "prompt_seed": self._rules.prompt_seed,
+            "messages": self.opening,
+            "end": end,
+            "error": error,
+            "iterations": self.tree.descents,
+            "nodes": [node.row() for node in self.tree],
+            "budget": self.budget.row(),
+        }
+
+    async def _descend(self, policy: Policy, reach: Reach, how: ReachRules) -> None:
+        tree = self.tree
+        for _ in range(self._rules.iterations):
+            if tree.root.terminal:
+                return
+            tree.descents += 1
+            node: Node | None = tree.root
+            while node is not None and not node.terminal:
+                if not node.children:
+                    await self._expand(node, policy, reach, how)
+                node = tree.select(node)
+
+    async def _expand(self, node: Node, policy: Policy, reach: Reach, how: ReachRules) -> None:
+        replies = await self._sample(node, policy)
+        if replies is None:
+            self.tree.close(node, "overflow")
+            return
+        acted = self._different([(reply, self._action(reply.text)) for reply in replies])
+        path = node.path()
+        actions = list(dict.fromkeys(action for _, action in acted if action))
+        steps = await reach.act(path, actions) if actions else {}
+        # A reply without an action changes nothing, and the agent is told so.
+        rest = Step(self._rules.invalid_message, 0.0, False)
+        children = [
+            self._child(node, reply, action, steps.get(action, rest)) for reply, action in acted
+        ]
+        self.tree.attach(node, children)
+        if how.copying == "replay":
+            return
+        for child in children:
+            copied = (*path, child.action)
+            if child.action and is_chosen(how.verify_share, self._task_id, copied):
+                await reach.verify(copied, f"node {child.id}")
+
+    async def _sample(self, node: Node, policy: Policy) -> list[Reply] | None:
+        """Replies to a node's conversation, all in flight at once; None when the conversation is
+        too long for the server and `on_overflow: end` makes that the node's end."""
+        if node.parent is not None:
+            node.forgotten = max(node.forgotten, node.parent.forgotten)
+        # A prompt that was too long is tried with one request before the others are sent too.
+        fits: list[Reply] = []
+        alone = False
+        while True:
+            messages = self._prompt(node)
+            numbers = range(len(fits), 1 if alone and not fits else self._rules.children)
+            try:
+                fits += await self._replies(node, messages, numbers, policy)
+            except ContextOverflowError:
+                if self._rules.on_overflow == "error":
+                    raise
+                if self._rules.on_overflow == "end" or not self._can_forget(node):
+                    return None
+                node.forgotten += 1
+                alone = True
+                continue
+            if len(fits) == self._rules.children:
+                return fits
+
+    async def _replies(
+        self, node: Node, messages: Sequence[Message], numbers: range, policy: Policy
+    ) -> list[Reply]:
+        self.budget.model_calls += len(numbers)
+        requests = [
+            policy.reply(messages, child_seed(self.seed, node.id, number), self._task_id)
+            for number in numbers
+        ]
+        replies: list[Reply] = []
+        for answer in await asyncio.gather(*requests, return_exceptions=True):
+            if isinstance(answer, BaseException):
+                raise answer
+            replies.append(answer)
+        self.budget.samples += len(replies)
+        self.budget.prompt_tokens += sum(reply.prompt_tokens for reply in replies)
+        self.budget.completion_tokens += sum(reply.completion_tokens for reply in replies)
+        return replies
+
+    def _prompt(self, node: Node) -> list[Message]:
+        """The node's conversation without what is forgotten: the observations after the first
+        replies, each with the next reply. The very first reply stays, as in the released code."""
+        turns: list[Message] = []
+        for passed in node.lineage():
+            turns.append({"role": "assistant", "content": passed.reply})
+            turns.append(observation_message(passed.observation))
+        del turns[1 : 1 + 2 * node.forgotten]
+        return [*self.opening, *turns]
+
+    def _can_forget(self, node: Node) -> bool:
+        return node.depth - node.forgotten > 1
+
+    def _action(self, reply: str) -> str:
+        """The action of a reply; "" when it has none."""
+        rules = self._rules
+        action = parse_action(
+            reply,
+            self._episode.prompt.reply_format,
+            span=rules.action_span,
+            space=rules.action_space,
+        )
+        if action is None and rules.no_action == "last_line" and "Action:" not in reply:
+            action = reply.rsplit("\n", 1)[-1].strip()
+        return action or ""
+
+    def _different(self, acted: Sequence[tuple[Reply, str]]) -> list[tuple[Reply, str]]:
+        """Siblings that are kept: the first of equal ones."""
+        kept: dict[object, tuple[Reply, str]] = {}
+        for number, (reply, action) in enumerate(acted):
+            what = {"reply": reply.text, "action": action, "none": number}[self._rules.dedup]
+            kept.setdefault(what, (reply, action))
+        return list(kept.values())
+
+    def _child(self, parent: Node, reply: Reply, action: str, step: Step) -> Node:
+        score = self._score(parent, step.reward) if action else parent.reward
+        depth = parent.depth + 1
+        end: End | None = None
+        if score < 0:
+            end, score = "negative", 0.0
+        elif step.done:
+            end = "done"
+        elif depth > self._rules.depth:
+            end = "depth"
+        return self.tree.new_child(
+            parent,
+            reply=reply.text,
+            action=action,
+            observation=self._told(step.observation),
+            reward=score,
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
+            cut=reply.stop == "length",
+            end=end,
+            terminal=end is not None,
+        )
+
+    def _score(self, parent: Node, reward: float) -> float:
+        """The score of the episode so far, by the environment's kind of reward."""
+        match self._episode.reward_kind:
+            case "sum":
+                return parent.reward + reward
+            case "max":
+                return max(parent.reward, reward) if parent.depth else reward
+            case _:
+                return reward
+
+    def _told(self, observation: str) -> str:
+        if self._rules.flatten_observations:
+            return observation.replace("\n", " ").replace("\t", " ")
+        return observation

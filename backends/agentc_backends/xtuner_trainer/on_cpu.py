@@ -1,0 +1,33 @@
+"""Runs a module of XTuner or DeepSpeed on a machine without a GPU: `python -m ... MODULE ARGS`.
+
+XTuner 0.2 asks torch.cpu whether it supports bfloat16, and mmengine chooses a CUDA device before it
+joins a process group; neither exists there. Nothing else is changed, and with a GPU this module is
+not used at all.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from typing import Any
+
+
+def main() -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        accommodate(torch)
+    module = sys.argv[1]
+    sys.argv = sys.argv[1:]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def accommodate(torch: Any) -> None:
+    """Give torch the two functions that are missing without a GPU."""
+    if not hasattr(torch.cpu, "is_bf16_supported"):
+        torch.cpu.is_bf16_supported = lambda: True
+    torch.cuda.set_device = lambda device: None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""Runs single stages as a run would, without a spec: lowers one, writes its job file, and starts
+its program in the backend's software environment."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentc.backend_api import JobDraft, SoftwareEnvironment, StageBackend, StageView
+from agentc.kinds import kind_named
+from agentc.runtime.environment import code_directory, ensure_environment, job_variables
+from agentc.runtime.layout import StoreLayout
+from benchmarks.processes import CommandError
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """A folder in which stages are run, one after the other."""
+
+    folder: Path
+
+    def run(
+        self,
+        name: str,
+        backend: StageBackend,
+        settings: Mapping[str, Any],
+        inputs: Mapping[str, Sequence[Path]],
+    ) -> Path:
+        """Run a stage of one job; its staging folder, with `data` and `logs`. Raises CommandError
+        when settings are refused or the program fails."""
+        draft = lowered(backend, settings, inputs)
+        staging = self.folder / name
+        for part in ("data", "work", "logs"):
+            (staging / part).mkdir(parents=True)
+        job = {
+            "id": name,
+            "key": "0" * 32,
+            "kind": backend.kind,
+            "config": draft.config,
+            "placement": draft.placement,
+            "contract": {},
+            "processes": draft.processes,
+            "resources": {"cpus": 1, "gpus": 0},
+            "inputs": {role: [str(path) for path in paths] for role, paths in inputs.items()},
+            "input_objects": {},
+            "leases": {},
+            "out": str(staging / "data"),
+            **{part: str(staging / part) for part in ("work", "logs")},
+            **{part: str(staging / f"{part}.json") for part in ("facts", "progress")},
+        }
+        (staging / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        layout = StoreLayout(self.folder)
+        done = subprocess.run(
+            [self.python(draft.software), *draft.program, str(staging / "job.json")],
+            cwd=staging,
+            env=job_variables(code_directory(layout, ["agentc", "agentc_backends"]), 1, False, {}),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise CommandError(f"{name} ({backend.id}) failed:\n{done.stderr[-2000:]}")
+        return staging
+
+    def python(self, software: SoftwareEnvironment) -> Path:
+        """The interpreter of a software environment, which is built when it is not there."""
+        digest = hashlib.sha256(software.text.encode("utf-8")).hexdigest()
+
+        def report(line: str) -> None:
+            print(f"environment {software.name}: {line}", file=sys.stderr)
+
+        directory, _ = ensure_environment(StoreLayout(self.folder), digest, software.text, report)
+        return directory / "bin" / "python"
+
+
+def lowered(
+    backend: StageBackend, settings: Mapping[str, Any], inputs: Iterable[str] = ()
+) -> JobDraft:
+    """The job of a stage with these settings. Raises CommandError when one is refused."""
+    kind = kind_named(backend.kind)
+    assert kind is not None
+    view = StageView(
+        table=(*kind.fields, *backend.options),
+        values=dict(settings),
+        stage_id="stage",
+        kind=backend.kind,
+        inputs=dict.fromkeys(inputs, ("sample",)),
+    )
+    (draft,) = backend.lower(view, None)  # type: ignore[arg-type]
+    if view.refusals:
+        raise CommandError(f"{backend.id}: {view.refusals[0].path}: {view.refusals[0].reason}")
+    return draft
+
+
+def missing_environments(softwares: Iterable[SoftwareEnvironment]) -> list[str]:
+    """Names of those that are not built in $AGENTC_ENVIRONMENTS."""
+    folder = Path(os.environ["AGENTC_ENVIRONMENTS"])
+    return [
+        software.name
+        for software in softwares
+        if not (
+            folder
+            / hashlib.sha256(software.text.encode("utf-8")).hexdigest()[:16]
+            / "complete.json"
+        ).exists()
+    ]
+
+
+def write_rows(folder: Path, name: str, rows: Iterable[Mapping[str, Any]]) -> Path:
+    """A data directory with one JSONL file."""
+    folder.mkdir(parents=True)
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder

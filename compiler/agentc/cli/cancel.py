@@ -1,0 +1,85 @@
+"""`agentc cancel [NAME]`: stop a run that another shell started, on this machine or in a queue."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from agentc.cli.store_argument import add_store_argument
+
+if TYPE_CHECKING:
+    from agentc.run.active import ActiveRun
+    from agentc.runtime.layout import StoreLayout
+
+HELP = "stop a run that another shell started: its jobs, processes and queued jobs"
+
+_EPILOG = """\
+The run stops as it does after Ctrl-C: finished work is kept, and `agentc run` goes on later.
+Of a run that was killed, the jobs that it left in a queue and its processes here are ended.
+"""
+_PATIENCE_S = 120.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="the experiment (default: the one at work)"
+    )
+    add_store_argument(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """0 when nothing of it is left, 2 when several experiments are at work and none is named,
+    3 when something does not end, 5 when no run is at work."""
+    from agentc.diagnostics.suggest import did_you_mean
+    from agentc.run.active import active_runs
+    from agentc.runtime.layout import StoreLayout
+    from agentc.store.paths import store_root
+
+    layout = StoreLayout(store_root(arguments.store))
+    runs = active_runs(layout)
+    names = sorted({run.name for run in runs})
+    if not names:
+        print(f"agentc: no run is at work with the store {layout.root}", file=sys.stderr)
+        return 5
+    name = arguments.name or names[0]
+    if name not in names:
+        hint = did_you_mean(name, names) or f"at work: {', '.join(names)}"
+        print(f"agentc: no run of `{name}` is at work; {hint}", file=sys.stderr)
+        return 5
+    if arguments.name is None and len(names) > 1:
+        print(f"agentc: at work are {', '.join(names)}; name one", file=sys.stderr)
+        return 2
+    troubles = [_end(run, layout) for run in runs if run.name == name]
+    for trouble in filter(None, troubles):
+        print(f"agentc: {trouble}", file=sys.stderr)
+    return 3 if any(troubles) else 0
+
+
+def _end(run: ActiveRun, layout: StoreLayout) -> str:
+    """Stop one run; returns what is amiss, or ""."""
+    from agentc.run.inherit import clear_queue
+    from agentc.run.leftovers import end_leftover_processes
+
+    where = f"process {run.pid} on {run.host}"
+    if run.is_alive():
+        print(f"{run.name}: stopping ({where})", flush=True)
+        run.ask_to_stop()
+        deadline = time.monotonic() + _PATIENCE_S
+        while run.is_alive():
+            if time.monotonic() > deadline:
+                return f"{run.name} ({where}) has not stopped after {_PATIENCE_S:.0f} s"
+            time.sleep(0.2)
+    else:
+        print(f"{run.name}: its run ({where}) was killed; ending what it left", flush=True)
+    trouble = clear_queue([run])
+    ended = end_leftover_processes(layout)
+    if ended:
+        print(f"ended {ended} processes that were left behind")
+    if not trouble:
+        run.forget()
+        print(f"{run.name}: stopped; finished work is kept, run it again to go on")
+    return trouble

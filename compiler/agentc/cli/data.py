@@ -1,0 +1,187 @@
+"""`agentc data ls | fetch | verify`: real data of environments that is not agentc's to ship."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentc.backend_api import DataSet
+
+HELP = "list, fetch or verify the real data that environments can use"
+
+_EPILOG = """\
+Environments that need data which agentc may not ship invent their tasks unless a spec names the
+real ones. `fetch` gets those where their authors published them, makes the environment's form of
+them and checks it by its hash; what differs is not kept. A download that broke off goes on.
+
+  agentc data fetch alfworld --to alfworld
+  agentc data fetch alfworld --to alfworld --from json_2.1.3_tw-pddl.zip
+"""
+_EXIT_USAGE, _EXIT_FAILED, _EXIT_DIFFERS, _EXIT_NOT_FOUND = 2, 3, 4, 5
+_TOLD_EVERY_S = 10.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.epilog = _EPILOG
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    ls = actions.add_parser("ls", help="what there is: size, licence, address, who can use it")
+    ls.add_argument("--json", action="store_true", help="one JSON object a line")
+    fetch = actions.add_parser("fetch", help="get one; exit code 3 where it cannot be had")
+    fetch.add_argument("name", metavar="NAME")
+    fetch.add_argument("--to", type=Path, metavar="DIR", help="default: ./NAME")
+    fetch.add_argument(
+        "--from",
+        dest="given",
+        action="append",
+        default=[],
+        metavar="[SOURCE=]PLACE",
+        help="a file, a folder that holds what is in it, or another address, in place of the "
+        "published one; SOURCE where there are several (`agentc data ls`)",
+    )
+    verify = actions.add_parser("verify", help="is a folder that data set? exit code 4 if not")
+    verify.add_argument("name", metavar="NAME")
+    verify.add_argument("path", type=Path, metavar="DIR")
+    for action, execute_action in ((ls, _ls), (fetch, _fetch), (verify, _verify)):
+        action.set_defaults(action=execute_action)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """0 done; 2 a wrong --from or --to; 3 not to be had; 4 other content; 5 no such data set."""
+    return int(arguments.action(arguments))
+
+
+def _ls(arguments: argparse.Namespace) -> int:
+    import json
+    from dataclasses import asdict
+
+    from agentc.backend_api import load_backends
+    from agentc.cli.store import shown_size
+    from agentc.data_sets.find import declared_data_sets
+
+    for name, (one, users) in declared_data_sets(load_backends()).items():
+        if arguments.json:
+            print(json.dumps({**asdict(one), "environments": users}, sort_keys=True))
+            continue
+        size = shown_size(sum(source.size for source in one.sources))
+        print(f"{name}: {one.doc}")
+        print(f"  for       {', '.join(users)}: {one.use.format(path=name)}")
+        print(f"  licence   {one.licence}")
+        print(f"  download  {size}, unpacked {shown_size(one.unpacked_size)}")
+        for source in one.sources:
+            print(f"  {source.name}: {source.url}")
+    return 0
+
+
+def _fetch(arguments: argparse.Namespace) -> int:
+    from agentc.data_sets.acquire import AcquireError, acquire
+    from agentc.data_sets.content import differences
+    from agentc.data_sets.download import DownloadError
+
+    data_set = _declared(arguments.name)
+    if data_set is None:
+        return _EXIT_NOT_FOUND
+    folder = (arguments.to or Path(arguments.name)).resolve()
+    given = _given(data_set, arguments.given)
+    if given is None:
+        return _EXIT_USAGE
+    if folder.exists():
+        if differences(data_set, folder):
+            print(
+                f"agentc: {folder} is there and is not `{data_set.name}`; name another with --to",
+                file=sys.stderr,
+            )
+            return _EXIT_USAGE
+        print(f"{folder} holds `{data_set.name}` already")
+    else:
+        try:
+            acquire(data_set, folder, given, _Progress())
+        except AcquireError as error:
+            print(f"agentc: {error}", file=sys.stderr)
+            return _EXIT_FAILED
+        except DownloadError as error:
+            print(
+                f"agentc: {error}\nThe same command goes on with what is there. Without a network: "
+                "get the file elsewhere and give it with `--from FILE`.",
+                file=sys.stderr,
+            )
+            return _EXIT_FAILED
+        except OSError as error:
+            print(f"agentc: {error}", file=sys.stderr)
+            return _EXIT_FAILED
+        print(f"{folder} holds `{data_set.name}`, checked by its hashes")
+    print(f"in a spec (paths are relative to it): {data_set.use.format(path=folder)}")
+    return 0
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from agentc.data_sets.content import differences
+
+    data_set = _declared(arguments.name)
+    if data_set is None:
+        return _EXIT_NOT_FOUND
+    found = differences(data_set, arguments.path)
+    for line in found:
+        print(f"{arguments.path}: {line}", file=sys.stderr)
+    if found:
+        return _EXIT_DIFFERS
+    print(f"{arguments.path} holds `{data_set.name}`")
+    return 0
+
+
+class _Progress:
+    """Redraws a line on a terminal; else says something now and then."""
+
+    def __init__(self) -> None:
+        self._told = time.monotonic()
+
+    def __call__(self, there: int, total: int | None) -> None:
+        from agentc.cli.store import shown_size
+
+        now, live = time.monotonic(), sys.stderr.isatty()
+        done = there == total
+        if now - self._told < (0.1 if live else _TOLD_EVERY_S) and not (done and live):
+            return
+        self._told = now
+        of = "" if total is None else f" of {shown_size(total)}"
+        end = "\n" if done or not live else ""
+        print(f"{chr(13) if live else ''}{shown_size(there)}{of} ", end=end, file=sys.stderr)
+        sys.stderr.flush()
+
+
+def _declared(name: str) -> DataSet | None:
+    """None, said on stderr, when there is no such data set."""
+    from agentc.backend_api import load_backends
+    from agentc.data_sets.find import declared_data_sets
+    from agentc.diagnostics.suggest import did_you_mean
+
+    found = declared_data_sets(load_backends())
+    if name in found:
+        return found[name][0]
+    hint = did_you_mean(name, list(found)) or f"there are: {', '.join(found) or 'none'}"
+    print(f"agentc: no data set `{name}`; {hint}", file=sys.stderr)
+    return None
+
+
+def _given(data_set: DataSet, written: list[str]) -> dict[str, str] | None:
+    """Places by source; None, said on stderr, where it is not clear which source is meant."""
+    names = [source.name for source in data_set.sources]
+    given: dict[str, str] = {}
+    for each in written:
+        name, equals, place = each.partition("=")
+        if equals and name in names:
+            given[name] = place
+        elif len(names) == 1:
+            given[names[0]] = each
+        else:
+            print(
+                f"agentc: `{data_set.name}` comes from {len(names)} files: write "
+                f"`--from {names[0]}=PLACE` (there are {', '.join(names)})",
+                file=sys.stderr,
+            )
+            return None
+    return given

@@ -1,0 +1,284 @@
+"""`agentc env sync | ls | verify | rm | gc`: the software environments that job programs run in."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentc.cli.arguments import (
+    add_locked_argument,
+    add_spec_arguments,
+    compile_typed,
+    show_diagnostics,
+)
+from agentc.cli.store_argument import add_store_argument
+
+if TYPE_CHECKING:
+    from agentc.runtime.layout import StoreLayout
+    from agentc.software.inventory import Installed
+
+HELP = "build, list, verify or remove the software environments of backends"
+
+_EPILOG = """\
+Each backend's programs run in a software environment built from its lock: kept in the store by the
+lock's digest, or in the folder $AGENTC_ENVIRONMENTS, which several stores may share. `agentc run`
+builds what is missing; `agentc env sync` does so ahead of time, on a cluster's login node say.
+See docs/software_environments.md.
+"""
+_EXIT_FAILED, _EXIT_STORE, _EXIT_NOT_FOUND, _EXIT_USAGE = 3, 4, 5, 2
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.epilog = _EPILOG
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    sync = actions.add_parser("sync", help="build what a spec needs and is not there yet")
+    add_spec_arguments(sync, optional=True)
+    add_locked_argument(sync)
+    sync.add_argument("--all", action="store_true", help="those of every installed backend")
+    sync.add_argument(
+        "-j", "--jobs", type=int, default=3, metavar="N", help="builders at once (default: 3)"
+    )
+    ls = actions.add_parser(
+        "ls", help="list what is built: Python, packages, size, last use, users"
+    )
+    ls.add_argument("--json", action="store_true", help="one JSON object a line")
+    verify = actions.add_parser(
+        "verify", help="compare interpreter and files with what was built; exit code 4 on damage"
+    )
+    verify.add_argument("names", nargs="*", metavar="NAME", help="names or digests; default: all")
+    verify.add_argument(
+        "--imports", action="store_true", help="also import every package that the locks pin"
+    )
+    rm = actions.add_parser("rm", help="delete environments by name or digest")
+    rm.add_argument("names", nargs="+", metavar="NAME")
+    gc = actions.add_parser(
+        "gc", help="show what no backend, no last plan and no recent run uses; --delete deletes it"
+    )
+    gc.add_argument("--delete", action="store_true", help="really delete")
+    gc.add_argument(
+        "--days", type=float, default=30.0, metavar="N", help="unused for so long (default: 30)"
+    )
+    for action, execute_action in (
+        (sync, _sync),
+        (ls, _ls),
+        (verify, _verify),
+        (rm, _rm),
+        (gc, _gc),
+    ):
+        add_store_argument(action)
+        action.set_defaults(action=execute_action)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """0 done; 1 errors in the spec; 3 an environment cannot be built; 4 damage, or a folder that
+    cannot be used; 5 no such environment."""
+    from agentc.runtime.layout import StoreLayout
+    from agentc.store.paths import store_root
+
+    try:
+        return int(arguments.action(arguments, StoreLayout(store_root(arguments.store))))
+    except OSError as error:
+        print(f"agentc: the software environments cannot be used: {error}", file=sys.stderr)
+        return _EXIT_STORE
+
+
+def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
+    from agentc.backend_api import load_backends
+    from agentc.diagnostics import Sink
+    from agentc.runtime.environment import SoftwareEnvironmentError
+    from agentc.software.build import build_all
+    from agentc.software.needed import (
+        needed_by_backends,
+        needed_by_plan,
+        report_lacking,
+    )
+    from agentc.software.progress import Progress
+
+    if (arguments.spec is None) != arguments.all:
+        print("agentc: say which: `agentc env sync SPEC`, or `--all`", file=sys.stderr)
+        return _EXIT_USAGE
+    table = load_backends()
+    if arguments.all:
+        needed = needed_by_backends(table)
+    else:
+        compiled = compile_typed(arguments, table)
+        show_diagnostics(compiled.diagnostics)
+        if compiled.plan is None:
+            return 1
+        needed = needed_by_plan(compiled.plan)
+    lacking = Sink()
+    report_lacking(needed, layout, lacking)
+    if lacking.has_errors:
+        show_diagnostics(lacking.sorted())
+        if not arguments.all:
+            return _EXIT_FAILED
+    began = time.time()
+    missing = [one for one in needed if not one.ready(layout)]
+    for one in needed:
+        if one not in missing:
+            print(f"{one.name}: ready")
+    try:
+        with Progress(missing, sys.stdout) as progress:
+            build_all(
+                missing,
+                layout,
+                progress.report,
+                at_once=arguments.jobs,
+                spec_directory=arguments.spec and arguments.spec.parent,
+            )
+    except SoftwareEnvironmentError as error:
+        print(f"agentc: {error}", file=sys.stderr)
+        return _EXIT_FAILED
+    if missing:
+        print(f"{len(missing)} built in {time.time() - began:.0f} s, in {layout.environments}")
+    return 0
+
+
+def _ls(arguments: argparse.Namespace, layout: StoreLayout) -> int:
+    import json
+
+    from agentc.cli.store import shown_size
+
+    found = _installed(layout)
+    if not found and not arguments.json:
+        print(f"no software environment is built in {layout.environments}")
+        return 0
+    rows = [("name", "digest", "python", "packages", "size", "last used", "state", "used by")]
+    for one in found:
+        size = one.size()
+        used = "" if one.used is None else time.strftime("%Y-%m-%d", time.localtime(one.used))
+        if arguments.json:
+            line = {
+                "names": one.names,
+                "digest": one.digest,
+                "lock": one.record.get("lock"),
+                "python": one.record.get("python"),
+                "interpreter": one.record.get("interpreter"),
+                "container": one.record.get("container"),
+                "versions": one.record.get("versions"),
+                "size": size,
+                "used": one.used,
+                "state": one.state,
+                "users": one.users,
+                "path": str(one.path),
+            }
+            print(json.dumps(line, sort_keys=True))
+            continue
+        users = ", ".join(one.users[:3]) + (f" +{len(one.users) - 3}" if one.users[3:] else "")
+        rows.append(
+            (
+                ", ".join(one.names) or "-",
+                one.digest,
+                str(one.record.get("python") or "-"),
+                str(len(one.record.get("versions") or ())),
+                shown_size(size),
+                used or "-",
+                one.state,
+                users or "-",
+            )
+        )
+    if not arguments.json:
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        for row in rows:
+            padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            print("  ".join(padded).rstrip())
+        print(f"in {layout.environments}")
+    return 0
+
+
+def _verify(arguments: argparse.Namespace, layout: StoreLayout) -> int:
+    from agentc.software.verify import verify_environment
+
+    chosen = _chosen(arguments.names, layout)
+    if chosen is None:
+        return _EXIT_NOT_FOUND
+    damaged = []
+    for one in chosen:
+        problems = verify_environment(one, imports=arguments.imports)
+        print(f"{one.label} ({one.digest}): {'damaged' if problems else 'whole'}", flush=True)
+        for problem in problems:
+            print(f"  {problem}", file=sys.stderr)
+        if problems:
+            damaged.append(one)
+    if damaged:
+        names = " ".join(one.digest for one in damaged)
+        print(
+            f"to have them built anew: `agentc env rm {names}`; the next run, or"
+            " `agentc env sync`, makes them again",
+            file=sys.stderr,
+        )
+        return _EXIT_STORE
+    return 0
+
+
+def _rm(arguments: argparse.Namespace, layout: StoreLayout) -> int:
+    chosen = _chosen(arguments.names, layout)
+    if chosen is None:
+        return _EXIT_NOT_FOUND
+    return _remove(chosen)
+
+
+def _gc(arguments: argparse.Namespace, layout: StoreLayout) -> int:
+    from agentc.cli.store import shown_size
+    from agentc.software.remove import unused
+
+    found = unused(_installed(layout), arguments.days)
+    for one in found:
+        print(f"{one.label:<24} {one.digest}  {shown_size(one.size()):>8}  {one.state}")
+    if not found:
+        print("nothing to delete: everything is used, or was used lately")
+        return 0
+    if not arguments.delete:
+        print("`agentc env gc --delete` deletes them")
+        return 0
+    return _remove(found)
+
+
+def _remove(chosen: tuple[Installed, ...]) -> int:
+    from agentc.cli.store import shown_size
+    from agentc.software.remove import EnvironmentInUseError, remove_environment
+
+    code = 0
+    for one in chosen:
+        size = one.size()
+        try:
+            remove_environment(one)
+        except EnvironmentInUseError as error:
+            print(f"agentc: {error}; it stays", file=sys.stderr)
+            code = _EXIT_STORE
+        else:
+            print(f"deleted {one.label} ({one.digest}), {shown_size(size)}")
+    return code
+
+
+def _installed(layout: StoreLayout) -> tuple[Installed, ...]:
+    from agentc.backend_api import load_backends
+    from agentc.software.inventory import list_installed
+    from agentc.software.needed import needed_by_backends
+
+    return list_installed(layout, needed_by_backends(load_backends()))
+
+
+def _chosen(names: list[str], layout: StoreLayout) -> tuple[Installed, ...] | None:
+    """What the names mean (all, without names); None, said on stderr, when one means nothing."""
+    from agentc.diagnostics.suggest import did_you_mean
+    from agentc.software.inventory import find_installed
+
+    found = _installed(layout)
+    chosen: dict[Path, Installed] = {} if names else {one.path: one for one in found}
+    for name in names:
+        meant = find_installed(found, name)
+        if not meant:
+            known = sorted({name for one in found for name in (*one.names, one.digest)})
+            hint = did_you_mean(name, known) or f"there are: {', '.join(known) or 'none'}"
+            print(
+                f"agentc: no software environment `{name}` in {layout.environments}; {hint}",
+                file=sys.stderr,
+            )
+            return None
+        chosen |= {one.path: one for one in meant}
+    return tuple(chosen.values())

@@ -1,0 +1,184 @@
+"""`agentc env-serve NAME [SETTING=VALUE...]`: one environment's server, started by hand."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentc.cli.arguments import Param, add_allow_path_argument, compile_typed, show_diagnostics
+
+if TYPE_CHECKING:
+    from agentc.serving.entry import EnvironmentEntry
+
+HELP = "serve an environment by hand, until Ctrl-C"
+
+_EPILOG = """\
+Settings are those of an entry under `environments:`, with values in YAML, and checked alike. The
+software environment is built on first use. Without $AGENTC_TOKEN in the shell a token is drawn.
+
+  agentc env-serve textcraft max_depth=2
+  agentc env-serve --spec specs/quickstart.yaml practice --port 8000
+"""
+_EXIT_SPEC, _EXIT_USAGE, _EXIT_FAILED, _EXIT_NOT_FOUND = 1, 2, 3, 5
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME",
+        help="a backend such as textcraft; with --spec an entry of its `environments:`",
+    )  # fmt: skip
+    parser.add_argument(
+        "settings", nargs="*", metavar="SETTING=VALUE", help="of the entry, in YAML"
+    )
+    parser.add_argument("--spec", type=Path, metavar="SPEC", help="serve an environment of a spec")
+    parser.add_argument(
+        "-p", "--param", dest="params", action=Param, default={}, metavar="NAME=VALUE",
+        help="value of one of the spec's params",
+    )  # fmt: skip
+    parser.add_argument("--scale", metavar="NAME", help="one of the spec's `scales:`")
+    add_allow_path_argument(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="default: %(default)s, loopback")
+    parser.add_argument("--port", type=int, default=0, help="default: a free one")
+    parser.add_argument(
+        "--no-token", action="store_true", help="let anybody in; on a loopback address only"
+    )
+    parser.add_argument("--store", metavar="DIR", help="whose software environments are used")
+    parser.set_defaults(locked=False)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """0 stopped; 1 errors in settings or spec; 2 wrong command line; 3 the server cannot start, or
+    ended by itself; 5 no such entry."""
+    complaint = _wrong_with(arguments)
+    if complaint is not None:
+        print(f"agentc: {complaint}", file=sys.stderr)
+        return _EXIT_USAGE
+    found = _from_spec(arguments) if arguments.spec is not None else _typed(arguments)
+    return found if isinstance(found, int) else _host(found, arguments)
+
+
+def _wrong_with(arguments: argparse.Namespace) -> str | None:
+    if arguments.spec is None and arguments.name is None:
+        return "name a backend, `agentc env-serve textcraft`, or a spec with --spec"
+    if arguments.spec is not None and arguments.settings:
+        return "with --spec the settings are the spec's; write them there, or use -p and --scale"
+    if arguments.spec is None and (arguments.params or arguments.scale):
+        return "-p and --scale are for --spec; settings are given as SETTING=VALUE"
+    wrong = next((word for word in arguments.settings if "=" not in word[1:]), None)
+    if wrong is not None:
+        return f"a setting is SETTING=VALUE, not `{wrong}`"
+    if not 0 <= arguments.port <= 65535:
+        return f"--port {arguments.port} is no port: 1 to 65535, or 0 for a free one"
+    if arguments.no_token and not _is_loopback(arguments.host):
+        return f"--no-token would let everybody who reaches {arguments.host} in; leave it out"
+    return None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _typed(arguments: argparse.Namespace) -> EnvironmentEntry | int:
+    from agentc.backend_api import load_backends
+    from agentc.diagnostics import Sink
+    from agentc.serving.entry import typed_entry
+    from agentc.source.boundary import allowed_paths
+
+    sink = Sink()
+    pairs = [word.partition("=") for word in arguments.settings]
+    entry = typed_entry(
+        arguments.name,
+        [(name, value) for name, _, value in pairs],
+        load_backends(),
+        sink,
+        directory=Path.cwd(),
+        allowed=allowed_paths(arguments.allow_paths),
+    )
+    show_diagnostics(sink.sorted())
+    return _EXIT_SPEC if entry is None else entry
+
+
+def _from_spec(arguments: argparse.Namespace) -> EnvironmentEntry | int:
+    from agentc.backend_api import load_backends
+    from agentc.diagnostics import Sink
+    from agentc.diagnostics.suggest import did_you_mean, listed
+    from agentc.passes import PassContext
+    from agentc.serving.entry import module_entry
+    from agentc.source.boundary import allowed_paths
+
+    table = load_backends()
+    compiled = compile_typed(arguments, table)
+    show_diagnostics(compiled.diagnostics)
+    if compiled.plan is None or compiled.module is None:
+        return _EXIT_SPEC
+    names = list(compiled.module.environments)
+    name = arguments.name or (names[0] if len(names) == 1 else None)
+    if name not in names:
+        has = f"it has {listed(names)}" if names else "it has none"
+        if name is None:
+            print(f"agentc: say which environment of the spec: {has}", file=sys.stderr)
+            return _EXIT_USAGE
+        hint = did_you_mean(name, names) or has
+        print(f"agentc: the spec has no environment `{name}`; {hint}", file=sys.stderr)
+        return _EXIT_NOT_FOUND
+    context = PassContext(
+        table=table,
+        sink=Sink(),
+        directory=arguments.spec.resolve().parent,
+        references=compiled.references,
+        allowed=allowed_paths(arguments.allow_paths),
+    )
+    entry = module_entry(compiled.module, name, context)
+    show_diagnostics(context.sink.sorted())
+    return _EXIT_SPEC if entry is None else entry
+
+
+def _host(entry: EnvironmentEntry, arguments: argparse.Namespace) -> int:
+    from tempfile import TemporaryDirectory
+
+    from agentc.runtime.environment import SoftwareEnvironmentError
+    from agentc.runtime.lease import LeaseError
+    from agentc.runtime.stopping import StoppedError
+    from agentc.serving.hosting import PORT_TAKEN, Address, hosted
+    from agentc.store.paths import open_store
+
+    name = entry.backend.id
+    if not entry.backend.available or entry.lease.port == "none":
+        where = entry.lease.url or "nowhere yet"
+        print(f"agentc: {name} starts no server: it is at {where}", file=sys.stderr)
+        return _EXIT_FAILED
+    token = "" if arguments.no_token else os.environ.get("AGENTC_TOKEN") or secrets.token_hex(16)
+    address = Address(arguments.host, arguments.port, token)
+
+    def say(line: str) -> None:
+        print(f"{entry.software.name}: {line}", file=sys.stderr, flush=True)
+
+    try:
+        with (
+            TemporaryDirectory(prefix="agentc-env-serve-") as folder,
+            hosted(entry, address, open_store(arguments.store), Path(folder), say) as server,
+        ):
+            print(f"{name} is at {server.url}, ready in {server.ready_s:.1f} s; Ctrl-C ends it")
+            print(f"token: {token or 'none is asked for'}")
+            header = f"-H 'Authorization: Bearer {token}' " if token else ""
+            print(f"try:   curl -s {header}{server.url}/meta", flush=True)
+            print(f"agentc: {server.wait()}", file=sys.stderr)
+            return _EXIT_FAILED
+    except StoppedError:
+        print(f"{name}: stopped", flush=True)
+        return 0
+    except (LeaseError, SoftwareEnvironmentError, OSError) as error:
+        taken = arguments.port and any(sign in str(error).lower() for sign in PORT_TAKEN)
+        said = f"port {arguments.port} is taken; name another one" if taken else str(error)
+        print(f"agentc: {said}", file=sys.stderr)
+        return _EXIT_FAILED

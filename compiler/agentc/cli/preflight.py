@@ -1,0 +1,141 @@
+"""`agentc preflight SPEC`: what would end a run hours later, before anything is queued."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from agentc.cli.arguments import (
+    add_locked_argument,
+    add_spec_arguments,
+    compile_typed,
+    show_diagnostics,
+)
+from agentc.cli.store_argument import add_store_argument
+
+if TYPE_CHECKING:
+    from agentc.backend_api import BackendTable
+    from agentc.compilation import Compilation
+    from agentc.placement import Requests
+    from agentc.plan.work import Work
+    from agentc.preflight import Finding
+
+HELP = "look for what would fail: cluster limits, disk, software, tokens, before anything is queued"
+
+_EPILOG = """\
+Only what has to run is looked at. `--offline` asks nobody: neither SLURM nor the model hub.
+
+exit codes: 0 no problem (there may be warnings), 1 the spec has errors, 2 no such profile,
+5 no such stage, 7 something would fail
+"""
+EXIT_PROBLEM = 7  # of agentc.cli
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.epilog = _EPILOG
+    add_spec_arguments(parser)
+    add_locked_argument(parser)
+    add_store_argument(parser)
+    parser.add_argument(
+        "--profile",
+        metavar="NAME|DIR",
+        help="the Snakemake profile that the run will have (default: as for `agentc run`)",
+    )
+    parser.add_argument("--until", metavar="STAGE", help="only this stage and what it needs")
+    parser.add_argument("--offline", action="store_true", help="ask neither SLURM nor the hub")
+    parser.add_argument(
+        "--json", dest="format", action="store_const", const="json", default="text", help="as JSON"
+    )
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """0 no problem, 1 errors in the spec, 2 no such profile, 5 no such stage, 7 something would
+    fail."""
+    from agentc.backend_api import load_backends
+    from agentc.diagnostics.suggest import did_you_mean, listed
+    from agentc.placement import read_requests
+    from agentc.plan.render import plan_document
+    from agentc.plan.work import UnknownStageError, find_work
+    from agentc.preflight.render import findings_document, findings_text
+    from agentc.run.profile import ProfileError, find_profile
+    from agentc.runtime.layout import StoreLayout
+    from agentc.store.paths import store_root
+
+    started = time.monotonic()
+    requests: Requests | None = None
+    try:
+        profile = find_profile(arguments.profile, os.environ)
+        requests = None if profile is None else read_requests(profile)
+    except ProfileError as error:
+        print(f"agentc: {error}", file=sys.stderr)
+        return 2
+    table = load_backends()
+    compiled = compile_typed(arguments, table)
+    if compiled.plan is None:
+        show_diagnostics(compiled.diagnostics, arguments.format)
+        return 1
+    show_diagnostics(compiled.diagnostics)
+    try:
+        layout = StoreLayout(store_root(arguments.store))
+        work = find_work(plan_document(compiled.plan), layout, arguments.until)
+    except UnknownStageError as error:
+        hint = did_you_mean(error.name, error.known) or f"stages: {listed(error.known)}"
+        print(f"agentc: no stage `{error.name}`; {hint}", file=sys.stderr)
+        return 5
+    found = _look(work, compiled, table, requests, asks=not arguments.offline)
+    if arguments.format == "json":
+        name = None if profile is None else profile.name
+        print(json.dumps(findings_document(found, compiled.plan.name, name), indent=2))
+    else:
+        taken = time.monotonic() - started
+        print(findings_text(found, taken, asked=not arguments.offline), end="")
+    return EXIT_PROBLEM if any(each.verdict == "problem" for each in found) else 0
+
+
+def _look(
+    work: Work,
+    compiled: Compilation,
+    table: BackendTable,
+    requests: Requests | None,
+    *,
+    asks: bool,
+) -> list[Finding]:
+    from agentc.cli.costing import cost_to_run
+    from agentc.placement import settle_plan
+    from agentc.preflight import hub, offline
+    from agentc.preflight.cluster import check_cluster, read_cluster
+    from agentc.preflight.machine import check_machine
+    from agentc.preflight.slurm_query import ask_slurm
+    from agentc.run.profile import SLURM
+
+    assert compiled.plan is not None
+    profile = None if requests is None else requests.profile
+    cluster = profile is not None and profile.queued
+    estimates, expected = cost_to_run(
+        work, compiled, table, cores=100 if cluster else None, queued=cluster
+    )
+    settled = settle_plan(work.document, requests, [str(job["id"]) for job in work.missing])
+    files = hub.files_of(work.missing)
+    found = [
+        *offline.check_disk(work.layout, work, estimates, expected),
+        *offline.check_shared(work.layout, profile),
+        *offline.check_programs(profile),
+        *offline.check_software(compiled.plan, work, profile),
+        *offline.check_secrets(compiled, work),
+        *offline.check_ports(work, profile),
+        *offline.check_shapes(settled, table),
+        *([] if cluster else check_machine(settled)),
+        *hub.check_cached(files),
+    ]
+    if asks and profile is not None and profile.executor == SLURM and settled:
+        answered, silent = read_cluster(ask_slurm())
+        found += silent
+        found += [] if answered is None else check_cluster(settled, answered)
+    if asks:
+        found += hub.check_hub(files)
+    return found

@@ -1,0 +1,12 @@
+"""The conformance kit: what the compiler promises about settings, held against one backend.
+
+`agentc conformance ID` runs it from the command line; `checks_of` gives the same checks to a test
+suite of any distribution (docs/backends_guide.md).
+"""
+
+from agentc.conformance.bench import Bench, Outcome
+from agentc.conformance.check import Check, Fault, Skipped
+from agentc.conformance.checks import checks_of
+from agentc.conformance.subject import Subject
+
+__all__ = ["Bench", "Check", "Fault", "Outcome", "Skipped", "Subject", "checks_of"]

@@ -1,0 +1,176 @@
+"""Environment servers in processes of their own, started as a job's lease would start them, and
+requests to them. The checks are in `environments.py`."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from agentc.conformance.check import Fault
+from agentc.runtime.environment import code_directory, job_variables, packages_of
+from agentc.runtime.layout import StoreLayout
+from agentc.runtime.lease import fill, last_lines
+
+TOKEN = "conformance-token"
+_LIMIT_S = 300.0
+_GRACE_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A status, and the decoded JSON (text where it is none)."""
+
+    status: int
+    content: Any
+
+    @property
+    def error(self) -> str | None:
+        """What went wrong, as the protocol says it: in a 200, or by its status."""
+        content = self.content
+        if self.status == 200 and not (isinstance(content, dict) and "error" in content):
+            return None
+        return str(content.get("error", content) if isinstance(content, dict) else content)
+
+
+class Served:
+    """A running environment server, and what it says of itself."""
+
+    def __init__(self, url: str) -> None:
+        self._address = urlsplit(url)
+        self.meta: Mapping[str, Any] = {}
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        token: str | None = TOKEN,
+        raw: bytes | None = None,
+    ) -> Answer:
+        """One request; `raw` is sent as the body in place of `body` as JSON. Raises Fault when
+        there is no answer."""
+        headers = {"Content-Type": "application/json"}
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        data = raw if raw is not None else None if body is None else json.dumps(body).encode()
+        host, port = self._address.hostname or "", self._address.port
+        connection = http.client.HTTPConnection(host, port, timeout=_LIMIT_S)
+        try:
+            connection.request(method, path, body=data, headers=headers)
+            answer = connection.getresponse()
+            text = answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise Fault(f"{method} {path}: no answer ({error or type(error).__name__})") from None
+        finally:
+            connection.close()
+        try:
+            return Answer(answer.status, json.loads(text))
+        except ValueError:
+            return Answer(answer.status, text.decode("utf-8", "replace"))
+
+    def post(self, path: str, **body: object) -> Any:
+        """The reply to a request that must succeed."""
+        answer = self.send("POST", path, body)
+        if answer.error is not None:
+            raise Fault(f"POST {path} {_short(body)} answers {answer.status}: {answer.error[:200]}")
+        return answer.content
+
+    def get(self, path: str) -> Any:
+        answer = self.send("GET", path)
+        if answer.error is not None:
+            raise Fault(f"GET {path} answers {answer.status}: {answer.error[:200]}")
+        return answer.content
+
+
+@contextmanager
+def served(
+    program: Sequence[str],
+    python: Path,
+    *,
+    hash_seed: int = 0,
+    extra: Sequence[str] = (),
+    ready_timeout_s: float = _LIMIT_S,
+) -> Iterator[Served]:
+    """An environment server of its own; `extra` are further arguments of its program.
+
+    Raises Fault when it does not come up, or does not end on SIGTERM.
+    """
+    with tempfile.TemporaryDirectory(prefix="agentc-conformance-") as name:
+        folder = Path(name)
+        ready, log = folder / "ready.json", folder / "log.txt"
+        code = code_directory(StoreLayout(folder), packages_of([list(program)]))
+        variables = {**job_variables(code, 1, False, {}), "PYTHONHASHSEED": str(hash_seed)}
+        argv = fill(
+            [*program, *extra], {"{ready_file}": str(ready), "{host}": "127.0.0.1", "{port}": "0"}
+        )
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [str(python), *argv],
+                cwd=folder,
+                env={**variables, "AGENTC_TOKEN": TOKEN},
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        try:
+            running = Served(_await_ready(process, ready, log, ready_timeout_s))
+            running.meta = running.get("/meta")
+            yield running
+        finally:
+            status = _end(process)
+        if status != 0:
+            raise Fault(f"told to stop, the server exits with {status}: {last_lines(log, 5)}")
+
+
+def _await_ready(process: subprocess.Popen[bytes], ready: Path, log: Path, limit_s: float) -> str:
+    deadline = time.monotonic() + limit_s
+    while not ready.exists():
+        if process.poll() is not None:
+            said = last_lines(log, 5) or "it said nothing"
+            raise NotStartedError(process.returncode, f"the server does not start: {said}")
+        if time.monotonic() > deadline:
+            raise Fault(f"the server is not ready after {limit_s:g} s")
+        time.sleep(0.02)
+    address = json.loads(ready.read_text(encoding="utf-8"))
+    if address["host"] not in ("127.0.0.1", "::1", "localhost"):
+        raise Fault(f"the server listens on {address['host']}, not on loopback alone")
+    return f"http://{address['host']}:{address['port']}"
+
+
+class NotStartedError(Fault):
+    """The server's program ended before it was ready, with this status."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    """The exit status after SIGTERM; whatever is left of its group is killed."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    try:
+        status = process.wait(_GRACE_S)
+    except subprocess.TimeoutExpired:
+        status = -int(signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return status
+
+
+def _short(body: Mapping[str, object]) -> str:
+    text = json.dumps(body)
+    return text if len(text) <= 120 else text[:117] + "..."

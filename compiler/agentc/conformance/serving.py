@@ -1,0 +1,66 @@
+"""The environment checks of a backend: its server is started from the lease that it drafts, in
+the software environment that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import cache
+from pathlib import Path
+
+from agentc.backend_api import EnvironmentBackend
+from agentc.conformance.check import Check, Fault, Skipped
+from agentc.conformance.environment_process import Served, served
+from agentc.conformance.environments import Declared, environment_checks
+from agentc.conformance.subject import Subject
+from agentc.plan.job import Lease
+
+
+def served_checks(subject: Subject, *, actions: Sequence[str] = ()) -> Iterator[Check]:
+    """What the server of an environment's backend is held to. A check is skipped where the
+    software environment is not built (`Subject.pythons`)."""
+    backend = subject.backend
+    if not isinstance(backend, EnvironmentBackend) or not backend.available:
+        return
+
+    @cache
+    def found() -> tuple[Lease, Path]:
+        return lease_of(subject)
+
+    def start(*, hash_seed: int = 0, extra: Sequence[str] = ()) -> AbstractContextManager[Served]:
+        lease, python = found()
+        return served(
+            lease.program,
+            python,
+            hash_seed=hash_seed,
+            extra=extra,
+            ready_timeout_s=lease.ready_timeout_s,
+        )
+
+    for check in environment_checks(start, _declared(subject, backend), actions=actions):
+        yield Check(name=f"serves: {check.name}", promise=check.promise, run=check.run)
+
+
+def lease_of(subject: Subject) -> tuple[Lease, Path]:
+    """Raises Skipped where the server's software is not there, Fault where there is no lease."""
+    outcome = subject.lower(subject.start)
+    for job in outcome.jobs:
+        for lease in job.leases:
+            if lease.backend == subject.backend.id:
+                name = lease.environment
+                python = None if name is None else subject.pythons.get(outcome.locks[name].sha256)
+                if python is None:
+                    raise Skipped(f"the software environment `{name}` is not built here")
+                return lease, python
+    raise Fault(f"it drafts no lease: {outcome.complaints()}")
+
+
+def _declared(subject: Subject, backend: EnvironmentBackend) -> Declared:
+    own = backend.under(subject.start)
+    return Declared(
+        splits=own.splits,
+        reward_range=own.reward_range,
+        success_at=own.success_at,
+        max_turns=own.max_turns,
+        capabilities=own.capabilities,
+    )

@@ -1,0 +1,112 @@
+"""What a workload is counted in: rows of artifacts, guesses that the past corrects, and sizes of
+conversations. Neighbours: `workload.py`, `trees.py`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+from agentc.cost.parameters import ModelShape
+from agentc.cost.past import Traits
+from agentc.cost.priors import prior, value
+from agentc.cost.quantity import ZERO, Quantity, total
+from agentc.cost.subject import Subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Rows of an artifact: how many, replies and tokens of each; `label` is where they come from,
+    for comparing with other data of the same kind. Of trees, `leaves` is how many each has, and
+    replies and tokens are those of one leaf's trajectory."""
+
+    count: Quantity
+    turns: Quantity
+    tokens: Quantity
+    label: str
+    leaves: Quantity = ZERO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A quantity that the past can correct: its prior, and the traits to compare it by."""
+
+    name: str
+    backend: str
+    prior: Quantity
+    traits: Traits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """`rows` are worked through (data, episodes, inputs); `turns` and `replied` are replies and
+    their tokens over all episodes, `context` the tokens before a reply on average; `tokens` go
+    through a model in all, each pass counted; `disk` is bytes of the artifact. `pieces` are the
+    guesses that entered."""
+
+    rows: Quantity = ZERO
+    turns: Quantity = ZERO
+    replied: Quantity = ZERO
+    context: Quantity = ZERO
+    tokens: Quantity = ZERO
+    steps: Quantity = ZERO
+    disk: Quantity = ZERO
+    model: ModelShape | None = None
+    output: Rows | ModelShape | None = None
+    pieces: tuple[Piece, ...] = ()
+
+
+class Guesses(Protocol):
+    """What forecasts of a kind ask of the forecaster."""
+
+    def settle(
+        self, subject: Subject, name: str, backend: str, guess: Quantity, traits: Traits
+    ) -> Quantity:
+        """A guess of the prior, corrected by the past."""
+        ...
+
+    def tasks_of(self, subject: Subject) -> tuple[Quantity, str, float]:
+        """Tasks of the split within `limit`, a label of the environment, its step limit."""
+        ...
+
+    def rows_of(self, subject: Subject, role: str | None = None) -> list[Rows]:
+        """Rows of the inputs of a role, or of all."""
+        ...
+
+    def model_of(self, subject: Subject, role: str) -> ModelShape | None:
+        """The model of a role's input."""
+        ...
+
+
+def environment_of(subject: Subject) -> str:
+    """The backend of the environment that it leases, or nothing."""
+    server = subject.servers.get("environment")
+    return "" if server is None else server.backend
+
+
+def split_of(subject: Subject) -> str:
+    """The split whose tasks it takes, or nothing."""
+    return str(subject.setting("split") or subject.config.get("split") or "")
+
+
+def first_prompt(subject: Subject) -> Quantity:
+    """Tokens before the first reply."""
+    own = Quantity(subject.prompt_characters / value("characters_per_token"), 0.2)
+    return total([own, prior("prompt_tokens")])
+
+
+def row_tokens(subject: Subject, turns: Quantity, reply: Quantity) -> Quantity:
+    """Tokens of a conversation of so many replies."""
+    each = total([reply, prior("observation_tokens")])
+    return total([first_prompt(subject), turns.times(each)])
+
+
+def row_bytes(tokens: Quantity) -> Quantity:
+    """Bytes of a row with a conversation of so many tokens."""
+    return total([tokens.times(prior("characters_per_token")), prior("row_bytes")])
+
+
+def longest_row(subject: Subject) -> float:
+    """`max_length` bounds a row; both sides of a pair."""
+    longest = subject.number("max_length", math.inf)
+    return 2 * longest if subject.kind == "dpo" else longest

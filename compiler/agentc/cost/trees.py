@@ -1,0 +1,163 @@
+"""Workloads of Agent-R's stages: trees that are searched, revisions that are judged, and data that
+is taken from outside and mixed. Neighbour: `workload.py`, for all others."""
+
+from __future__ import annotations
+
+from agentc.cost.amounts import (
+    Guesses,
+    Rows,
+    Workload,
+    environment_of,
+    first_prompt,
+    row_bytes,
+    row_tokens,
+)
+from agentc.cost.past import Traits
+from agentc.cost.priors import prior, value
+from agentc.cost.quantity import Quantity, sum_in_step, total
+from agentc.cost.subject import Subject
+
+
+def forecast_search(guesses: Guesses, subject: Subject) -> Workload:
+    """Replies of a tree: iterations x nodes on a path x children, less what descents share; never
+    more than iterations x (depth + 1) x children."""
+    trees, label, _ = guesses.tasks_of(subject)
+    model = guesses.model_of(subject, "policy")
+    raw = model is not None and not model.trained
+    children, iterations = subject.number("children", 4), subject.number("iterations", 8)
+    deepest = subject.number("depth", 20) + 1
+    longest = subject.number("decode.max_tokens", 500)
+    environment = environment_of(subject)
+    traits: Traits = {
+        "environment": label,
+        "policy": "unknown" if model is None else "raw" if raw else "trained",
+    }
+    share = Quantity(0.9, 0.15) if raw else prior("turn_share")
+    path = share.times(deepest)
+    replies = path.times(prior("tree_share")).times(iterations * children)
+    replies = guesses.settle(subject, "tree_replies", environment, replies, traits)
+    most = iterations * deepest * children
+    replies = Quantity(min(replies.median, most), replies.spread)
+    reply = Quantity(0.7 * longest, 0.5) if raw else prior("reply_tokens")
+    reply = Quantity(min(reply.median, longest), reply.spread)
+    words: Traits = {**traits, "max_tokens": longest}
+    reply = guesses.settle(subject, "reply", environment, reply, words)
+    each = total([reply, prior("observation_tokens")])
+    context = total([first_prompt(subject), each.times(max(0.0, (path.median - 1) / 2))])
+    context = guesses.settle(subject, "context", environment, context, traits)
+    leaves = prior("tree_leaves").times(iterations)
+    leaves = guesses.settle(subject, "tree_leaves", environment, leaves, traits)
+    everything = trees.times(replies)
+    nodes = everything.times(row_bytes(each))
+    return Workload(
+        rows=trees,
+        turns=everything,
+        replied=everything.times(reply),
+        context=context,
+        tokens=everything.times(total([context, reply])),
+        model=model,
+        output=Rows(
+            count=trees,
+            turns=path,
+            tokens=row_tokens(subject, path, reply),
+            label=f"policy {label}",
+            leaves=leaves,
+        ),
+        disk=total([nodes, trees.times(prior("row_bytes"))]),
+    )
+
+
+def forecast_revise(guesses: Guesses, subject: Subject) -> Workload:
+    """Rows from leaves: with a share g of good ones among L, a tree has L g (1 - g) L pairs and L g
+    good trajectories. A bad leaf is judged once (`once_per: path`), or in each of its pairs."""
+    trees = guesses.rows_of(subject, "trees")
+    label = trees[0].label if trees else ""
+    count = sum_in_step(rows.count for rows in trees)
+    leaves = trees[0].leaves if trees else prior("tree_leaves")
+    turns = trees[0].turns if trees else Quantity(5, 0.7)
+    tokens = trees[0].tokens if trees else prior("prompt_tokens")
+    model = guesses.model_of(subject, "policy")
+    parts = subject.setting("parts")
+    parts = [str(part) for part in parts] if isinstance(parts, list) else []
+    good = value("good_leaves")
+    pairs = leaves.times(leaves).times(good * (1 - good)).widened(prior("good_leaves").spread)
+    pairs = _capped(pairs, subject, "max_pairs_per_tree", 1.0)
+    spliced = "revision" in parts or "direct" in parts
+    whole = "good" in parts or "optimal" in parts
+    # The caps hold for all trees together.
+    made = [_capped(pairs, subject, "max_revision", count.median)] if spliced else []
+    kept = leaves.times(prior("good_leaves"))
+    made += [_capped(kept, subject, "max_good", count.median)] if whole else []
+    traits: Traits = {"data": label}
+    rows = guesses.settle(subject, "revised", subject.backend, total(made), traits)
+    output = Rows(
+        count=count.times(rows), turns=turns, tokens=tokens.times(1.3), label=f"revised {label}"
+    )
+    disk = output.count.times(row_bytes(output.tokens))
+    if "revision" not in parts:
+        return Workload(rows=output.count, output=output, disk=disk)
+    judged = pairs if subject.setting("judge.once_per") == "pair" else leaves.times(1 - good)
+    asked = judged.times(turns).times(prior("judged_share"))
+    asked = guesses.settle(subject, "judged", subject.backend, asked, traits)
+    longest = subject.number("judge.max_tokens", 500)
+    reply = Quantity(min(prior("judge_tokens").median, longest), prior("judge_tokens").spread)
+    words: Traits = {**traits, "max_tokens": longest}
+    reply = guesses.settle(subject, "judge_reply", subject.backend, reply, words)
+    context = total([tokens.times(0.5), prior("judge_question")])
+    context = guesses.settle(subject, "judge_context", subject.backend, context, traits)
+    everything = count.times(asked)
+    return Workload(
+        rows=output.count,
+        turns=everything,
+        replied=everything.times(reply),
+        context=context,
+        tokens=everything.times(total([context, reply])),
+        model=model,
+        output=output,
+        disk=disk,
+    )
+
+
+def forecast_dataset(guesses: Guesses, subject: Subject) -> Workload:
+    """Conversations from outside, of which nothing is known before but how many are drawn."""
+    limit = subject.setting("limit")
+    rows = Quantity(float(limit)) if isinstance(limit, int) else prior("dataset_rows")
+    tokens = prior("dataset_tokens")
+    label = str(subject.config.get("repo") or subject.config.get("path") or "")
+    output = Rows(count=rows, turns=Quantity(3, 0.5), tokens=tokens, label=f"data {label}")
+    return Workload(rows=rows, output=output, disk=rows.times(row_bytes(tokens)))
+
+
+def forecast_mix(guesses: Guesses, subject: Subject) -> Workload:
+    """All agent rows, and the share of general ones."""
+    agent, general = guesses.rows_of(subject, "agent"), guesses.rows_of(subject, "general")
+    ours = sum_in_step(rows.count for rows in agent)
+    there = sum_in_step(rows.count for rows in general)
+    share = subject.number("general_share", 0.5)
+    of_agent = share if subject.setting("share_of") == "agent" else share / max(1 - share, 0.01)
+    drawn = ours.times(of_agent)
+    if subject.setting("on_shortage") == "fewer" and drawn.median > there.median:
+        drawn = there
+    rows = sum_in_step([ours, drawn])
+    tokens = sum_in_step(
+        [
+            *(each.count.times(each.tokens) for each in agent),
+            *(drawn.times(each.tokens) for each in general[:1]),
+        ]
+    )
+    each = Quantity(tokens.median / rows.median, tokens.spread) if rows.median else Quantity(400, 1)
+    output = Rows(
+        count=rows,
+        turns=agent[0].turns if agent else Quantity(3, 0.5),
+        tokens=each,
+        label=f"mixed {agent[0].label if agent else ''}",
+    )
+    return Workload(rows=rows, output=output, disk=rows.times(row_bytes(each)))
+
+
+def _capped(rows: Quantity, subject: Subject, cap: str, per: float) -> Quantity:
+    """Rows of a tree under a cap that holds for `per` trees; at the cap their number is known."""
+    most = subject.setting(cap)
+    if not isinstance(most, int) or most / max(per, 1.0) > rows.median:
+        return rows
+    return Quantity(most / max(per, 1.0), rows.spread / 3)

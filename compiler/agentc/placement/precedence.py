@@ -1,0 +1,236 @@
+"""settle_plan: what each job of a plan asks for under a profile, and who says so.
+
+One rule for every name, strongest first: the profile's `set-resources` (and `set-threads`) for the
+rule, the spec's `placement:`, the profile's `default-resources`, defaults. Snakemake gives the
+first and the third; the Snakefile keeps to the same order, which tests compare with this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentc.placement.requests import Amount, Requests
+
+NAMES = (
+    *("partition", "account", "qos", "constraint", "nodes"),
+    *("gpus", "gpu_type", "cpus", "mem_mb", "minutes"),
+)
+"""What is settled, in the order in which people read it."""
+RESOURCES: Mapping[str, str] = {
+    "partition": "slurm_partition",
+    "account": "slurm_account",
+    "qos": "qos",
+    "constraint": "constraint",
+    "nodes": "nodes",
+    "gpu_type": "gpu_model",
+    "minutes": "runtime",
+}
+"""Names in Snakemake's words, where one resource says it all."""
+OWN_DEFAULT, NO_GPU = "agentc's default", "nobody asks for one"
+UNSAID = (OWN_DEFAULT, NO_GPU)
+SNAKEMAKE_MEMORY = "1000 to 8000, by the size of inputs"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A value that another one is stronger than."""
+
+    value: Amount
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What holds: `source` is a line of the spec, a key of the profile, or whose default it is.
+    `value` is a text where it is a name or an expression that Snakemake evaluates for each job,
+    None where nobody says anything."""
+
+    value: Amount | None
+    source: str
+    rejected: tuple[Rejected, ...] = ()
+
+    @property
+    def number(self) -> int | None:
+        """The amount, where it is known beforehand."""
+        return self.value if isinstance(self.value, int) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """One job for the cluster: `rule` is Snakemake's, `jobs` are those of the plan that it does
+    (several in a session), `object` is what it makes."""
+
+    object: str
+    rule: str
+    jobs: tuple[Mapping[str, Any], ...]
+    placed: Mapping[str, Placed]
+
+    def number(self, name: str) -> int | None:
+        """An amount, where it is known beforehand."""
+        return self.placed[name].number
+
+    def word(self, name: str) -> str | None:
+        """A name, where anybody gives one."""
+        value = self.placed[name].value
+        return None if value is None else str(value)
+
+    @property
+    def label(self) -> str:
+        """For people: the job's id, or those of a session's members."""
+        names = [str(job["id"]) for job in self.jobs]
+        return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def settle_plan(
+    document: Mapping[str, Any], requests: Requests | None, jobs: Sequence[str] | None = None
+) -> tuple[Settled, ...]:
+    """What every job of plan.json (decoded), or those with the given ids, asks for."""
+    settled = []
+    wanted = None if jobs is None else set(jobs)
+    for name, rule, members in _units(document):
+        ids = {each for job in members for each in (job["id"], *job.get("clients", ()))}
+        if wanted is None or ids & wanted:
+            placed = settle(rule, members, requests)
+            settled.append(Settled(object=name, rule=rule, jobs=members, placed=placed))
+    return tuple(settled)
+
+
+def settle(
+    rule: str, jobs: Sequence[Mapping[str, Any]], requests: Requests | None
+) -> dict[str, Placed]:
+    """What the jobs that one rule does together ask for."""
+    found: dict[str, Placed] = {}
+    for name in NAMES:
+        said = list(_candidates(name, rule, jobs, requests, found))
+        if not said:
+            found[name] = _default(name, jobs, requests)
+            continue
+        (value, source), *others = said
+        lost = tuple(Rejected(each, who) for each, who in others if each != value)
+        found[name] = Placed(value, source, lost)
+    return found
+
+
+def _units(
+    document: Mapping[str, Any],
+) -> Iterator[tuple[str, str, tuple[Mapping[str, Any], ...]]]:
+    """Jobs as Snakemake sees them: a session is one, and so is a server that others share. Equal
+    work is done once."""
+    for server in document.get("servers") or ():
+        if server["scope"] == "shared":
+            yield f"server/{server['key']}", "server", (_server_job(server),)
+    by_id = {job["id"]: job for job in document["jobs"]}
+    session_of = {
+        f"{by_id[member]['kind']}/{by_id[member]['key']}": session
+        for session in document.get("sessions") or ()
+        for member in session["members"]
+    }
+    seen = set()
+    for job in document["jobs"]:
+        name = f"{job['kind']}/{job['key']}"
+        session = session_of.get(name)
+        unit = name if session is None else f"session/{session['key']}"
+        if unit in seen:
+            continue
+        seen.add(unit)
+        if session is None:
+            yield unit, str(job["kind"]), (job,)
+        else:
+            yield unit, "session", tuple(by_id[member] for member in session["members"])
+
+
+def _server_job(server: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A shared server as the job that it is."""
+    backend = server["lease"]["backend"]
+    return {**server, "stage": server["id"], "kind": "server", "backend": backend}
+
+
+def _candidates(
+    name: str,
+    rule: str,
+    jobs: Sequence[Mapping[str, Any]],
+    requests: Requests | None,
+    settled: Mapping[str, Placed],
+) -> Iterator[tuple[Amount, str]]:
+    """Who says something about a name, strongest first. `settled` has the names before it."""
+    if requests is not None:
+        settings = requests.profile.settings
+        if name == "qos" and settings.get("slurm-qos") is not None:
+            yield str(settings["slurm-qos"]), "slurm-qos"
+        forced = requests.forced.get(rule) or {}
+        for value, key in _said_in(name, forced, settled):
+            yield value, f"set-resources {rule}: {key}"
+        if name == "cpus" and rule in requests.threads:
+            yield requests.threads[rule], f"set-threads {rule}"
+    asked = _asked(name, jobs)
+    if asked is not None:
+        yield asked
+    if requests is not None and requests.usual is not None:
+        for value, key in _said_in(name, requests.usual, settled):
+            # No GPU is of no type.
+            if name != "gpu_type" or settled["gpus"].value != 0:
+                yield value, f"default-resources: {key}"
+
+
+def _said_in(
+    name: str, said: Mapping[str, Amount], settled: Mapping[str, Placed]
+) -> Iterator[tuple[Amount, str]]:
+    """What one level of a profile says, the word first that the plugin prefers."""
+    if name in ("gpus", "gpu_type"):
+        count, kind = _gres(said.get("gres"))
+        if name == "gpus" and count is not None:
+            yield count * (settled["nodes"].number or 1), "gres"
+        if name == "gpus" and "gpu" in said:
+            yield said["gpu"], "gpu"
+        if name == "gpu_type" and kind is not None:
+            yield kind, "gres"
+    if name == "cpus" and "cpus_per_task" in said:
+        yield said["cpus_per_task"], "cpus_per_task"
+    elif name == "cpus" and "cpus_per_gpu" in said and settled["gpus"].value != 0:
+        yield f"{said['cpus_per_gpu']} for each GPU", "cpus_per_gpu"
+    if name == "mem_mb":
+        each = said.get("mem_mb_per_cpu")
+        if each is not None:
+            cpus = settled["cpus"].number
+            whole = isinstance(each, int) and cpus is not None
+            yield each * cpus if whole else f"{each} for each cpu", "mem_mb_per_cpu"  # type: ignore[operator]
+        if "mem_mb" in said:
+            yield said["mem_mb"], "mem_mb"
+    resource = RESOURCES.get(name)
+    if resource is not None and resource in said:
+        yield said[resource], resource
+
+
+def _gres(value: Amount | None) -> tuple[int | None, str | None]:
+    """GPUs on each node and their type, of `gpu:2` or `gpu:a100:2`."""
+    parts = str(value or "").split(":")
+    if parts[0] != "gpu":
+        return None, None
+    count = int(parts[-1]) if len(parts) > 1 and parts[-1].isdigit() else 1
+    named = parts[1] if len(parts) == 3 or (len(parts) == 2 and not parts[1].isdigit()) else None
+    return count, named
+
+
+def _asked(name: str, jobs: Sequence[Mapping[str, Any]]) -> tuple[Amount, str] | None:
+    """The most that one of the jobs asks for, or the first name."""
+    found = [job["asked"][name] for job in jobs if name in (job.get("asked") or {})]
+    if not found:
+        return None
+    words = isinstance(found[0]["value"], str)
+    best = found[0] if words else max(found, key=lambda each: int(each["value"]))
+    line = f":{best['line']}" if best["line"] else ""
+    return best["value"], f"{best['file']}{line}"
+
+
+def _default(name: str, jobs: Sequence[Mapping[str, Any]], requests: Requests | None) -> Placed:
+    if name == "cpus":
+        return Placed(max(int(job["resources"]["cpus"]) for job in jobs), OWN_DEFAULT)
+    if name == "gpus":
+        return Placed(0, NO_GPU)
+    if name == "nodes":
+        return Placed(1, OWN_DEFAULT)
+    if name == "mem_mb" and requests is not None and (requests.profile.queued or requests.usual):
+        return Placed(SNAKEMAKE_MEMORY, "Snakemake's default")
+    return Placed(None, "the cluster's default")

@@ -1,0 +1,56 @@
+"""Findings as text for people and as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentc.kinds.field import Json
+from agentc.preflight.finding import Finding, named
+
+_MARKS = {"ok": "ok", "problem": "PROBLEM", "warning": "warning", "unknown": "unknown"}
+_ORDER = {"problem": 0, "warning": 1, "unknown": 2, "ok": 3}
+
+
+def findings_text(found: Sequence[Finding], seconds: float, *, asked: bool) -> str:
+    """What this machine tells, then what others answered, the worst first."""
+    lines = []
+    for online, title in ((False, "on this machine:"), (True, "asked of others:")):
+        part = [each for each in found if each.online is online]
+        if not part:
+            continue
+        lines.append(title)
+        for each in sorted(part, key=lambda one: _ORDER[one.verdict]):
+            stages = f" [{named(each.about)}]" if each.about and each.verdict != "ok" else ""
+            lines.append(f"  {_MARKS[each.verdict]:<8} {each.check}: {each.message}{stages}")
+            if each.fix and each.verdict != "ok":
+                lines.append(f"           help: {each.fix}")
+    if not asked:
+        lines.append("nobody else was asked (--offline)")
+    counts = {verdict: sum(each.verdict == verdict for each in found) for verdict in _ORDER}
+    parts = [
+        f"{counts['problem']} problem{'' if counts['problem'] == 1 else 's'}",
+        f"{counts['warning']} warning{'' if counts['warning'] == 1 else 's'}",
+        f"{counts['unknown']} not known",
+    ]
+    lines.append(f"{', '.join(parts)}; looked for {seconds:.1f} s, and queued nothing")
+    return "\n".join(lines) + "\n"
+
+
+def findings_document(found: Sequence[Finding], name: str, profile: str | None) -> dict[str, Json]:
+    """The same for programs."""
+    return {
+        "name": name,
+        "profile": profile,
+        "problems": sum(each.verdict == "problem" for each in found),
+        "findings": [
+            {
+                "check": each.check,
+                "verdict": each.verdict,
+                "online": each.online,
+                "message": each.message,
+                "about": list(each.about),
+                "fix": each.fix,
+            }
+            for each in found
+        ],
+    }

@@ -1,0 +1,218 @@
+"""Reads what SLURM's commands print: partitions with their nodes, qualities of service,
+associations. Tests read answers recorded from a real cluster. Neighbour: `slurm_query`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+_PAIR = re.compile(r"(?:^| )([A-Za-z][A-Za-z/:_]*)=")
+_NOTHING = ("", "NONE", "N/A", "UNLIMITED", "INFINITE", "(null)", "NOT_SET", "Partition_Limit")
+_SIZES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+_GONE = ("down", "drain", "fail", "maint", "unk", "boot", "power", "resv", "reserved", "planned")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    """Nodes of one partition that are alike, and in one state; `memory_mb` and `gpus` (by type)
+    are those of each."""
+
+    count: int
+    state: str
+    cpus: int
+    memory_mb: int
+    gpus: Mapping[str, int] = field(default_factory=dict)
+    features: frozenset[str] = frozenset()
+
+    @property
+    def works(self) -> bool:
+        """Whether jobs can start on them, now or when others have ended."""
+        return not self.state.endswith("*") and not self.state.lower().startswith(_GONE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """Limits are None where there are none; lists of who may use it are None for everybody."""
+
+    name: str
+    default: bool
+    state: str
+    max_minutes: int | None
+    default_minutes: int | None
+    max_nodes: int | None
+    max_memory_mb: int | None
+    accounts: tuple[str, ...] | None
+    denied_accounts: tuple[str, ...]
+    qos: tuple[str, ...] | None
+    own_qos: str | None
+    nodes: tuple[Nodes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Qos:
+    """A quality of service; `most` is what one job may have, by name (`cpu`, `mem` in MiB, `node`,
+    `gres/gpu`)."""
+
+    name: str
+    max_minutes: int | None
+    most: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Association:
+    """An account that the user may charge, with the qualities of service allowed there;
+    `partition` is None for all."""
+
+    account: str
+    partition: str | None
+    qos: tuple[str, ...]
+    max_minutes: int | None
+    most: Mapping[str, int]
+
+
+def read_partitions(shown: str, listed: str) -> dict[str, Partition]:
+    """`scontrol show partition -o` with the nodes of `sinfo`."""
+    nodes = read_nodes(listed)
+    found = {}
+    for line in shown.splitlines():
+        pairs = _pairs(line)
+        name = pairs.get("PartitionName")
+        if name is None:
+            continue
+        found[name] = Partition(
+            name=name,
+            default=pairs.get("Default") == "YES",
+            state=pairs.get("State", "UP"),
+            max_minutes=read_minutes(pairs.get("MaxTime", "")),
+            default_minutes=read_minutes(pairs.get("DefaultTime", "")),
+            max_nodes=_count(pairs.get("MaxNodes", "")),
+            max_memory_mb=_count(pairs.get("MaxMemPerNode", "")) or None,
+            accounts=_names(pairs.get("AllowAccounts", "ALL")),
+            denied_accounts=_names(pairs.get("DenyAccounts", "ALL")) or (),
+            qos=_names(pairs.get("AllowQos", "ALL")),
+            own_qos=None if pairs.get("QoS", "N/A") in _NOTHING else pairs["QoS"],
+            nodes=tuple(nodes.get(name, ())),
+        )
+    return found
+
+
+def read_nodes(listed: str) -> dict[str, list[Nodes]]:
+    """`sinfo -o '%R|%D|%T|%c|%m|%G|%f'` by partition."""
+    found: dict[str, list[Nodes]] = {}
+    for line in listed.splitlines():
+        cells = line.strip().split("|")
+        if len(cells) != 7:
+            continue
+        name, count, state, cpus, memory, gres, features = cells
+        found.setdefault(name, []).append(
+            Nodes(
+                count=_count(count) or 0,
+                state=state,
+                cpus=_count(cpus) or 0,
+                memory_mb=_count(memory) or 0,
+                gpus=read_gpus(gres),
+                features=frozenset(
+                    word for word in features.split(",") if word not in ("(null)", "")
+                ),
+            )
+        )
+    return found
+
+
+def read_qos(shown: str) -> dict[str, Qos]:
+    """`sacctmgr show qos format=Name,MaxWall,MaxTRES,MaxTRESPU,GrpTRES`: the tightest of the
+    limits on what one job can have."""
+    found = {}
+    for line in shown.splitlines():
+        cells = line.split("|")
+        if len(cells) < 5 or not cells[0]:
+            continue
+        most: dict[str, int] = {}
+        for text in cells[2:5]:
+            for name, amount in read_tres(text).items():
+                most[name] = min(amount, most.get(name, amount))
+        found[cells[0]] = Qos(name=cells[0], max_minutes=read_minutes(cells[1]), most=most)
+    return found
+
+
+def read_associations(shown: str) -> tuple[Association, ...]:
+    """`sacctmgr show assoc format=Account,Partition,QOS,MaxWall,MaxTRES`."""
+    rows = [line.split("|") for line in shown.splitlines() if line.count("|") >= 4]
+    return tuple(
+        Association(
+            account=cells[0],
+            partition=cells[1] or None,
+            qos=tuple(name for name in cells[2].split(",") if name),
+            max_minutes=read_minutes(cells[3]),
+            most=read_tres(cells[4]),
+        )
+        for cells in rows
+        if cells[0]
+    )
+
+
+def read_minutes(text: str) -> int | None:
+    """`1-00:30:00`, `04:00:00`, `30:00`, `90`; None for no limit. Seconds are rounded up."""
+    text = text.strip()
+    if text in _NOTHING or text.lower() in ("infinite", "none", "unlimited", "n/a"):
+        return None
+    days, dash, clock = text.rpartition("-")
+    try:
+        parts = [int(part) for part in clock.split(":")]
+        whole = int(days) * 24 * 60 if dash else 0
+    except ValueError:
+        return None
+    if dash:  # days-hours[:minutes[:seconds]]
+        parts += [0] * (3 - len(parts))
+    elif len(parts) == 1:
+        parts = [0, parts[0], 0]
+    elif len(parts) == 2:
+        parts = [0, *parts]
+    hours, minutes, seconds = parts[:3]
+    return whole + hours * 60 + minutes + (1 if seconds else 0)
+
+
+def read_gpus(gres: str) -> dict[str, int]:
+    """GPUs by type of `gpu:a100:4(S:0-1),gpu:2,tmp:100G`; the type is "" where none is named."""
+    found: dict[str, int] = {}
+    for part in re.sub(r"\([^)]*\)", "", gres).split(","):
+        words = part.split(":")
+        if words[0] != "gpu":
+            continue
+        kind = words[1] if len(words) > 1 and not words[1].isdigit() else ""
+        count = int(words[-1]) if words[-1].isdigit() else 1
+        found[kind] = found.get(kind, 0) + count
+    return found
+
+
+def read_tres(text: str) -> dict[str, int]:
+    """`cpu=32,mem=64G,gres/gpu=4` as numbers, memory in MiB."""
+    found = {}
+    for part in text.split(","):
+        name, equals, amount = part.partition("=")
+        match = re.fullmatch(r"([\d.]+)([KMGTP]?)", amount.strip())
+        if equals and match:
+            value = float(match[1])
+            found[name.strip()] = round(
+                value * _SIZES[match[2]] if match[2] and name == "mem" else value
+            )
+    return found
+
+
+def _pairs(line: str) -> dict[str, str]:
+    """`Name=value Other=value with spaces`."""
+    starts = list(_PAIR.finditer(line))
+    ends = [match.start() for match in starts[1:]] + [len(line)]
+    return {
+        match[1]: line[match.end() : end].strip() for match, end in zip(starts, ends, strict=True)
+    }
+
+
+def _count(text: str) -> int | None:
+    match = re.match(r"\d+", text.strip())
+    return None if text.strip() in _NOTHING or match is None else int(match[0])
+
+
+def _names(text: str) -> tuple[str, ...] | None:
+    return None if text in ("ALL", *_NOTHING) else tuple(text.split(","))

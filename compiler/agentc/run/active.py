@@ -1,0 +1,145 @@
+"""Runs at work: a record for each `agentc run`, locked and renewed for as long as it lives. By it
+another shell cancels a run, and the next run finds what a killed one left in a queue."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentc.runtime.layout import StoreLayout
+from agentc.store.paths import RunFolder
+
+_RENEW_S = 5.0
+_SILENT_S = 60.0
+"""Where locks do not reach other machines: a record that old belongs to a run that is gone."""
+_LOOK_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveRun:
+    """A run as its record tells it. `token` is part of the names of its jobs in a queue; `queue`
+    names the executor that has them, None when they are processes of `host`."""
+
+    name: str
+    token: str
+    host: str
+    pid: int
+    began: float
+    queue: str | None
+    path: Path
+
+    def is_alive(self) -> bool:
+        """Whether somebody holds the record, or renewed it a moment ago on another machine."""
+        try:
+            with self.path.open("r+") as file:
+                if not _lock(file.fileno()):
+                    return True
+                silent = time.time() - os.fstat(file.fileno()).st_mtime
+        except OSError:
+            return False
+        return self.host != os.uname().nodename and silent < _SILENT_S
+
+    def ask_to_stop(self) -> None:
+        """Ask the run to stop as it would after Ctrl-C; it looks twice a second."""
+        _request(self.path).touch()
+
+    def forget(self) -> None:
+        """Remove the record of a run that is over."""
+        self.path.unlink(missing_ok=True)
+        _request(self.path).unlink(missing_ok=True)
+
+
+def active_runs(layout: StoreLayout, name: str | None = None) -> tuple[ActiveRun, ...]:
+    """Records of runs of an experiment, or of all, the oldest first; dead ones too."""
+    folders = (
+        [RunFolder.of(layout, name).path] if name else sorted((layout.root / "runs").glob("*"))
+    )
+    found = []
+    for folder in folders:
+        for path in sorted(RunFolder(folder).active.glob("*.json")):
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                value = json.loads(path.read_text(encoding="utf-8"))
+                found.append(
+                    ActiveRun(
+                        name=folder.name,
+                        token=path.stem,
+                        host=str(value["host"]),
+                        pid=int(value["pid"]),
+                        began=float(value["began"]),
+                        queue=value["queue"],
+                        path=path,
+                    )
+                )
+    return tuple(sorted(found, key=lambda run: run.began))
+
+
+@contextmanager
+def attended(layout: StoreLayout, name: str, queue: str | None) -> Iterator[ActiveRun]:
+    """Keep a record while the block runs. A request to stop becomes SIGTERM for this process."""
+    folder = RunFolder.of(layout, name).active
+    folder.mkdir(parents=True, exist_ok=True)
+    token = os.urandom(6).hex()
+    run = ActiveRun(
+        name=name,
+        token=token,
+        host=os.uname().nodename,
+        pid=os.getpid(),
+        began=time.time(),
+        queue=queue,
+        path=folder / f"{token}.json",
+    )
+    draft = folder / f".{token}"
+    over = threading.Event()
+    with draft.open("x", encoding="utf-8") as file:
+        value = {"host": run.host, "pid": run.pid, "began": run.began, "queue": queue}
+        file.write(json.dumps(value, sort_keys=True) + "\n")
+        file.flush()
+        # Locked before it can be seen under its name, so nobody takes it for a dead one.
+        _lock(file.fileno())
+        draft.rename(run.path)
+        watcher = threading.Thread(target=_watch, args=(run.path, over), daemon=True)
+        watcher.start()
+        try:
+            yield run
+        finally:
+            over.set()
+            watcher.join()
+            run.forget()
+
+
+def _watch(path: Path, over: threading.Event) -> None:
+    """Renew the record, and pass a request to stop on, until the run is over."""
+    renewed = time.monotonic()
+    asked = False
+    while not over.wait(_LOOK_S):
+        if not asked and _request(path).exists():
+            asked = True
+            os.kill(os.getpid(), signal.SIGTERM)
+        if time.monotonic() - renewed >= _RENEW_S:
+            renewed = time.monotonic()
+            # Not opened: where locks are emulated, closing a second descriptor would drop ours.
+            with suppress(OSError):
+                os.utime(path)
+
+
+def _request(path: Path) -> Path:
+    return path.with_suffix(".stop")
+
+
+def _lock(descriptor: int) -> bool:
+    """False when another process has it. Where there are no locks, nobody has one."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True

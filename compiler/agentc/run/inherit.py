@@ -1,0 +1,101 @@
+"""What a killed run left in a queue: its jobs are waited for where the new run needs what they
+make, and cancelled where it does not (docs/design/slurm.md says why). And what a run leaves itself:
+nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from agentc.plan.work import Work, object_of
+from agentc.run import slurm_queue
+from agentc.run.active import ActiveRun, active_runs
+from agentc.run.profile import SLURM
+from agentc.run.slurm_queue import QueueError
+from agentc.run.wording import counted
+from agentc.runtime.layout import StoreLayout
+
+_LOOK_S = 2.0
+_CLEAR_S = 90.0
+"""How long jobs may take to leave the queue: SLURM itself waits half a minute before it kills."""
+
+
+def dead_runs(layout: StoreLayout, name: str) -> tuple[ActiveRun, ...]:
+    """Runs of this experiment that were killed."""
+    return tuple(run for run in active_runs(layout, name) if not run.is_alive())
+
+
+def settle(dead: Iterable[ActiveRun], work: Work) -> tuple[tuple[ActiveRun, ...], list[str]]:
+    """Cancel jobs that the new run has no use for, and forget runs that have none in the queue.
+    Returns the runs whose jobs it should wait for, and what happened in words."""
+    needed = _units(work)
+    awaited: list[ActiveRun] = []
+    numbers: list[str] = []
+    cancelled = 0
+    said: list[str] = []
+    for run in dead:
+        try:
+            jobs = slurm_queue.queued_jobs([run.token]) if run.queue == SLURM else ()
+            unneeded = [job for job in jobs if job.unit not in needed]
+            if len(unneeded) == len(jobs):
+                slurm_queue.clear([run.token] if jobs else [], _CLEAR_S)
+                run.forget()
+            else:
+                slurm_queue.cancel(unneeded)
+                awaited.append(run)
+                numbers += [job.id for job in jobs if job not in unneeded]
+            cancelled += len(unneeded)
+        except QueueError as error:
+            said.append(f"cannot tell what a killed run left in the queue: {error}")
+    if cancelled:
+        said.append(
+            f"cancelled {counted(cancelled, 'job')} that a killed run had left in the queue"
+        )
+    if numbers:
+        said.append(
+            f"{counted(len(numbers), 'job')} of a run that was killed are in the queue"
+            f" ({', '.join(numbers)}): waiting for what they make; `agentc cancel` ends them"
+        )
+    return tuple(awaited), said
+
+
+def wait_for(runs: Sequence[ActiveRun], look: Callable[[], None]) -> None:
+    """Wait until the jobs of these runs have left the queue; `look` is called all the while."""
+    asked = 0.0
+    while runs:
+        if time.monotonic() - asked >= _LOOK_S:
+            asked = time.monotonic()
+            if not _queued(runs):
+                break
+        look()
+        time.sleep(0.25)
+    for run in runs:
+        run.forget()
+
+
+def clear_queue(runs: Iterable[ActiveRun], *, patient: bool = True) -> str:
+    """Cancel all jobs of these runs; if `patient`, wait until they are gone. Returns what is
+    amiss, in words, or ""."""
+    tokens = [run.token for run in runs if run.queue == SLURM]
+    try:
+        left = slurm_queue.clear(tokens, _CLEAR_S, patient=patient)
+    except QueueError as error:
+        return f"cannot tell whether jobs are left in the queue ({error}); see `squeue --me`"
+    if left:
+        numbers = ", ".join(job.id for job in left)
+        return f"SLURM jobs {numbers} were cancelled and have not ended after {_CLEAR_S:.0f} s"
+    return ""
+
+
+def _queued(runs: Sequence[ActiveRun]) -> bool:
+    try:
+        return bool(slurm_queue.queued_jobs(run.token for run in runs))
+    except QueueError:
+        return True  # the controller may be back at the next look
+
+
+def _units(work: Work) -> set[str]:
+    """Objects that jobs of this run make: those of missing jobs, and of their sessions."""
+    members = {m: s["key"] for s in work.document.get("sessions") or [] for m in s["members"]}
+    found = {object_of(job) for job in work.missing}
+    return found | {f"session/{members[job['id']]}" for job in work.missing if job["id"] in members}

@@ -1,0 +1,114 @@
+"""SLURM's queue as far as runs of agentc are concerned: which jobs belong to a run, and how they
+leave. Jobs are submitted by Snakemake's plugin; here they are only looked at and cancelled."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+PREFIX = "agentc-"
+"""Names of jobs begin with this and the token of their run (active.py)."""
+
+_COMMENT = re.compile(r"rule_([a-z_]+)_wildcards_([0-9a-f]{32})")
+_TIMEOUT_S = 60.0
+_PAUSES_S = (0.0, 1.0, 5.0)
+"""Before each attempt: a busy controller may not answer at once."""
+
+
+class QueueError(Exception):
+    """SLURM does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A job that waits, runs or is being ended. `unit` is the object (of a job, or of a session)
+    that it makes, as far as its comment tells."""
+
+    id: str
+    state: str
+    reason: str
+    unit: str | None
+
+
+def queued_jobs(tokens: Iterable[str]) -> tuple[QueuedJob, ...]:
+    """Jobs of these runs that are in the queue. Raises QueueError.
+
+    An `sbatch` outlives the Snakemake that was killed and may be about to add one more: those on
+    this machine are waited for.
+    """
+    wanted = tuple(PREFIX + token for token in tokens)
+    if not wanted:
+        return ()
+    _wait_for_submissions(wanted)
+    found = []
+    for line in _ask("squeue", "--me", "--noheader", "--format=%i|%j|%T|%r|%k").splitlines():
+        number, name, state, reason, comment = (line.split("|", 4) + [""] * 5)[:5]
+        if not any(prefix in name for prefix in wanted):
+            continue
+        made = _COMMENT.search(comment)
+        unit = f"{made.group(1)}/{made.group(2)}" if made else None
+        found.append(QueuedJob(number, state, reason, unit))
+    return tuple(found)
+
+
+def cancel(jobs: Iterable[QueuedJob]) -> None:
+    """Ask SLURM to end these jobs; those that are gone already are no fault. Raises QueueError."""
+    numbers = [job.id for job in jobs]
+    for at in range(0, len(numbers), 100):
+        _ask("scancel", "--quiet", *numbers[at : at + 100])
+
+
+def clear(tokens: Iterable[str], timeout: float, *, patient: bool = True) -> tuple[QueuedJob, ...]:
+    """Cancel the jobs of these runs and, if `patient`, wait until they have left; returns those
+    that stay for longer than that. Raises QueueError."""
+    known = tuple(tokens)
+    deadline = time.monotonic() + timeout
+    while left := queued_jobs(known):
+        ending = [job for job in left if job.state != "COMPLETING"]
+        cancel(ending)
+        if not ending and not patient:
+            break
+        if time.monotonic() > deadline:
+            return left
+        time.sleep(0.3)
+    return ()
+
+
+def _wait_for_submissions(names: tuple[str, ...]) -> None:
+    deadline = time.monotonic() + _TIMEOUT_S
+    while any(map(_is_submitted_now, names)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def _is_submitted_now(name: str) -> bool:
+    wanted = name.encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            line = (entry / "cmdline").read_bytes()
+            if wanted in line and b"sbatch" in line:
+                return True
+    return False
+
+
+def _ask(*words: str) -> str:
+    why = ""
+    for pause in _PAUSES_S:
+        time.sleep(pause)
+        try:
+            done = subprocess.run(
+                words, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S
+            )
+        except FileNotFoundError:
+            raise QueueError(f"there is no `{words[0]}` on this machine") from None
+        except subprocess.TimeoutExpired:
+            why = f"no answer in {_TIMEOUT_S:.0f} s"
+            continue
+        if done.returncode == 0:
+            return done.stdout
+        why = done.stderr.strip() or f"exit status {done.returncode}"
+    raise QueueError(f"{words[0]}: {why}")

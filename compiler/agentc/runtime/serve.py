@@ -1,0 +1,171 @@
+"""Shared servers from the command line: `python -m agentc.runtime.serve up | keep | host ...`.
+
+`up` is a local job of Snakemake's: it starts a shared server and waits until it is ready, also in a
+cluster's queue. `keep` then holds the run's lease while that Snakemake lives. `host` is a copy of
+the server itself (`server_host.py`). docs/design/shared_servers.md has the whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Mapping, Optional, Sequence
+
+from agentc.runtime import process, server_launch
+from agentc.runtime.layout import StoreLayout
+from agentc.runtime.lease import LeaseError
+from agentc.runtime.plan_file import PlanError, PlanFile
+from agentc.runtime.server_folder import Renewal, ServerFolder
+from agentc.runtime.shared_lease import SharedLease
+
+_WATCH_S = 0.3
+STARTS = 2
+"""How often `up` starts a copy that vanished before it was ready."""
+
+
+class _ToldToStopError(Exception):
+    """A signal asked this process to stop."""
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Exit status: 0 done, 1 failed, 128+n ended by signal n."""
+    options = _parser().parse_args(argv)
+    layout = StoreLayout(options.store)
+    try:
+        plan = PlanFile(Path(options.plan).absolute())
+        server = plan.server(options.server)
+        if options.what == "host":
+            from agentc.runtime.server_host import Host
+
+            across = options.address == "node"
+            return Host(layout, plan, server, options.copy, across).run()
+        folder = ServerFolder(layout, server)
+        lease = Path(options.lease)
+        if options.what == "keep":
+            return _keep(layout, folder, _renewal(layout, plan, server, lease), options)
+        return _up(layout, plan, folder, _renewal(layout, plan, server, lease), options)
+    except (PlanError, LeaseError, server_launch.LaunchError, OSError) as error:
+        print("agentc: %s" % error, file=sys.stderr)
+        return 1
+    except _ToldToStopError as stop:
+        return 128 + int(stop.args[0])
+
+
+def _renewal(
+    layout: StoreLayout, plan: PlanFile, server: Mapping[str, object], path: Path
+) -> Renewal:
+    """The lease of a run: it names what the run wants of the server's clients."""
+    clients = server["clients"]
+    assert isinstance(clients, list)
+    jobs = [plan.job(str(name)) for name in clients]
+    objects = ["%s/%s" % (job["kind"], job["key"]) for job in jobs]
+    return Renewal(path, {"kind": "run", "waiting_for": objects})
+
+
+def _up(
+    layout: StoreLayout,
+    plan: PlanFile,
+    folder: ServerFolder,
+    renewal: Renewal,
+    options: argparse.Namespace,
+) -> int:
+    process.die_with_parent(signal.SIGTERM)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _stop)
+    resources = dict(word.split("=", 1) for word in options.resource)
+    slurm = options.executor == "slurm"
+    launch = server_launch.describe_launch(
+        plan.path,
+        layout,
+        options.server,
+        server_launch.sbatch_options(resources) if slurm else None,
+        across=options.executor != "local",
+    )
+    lease = SharedLease(folder.server["lease"], folder, renewal)
+    folder.prepare()
+    renewal.begin()
+    done = False
+    try:
+        _start_until_ready(layout, folder, launch, lease, renewal)
+        _leave_to_keeper(folder, options)
+        done = True
+    finally:
+        renewal.end(keep=done)
+        if not done:
+            server_launch.end_unused(folder, layout)
+    return 0
+
+
+def _start_until_ready(
+    layout: StoreLayout,
+    folder: ServerFolder,
+    launch: Mapping[str, object],
+    lease: SharedLease,
+    renewal: Renewal,
+) -> None:
+    told = ""
+    for number in range(1, STARTS + 1):
+        server_launch.ensure(layout, folder, launch, renewal.now(), failed_too=number == 1)
+        try:
+            while not lease.ready(every=True):
+                if lease.waits_for() != told:
+                    told = lease.waits_for()
+                    print(told, file=sys.stderr, flush=True)
+                time.sleep(0.2)
+            return
+        except LeaseError as error:
+            if number == STARTS or getattr(error, "final", False):
+                raise
+            print("agentc: %s; once more" % error, file=sys.stderr)
+
+
+def _leave_to_keeper(folder: ServerFolder, options: argparse.Namespace) -> None:
+    """From here on the run's lease is renewed by a process that ends with Snakemake."""
+    argv = [sys.executable, "-m", "agentc.runtime.serve", "keep", "--plan", options.plan]
+    argv += ["--store", options.store, "--server", options.server, "--lease", options.lease]
+    argv += ["--run", str(options.run)]
+    server_launch.detached(argv, folder.path / "keep.log")
+
+
+def _keep(
+    layout: StoreLayout, folder: ServerFolder, renewal: Renewal, options: argparse.Namespace
+) -> int:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _stop)
+    began = process.started(options.run)
+    renewal.begin()
+    try:
+        while began and process.started(options.run) == began:
+            time.sleep(_WATCH_S)
+    finally:
+        renewal.end()
+        server_launch.end_unused(folder, layout)
+    return 0
+
+
+def _stop(number: int, frame: Optional[FrameType]) -> None:
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    raise _ToldToStopError(number)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="agentc.runtime.serve", description=__doc__)
+    parser.add_argument("what", choices=("up", "keep", "host"))
+    for name in ("plan", "store", "server"):
+        parser.add_argument("--" + name, required=True)
+    parser.add_argument("--lease", help="file of the run's lease")
+    parser.add_argument("--run", type=int, help="process that the run lives and dies with")
+    parser.add_argument("--executor", default="local", help="of Snakemake")
+    parser.add_argument("--resource", action="append", default=[], help="name=value")
+    parser.add_argument("--address", choices=("loopback", "node"), default="loopback")
+    parser.add_argument("--copy", type=int, default=1)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""Signals that ask a process to stop, as an exception or as nothing at all.
+
+Neighbours: `supervise.py` (which also waits for children), `claiming.py`, `agentc.run`.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import contextmanager
+from typing import Iterator
+
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class StoppedError(Exception):
+    """A signal asked this process to stop."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__("interrupted by %s" % signal.Signals(number).name)
+        self.number = number
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Signals to stop raise StoppedError in this block (in the main thread, where they arrive)."""
+
+    def stop(number: int, frame: object) -> None:
+        raise StoppedError(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # What was ignored (HUP under nohup) stays so.
+    heeded = [one for one in STOPPING if signal.getsignal(one) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,102 @@
+"""Delayed visibility: on a network file system a node may go on believing for seconds that a name
+is not there which another node has published (attribute caching)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Dict, Tuple
+
+from agentc.runtime.layout import StoreLayout
+
+VISIBLE_VARIABLE = "AGENTC_VISIBLE_S"
+"""How long to wait for what another node has published; default: by the kind of file system."""
+PATIENCE_S = 60.0
+"""NFS keeps what it knows of a folder for up to 60 s (acdirmax)."""
+_LOCAL = frozenset(
+    [
+        "ext2",
+        "ext3",
+        "ext4",
+        "xfs",
+        "btrfs",
+        "zfs",
+        "tmpfs",
+        "ramfs",
+        "overlay",
+        "f2fs",
+        "bcachefs",
+        "apfs",
+        "ntfs3",
+        "vfat",
+        "exfat",
+    ]
+)
+
+_known: Dict[str, float] = {}
+
+
+def patience(layout: StoreLayout) -> float:
+    """Seconds after which a name that still does not show is taken to be missing; 0 on a file
+    system that only this machine writes to."""
+    told = os.environ.get(VISIBLE_VARIABLE)
+    if told is not None:
+        with suppress(ValueError):
+            return max(0.0, float(told))
+    root = str(layout.root)
+    if root not in _known:
+        _known[root] = 0.0 if file_system(layout.root)[0] in _LOCAL else PATIENCE_S
+    return _known[root]
+
+
+def await_published(layout: StoreLayout, name: str, seconds: float) -> bool:
+    """Whether the object shows within so many seconds."""
+    deadline = time.monotonic() + seconds
+    pause = 0.05
+    while not layout.is_published(name):
+        if time.monotonic() >= deadline:
+            return False
+        refresh(layout.object(name).parent)
+        time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
+        pause = min(1.0, pause * 2)
+    return True
+
+
+def refresh(folder: Path) -> None:
+    """Make this node ask the server for the folder's names again: it does so after a change that
+    it made itself."""
+    probe = folder / (".look-%s-%d" % (os.uname().nodename, os.getpid()))
+    with suppress(OSError):
+        os.close(os.open(str(probe), os.O_WRONLY | os.O_CREAT, 0o666))
+        probe.unlink()
+
+
+def is_stale(error: OSError) -> bool:
+    """Whether the error says that a file was replaced or removed on another node meanwhile."""
+    return error.errno == errno.ESTALE
+
+
+def file_system(path: Path) -> Tuple[str, str]:
+    """Type and mount point of the file system that holds a folder (or will, once it is made);
+    empty texts where the system does not tell."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    real = os.path.realpath(str(path))
+    best = ("", "")
+    try:
+        lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return best
+    for line in lines:
+        fields = line.split(" ")
+        if "-" not in fields:
+            continue
+        point = fields[4].replace("\\040", " ")
+        inside = real == point or real.startswith(point.rstrip("/") + "/")
+        # Of two mounts on one point the later one is on top.
+        if inside and len(point) >= len(best[1]):
+            best = (fields[fields.index("-", 6) + 1], point)
+    return best

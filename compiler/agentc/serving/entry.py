@@ -1,0 +1,105 @@
+"""An environment's entry, from settings typed by hand or from a spec, checked as a spec's is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentc.backend_api import BackendTable, EnvironmentBackend, LeaseDraft, SoftwareEnvironment
+from agentc.diagnostics import Sink
+from agentc.ir.module import Module
+from agentc.kinds.field import Json
+from agentc.lock.references import References
+from agentc.passes import PassContext
+from agentc.passes.front import build_module
+from agentc.passes.honour import report_resources
+from agentc.passes.lowering import ModuleContext
+from agentc.passes.software import read_locks
+from agentc.source.load import load_text
+from agentc.source.span import Source
+
+TYPED = "(as typed)"
+"""What messages call the place of settings that are in no file."""
+_NAME = "environment"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentEntry:
+    """A checked entry: its declaration under its settings, the lease of its server, the software
+    that it runs in, and where relative paths start."""
+
+    backend: EnvironmentBackend
+    lease: LeaseDraft
+    software: SoftwareEnvironment
+    directory: Path
+    values: Mapping[str, Json] = field(default_factory=dict)
+
+
+def typed_entry(
+    backend: str,
+    settings: Sequence[tuple[str, str]],
+    table: BackendTable,
+    sink: Sink,
+    *,
+    directory: Path,
+    allowed: Sequence[Path] = (),
+) -> EnvironmentEntry | None:
+    """The entry of a backend (`textcraft`, `env.textcraft`) with settings whose values are YAML;
+    None where the sink has errors."""
+    lines = [f"{_plain(name)}: {value}" for name, value in settings]
+    text = "\n".join(
+        [
+            "agentc: 1",
+            "name: typed",
+            "stages:",
+            f"  play: {{kind: expert, environment: {_NAME}, split: any}}",
+            # Last, so that no message about a broken value points at what nobody typed.
+            "environments:",
+            f"  {_NAME}:",
+            f"    backend: {_plain(backend)}",
+            *(f"    {line}" for line in lines),
+            "",
+        ]
+    )
+    source = Source(TYPED, text)
+    root = load_text(source, sink)
+    _, module = build_module(source, root, {}, table, sink, directory=directory)
+    if module is None or sink.has_errors:
+        return None
+    context = PassContext(table=table, sink=sink, directory=directory, allowed=tuple(allowed))
+    return module_entry(module, _NAME, context)
+
+
+def _plain(word: str) -> str:
+    """As people write it where that can be, for messages show it."""
+    return word if re.fullmatch(r"[A-Za-z_][\w.]*", word) else json.dumps(word)
+
+
+def module_entry(module: Module, name: str, context: PassContext) -> EnvironmentEntry | None:
+    """The entry of that name in a module without errors; None where the sink has errors."""
+    lowering = ModuleContext(
+        module, context.table, context.boundary, References(pins=dict(context.references.pins))
+    )
+    report_resources(module, lowering, context)
+    attempt = lowering.resource("environment", name)
+    if attempt is not None and attempt.outside is not None:
+        context.sink.error(
+            "AGC123",
+            f"`{name}` names a place outside of this folder: {attempt.outside.place}",
+            fix=f"if it may be read: `--allow-path {Path(attempt.outside.place).parent}`",
+        )
+    own = read_locks(module, context)
+    if context.sink.has_errors or attempt is None or attempt.lease is None:
+        return None
+    assert isinstance(attempt.backend, EnvironmentBackend)
+    software = attempt.lease.software or attempt.backend.software
+    return EnvironmentEntry(
+        backend=attempt.backend.under(attempt.values),
+        lease=attempt.lease,
+        software=own.get(software.name, software),
+        directory=context.directory,
+        values=attempt.values,
+    )

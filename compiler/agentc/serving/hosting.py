@@ -1,0 +1,112 @@
+"""Runs an environment's server for a person: its software built on first use, checked as a job's
+would be, until it is told to stop. Neighbours: `entry.py`; `agentc.runtime.lease` (the server).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentc.runtime import environment, process
+from agentc.runtime.layout import StoreLayout
+from agentc.runtime.lease import Lease, dead, death_message, end_all, start_all
+from agentc.runtime.redact import Redactor
+from agentc.runtime.supervise import Supervisor
+from agentc.serving.entry import EnvironmentEntry
+
+PORT_TAKEN = ("address already in use", "errno 98")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the server of a person listens, with which token ("": none); port 0: a free one."""
+
+    host: str
+    port: int
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hosted:
+    """A running server that is what it should be. `wait` returns why it ended by itself; told to
+    stop, it raises StoppedError."""
+
+    url: str
+    log: Path
+    ready_s: float
+    identity: Mapping[str, Any]
+    wait: Callable[[], str]
+
+
+@contextmanager
+def hosted(
+    entry: EnvironmentEntry,
+    address: Address,
+    layout: StoreLayout,
+    folder: Path,
+    report: Callable[[str], None],
+) -> Iterator[Hosted]:
+    """The entry's server, with all that it started ended when the block is left.
+
+    Raises LeaseError, SoftwareEnvironmentError, StoppedError, OSError.
+    """
+    draft, lock = entry.lease, entry.software.text
+    secrets = environment.resolve_secrets(draft.secrets)
+    mark = process.mark(f"env-serve/{os.getpid()}", str(folder))
+    with Supervisor(mark, Redactor(list(secrets.values()))) as supervisor:
+        digest = hashlib.sha256(lock.encode("utf-8")).hexdigest()
+        with supervisor.interruptible():
+            built, record = environment.ensure_environment(layout, digest, lock, report)
+        code = environment.code_directory(layout, environment.packages_of([list(draft.program)]))
+        variables = environment.job_variables(
+            code, os.cpu_count() or 1, False, secrets, environment.programs_of(built, record)
+        )
+        variables.setdefault("AGENTC_SPEC_DIR", str(entry.directory.absolute()))
+        (folder / "logs").mkdir()
+        lease = Lease(
+            _spec(entry, address),
+            python=environment.python_command(built, record, layout.root, code),
+            variables=variables,
+            model=None,
+            folder=folder,
+            logs=folder / "logs",
+        )
+        lease.token = address.token
+        start_all([lease], supervisor)
+
+        def wait() -> str:
+            supervisor.wait(lambda: dead([lease]) is not None)
+            return death_message(lease)
+
+        try:
+            yield Hosted(lease.url or "", lease.log, lease.ready_s, lease.served, wait)
+        finally:
+            end_all([lease], supervisor)
+
+
+def _spec(entry: EnvironmentEntry, address: Address) -> dict[str, Any]:
+    """The lease as a plan has it. The last of two equal options wins, so a program that binds a
+    port of its own choice takes the one that was asked for."""
+    draft = entry.lease
+    program = [*draft.program]
+    if address.port:
+        program += ["--port", str(address.port)]
+    if address.host != "127.0.0.1":
+        program += ["--host", address.host]
+    return {
+        "role": draft.role,
+        "backend": draft.backend,
+        "program": program,
+        "port": draft.port,
+        "probe": draft.probe,
+        "identity_check": draft.identity_check,
+        "expect": dict(draft.expect),
+        "url": draft.url,
+        "variables": dict(draft.environment_variables),
+        "ready_timeout_s": draft.ready_timeout_s,
+    }

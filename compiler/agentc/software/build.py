@@ -1,0 +1,141 @@
+"""Builds several software environments at once, each in a process of its own.
+
+A process can be ended when the user gives up, and pip's output is read line by line for progress.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from agentc.runtime import process
+from agentc.runtime.environment import SoftwareEnvironmentError, read_complete
+from agentc.runtime.layout import StoreLayout
+from agentc.software.needed import Needed
+
+AT_ONCE = 3
+"""Builders beside each other: they wait for the index and the disk most of the time."""
+_LOOK_S = 0.2
+
+
+def build_all(
+    needed: Sequence[Needed],
+    layout: StoreLayout,
+    report: Callable[[Needed, str], None],
+    *,
+    at_once: int = AT_ONCE,
+    stop: threading.Event | None = None,
+    spec_directory: Path | None = None,
+) -> None:
+    """Build those that are not ready. `report` receives lines of progress, from several threads.
+    Files of container images may lie in the spec's directory.
+
+    One that fails does not stop the others; `stop`, once set, ends them all. Raises
+    SoftwareEnvironmentError with every failure.
+    """
+    missing = [one for one in needed if not one.ready(layout)]
+    if not missing:
+        return
+    variables = dict(os.environ)
+    if spec_directory is not None:
+        variables.setdefault("AGENTC_SPEC_DIR", str(spec_directory.absolute()))
+    running = _Running(variables)
+    failures: list[str] = []
+    with TemporaryDirectory(prefix="agentc-locks-") as folder:
+        pool = ThreadPoolExecutor(max_workers=max(1, at_once))
+        try:
+            builds = {
+                pool.submit(_build, one, layout, Path(folder), report, running): one
+                for one in missing
+            }
+            pending = set(builds)
+            while pending:
+                done, pending = wait(pending, timeout=_LOOK_S)
+                for build in done:
+                    failure = build.result()
+                    if failure is not None:
+                        failures.append(f"the software environment {builds[build].name}: {failure}")
+                if stop is not None and stop.is_set():
+                    break
+        finally:
+            # Whoever gives up (Ctrl-C) waits for nobody.
+            running.end()
+            pool.shutdown(wait=True, cancel_futures=True)
+    if failures:
+        raise SoftwareEnvironmentError("\n".join(sorted(failures)))
+
+
+class _Running:
+    """The builders at work, which can be ended all at once."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = variables
+        self._guard = threading.Lock()
+        self._builders: set[subprocess.Popen[str]] = set()
+        self._over = False
+
+    def start(self, argv: Sequence[str]) -> subprocess.Popen[str] | None:
+        me = os.getpid()
+        with self._guard:
+            if self._over:
+                return None
+            builder = subprocess.Popen(
+                argv,
+                env=self._variables,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+                preexec_fn=lambda: process.die_with_parent(signal.SIGKILL, me),
+            )
+            self._builders.add(builder)
+            return builder
+
+    def forget(self, builder: subprocess.Popen[str]) -> None:
+        with self._guard:
+            self._builders.discard(builder)
+
+    def end(self) -> None:
+        with self._guard:
+            self._over = True
+            for builder in self._builders:
+                process.signal_group(builder.pid, signal.SIGKILL)
+
+
+def _build(
+    one: Needed,
+    layout: StoreLayout,
+    folder: Path,
+    report: Callable[[Needed, str], None],
+    running: _Running,
+) -> str | None:
+    """Build one; what went wrong, or None."""
+    lock = folder / f"{one.name}.txt"
+    lock.write_bytes(one.lock.encode("utf-8"))
+    argv = [sys.executable, "-m", "agentc.runtime.build_environment"]
+    builder = running.start([*argv, "--store", str(layout.root), str(lock)])
+    if builder is None:
+        return "given up"
+    assert builder.stdout is not None
+    assert builder.stderr is not None
+    errors: list[str] = []
+    listener = threading.Thread(target=lambda stream: errors.extend(stream), args=(builder.stderr,))
+    listener.start()
+    head = f"environment {one.name}: "
+    for line in builder.stdout:
+        report(one, line.rstrip().removeprefix(head))
+    status = builder.wait()
+    listener.join()
+    running.forget(builder)
+    if status == 0 and read_complete(one.directory(layout)) is not None:
+        return None
+    return "".join(errors).strip().removeprefix(head) or f"its builder exited with {status}"

@@ -1,0 +1,70 @@
+"""Plans in use: each run that goes on keeps a file in `runs/<name>/in-use/` that names its plan, so
+that `agentc store gc` leaves alone what it has and what it is about to use, on whichever node."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from agentc.runtime import holder
+from agentc.runtime.layout import StoreLayout
+from agentc.runtime.visible import refresh
+from agentc.store.paths import RunFolder
+
+_QUIET_S = 900.0
+"""A run on another machine that was not heard of for so long is over."""
+_BEAT_S = 10.0
+
+
+@contextmanager
+def plan_in_use(folder: RunFolder, plan: str) -> Iterator[Path]:
+    """Says that the kept plan (by digest) is in use while the block runs."""
+    record = holder.describe_self("run", ())
+    path = folder.in_use / f"{record['host']}-{record['pid']}-{record['nonce']}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".tmp")
+    draft.write_text(json.dumps({**record, "plan": plan}, sort_keys=True) + "\n", encoding="utf-8")
+    draft.rename(path)
+    over = threading.Event()
+    renewer = threading.Thread(target=_renew, args=(path, over), daemon=True)
+    renewer.start()
+    try:
+        yield path
+    finally:
+        over.set()
+        renewer.join()
+        path.unlink(missing_ok=True)
+
+
+def plans_in_use(layout: StoreLayout) -> list[Path]:
+    """Plans of the runs that are going on, or may be.
+
+    Raises ValueError when a file cannot be read: nobody could tell whose objects are garbage."""
+    runs = layout.root / "runs"
+    found: list[Path] = []
+    for folder in sorted(runs.iterdir()) if runs.is_dir() else ():
+        run = RunFolder(folder)
+        if not run.in_use.is_dir():
+            continue
+        refresh(run.in_use)
+        for path in sorted(run.in_use.glob("*.json")):
+            try:
+                record = json.loads(path.read_text(encoding="utf-8"))
+                quiet = time.time() - path.stat().st_mtime
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError) as error:
+                raise ValueError(f"{path} cannot be read ({error}); nothing was deleted") from None
+            if not holder.is_gone(record) and quiet < _QUIET_S:
+                found.append(run.kept_plan(str(record.get("plan"))))
+    return found
+
+
+def _renew(path: Path, over: threading.Event) -> None:
+    while not over.wait(_BEAT_S):
+        with suppress(OSError):
+            path.touch()

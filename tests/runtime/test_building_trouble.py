@@ -1,0 +1,190 @@
+"""Building goes wrong: killed at any moment, raced by others, without a disk or a network."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tiny_plan import wait_for
+from wheels import write_wheel
+
+from agentc.runtime.environment import (
+    SoftwareEnvironmentError,
+    ensure_environment,
+    read_complete,
+)
+from agentc.runtime.install_failure import explain_failure
+from agentc.runtime.layout import StoreLayout
+
+_BUILD = (
+    "import sys; from agentc.runtime.environment import ensure_environment as e;"
+    "from agentc.runtime.layout import StoreLayout as S; e(S(sys.argv[1]), *sys.argv[2:4], print)"
+)
+_USE = "import first, second; print(first.VALUE + second.VALUE)"
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.fixture
+def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoreLayout:
+    monkeypatch.delenv("AGENTC_ENVIRONMENTS", raising=False)
+    return StoreLayout(tmp_path / "store")
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> str:
+    """Two steps with a wheel each, so that there is a moment between them."""
+    wheels = [
+        write_wheel(tmp_path, name, "1", {f"{name}.py": "VALUE = 21\n"})
+        for name in ("first", "second")
+    ]
+    return f"first @ file://{wheels[0]}\n# agentc: then\nsecond @ file://{wheels[1]}\n"
+
+
+def argv(layout: StoreLayout, lock: str) -> list[str]:
+    return [sys.executable, "-c", _BUILD, str(layout.root), sha256(lock), lock]
+
+
+def works(layout: StoreLayout, lock: str) -> bool:
+    python = layout.environment(sha256(lock)) / "bin" / "python"
+    done = subprocess.run([str(python), "-c", _USE], capture_output=True, text=True, check=False)
+    return done.stdout == "42\n"
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_it_is_whole_or_not_there(layout: StoreLayout, lock: str) -> None:
+    began = time.monotonic()
+    subprocess.run(argv(layout, lock), check=True, capture_output=True)
+    whole = time.monotonic() - began
+    directory = layout.environment(sha256(lock))
+    choose = random.Random(7)
+    cut_off = 0
+    for _ in range(12):
+        # Another lock each time would be another environment: take the finished one away.
+        if read_complete(directory) is not None:
+            directory.rename(directory.with_name(f"taken-{time.monotonic_ns()}"))
+        process = subprocess.Popen(argv(layout, lock), stdout=subprocess.DEVNULL)
+        time.sleep(choose.uniform(0.0, whole))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if read_complete(directory) is None:
+            cut_off += 1
+        else:
+            assert works(layout, lock)
+    assert cut_off >= 3, "the moments were badly chosen"
+    subprocess.run(argv(layout, lock), check=True, capture_output=True)
+    assert works(layout, lock)
+
+
+def test_two_builders_in_two_processes_build_once(layout: StoreLayout, lock: str) -> None:
+    builders = [
+        subprocess.Popen(argv(layout, lock), stdout=subprocess.PIPE, text=True) for _ in range(2)
+    ]
+    said = [builder.communicate(timeout=120)[0] for builder in builders]
+    assert [builder.returncode for builder in builders] == [0, 0]
+    assert sorted("creating a Python" in text for text in said) == [False, True]
+    assert works(layout, lock)
+
+
+def test_no_process_of_a_killed_builder_goes_on(layout: StoreLayout, lock: str) -> None:
+    directory = layout.environment(sha256(lock))
+    process = subprocess.Popen(argv(layout, lock), stdout=subprocess.DEVNULL)
+    wait_for(directory.exists)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+    def nobody() -> bool:
+        return not any(
+            str(directory).encode() in line
+            for entry in Path("/proc").glob("[0-9]*/cmdline")
+            for line in [_read(entry)]
+        )
+
+    wait_for(nobody, timeout=10)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real disk of 3 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small disk takes root")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_disk_is_named_with_a_remedy(
+    layout: StoreLayout, small_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(small_disk / "environments"))
+    # Not to be compressed away: pip copies what it unpacks.
+    noise = random.Random(1).randbytes(4_000_000).hex()
+    wheel = write_wheel(tmp_path, "large", "1", {"large.py": f"VALUE = '{noise}'\n"})
+    lock = f"large @ file://{wheel}\n"
+    with pytest.raises(SoftwareEnvironmentError) as caught:
+        ensure_environment(layout, sha256(lock), lock)
+    first, second = str(caught.value).splitlines()[:2]
+    assert first.startswith("the disk is full: ")
+    assert str(small_disk) in first
+    assert "AGENTC_ENVIRONMENTS" in second
+    assert read_complete(layout.environment(sha256(lock))) is None
+
+
+def test_no_network_is_named_with_a_remedy(
+    layout: StoreLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    lock = "somepackage==1.0\n"
+    with pytest.raises(SoftwareEnvironmentError) as caught:
+        ensure_environment(layout, sha256(lock), lock)
+    first, second = str(caught.value).splitlines()[:2]
+    assert first == "the package index cannot be reached from this machine"
+    assert "agentc env sync" in second
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(
+    layout: StoreLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(tmp_path / "file" / "environments"))
+    with pytest.raises(SoftwareEnvironmentError, match="cannot be written to"):
+        ensure_environment(layout, sha256(""), "")
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("ERROR: No matching distribution found for torch==9.9", "has no torch==9.9"),
+        ("ERROR: Could not find a version that satisfies torch==9.9 (from versions: none)\n"
+         "ERROR: No matching distribution found for torch==9.9", "or it cannot be reached"),
+        ("error: command 'gcc' failed: No such file or directory", "has no compiler"),
+        ("The virtual environment was not created successfully because ensurepip is not "
+         "available.", "ensurepip is missing"),
+        ("ModuleNotFoundError: No module named 'torch'", "another one to be there before it"),
+        ("something nobody has seen", "pip or venv failed"),
+    ],
+)  # fmt: skip
+def test_what_pip_says_is_put_into_words(said: str, cause: str, tmp_path: Path) -> None:
+    message = explain_failure(["Collecting x", *said.splitlines()], tmp_path)
+    assert cause in message.splitlines()[0]
+    assert message.endswith(f"  | {said.splitlines()[-1]}")

@@ -1,0 +1,111 @@
+"""The prologue: a job that got less than was asked for says so before its work. Variables are as
+SLURM 22.05 sets them (recorded in a job of a real cluster)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tiny_plan import TinyPlan
+
+from agentc.runtime.prologue import memory_limit, read_asked, shortfalls
+
+STEP = {
+    "SLURM_JOB_ID": "2",
+    "SLURM_JOB_NUM_NODES": "1",
+    "SLURM_GPUS_ON_NODE": "2",
+    "SLURM_JOB_GPUS": "0,1",
+    "CUDA_VISIBLE_DEVICES": "0,1",
+    "SLURM_MEM_PER_NODE": "500",
+    "SLURM_CPUS_ON_NODE": "4",
+    "SLURM_JOB_END_TIME": "10000",
+}
+
+
+def missing(
+    asked: str, environ: Mapping[str, str], gpus: tuple[str, ...] = (), now: float = 6400.0
+) -> list[str]:
+    return shortfalls(read_asked(asked), environ, lambda: list(gpus), now)
+
+
+@pytest.fixture(autouse=True)
+def _no_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of these jobs no SLURM of this machine knows anything."""
+    monkeypatch.setenv("PATH", "")
+
+
+def test_what_was_asked_for_is_there() -> None:
+    assert missing("gpu=2,mem_mb=500,runtime=60,nodes=1", STEP) == []
+    assert missing("gres=gpu:a100:2", STEP) == []
+    assert missing("mem_mb=<TBD>", STEP) == [], "what Snakemake does not know yet is not checked"
+    assert missing("", {}) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "changes", "words"),
+    [
+        ("gpu=4", {}, ["4 GPUs were asked for, and it sees 2", "SLURM_GPUS_ON_NODE"]),
+        ("gpu=2", {"CUDA_VISIBLE_DEVICES": "0"}, ["sees 1", "CUDA_VISIBLE_DEVICES=0"]),
+        ("gres=gpu:a100:4", {}, ["4 GPUs", "sees 2"]),
+        ("mem_mb=501", {}, ["501 MiB", "has 500", "SLURM_MEM_PER_NODE"]),
+        ("runtime=90", {}, ["90 minutes", "ends in 60", "SLURM_JOB_END_TIME"]),
+        ("nodes=2,gpu=4", {}, ["2 nodes were asked for, and it has 1"]),
+    ],
+)
+def test_what_is_missing_is_named(asked: str, changes: dict[str, str], words: list[str]) -> None:
+    (sentence,) = missing(asked, {**STEP, **changes})
+    for word in words:
+        assert word in sentence
+
+
+def test_slurm_gave_no_gpu_at_all() -> None:
+    bare = {name: value for name, value in STEP.items() if "GPU" not in name and "CUDA" not in name}
+    (sentence,) = missing("gpu=1", bare)
+    assert "sees 0" in sentence
+
+
+def test_gpus_are_counted_on_each_node() -> None:
+    two = {**STEP, "SLURM_JOB_NUM_NODES": "2"}
+    assert missing("gpu=4,nodes=2", two) == []
+    assert "each node" in missing("gpu=6,nodes=2", two)[0]
+
+
+def test_on_a_machine_of_ones_own() -> None:
+    assert missing("gpu=1", {}) == [], "nobody knows of GPUs: nothing is concluded"
+    assert missing("gpu=1", {"CUDA_VISIBLE_DEVICES": ""}) == [], "they are hidden on purpose"
+    assert missing("gpu=2", {}, gpus=("A100", "A100")) == []
+    assert "A100" in missing("gpu=2", {}, gpus=("A100",))[0]
+    assert missing("runtime=99999", {}) == []
+    there = memory_limit({})
+    assert there is not None
+    assert missing(f"mem_mb={int(there[0])}", {}) == []
+    assert "memory" in missing(f"mem_mb={int(there[0]) * 2}", {})[0]
+
+
+def test_a_job_that_got_less_does_not_start(tmp_path: Path) -> None:
+    tiny = TinyPlan(tmp_path)
+    tiny.job("rows")
+    tiny.write()
+    environ = {**os.environ, **STEP, "AGENTC_ENVIRONMENTS": str(tmp_path / "environments")}
+    environ["SLURM_JOB_END_TIME"] = str(int(time.time()) + 3600)
+    words = [sys.executable, "-m", "agentc.runtime.job", "--plan", str(tiny.path)]
+    words += ["--store", str(tiny.store), "--job", "rows", "--asked", "gpu=4,mem_mb=500"]
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "4 GPUs were asked for, and it sees 2" in done.stderr
+    assert "agentc plan SPEC --profile" in done.stderr
+    status = json.loads((tiny.store / "staging" / tiny.object("rows") / "status.json").read_text())
+    assert status["state"] == "failed"
+    assert "sees 2" in status["message"]
+    assert not (tiny.store / "objects" / tiny.object("rows")).exists()
+
+    environ["AGENTC_PROLOGUE"] = "warn"
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "sees 2" in done.stderr

@@ -1,0 +1,250 @@
+"""Shared servers: started once for several jobs, watched by all of them, gone when nobody needs
+them, whoever was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_plan import TinyPlan, processes_of, wait_for
+
+CLIENTS = ("left", "right")
+
+
+@pytest.fixture(autouse=True)
+def _short_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTC_SERVER_LEASE_S", "3")
+
+
+@pytest.fixture
+def shared(plan: TinyPlan, tmp_path: Path) -> Iterator[TinyPlan]:
+    """Two jobs of some seconds on one shared server that counts its starts in `starts`."""
+    plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
+    assert plan.run("model").returncode == 0
+    lease = plan.lease(arguments=["--count", str(tmp_path / "starts")])
+    for name in CLIENTS:
+        plan.job(
+            name, inputs={"policy": ["model"]}, leases=[lease], call=True, rows=12, delay=0.1,
+            say=name,
+        )  # fmt: skip
+    plan.share("tiny.model", *CLIENTS)
+    yield plan
+    # Copies of a server are nobody's children: they must be gone by themselves.
+    wait_for(lambda: not hosts(plan), timeout=15)
+
+
+def folder(plan: TinyPlan) -> Path:
+    return plan.store / "servers" / str(os.getuid()) / str(plan.servers[0]["key"])
+
+
+def state(plan: TinyPlan, copy: int = 1) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((folder(plan) / str(copy) / "state.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+def hosts(plan: TinyPlan) -> list[int]:
+    """Processes of copies and keepers of this store."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"agentc.runtime.serve" in words and str(plan.store).encode() in words:
+            found.append(int(entry.name))
+    return found
+
+
+def server_pid(plan: TinyPlan) -> int:
+    """The process of the server's program."""
+    marked = processes_of(plan.store)
+    (pid,) = (pid for pid, line in marked.items() if "server.py" in line)
+    return pid
+
+
+def at_work(plan: TinyPlan, rows: int = 2) -> bool:
+    """Whether every client has asked the server a few times."""
+    return all(
+        (plan.staging(name) / "work" / "rows.jsonl").exists()
+        and len((plan.staging(name) / "work" / "rows.jsonl").read_text().splitlines()) >= rows
+        for name in CLIENTS
+    )
+
+
+def test_jobs_share_one_start(shared: TinyPlan, tmp_path: Path) -> None:
+    running = [shared.start(name) for name in CLIENTS]
+    wait_for(lambda: state(shared).get("state") == "ready")
+    endpoint = folder(shared) / "1" / "endpoint.json"
+    token = json.loads(endpoint.read_text())["token"]
+    assert endpoint.stat().st_mode & 0o777 == 0o600
+    assert json.loads(endpoint.read_text())["url"].startswith("http://127.0.0.1:")
+    assert [(process.wait(timeout=30), process.communicate()[0]) for process in running] == [
+        (0, ""),
+        (0, ""),
+    ]
+    assert (tmp_path / "starts").read_text() == "x"
+    wait_for(lambda: state(shared).get("state") == "ended", timeout=15)
+    assert not endpoint.exists()
+    for name in CLIENTS:
+        (lease,) = shared.manifest(name)["leases"]
+        assert (lease["role"], lease["scope"]) == ("policy", "shared")
+        assert lease["lock"] == shared.environments["empty"]["lock"]
+    logs = [path for path in shared.store.rglob("*.log") if path.is_file()]
+    assert logs
+    assert not [path for path in logs if token in path.read_text()]
+
+
+@pytest.mark.parametrize("cores", ["1", "2"])
+def test_bare_snakemake_runs_it_beside_its_clients(
+    shared: TinyPlan, tmp_path: Path, cores: str
+) -> None:
+    """With one core a server that counted among the cores would wait for clients that wait."""
+    shared.write_compiled()
+    argv = [sys.executable, "-m", "snakemake", "--cores", cores, "--keep-incomplete", "--nolock"]
+    argv += ["--rerun-triggers", "mtime", "--config", f"store={shared.store}"]
+    done = subprocess.run(
+        argv, cwd=shared.folder, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert all(map(shared.published, CLIENTS))
+    assert (tmp_path / "starts").read_text() == "x"
+
+
+def test_killed_server_is_started_again_and_its_clients_go_on(
+    shared: TinyPlan, tmp_path: Path
+) -> None:
+    running = [shared.start(name) for name in CLIENTS]
+    wait_for(lambda: at_work(shared), timeout=60)
+    os.kill(server_pid(shared), signal.SIGKILL)
+    for process in running:
+        said, _ = process.communicate(timeout=40)
+        assert process.returncode == 0, said
+        assert "was killed by signal 9; its last lines" in said
+        assert "serving" in said
+        assert "once more, try 2 of 3" in said
+    assert (tmp_path / "starts").read_text() == "xx"
+
+
+def test_killed_host_is_replaced_by_a_client(shared: TinyPlan, tmp_path: Path) -> None:
+    for job in shared.jobs[1:]:
+        job["config"]["rows"] = 40
+    running = [shared.start(name) for name in CLIENTS]
+    wait_for(lambda: at_work(shared), timeout=60)
+    killed = time.monotonic()
+    os.kill(state(shared)["pid"], signal.SIGKILL)
+    wait_for(lambda: (tmp_path / "starts").read_text() == "xx", timeout=60)
+    assert time.monotonic() - killed < 10
+    for process in running:
+        said, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, said
+    assert (tmp_path / "starts").read_text() == "xx"
+
+
+def test_server_that_dies_of_its_work_stops_the_run_with_its_last_words(
+    shared: TinyPlan,
+) -> None:
+    lease = shared.servers[0]["lease"]
+    lease["program"] = [*lease["program"], "--die-after-calls", "3"]
+    done = shared.run_all("keep-going")
+    assert done.returncode == 3, done.stdout
+    assert "fell off the bus" in done.stderr
+    assert "it had been started 3 times" in done.stderr
+    assert not any(map(shared.published, CLIENTS))
+    wait_for(lambda: not hosts(shared), timeout=15)
+
+
+def test_server_that_cannot_start_fails_the_run_before_its_clients(shared: TinyPlan) -> None:
+    lease = shared.servers[0]["lease"]
+    lease["program"] = [*lease["program"], "--die-at-once"]
+    done = shared.run_all()
+    assert done.returncode == 3
+    assert "no such device" in done.stderr
+    assert not any(shared.status(name) for name in CLIENTS)
+    wait_for(lambda: not hosts(shared), timeout=15)
+
+
+def test_run_that_is_interrupted_leaves_no_server(shared: TinyPlan) -> None:
+    for job in shared.jobs[1:]:
+        job["config"]["rows"] = 600
+    running = subprocess.Popen(shared.run_all_argv(), stdout=subprocess.PIPE, text=True)
+    wait_for(lambda: at_work(shared), timeout=60)
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=40)
+    assert running.returncode == 130
+    wait_for(lambda: not hosts(shared), timeout=15)
+
+
+@pytest.mark.parametrize("keeper", ["lives", "is killed"])
+def test_run_that_is_killed_leaves_no_server(shared: TinyPlan, keeper: str) -> None:
+    for job in shared.jobs[1:]:
+        job["config"]["rows"] = 600
+    running = subprocess.Popen(shared.run_all_argv(), stdout=subprocess.PIPE, text=True)
+    wait_for(lambda: at_work(shared), timeout=60)
+    if keeper == "is killed":
+        # Nobody is left to give the lease back: it runs out.
+        for pid in set(hosts(shared)) - {state(shared)["pid"]}:
+            os.kill(pid, signal.SIGKILL)
+    running.kill()
+    running.communicate()
+    wait_for(lambda: not hosts(shared), timeout=15)
+    assert state(shared)["state"] == "ended"
+    # What was begun goes on from where it was.
+    for job in shared.jobs[1:]:
+        job["config"]["rows"] = 5
+    assert shared.run_all().returncode == 0
+
+
+def test_servers_listen_where_their_program_says(shared: TinyPlan) -> None:
+    """A server that keeps to loopback is told apart from one that other nodes can reach."""
+    from agentc.runtime.lease import Lease, LeaseError
+
+    ready = shared.folder / "policy.ready.json"
+    ready.write_text(json.dumps({"host": "127.0.0.1", "port": 1}))
+    lease = Lease(
+        shared.servers[0]["lease"], python=[], variables={}, model=None, folder=shared.folder,
+        logs=shared.folder, host="10.1.2.3",
+    )  # fmt: skip
+    with pytest.raises(LeaseError, match=r"told to listen on 10\.1\.2\.3 and listens on 127"):
+        lease.read_ready_file()
+
+
+def test_jobs_of_one_node_share_a_server_that_one_of_them_started(
+    shared: TinyPlan, tmp_path: Path
+) -> None:
+    """Within a SLURM job the server lives as long as that job, which sees its guests out."""
+    shared.servers[0]["scope"] = "node"
+    for job, rows in zip(shared.jobs[1:], (5, 40), strict=True):
+        job["config"]["rows"] = rows
+    first = shared.start("left", SLURM_JOB_ID="1", SLURMD_NODENAME="n1")
+    wait_for(lambda: (tmp_path / "starts").exists(), timeout=60)
+    guest = shared.start("right", SLURM_JOB_ID="2", SLURMD_NODENAME="n1")
+    wait_for(lambda: shared.published("left"), timeout=60)
+    assert guest.poll() is None
+    assert first.poll() is None
+    assert (guest.wait(timeout=60), first.wait(timeout=20)) == (0, 0)
+    assert (tmp_path / "starts").read_text() == "x"
+    for process in (first, guest):
+        process.communicate()
+
+
+def test_each_node_has_a_server_of_its_own(shared: TinyPlan, tmp_path: Path) -> None:
+    shared.servers[0]["scope"] = "node"
+    running = [
+        shared.start(name, SLURMD_NODENAME=node)
+        for name, node in zip(CLIENTS, ("n1", "n2"), strict=True)
+    ]
+    assert [process.wait(timeout=60) for process in running] == [0, 0]
+    assert (tmp_path / "starts").read_text() == "xx"
+    for process in running:
+        process.communicate()

@@ -1,0 +1,168 @@
+"""`agentc env-serve`: settings are checked as a spec's, and the server is a real one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agentc.cli import main
+from agentc_backends.software import LIGHT
+
+AGENTC = str(Path(sys.executable).with_name("agentc"))
+SPEC = """\
+agentc: 1
+name: two
+params: {depth: {type: int, default: 2, doc: "Depth of goals."}}
+environments:
+  short: {backend: textcraft, max_depth: "{{ depth }}"}
+  guess: {backend: twenty_questions}
+prompts: {react: {instruction: Act., reply_format: react}}
+stages:
+  expert: {kind: expert, environment: short, split: test}
+  other: {kind: expert, environment: guess, split: train}
+"""
+
+
+@dataclass
+class Serving:
+    """A running command and what it has printed: address, token, the line to try."""
+
+    process: subprocess.Popen[str]
+    lines: list[str]
+
+    @property
+    def url(self) -> str:
+        return self.lines[0].split(" is at ")[1].split(",")[0]
+
+    def stop(self) -> str:
+        self.process.send_signal(signal.SIGINT)
+        out, _ = self.process.communicate(timeout=60)
+        return out
+
+
+@pytest.fixture
+def serve(tmp_path: Path, repository: Path) -> Iterator[Callable[..., Serving]]:
+    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", repository / ".agentc" / "environments"))
+    built = hashlib.sha256(LIGHT.text.encode("utf-8")).hexdigest()[:16]
+    if not (folder / built / "complete.json").exists():
+        pytest.skip("the software environment `light` is not built: `make environments`")
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*words: str, **variables: str) -> Serving:
+        process = subprocess.Popen(
+            [AGENTC, "env-serve", *words],
+            stdout=subprocess.PIPE, text=True, cwd=tmp_path,
+            env={**os.environ, "AGENTC_ENVIRONMENTS": str(folder), **variables},
+        )  # fmt: skip
+        started.append(process)
+        assert process.stdout is not None
+        lines = [process.stdout.readline().rstrip("\n") for _ in range(3)]
+        assert process.poll() is None, lines
+        return Serving(process, lines)
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_it_serves_until_ctrl_c(serve: Callable[..., Serving]) -> None:
+    serving = serve("textcraft", "max_depth=2")
+    assert serving.lines[0].startswith("env.textcraft is at http://127.0.0.1:")
+    token = serving.lines[1].removeprefix("token: ")
+    assert len(token) == 32
+    # The line to try, word for word, by what curl would send.
+    words = shlex.split(serving.lines[2].removeprefix("try:"))
+    assert words[:3] == ["curl", "-s", "-H"]
+    name, _, value = words[3].partition(": ")
+    request = urllib.request.Request(words[4], headers={name: value})
+    with urllib.request.urlopen(request) as answer:
+        assert b'"max_depth":2' in answer.read()
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(words[4])
+    port = int(serving.url.rsplit(":", 1)[1])
+    assert serving.stop() == "env.textcraft: stopped\n"
+    assert serving.process.returncode == 0
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return
+        time.sleep(0.1)
+    pytest.fail("the server outlives the command")
+
+
+def test_an_entry_of_a_spec_without_a_token_at_a_port(
+    serve: Callable[..., Serving], tmp_path: Path
+) -> None:
+    (tmp_path / "spec.yaml").write_text(SPEC, encoding="utf-8")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ("--spec", "spec.yaml", "short", "-p", "depth=3", "--no-token", "--port", str(port))
+    serving = serve(*words)
+    assert serving.url == f"http://127.0.0.1:{port}"
+    assert serving.lines[1:] == [
+        "token: none is asked for",
+        f"try:   curl -s http://127.0.0.1:{port}/meta",
+    ]
+    with urllib.request.urlopen(serving.url + "/meta") as answer:
+        assert b'"max_depth":3' in answer.read()
+    taken = subprocess.run(
+        [AGENTC, "env-serve", "textcraft", "--port", str(port)],
+        capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path,
+    )  # fmt: skip
+    said = f"agentc: port {port} is taken; name another one\n"
+    assert (taken.returncode, taken.stderr) == (3, said)
+    serving.stop()
+
+
+def test_a_token_of_ones_own(serve: Callable[..., Serving]) -> None:
+    serving = serve("textcraft", AGENTC_TOKEN="of-my-own")
+    assert serving.lines[1] == "token: of-my-own"
+    serving.process.send_signal(signal.SIGTERM)
+    assert serving.process.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["textcraft", "max_dept=2"], 1, "did you mean `max_depth`?"),
+        (["textcraft", "max_depth=deep"], 1, "expected: a whole number of at least 1"),
+        (["textcraft", "max_depth=[2"], 1, "parsing a flow sequence"),
+        (["textcaft"], 1, "did you mean `textcraft`?"),
+        (["alfworld", "games=/etc"], 1, "--allow-path /etc"),
+        (["textcraft", "deep"], 2, "a setting is SETTING=VALUE, not `deep`"),
+        ([], 2, "name a backend"),
+        (["textcraft", "--no-token", "--host", "0.0.0.0"], 2, "leave it out"),
+        (["textcraft", "--port", "70000"], 2, "70000 is no port"),
+        (["--spec", "spec.yaml"], 2, "it has `short`, `guess`"),
+        (["--spec", "spec.yaml", "shorts"], 5, "did you mean `short`?"),
+        (["--spec", "spec.yaml", "short", "max_depth=2"], 2, "the settings are the spec's"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    code: int,
+    says: str,
+) -> None:
+    (tmp_path / "spec.yaml").write_text(SPEC, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["env-serve", *words]) == code
+    assert says in capsys.readouterr().err

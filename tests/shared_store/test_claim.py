@@ -1,0 +1,279 @@
+"""Claims: one holder at a time, with flock and without it, and a takeover only from the dead."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentc.runtime import holder
+from agentc.runtime.claim import Claim
+from agentc.runtime.keeper import Keeper
+from agentc.runtime.layout import StoreLayout
+from agentc.runtime.process import Watchdog
+
+NAME = "sft/" + "a" * 32
+HOLD = (
+    "import sys, time\n"
+    "from agentc.runtime.claim import Claim\n"
+    "from agentc.runtime.layout import StoreLayout\n"
+    "claim = Claim(StoreLayout(sys.argv[1]), sys.argv[2])\n"
+    "assert claim.attempt() is None\n"
+    "print('held', flush=True)\n"
+    "time.sleep(600)\n"
+)
+
+
+@pytest.fixture(params=["flock", "owner file alone"])
+def layout(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> StoreLayout:
+    if request.param != "flock":
+        monkeypatch.setenv("AGENTC_FLOCK", "off")
+    return StoreLayout(tmp_path)
+
+
+def owner_file(layout: StoreLayout) -> Path:
+    return layout.lock(NAME).with_suffix(".owner")
+
+
+@pytest.fixture
+def held(layout: StoreLayout) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the claim."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(layout.root), NAME], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_one_holder_at_a_time(layout: StoreLayout) -> None:
+    first, second = Claim(layout, NAME), Claim(layout, NAME)
+    assert first.attempt() is None
+    taken = second.attempt()
+    assert taken is not None
+    assert taken["pid"] == os.getpid()
+    first.release()
+    assert not owner_file(layout).exists()
+    assert second.attempt() is None
+    second.release()
+    assert sorted(path.name for path in (layout.root / "locks").iterdir()) == [
+        layout.lock(NAME).name
+    ]
+
+
+def test_the_living_are_never_robbed(layout: StoreLayout, held: subprocess.Popen[str]) -> None:
+    ours = Claim(layout, NAME)
+    for _ in range(3):
+        found = ours.attempt()
+        assert found is not None
+        assert found["pid"] == held.pid
+        # It does not beat (there is no watchdog): its process says that it lives.
+        time.sleep(0.05)
+    assert str(held.pid) in holder.words(found)
+    ours.release()
+
+
+def test_claim_of_a_killed_process_is_taken_over(
+    layout: StoreLayout, held: subprocess.Popen[str]
+) -> None:
+    # It declared the usual 60 s; a process that is known to be gone is waited for half as long,
+    # and not at all where its flock is gone with it.
+    record = json.loads(owner_file(layout).read_text())
+    record["stale_s"] = 1.0
+    owner_file(layout).write_text(json.dumps(record))
+    held.kill()
+    held.wait()
+    ours = Claim(layout, NAME)
+    began = time.monotonic()
+    while ours.attempt() is not None:
+        assert time.monotonic() - began < 10
+        time.sleep(0.02)
+    waited = time.monotonic() - began
+    if os.environ.get("AGENTC_FLOCK") == "off":
+        assert waited >= 0.5
+    assert ours.is_mine()
+    ours.release()
+
+
+def foreign(layout: StoreLayout, **fields: object) -> None:
+    """An owner file of a process on another machine."""
+    record = {**holder.describe_self(NAME, ()), "host": "node7", "boot": "another", **fields}
+    owner_file(layout).parent.mkdir(parents=True, exist_ok=True)
+    owner_file(layout).write_text(json.dumps(record))
+
+
+def test_holder_on_another_machine_is_gone_when_it_is_silent(layout: StoreLayout) -> None:
+    foreign(layout, stale_s=0.6)
+    ours = Claim(layout, NAME)
+    began = time.monotonic()
+    for _ in range(4):  # it beats
+        assert ours.attempt() is not None
+        time.sleep(0.3)
+        os.utime(owner_file(layout))
+    assert time.monotonic() - began > 0.6
+    silent = time.monotonic()
+    while ours.attempt() is not None:
+        time.sleep(0.02)
+    assert time.monotonic() - silent > 0.5
+    ours.release()
+
+
+def test_holder_that_was_silent_for_ten_minutes_is_gone_at_first_sight(
+    layout: StoreLayout,
+) -> None:
+    foreign(layout)
+    before = time.time() - 700
+    os.utime(owner_file(layout), (before, before))
+    ours = Claim(layout, NAME)
+    assert ours.attempt() is None
+    ours.release()
+
+
+def test_clock_of_another_node_does_not_matter(layout: StoreLayout) -> None:
+    """An owner file whose time lies in the past by some minutes, or in the future, and moves."""
+    foreign(layout, stale_s=60.0)
+    ours = Claim(layout, NAME)
+    for shift in (-500, 500, -400, 400):
+        os.utime(owner_file(layout), (time.time() + shift, time.time() + shift))
+        assert ours.attempt() is not None
+    ours.release()
+
+
+def test_earlier_start_of_the_same_slurm_job_is_gone(
+    layout: StoreLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign(layout, slurm={"SLURM_JOB_ID": "7"}, stale_s=1.2)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    ours = Claim(layout, NAME)
+    assert ours.attempt() is not None
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    began = time.monotonic()
+    while ours.attempt() is not None:
+        time.sleep(0.02)
+    assert time.monotonic() - began < 1.1, "sooner than by silence alone"
+    ours.release()
+
+
+def test_torn_owner_file_is_held_until_it_is_old(layout: StoreLayout) -> None:
+    owner_file(layout).parent.mkdir(parents=True)
+    owner_file(layout).write_text('{"host": "no')
+    ours = Claim(layout, NAME)
+    assert ours.attempt() == {}
+    before = time.time() - 700
+    os.utime(owner_file(layout), (before, before))
+    assert ours.attempt() is None
+    ours.release()
+
+
+def test_many_takers_of_a_dead_claim_are_one(layout: StoreLayout) -> None:
+    """Twelve processes find the owner dead in the same moment; each holds the claim alone."""
+    script = (
+        "import os, sys, time\n"
+        "from agentc.runtime.claim import Claim\n"
+        "from agentc.runtime.layout import StoreLayout\n"
+        "claim = Claim(StoreLayout(sys.argv[1]), sys.argv[2])\n"
+        "while claim.attempt() is not None:\n"
+        "    time.sleep(0.001)\n"
+        "alone = os.path.join(sys.argv[1], 'alone')\n"
+        "os.close(os.open(alone, os.O_CREAT | os.O_EXCL))\n"
+        "time.sleep(0.01)\n"
+        "os.unlink(alone)\n"
+        "claim.release()\n"
+    )
+    foreign(layout)
+    before = time.time() - 700
+    os.utime(owner_file(layout), (before, before))
+    takers = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(layout.root), NAME], stderr=subprocess.PIPE
+        )
+        for _ in range(12)
+    ]
+    said = [taker.communicate()[1].decode() for taker in takers]
+    assert [taker.returncode for taker in takers] == [0] * 12, said
+
+
+def test_mount_without_hard_links(layout: StoreLayout, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*words: object) -> None:
+        raise PermissionError(1, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    first, second = Claim(layout, NAME), Claim(layout, NAME)
+    assert first.attempt() is None
+    assert second.attempt() is not None
+    assert first.beat()
+    first.release()
+    assert second.attempt() is None
+    second.release()
+
+
+def test_link_whose_reply_was_lost_counts(
+    layout: StoreLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.link
+
+    def link_twice(*words: str) -> None:
+        real(*words)
+        real(*words)  # as a client does that had no answer; raises FileExistsError
+
+    monkeypatch.setattr(os, "link", link_twice)
+    claim = Claim(layout, NAME)
+    assert claim.attempt() is None
+    assert claim.is_mine()
+    claim.release()
+
+
+def test_watchdog_beats_and_tells_of_a_lost_claim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTC_LOCK_STALE_S", "1.2")
+    layout = StoreLayout(tmp_path)
+    script = (
+        "import signal, sys, time\n"
+        "from agentc.runtime.claim import Claim\n"
+        "from agentc.runtime.keeper import Keeper\n"
+        "from agentc.runtime.layout import StoreLayout\n"
+        "from agentc.runtime.process import Watchdog\n"
+        "claim = Claim(StoreLayout(sys.argv[1]), sys.argv[2])\n"
+        "assert claim.attempt() is None\n"
+        "watchdog = Watchdog('test-mark', Keeper([claim]))\n"
+        "print('held', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path), NAME], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    before = owner_file(layout).stat().st_mtime_ns
+    time.sleep(0.8)
+    assert owner_file(layout).stat().st_mtime_ns > before
+    foreign(layout)
+    assert process.wait(timeout=20) == -15
+    assert json.loads(owner_file(layout).read_text())["host"] == "node7", "it is not ours to remove"
+    process.communicate()
+
+
+def test_watchdog_of_a_killed_process_lets_go(tmp_path: Path) -> None:
+    layout = StoreLayout(tmp_path)
+    claim = Claim(layout, NAME)
+    pid = os.fork()
+    if pid == 0:
+        assert claim.attempt() is None
+        Watchdog("test-mark", Keeper([claim]))
+        os.kill(os.getpid(), 9)
+    os.waitpid(pid, 0)
+    deadline = time.monotonic() + 20
+    while owner_file(layout).exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -1,0 +1,114 @@
+"""A small file system that fills up: nothing published is lost or torn, the message says what was
+being written where, how much is free and what helps, and the next run completes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tiny_plan import TinyPlan
+
+from agentc.runtime.layout import StoreLayout
+from agentc.runtime.trouble import explain
+from agentc.store.objects import list_objects, verify_object
+
+SIZE = 2 << 20
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A mounted tmpfs of 2 MiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "agentc-test", str(folder)]
+    if os.getuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("needs root, to mount a small file system")
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"no small file system can be mounted here: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.fixture
+def plan(small: Path, tmp_path: Path) -> TinyPlan:
+    """One job is published; the plan itself lies on another disk."""
+    tiny = TinyPlan(tmp_path)
+    tiny.store = small / "store"
+    tiny.job("first", rows=1)
+    assert tiny.run("first").returncode == 0
+    return tiny
+
+
+def fill(folder: Path, leave: int) -> Path:
+    """Fill the file system but for so many bytes."""
+    ballast = folder / "ballast"
+    state = os.statvfs(folder)
+    with ballast.open("wb") as out:
+        out.write(b"x" * max(0, state.f_bavail * state.f_frsize - leave))
+    return ballast
+
+
+def assert_whole(plan: TinyPlan, *jobs: str) -> None:
+    found, problems = list_objects(StoreLayout(plan.store))
+    assert problems == []
+    assert {stored.name for stored in found} == {plan.object(job) for job in jobs}
+    assert [fault for stored in found for fault in verify_object(stored)] == []
+
+
+@pytest.mark.parametrize("leave", [0, 4096, 16384, 24576, 32768, 65536])
+def test_full_disk_at_any_point_of_a_job(plan: TinyPlan, small: Path, leave: int) -> None:
+    plan.job("second", rows=100)
+    ballast = fill(small, leave)
+    done = plan.run("second")
+    assert done.returncode == 1, done.stderr
+    assert "Traceback (most" not in done.stderr.split("last lines of")[0]
+    assert "no space is left on its file system (ENOSPC" in done.stderr
+    assert str(plan.store) in done.stderr
+    assert "of 2 MB free" in done.stderr
+    assert "agentc store gc" in done.stderr
+    assert_whole(plan, "first")
+    ballast.unlink()
+    done = plan.run("second")
+    assert done.returncode == 0, done.stderr
+    assert_whole(plan, "first", "second")
+
+
+def test_full_disk_stops_agentc_run_with_the_same_words(plan: TinyPlan, small: Path) -> None:
+    from agentc.run.past import keep_plan
+    from agentc.runtime.trouble import StoreWriteError, writing
+    from agentc.store.paths import RunFolder
+
+    fill(small, 0)
+    folder = RunFolder.of(StoreLayout(plan.store), "tiny")
+    with (
+        pytest.raises(StoreWriteError, match=r"cannot write the record of the run to .*ENOSPC"),
+        writing("the record of the run", folder.path),
+    ):
+        keep_plan(folder, "x" * 9000)
+
+
+def test_read_only_store_is_named(plan: TinyPlan, small: Path) -> None:
+    plan.job("second", rows=1)
+    subprocess.run(["mount", "-o", "remount,ro", str(small)], check=True)
+    done = plan.run("second")
+    assert done.returncode == 1
+    assert "is mounted read-only (EROFS; tmpfs at" in done.stderr
+    assert str(plan.store / "locks") in done.stderr
+    assert_whole(plan, "first")
+
+
+def test_quota_and_permission_in_words(tmp_path: Path) -> None:
+    """No quota can be set up here; the message is made of the system's own error number."""
+    quota = explain(OSError(errno.EDQUOT, "quota"), "the object sft/1", tmp_path)
+    assert quota.startswith(f"cannot write the object sft/1 to {tmp_path}: the disk quota of ")
+    assert "is used up (EDQUOT; " in quota
+    assert "`quota -s`" in quota
+    refused = explain(PermissionError(errno.EACCES, "no"), "its claims", tmp_path / "locks")
+    assert f"may not (EACCES; {tmp_path} is drwx" in refused
+    assert "chmod -R g+rwX" in refused

@@ -1,0 +1,134 @@
+"""A store that a group shares: what one user made, others read, go on with, and clear away."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from tiny_plan import TinyPlan, wait_for
+
+ALICE, BOB, EVE, LAB = 61001, 61002, 61003, 61000
+
+REPOSITORY = Path(__file__).parents[2]
+SYSTEM = Path("/usr/bin/python3")
+"""A Python that every user may start; the runtime needs nothing but its standard library."""
+
+
+def why_impossible() -> str | None:
+    if os.getuid() != 0:
+        return "needs root, to be several users"
+    if not SYSTEM.exists():
+        return f"needs {SYSTEM}, a Python for all users"
+    words = [str(SYSTEM), "-c", "import agentc.runtime.job, venv, ensurepip"]
+    done = subprocess.run(
+        words, user=ALICE, group=LAB, extra_groups=[], cwd="/", check=False, capture_output=True,
+        env={"PATH": os.defpath, "PYTHONPATH": str(REPOSITORY / "compiler")},
+    )  # fmt: skip
+    return (
+        None if done.returncode == 0 else "other users cannot read the repository or have no venv"
+    )
+
+
+pytestmark = pytest.mark.skipif(
+    why_impossible() is not None, reason=f"several users: {why_impossible()}"
+)
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> TinyPlan:
+    """A store of the group LAB, as docs/design/shared_store.md says to set one up."""
+    for folder in (tmp_path, *tmp_path.parents):
+        if str(folder) != "/" and not folder.stat().st_mode & stat.S_IXOTH:
+            folder.chmod(folder.stat().st_mode | 0o055)
+    plan = TinyPlan(tmp_path)
+    plan.store.mkdir()
+    os.chown(plan.store, ALICE, LAB)
+    plan.store.chmod(0o2770)
+    return plan
+
+
+def start(plan: TinyPlan, user: int, job: str, *, group: int = LAB) -> subprocess.Popen[str]:
+    plan.write()
+    return subprocess.Popen(
+        [str(SYSTEM), *plan.argv(job)[1:]], user=user, group=group, extra_groups=[], umask=0o077,
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/", env=variables(plan),
+    )  # fmt: skip
+
+
+def variables(plan: TinyPlan) -> dict[str, str]:
+    return {
+        "PATH": os.defpath,
+        "HOME": "/nonexistent",
+        "PYTHONPATH": str(REPOSITORY / "compiler"),
+        "AGENTC_ENVIRONMENTS": str(plan.folder.parent / "environments"),
+    }
+
+
+def run(plan: TinyPlan, user: int, job: str, **words: int) -> tuple[int, str]:
+    process = start(plan, user, job, **words)
+    said, _ = process.communicate(timeout=60)
+    return process.returncode, said
+
+
+def test_users_of_a_group_share_a_store(shared: TinyPlan) -> None:
+    shared.job("first", rows=40, delay=0.05)
+    shared.job("second", rows=1, inputs={"x": ["first"]}, kind="pair")
+    # The software environment is made by whoever comes first.
+    shared.job("empty", rows=1)
+    code, said = run(shared, 0, "empty")
+    assert code == 0, said
+    process = start(shared, ALICE, "first")
+    kept = shared.staging("first") / "work" / "rows.jsonl"
+    wait_for(lambda: kept.exists() and len(kept.read_text().splitlines()) > 3)
+    process.kill()
+    process.communicate()
+    before = kept.read_text().splitlines()[:3]
+    # Another goes on with what she staged, although her umask would keep all of it to herself.
+    code, said = run(shared, BOB, "first")
+    assert code == 0, said
+    folder = shared.store / "objects" / shared.object("first")
+    assert (folder / "data" / "trajectories.jsonl").read_text().splitlines()[:3] == before
+    code, said = run(shared, ALICE, "second")
+    assert code == 0, said
+    for path in (folder, *folder.rglob("*")):
+        state = path.stat()
+        assert state.st_gid == LAB, path
+        mode = stat.S_IMODE(state.st_mode)
+        assert mode & 0o007 == 0, path
+        if path.is_dir():
+            assert mode & 0o070 == 0o070, (path, oct(mode))
+        else:
+            assert mode & 0o440 == 0o440, (path, oct(mode))
+            # Read-only, but for what the first user made: only she could change that.
+            assert mode & 0o222 == 0 or state.st_uid == ALICE, (path, oct(mode))
+    # And either may clear away what the other made.
+    script = (
+        "import sys\n"
+        "from agentc.runtime.layout import StoreLayout\n"
+        "from agentc.store.gc import collect, find_garbage\n"
+        "layout = StoreLayout(sys.argv[1])\n"
+        "print(collect(layout, find_garbage(layout)))\n"
+    )
+    done = subprocess.run(
+        [str(SYSTEM), "-c", script, str(shared.store)], user=ALICE, group=LAB, extra_groups=[],
+        capture_output=True, text=True, check=False, cwd="/", umask=0o077, env=variables(shared),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not folder.exists()
+
+
+def test_who_does_not_belong_to_the_group_is_told_what_is_missing(shared: TinyPlan) -> None:
+    shared.store.chmod(0o2775)
+    shared.job("first", rows=1)
+    code, said = run(shared, 0, "first")
+    assert code == 0, said
+    shared.job("second", rows=1)
+    code, said = run(shared, EVE, "second", group=EVE)
+    assert code == 1
+    assert "Traceback" not in said
+    assert "cannot write" in said
+    assert "EACCES" in said
+    assert "chgrp -R GROUP" in said

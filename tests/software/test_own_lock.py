@@ -1,0 +1,66 @@
+"""`software:` in a spec: its lock takes the place of a backend's, keys change with it, and what
+cannot be read, lies outside or has no effect is an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentc.backend_api import load_backends
+from agentc.compilation import Compilation, compile_spec
+
+SPEC = """\
+agentc: 1
+name: demo
+environments:
+  craft: {backend: textcraft}
+stages:
+  expert: {kind: expert, split: train}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "own.txt").write_text("# agentc: python 3.12\nhttpx==0.28.1\n")
+    return tmp_path
+
+
+def compiled(folder: Path, software: str = "") -> Compilation:
+    path = folder / "spec.yaml"
+    path.write_text(SPEC + software)
+    return compile_spec(path, {}, load_backends())
+
+
+def test_the_specs_lock_replaces_the_backends_and_enters_every_key(folder: Path) -> None:
+    before, after = compiled(folder).plan, compiled(folder, "software: {light: own.txt}\n").plan
+    assert before is not None
+    assert after is not None
+    assert after.environments["light"].lock == (folder / "own.txt").read_text()
+    assert not {job.key for job in before.jobs} & {job.key for job in after.jobs}
+    (folder / "own.txt").write_text("httpx==0.28.0\n")
+    again = compiled(folder, "software: {light: own.txt}\n").plan
+    assert again is not None
+    assert again.jobs[0].key != after.jobs[0].key
+
+
+@pytest.mark.parametrize(
+    ("software", "code", "said"),
+    [
+        ("{lihgt: own.txt}", "AGC673", "no backend of this experiment uses"),
+        ("{torch: own.txt}", "AGC673", "no backend of this experiment uses"),
+        ("{light: nothing.txt}", "AGC674", "No such file"),
+        ("{light: .}", "AGC674", "Is a directory"),
+        ("{light: ../../etc/hosts}", "AGC123", "outside of the spec's folder"),
+        ("{light: bad.txt}", "AGC671", "line 1, `# agentc: pyhton 3.10`"),
+        ("{light: [own.txt]}", "AGC208", "cannot be a list"),
+        ("{light: '{{ x }}.txt'}", "AGC208", "cannot be"),
+        ("own.txt", "AGC203", "software"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(folder: Path, software: str, code: str, said: str) -> None:
+    (folder / "bad.txt").write_text("# agentc: pyhton 3.10\n")
+    found = compiled(folder, f"software: {software}\n")
+    assert found.plan is None
+    assert [(each.code, said in each.message) for each in found.diagnostics] == [(code, True)]
+    assert found.diagnostics[0].span is not None

@@ -1,0 +1,77 @@
+"""A job program that counts what is computed, in a journal outside of the store.
+
+Config: `journal`, `units` (pieces of work, each kept as soon as it is done), `delay` (seconds a
+unit). A line of the journal is `unit KEY NUMBER`, or `overlap KEY` when another process computes
+the same key at this moment.
+"""
+
+import json
+import os
+import time
+from pathlib import Path
+
+from agentc.runtime.holder import start_time
+from agentc.runtime.program import load_job
+
+job = load_job()
+values = job.spec["config"]
+journal = Path(values["journal"])
+
+
+def note(line: str) -> None:
+    descriptor = os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(descriptor, (line + "\n").encode())
+    os.close(descriptor)
+
+
+# Processes of other name spaces cannot be told to be alive from here.
+guard = journal.with_name(f"at-work-{job.key}-{Path('/proc/self/ns/pid').readlink()}")
+try:
+    pid = int(guard.read_text())
+except (OSError, ValueError):
+    pid = 0
+if pid and start_time(pid) is not None and pid != os.getpid():
+    note(f"overlap {job.key}")
+guard.write_text(str(os.getpid()))
+
+kept = job.work / "units"
+with kept.open("ab", buffering=0) as out:
+    for number in range(len(kept.read_bytes().splitlines()), values["units"]):
+        time.sleep(values["delay"])
+        out.write(b"%d\n" % number)
+        note(f"unit {job.key} {number}")
+guard.unlink()
+
+read = sorted(
+    len((folder / "trajectories.jsonl").read_text().splitlines())
+    for role in job.spec["inputs"]
+    for folder in job.inputs(role)
+)
+rows = [
+    {
+        "id": f"{number}#0",
+        "task_id": str(number),
+        "attempt": 0,
+        "seed": sum(read),
+        "prompt_seed": 0,
+        "split": "train",
+        "messages": [
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": f"Action: {line}"},
+        ],
+        "prompt_length": 1,
+        "reward": 1.0,
+        "success": True,
+        "end": "success",
+        "error": None,
+        "turns": 1,
+        "invalid": 0,
+        "rewards": [1.0],
+        "tokens": {"prompt": 1, "completion": 1},
+        "source": "policy",
+    }
+    for number, line in enumerate(kept.read_text().splitlines())
+]
+with (job.out / "trajectories.jsonl").open("w") as out:
+    out.writelines(json.dumps(row) + "\n" for row in rows)
+job.facts(rows=len(rows))

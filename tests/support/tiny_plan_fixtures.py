@@ -1,0 +1,39 @@
+"""Fixtures for tests of the runtime, which conftest.py of their folders import: a tiny plan in a
+temporary folder, and one shared empty software environment, so that only the tests of
+environments build some."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tiny_plan import TinyPlan, processes_of, wait_for
+
+__all__ = ["empty_folder", "plan", "shared_environments"]
+
+
+@pytest.fixture(scope="session")
+def empty_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("environments")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shared_environments(empty_folder: Path) -> Iterator[None]:
+    # Not for the session: it would hide the real environments from the tests of other folders.
+    before = os.environ.get("AGENTC_ENVIRONMENTS")
+    os.environ["AGENTC_ENVIRONMENTS"] = str(empty_folder)
+    yield
+    if before is None:
+        del os.environ["AGENTC_ENVIRONMENTS"]
+    else:
+        os.environ["AGENTC_ENVIRONMENTS"] = before
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Iterator[TinyPlan]:
+    """An empty plan; when the test is over, none of its processes may be left."""
+    tiny = TinyPlan(tmp_path)
+    yield tiny
+    wait_for(lambda: not processes_of(tiny.store), timeout=10)

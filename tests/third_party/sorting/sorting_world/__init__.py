@@ -1,0 +1,1 @@
+"""A world of somebody else: numbers are to be sorted."""
