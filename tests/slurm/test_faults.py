@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.slurm.cluster import Cluster
-from tests.slurm.test_runs import assert_nothing_left, running, start
+from tests.slurm.test_runs import assert_nothing_left, running
 from tiny_plan import TinyPlan, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm, pytest.mark.long]
@@ -37,7 +37,7 @@ def test_run_lives_through_all_that_befalls_its_nodes(
     names = ("daemon", "node", "preempted", "timed")
     for name in names:
         plan.job(name, rows=200, delay=0.1, resume=True, say=name, resources={"gpus": 2})
-    process = start(plan, low)
+    process = plan.start_all(f"profile={low}")
     wait_for(lambda: len(running(plan)) == 4, timeout=240)
     where = {name: job_of(cluster, plan, name) for name in names}
 
