@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 LOCKS   := backends/agentc_backends/software
 WORKERS ?= 2
 
-.PHONY: help setup environments environments-all quickstart test test-long test-slurm test-fast test-torch test-slurm golden check format docs bench bench-rivals comparison fuzz clean
+.PHONY: help setup environments environments-all quickstart test test-long test-slurm test-fast test-torch golden check format docs bench bench-rivals comparison fuzz clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -42,7 +42,7 @@ test-slurm: environments ## runs on a real SLURM of four nodes, brought up here 
 	$(BIN)/pytest -m slurm -rs --durations=0
 
 test-fast: environments
-	$(BIN)/pytest -n $(WORKERS) -m 'not slow and not vllm'
+	$(BIN)/pytest -n $(WORKERS) -m 'not slow and not vllm and not alone'
 
 test-torch: environments .agentc/torch-tests/complete
 	PYTHONPATH=compiler:backends OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false \

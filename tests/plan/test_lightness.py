@@ -71,6 +71,7 @@ def test_a_spec_compiles_in_a_moment(repository: Path, name: str) -> None:
     assert time.process_time() - began < 0.3
 
 
+@pytest.mark.alone
 def test_ten_thousand_jobs(tmp_path: Path) -> None:
     """Compiled and planned in 5 s of processor time."""
     spec = tmp_path / "large.yaml"

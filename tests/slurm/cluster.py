@@ -26,6 +26,8 @@ from pathlib import Path
 
 from tests.slurm.configuration import (
     Ports,
+    can_hold_to_memory,
+    cgroup_conf,
     free_ports,
     gres_conf,
     make_devices,
@@ -65,6 +67,7 @@ class Cluster:
         self.nodes = tuple(nodes)
         self.daemons = daemons
         self.accounting = False
+        self.holds_to_memory = can_hold_to_memory()
         self.seconds = 0.0
 
     def command(self, *words: str) -> str:
@@ -92,10 +95,11 @@ class Cluster:
         text = self.command("sinfo", "-h", "-N", "-p", "main", "-o", "%N %T")
         return dict(line.split() for line in text.splitlines())
 
-    def start_node(self, name: str) -> None:
-        """Start (again) the daemon of a node."""
+    def start_node(self, name: str, within: Sequence[str] = ()) -> None:
+        """Start (again) the daemon of a node; `within` is a command that runs another one, as
+        nsenter does."""
         (self.root / "spool" / name).mkdir(parents=True, exist_ok=True)
-        self.daemons.start(f"slurmd.{name}", ["slurmd", "-D", "-N", name])
+        self.daemons.start(f"slurmd.{name}", [*within, "slurmd", "-D", "-N", name])
 
     def kill_node(self, name: str) -> None:
         """kill -9 of a node's daemon; the steps of its jobs go on, as on a real node."""
@@ -194,10 +198,14 @@ def _bring_up(cluster: Cluster) -> None:
     root.chmod(0o755)
     make_devices(root / "gpus")
     ports = free_ports(list(cluster.nodes))
-    (root / "slurm.conf").write_text(slurm_conf(root, ports, accounting=cluster.accounting))
+    hold = cluster.holds_to_memory
+    (root / "slurm.conf").write_text(
+        slurm_conf(root, ports, accounting=cluster.accounting, hold=hold)
+    )
     (root / "gres.conf").write_text(gres_conf(root, ports))
+    (root / "cgroup.conf").write_text(cgroup_conf() if hold else "")
     SYSTEM.mkdir(exist_ok=True)
-    for name in ("slurm.conf", "gres.conf"):
+    for name in ("slurm.conf", "gres.conf", "cgroup.conf"):
         (SYSTEM / name).unlink(missing_ok=True)
         (SYSTEM / name).symlink_to(root / name)
     _start_munge(root, cluster.daemons)
@@ -257,7 +265,7 @@ def _succeeds(*words: str) -> bool:
 def _clear(root: Path) -> None:
     """Remove what an earlier cluster left: processes, links in /etc/slurm, its folder."""
     end_recorded(root)
-    for name in ("slurm.conf", "gres.conf", "slurmdbd.conf"):
+    for name in ("slurm.conf", "gres.conf", "cgroup.conf", "slurmdbd.conf"):
         link = SYSTEM / name
         if link.is_symlink() and link.readlink().parent == root:
             link.unlink()

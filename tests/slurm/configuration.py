@@ -1,5 +1,6 @@
-"""The files that SLURM reads on the test cluster: several nodes on one machine, without systemd
-and cgroups. cluster.py writes them and starts the daemons."""
+"""The files that SLURM reads on the test cluster: several nodes on one machine, without systemd;
+jobs are held to their memory where control groups can be made. cluster.py writes them and starts
+the daemons."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CPUS, MEMORY_MB, GPUS = 8, 64_000, 2
-"""What each node claims to have. Nothing holds jobs to it but their own threads."""
+"""What each node claims to have. Nothing holds jobs to these CPUs but their own threads."""
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +25,28 @@ class Ports:
     nodes: Mapping[str, int]
 
 
-def slurm_conf(root: Path, ports: Ports, *, accounting: bool) -> str:
-    """slurm.conf: quick to notice what happens, and with more CPUs and memory than there are."""
+def can_hold_to_memory() -> bool:
+    """Whether control groups (version 1, each controller mounted) can be made on this machine."""
+    folder = CONTROL_GROUPS / "memory" / f"agentc-{os.getpid()}"
+    try:
+        folder.mkdir()
+        folder.rmdir()
+    except OSError:
+        return False
+    return (CONTROL_GROUPS / "freezer").is_dir()
+
+
+def cgroup_conf() -> str:
+    """cgroup.conf: a job that uses more memory than it has asked for is killed by the kernel."""
+    return (
+        f"CgroupPlugin=cgroup/v1\nCgroupMountpoint={CONTROL_GROUPS}\nConstrainRAMSpace=yes\n"
+        "AllowedRAMSpace=100\n"
+    )
+
+
+def slurm_conf(root: Path, ports: Ports, *, accounting: bool, hold: bool) -> str:
+    """slurm.conf (`hold`: jobs to their memory): quick to notice what happens, and with more CPUs
+    and memory than there are."""
     host = socket.gethostname().split(".")[0]
     lines = [
         "ClusterName=agentc",
@@ -45,10 +67,9 @@ def slurm_conf(root: Path, ports: Ports, *, accounting: bool) -> str:
         # No systemd and no right to make cgroups is needed. By their parents (linuxproc) processes
         # would be lost whose parent was ended first.
         "ProctrackType=proctrack/pgid",
-        "TaskPlugin=task/none",
+        "TaskPlugin=task/cgroup" if hold else "TaskPlugin=task/none",
         "JobAcctGatherType=jobacct_gather/linux",
         "JobAcctGatherFrequency=2",
-        "JobAcctGatherParams=OverMemoryKill",
         "SwitchType=switch/none",
         "MpiDefault=none",
         "ReturnToService=2",

@@ -11,6 +11,9 @@ from agentc.plan.work import Document, object_of
 from agentc.run.observe import Seen
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.lease import last_lines
+from agentc.runtime.trouble import full_disk_hint
+
+_FULL = "(ENOSPC; "
 
 
 def describe_failures(
@@ -42,6 +45,10 @@ def describe_failures(
     if not parts:
         tail = "\n".join(f"  | {line}" for line in last_lines(driver_log, 25).splitlines())
         parts.append(f"Snakemake stopped without finishing:\n{tail}")
+    # On a full disk a job cannot write down why it failed.
+    full = full_disk_hint("", layout.root)
+    if full and not any(_FULL in text for text in parts):
+        parts.append(full)
     parts.append(f"Snakemake's log: {driver_log}")
     return "\n\n".join(parts)
 

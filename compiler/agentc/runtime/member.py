@@ -9,6 +9,7 @@ import time
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from agentc import __version__
+from agentc.runtime import control_group
 from agentc.runtime.claim import Claim
 from agentc.runtime.contracts import ContractError, check_artifact
 from agentc.runtime.hardware import Machine
@@ -58,6 +59,7 @@ class Member:
         self._started = started
         self._program_started = 0.0
         self._tries = 0
+        self._kills = 0
         self._not_before = 0.0
         self._cpu_s = 0.0
         self._max_rss_mb = 0.0
@@ -99,6 +101,7 @@ class Member:
         if not any("{job}" in word for word in self.job["program"]):
             argv.append(self._job_path())
         self._program_started = time.time()
+        self._kills = control_group.memory_kills()
         try:
             self.child = supervisor.start(
                 self.id,
@@ -142,7 +145,8 @@ class Member:
         if child.status != 0:
             said = "its program %s" % how_it_ended(child.status)
             full = full_disk_hint(last_lines(self.staging.log, 20), self.staging.path)
-            self.fail(said + ("\n" + full if full else ""))
+            hints = [said, control_group.out_of_memory(self._kills), full]
+            self.fail("\n".join(filter(None, hints)))
             return
         ended = time.time()
         self.staging.status("checking")

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
-from pathlib import Path
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
+from agentc.runtime import control_group
 from agentc.runtime.rendezvous import allocated_nodes
 from agentc.runtime.scontrol import shown
 
@@ -22,9 +21,6 @@ _SLACK_S = 120.0
 """A job starts a little after its allocation does."""
 _LOCAL_SLACK = 0.95
 """Machines sold with 64 GiB show a little less."""
-_CGROUPS = Path("/sys/fs/cgroup")
-_NO_LIMIT = 1 << 50
-"""Control groups without a limit say so with a word or a number beyond any machine's memory."""
 
 Fact = Tuple[float, str]
 """An amount, and what says so."""
@@ -129,7 +125,7 @@ def memory_limit(environ: Mapping[str, str]) -> Optional[Fact]:
             known.append((per_node, "SLURM_MEM_PER_NODE"))
         elif per_cpu and cpus:
             known.append((per_cpu * cpus, "SLURM_MEM_PER_CPU x SLURM_CPUS_ON_NODE"))
-    limit = _cgroup_limit()
+    limit = control_group.memory_limit()
     if limit is not None:
         known.append((limit // (1 << 20), "its control group"))
     total = _machine_memory()
@@ -186,31 +182,6 @@ def _number(text: Optional[str]) -> Optional[int]:
         return int(text) if text else None
     except ValueError:  # expressions that could not be evaluated yet
         return None
-
-
-def _cgroup_limit() -> Optional[int]:
-    """The least limit of the control groups that this process is in, in bytes."""
-    try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    limits = []
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            root, name = _CGROUPS, "memory.max"
-        elif "memory" in controllers.split(","):
-            root, name = _CGROUPS / "memory", "memory.limit_in_bytes"
-        else:
-            continue
-        folder = root / path.lstrip("/")
-        for place in [folder, *folder.parents]:
-            with suppress(OSError, ValueError):  # `max` is no number
-                limits.append(int((place / name).read_text(encoding="ascii")))
-            if place == root:
-                break
-    known = [limit for limit in limits if limit < _NO_LIMIT]
-    return min(known) if known else None
 
 
 def _machine_memory() -> Optional[int]:
