@@ -9,16 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks.reduced import Size, write_reduced
 from smoke import agentc, require_software
 from tests.slurm.cluster import Cluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.slurm, pytest.mark.long]
-
-SIZE = Size(
-    expert_tasks=16, sft_steps=4, dpo_steps=2, explored_tasks=8, evaluated_tasks=4, exploring=8,
-    evaluating=4,
-)  # fmt: skip
+pytestmark = [pytest.mark.slow, pytest.mark.slurm]
 
 
 def digests(store: Path) -> dict[str, str]:
@@ -30,21 +24,18 @@ def digests(store: Path) -> dict[str, str]:
     }
 
 
-def test_same_results_as_on_this_machine(
-    repository: Path, tmp_path: Path, cluster: Cluster, profile: Path
+def same_here_and_there(
+    specs: dict[str, list[str | Path]], folder: Path, cluster: Cluster, profile: Path
 ) -> None:
-    for backend in ("trl.sft", "trl.dpo"):
-        require_software(backend)
-    tiny = repository / "specs" / "agent_r" / "tiny.yaml"
-    specs: dict[str, list[str | Path]] = {
-        "eto": [write_reduced(tmp_path / "smoke.yaml", SIZE), "-p", "rounds=1"],
-        "agent_r": [tiny, "--scale", "smoke", "-p", "trainer=trl", "-p", "iterations=1"],
-    }
+    """Run each spec on this machine and through the queue, and compare."""
+    file = profile / "config.yaml"
+    text = file.read_text().replace("mem_mb: 1000, runtime: 5", "mem_mb: 8000, runtime: 60")
+    file.write_text(text.replace("slurm_partition: short", "slurm_partition: main"))
     command = Path(sys.executable).with_name("agentc")
     # All at the same time: the runs on the cluster wait for its queue more than they compute.
     queued = {}
     for name, words in specs.items():
-        where = ["--store", tmp_path / "slurm" / name / "store", "--profile", profile]
+        where = ["--store", folder / "slurm" / name / "store", "--profile", profile]
         queued[name] = subprocess.Popen(
             [command, "run", *words, "--plain", *where],
             stdout=subprocess.PIPE,
@@ -52,11 +43,34 @@ def test_same_results_as_on_this_machine(
             text=True,
         )
     for name, words in specs.items():
-        agentc("run", *words, "--store", tmp_path / "local" / name / "store", "--plain")
+        agentc("run", *words, "--store", folder / "local" / name / "store", "--plain")
     for name, process in queued.items():
-        said, _ = process.communicate(timeout=1800)
+        said, _ = process.communicate(timeout=3000)
         assert process.returncode == 0, f"{name}: {said}"
-        here, there = (tmp_path / place / name / "store" for place in ("local", "slurm"))
+        here, there = (folder / place / name / "store" for place in ("local", "slurm"))
         assert digests(there) == digests(here)
         assert [path for path in digests(there) if path.endswith("metrics.json")]
     assert cluster.queue() == []
+
+
+def test_same_results_as_on_this_machine(
+    repository: Path, tmp_path: Path, cluster: Cluster, profile: Path
+) -> None:
+    for backend in ("trl.sft", "trl.dpo"):
+        require_software(backend)
+    specs: dict[str, list[str | Path]] = {
+        "eto": [repository / "specs" / "quickstart.yaml", "--scale", "smoke"],
+        "agent_r": [
+            repository / "specs" / "agent_r" / "tiny.yaml", "--scale", "smoke", "-p", "trainer=trl",
+        ],
+    }  # fmt: skip
+    same_here_and_there(specs, tmp_path, cluster, profile)
+
+
+@pytest.mark.long
+def test_whole_agent_r_with_xtuner(
+    repository: Path, tmp_path: Path, cluster: Cluster, profile: Path
+) -> None:
+    require_software("xtuner.sft")
+    spec = repository / "specs" / "agent_r" / "tiny.yaml"
+    same_here_and_there({"agent_r": [spec]}, tmp_path, cluster, profile)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -159,6 +160,22 @@ def test_gc_keeps_what_a_job_at_work_reads_and_deletes_the_rest(filled: TinyPlan
     assert filled.staging("slow").is_dir()
     process.terminate()
     process.communicate()
+
+
+def test_gc_removes_what_servers_of_yesterday_left(filled: TinyPlan) -> None:
+    layout = StoreLayout(filled.store)
+    own = layout.root / "servers" / str(os.getuid())
+    for name, age in (("old", 2 * 86400.0), ("at-work", 0.0)):
+        copy = own / name / "1"
+        copy.mkdir(parents=True)
+        (own / name / "token").write_text("x")
+        (copy / "beat").write_text("")
+        long_ago = time.time() - 2 * 86400.0
+        for path in (own / name / "token", copy, own / name):
+            os.utime(path, (long_ago, long_ago))
+        os.utime(copy / "beat", (time.time() - age,) * 2)
+    collect(layout, find_garbage(layout))
+    assert [path.name for path in own.iterdir()] == ["at-work"]
 
 
 def test_gc_keeps_what_a_run_that_goes_on_has_and_will_use(filled: TinyPlan) -> None:

@@ -43,7 +43,8 @@ class Node:
         backing.mkdir(exist_ok=True)
         shared.mkdir(exist_ok=True)
         mount = Path(__file__).with_name("late_mount.py")
-        serve = f'hostname {name} && mount -t proc proc /proc && exec "$@"'
+        # The shell is the first process there: it also takes leave of those without a parent.
+        serve = f'hostname {name} && mount -t proc proc /proc && {{ "$@" & wait; }}'
         self._process = subprocess.Popen(
             ["unshare", "--mount", "--uts", "--pid", "--fork", "sh", "-c", serve, "sh",
              str(python), str(mount), str(backing), str(shared), str(delay), str(self.faults)],

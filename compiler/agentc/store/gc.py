@@ -106,6 +106,7 @@ def collect(layout: StoreLayout, garbage: Garbage) -> tuple[str, ...]:
             if digest not in find_roots(layout).environments:
                 _drop(layout.root / "environments" / digest, trash)
         _remove_drafts(layout)
+        _remove_servers(layout)
         shutil.rmtree(trash, ignore_errors=True)
         return tuple(kept)
     finally:
@@ -167,6 +168,16 @@ def _remove_drafts(layout: StoreLayout) -> None:
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > _OLD_S:
                 path.unlink()
+
+
+def _remove_servers(layout: StoreLayout) -> None:
+    """What shared servers of this user have left: tokens, logs. One that lives beats every
+    second."""
+    for folder in (layout.root / "servers" / str(os.getuid())).glob("*"):
+        with suppress(OSError):
+            newest = max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
+            if time.time() - newest > _OLD_S:
+                shutil.rmtree(folder)
 
 
 def is_held(lock: Path) -> bool:
