@@ -104,6 +104,7 @@ def test_next_wrapper_ends_stragglers_when_wrapper_and_watchdog_die(busy: TinyPl
     children = Path(f"/proc/{me}/task/{me}/children").read_text().split()
     marked = processes_of(busy.store)
     (watchdog,) = [int(child) for child in children if int(child) not in marked]
+    process.send_signal(signal.SIGSTOP)  # it would start another watchdog
     os.kill(watchdog, signal.SIGKILL)
     process.kill()
     process.communicate()

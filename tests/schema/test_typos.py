@@ -178,6 +178,12 @@ def table() -> BackendTable:
     return load_backends()
 
 
+def test_slips_in_the_keys_of_the_quickstart(table: BackendTable) -> None:
+    """Every position of every key, the classes of slips in turn."""
+    assert check(ROOT / "specs" / "quickstart.yaml", table, False, set()) > 500
+
+
+@pytest.mark.slow
 def test_slips_in_the_keys_of_every_spec(table: BackendTable) -> None:
     """Every position of every key, the classes of slips in turn; equal places once."""
     known: set[object] = set()
@@ -187,6 +193,7 @@ def test_slips_in_the_keys_of_every_spec(table: BackendTable) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("spec", SPECS, ids=[spec.name for spec in SPECS])
 def test_every_slip_in_every_key(spec: Path, table: BackendTable) -> None:
     """Every class at every position of every key, each spec for itself."""

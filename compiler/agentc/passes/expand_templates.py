@@ -33,7 +33,7 @@ from agentc.templates.library import TemplateLibrary
 from agentc.templates.template import Template
 
 _DEEPEST = 12
-_MOST_NODES = 400_000
+_MOST_NODES = 100_000
 _BY_SECTION = {section: makes for makes, section in language.TEMPLATES.items() if section}
 _WHOLE = ("paper", "defaults")
 """Sections that are one declaration, not a table of them."""
