@@ -68,8 +68,8 @@ RUN_LEASE = os.path.join(
     "run-%s-%d-%d" % (os.uname().nodename, os.getpid(), time.time()),
 )
 SERVER_RESOURCES = (
-    "slurm_account slurm_partition qos constraint reservation clusters runtime cpus_per_task gpu gres"
-    " gpu_model mem_mb mem_mb_per_cpu slurm_extra"
+    "slurm_account slurm_partition qos constraint reservation clusters runtime nodes cpus_per_task gpu"
+    " gres gpu_model mem_mb mem_mb_per_cpu slurm_extra"
 ).split()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
+from agentc.backend_api import LeaseDraft, OptionView, Ranks, ServerBackend, parallel_sizes
 from agentc.kinds.field import Field, boolean, choice, integer, number
 from agentc_backends.software import VLLM
 
@@ -24,10 +24,11 @@ FIELDS: tuple[Field, ...] = (
             False, identity="placement"),
     boolean("enforce_eager", "Do not capture graphs: starts faster, runs slower.", False,
             identity="placement"),
-    integer("tensor_parallel", "Devices that share each layer.", 1, minimum=1,
-            identity="placement"),
-    integer("pipeline_parallel", "Groups of devices that share the layers.", 1, minimum=1,
-            identity="placement"),
+    integer("tensor_parallel", "Devices that share each layer; null: 1, and over several nodes "
+            "the GPUs of each.", None, minimum=1, nullable=True, identity="placement"),
+    integer("pipeline_parallel", "Groups of devices that share the layers; null: 1, and over "
+            "several nodes what tensor_parallel leaves of the GPUs.", None, minimum=1,
+            nullable=True, identity="placement"),
     number("gpu_memory_utilization", "Share of a device's memory that may be used.", 0.9, above=0,
            maximum=1, identity="placement"),
     integer("max_num_seqs", "Replies under way at once; null: vLLM's choice.", None, minimum=1,
@@ -45,8 +46,6 @@ _FLAGS = {
     "dtype": "--dtype",
     "kv_cache_dtype": "--kv-cache-dtype",
     "seed": "--seed",
-    "tensor_parallel": "--tensor-parallel-size",
-    "pipeline_parallel": "--pipeline-parallel-size",
     "gpu_memory_utilization": "--gpu-memory-utilization",
     "max_num_seqs": "--max-num-seqs",
     "max_num_batched_tokens": "--max-num-batched-tokens",
@@ -72,6 +71,8 @@ def _lease(options: OptionView) -> LeaseDraft:
         value = options.get(name)
         if value is not None:
             program += [flag, str(value)]
+    tensor, pipeline = _sizes(options)
+    program += ["--tensor-parallel-size", str(tensor), "--pipeline-parallel-size", str(pipeline)]
     if options.text("quantization") != "none":
         program += ["--quantization", options.text("quantization")]
     program += [
@@ -100,7 +101,31 @@ def _lease(options: OptionView) -> LeaseDraft:
         # Graph capture and large checkpoints take their time.
         ready_timeout_s=1800.0,
         capabilities=BACKEND.capabilities,
+        ranks=None if options.nodes == 1 else _ranks(options.nodes, tensor, pipeline),
     )
+
+
+def _sizes(options: OptionView) -> tuple[int, int]:
+    tensor, pipeline = options.get("tensor_parallel"), options.get("pipeline_parallel")
+    return parallel_sizes(
+        tensor if isinstance(tensor, int) else None,
+        pipeline if isinstance(pipeline, int) else None,
+        options.nodes,
+        options.gpus,
+    )
+
+
+def _ranks(nodes: int, tensor: int, pipeline: int) -> Ranks:
+    return Ranks(
+        nodes=nodes,
+        each=("--distributed-executor-backend", "mp", "--nnodes", "{nodes}",
+              "--node-rank", "{rank}", "--master-addr", "{first_node}",
+              "--master-port", "{meeting_port}"),
+        others=("--headless",),
+        # Without it vLLM takes the address of the way to the internet, which nodes may not have.
+        environment_variables={"VLLM_HOST_IP": "{node_address}"},
+        sizes={"tensor_parallel": tensor, "pipeline_parallel": pipeline},
+    )  # fmt: skip
 
 
 BACKEND = ServerBackend(
@@ -112,6 +137,6 @@ BACKEND = ServerBackend(
     lease=_lease,
     fields=FIELDS,
     capabilities=frozenset(
-        {"chat", "completions", "logprobs", "scoring", "seed", "stop", "gpu", "cpu"}
+        {"chat", "completions", "logprobs", "scoring", "seed", "stop", "gpu", "cpu", "multinode"}
     ),
 )

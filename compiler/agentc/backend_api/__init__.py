@@ -11,7 +11,8 @@ from agentc.backend_api.declare import (
     SoftwareEnvironment,
     StageBackend,
 )
-from agentc.backend_api.draft import JobDraft, LeaseDraft, LowerContext
+from agentc.backend_api.draft import JobDraft, LeaseDraft, LowerContext, Ranks
+from agentc.backend_api.parallel import parallel_sizes
 from agentc.backend_api.table import BackendTable, load_backends
 from agentc.backend_api.view import OptionView, Refusal, StageView
 
@@ -25,10 +26,12 @@ __all__ = [
     "LeaseDraft",
     "LowerContext",
     "OptionView",
+    "Ranks",
     "Refusal",
     "ServerBackend",
     "SoftwareEnvironment",
     "StageBackend",
     "StageView",
     "load_backends",
+    "parallel_sizes",
 ]

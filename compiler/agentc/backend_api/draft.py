@@ -18,6 +18,33 @@ from agentc.kinds.field import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ranks:
+    """A server whose program runs once on each of several nodes, as one server.
+
+    `each` are words that every rank's program gets after its own, `others` those besides for all
+    but the first, which alone listens; `environment_variables` are each rank's own. Placeholders:
+    `{nodes}`, `{rank}`, `{first_node}` (the first node's address), `{meeting_port}` (free there)
+    and `{node_address}` (the rank's own). `sizes` says by name how the model is shared, for people.
+    """
+
+    nodes: int
+    each: tuple[str, ...]
+    others: tuple[str, ...]
+    environment_variables: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    def record(self) -> dict[str, Json]:
+        """As it stands in plan.json."""
+        return {
+            "nodes": self.nodes,
+            "each": list(self.each),
+            "others": list(self.others),
+            "variables": dict(self.environment_variables),
+            "sizes": dict(self.sizes),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseDraft:
     """A server that a job needs while it runs.
 
@@ -36,7 +63,8 @@ class LeaseDraft:
     stage backend that does so makes `port` "inside": then nothing is started.
     `input` names the job input (role) whose directory is `{model}`. `secrets` maps environment
     variables to names of secrets. `client` holds settings for whoever calls the server (rate
-    limits of a remote endpoint); like all placement it never enters a key.
+    limits of a remote endpoint); like all placement it never enters a key. So does `ranks`, which
+    a backend with the capability `multinode` gives where its view has several `nodes`.
 
     `entry`, `scope`, `replicas` and `placement` are what the spec's entry says of the server's
     place; the compiler writes them, a backend leaves them alone.
@@ -61,6 +89,7 @@ class LeaseDraft:
     capabilities: frozenset[str] = frozenset()
     client: Mapping[str, Json] = field(default_factory=dict)
     inside: bool = False
+    ranks: Ranks | None = None
     entry: str = ""
     scope: Literal["job", "node", "shared"] = "job"
     replicas: int = 1

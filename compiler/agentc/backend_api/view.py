@@ -51,7 +51,8 @@ class OptionView:
     values that were read and differ from their defaults: the part of a key that settings make.
     `reasons` says of some settings why they are not read. `known` remembers what was looked up in
     the table; views of one table share it, since a plan of 10,000 jobs looks up the same few
-    paths a million times.
+    paths a million times. `nodes` and `gpus` (of all nodes together) are what `placement:` gives a
+    server; what is made of them is placement too, and enters no key.
     """
 
     table: tuple[Field, ...]
@@ -61,6 +62,8 @@ class OptionView:
     reasons: dict[str, str] = field(default_factory=dict)
     known: dict[str, Setting] = field(default_factory=dict, repr=False)
     files: Callable[[str], bytes | None] | None = field(default=None, repr=False)
+    nodes: int = 1
+    gpus: int | None = None
 
     def file(self, path: str) -> bytes | None:
         """The content of a small file that the spec names (relative paths start at the spec);

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentc.cli.arguments import (
     add_locked_argument,
@@ -20,6 +20,7 @@ from agentc.cli.arguments import (
 )
 from agentc.cli.store_argument import add_store_argument
 from agentc.kinds.field import Json
+from agentc.plan.ranks import rank_commands
 from agentc.plan.review import Review
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 HELP = "show what a run would do: jobs, what the store has, what changed and why"
 
+_OF_SERVER = ("id", "scope", "replicas", "resources", "clients")
 _MOST_CAUSES = 20
 """Every job of a long chain may be a cause of all that follow: half the square of its length."""
 
@@ -139,6 +141,14 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _server_ranks(job: Mapping[str, Any]) -> dict[str, Json]:
+    """The commands of a server that spreads over the nodes of its job."""
+    for lease in job["leases"]:
+        if "ranks" in lease and not lease.get("server"):
+            return {"server_ranks": [*rank_commands(lease)]}
+    return {}
+
+
 def _when(path: Path) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(path.stat().st_mtime))
 
@@ -156,7 +166,14 @@ def _document(
         "server_starts": work.server_starts,
         "saved_server_starts": work.saved_starts,
         "servers": [
-            {name: server[name] for name in ("id", "scope", "replicas", "resources", "clients")}
+            {
+                **{name: server[name] for name in _OF_SERVER},
+                **(
+                    {"ranks": [*rank_commands(server["lease"])]}
+                    if "ranks" in server["lease"]
+                    else {}
+                ),
+            }
             for server in work.document.get("servers") or []
         ],
         "gone": list(review.gone),
@@ -168,6 +185,7 @@ def _document(
                 "kind": item.job["kind"],
                 "round": item.job["round"],
                 "backend": item.job["backend"],
+                **_server_ranks(item.job),
                 "object": item.object,
                 "mark": item.mark,
                 "state": item.state,

@@ -57,6 +57,8 @@ def _groups(plan: Plan) -> list[list[Job]]:
         own = lease is not None and lease.port != "none" and not lease.server
         if lease is not None and own and lease.input is not None:
             identity = lease_identity(lease, job.inputs, plan.environments, keys)
+            if lease.ranks:  # a server over two nodes is none of a job that has one
+                identity += [list(lease.program), dict(lease.ranks)]
             server = servers[job.id] = canonical_text(identity)
         depths[job.id] = max(
             (depths[name] + (servers.get(name) != server or server is None)

@@ -193,6 +193,7 @@ def _lease(draft: LeaseDraft, environments: _Environments) -> Lease:
         scope=draft.scope,
         replicas=draft.replicas,
         placement=draft.placement,
+        ranks={} if draft.ranks is None else draft.ranks.record(),
     )
 
 

@@ -21,6 +21,7 @@ from agentc.backend_api import (
     StageBackend,
     StageView,
 )
+from agentc.backend_api.parallel import MULTINODE, ONE_NODE, Room, room_of
 from agentc.backend_api.view import Setting
 from agentc.ir.module import Module, Prompt, Resource, Stage, Value
 from agentc.kinds import KINDS
@@ -113,7 +114,7 @@ class ModuleContext:
     ) -> None:
         self._module = module
         self._table = table
-        self._leases: dict[tuple[str, str], ResourceAttempt | None] = {}
+        self._leases: dict[tuple[str, str, Room], ResourceAttempt | None] = {}
         self._boundary = boundary
         self._tables: dict[tuple[str, str], tuple[tuple[Field, ...], dict[str, Setting]]] = {}
         self._references = References() if references is None else references
@@ -185,17 +186,19 @@ class ModuleContext:
     def pinned_revision(self, repo: str, revision: str) -> str | None:
         return self._references.commit(repo, revision)
 
-    def resource(self, section: str, name: str) -> ResourceAttempt | None:
-        """The drafted lease of an entry of `environments` or `servers`; None for one that is not
-        declared or whose backend is unknown."""
-        key = (section, name)
+    def resource(self, section: str, name: str, room: Room = ONE_NODE) -> ResourceAttempt | None:
+        """The drafted lease of an entry of `environments` or `servers`, within a job that has
+        `room`; None for one that is not declared or whose backend is unknown."""
+        key = (section, name, room)
         if key not in self._leases:
             entries = (
                 self._module.environments if section == "environment" else (self._module.servers)
             )
             entry = entries.get(name)
             self._leases[key] = (
-                None if entry is None else attempt_resource(entry, self._table, self.content_of)
+                None
+                if entry is None
+                else attempt_resource(entry, self._table, self.content_of, room)
             )
         return self._leases[key]
 
@@ -208,8 +211,14 @@ class ModuleContext:
 
     def _used(self, stage: StageView, section: str) -> ResourceAttempt | None:
         self.asked.add(section)
-        name = self._module.stages[stage.stage_id].uses.get(section)
-        return None if name is None else self.resource(section, name)
+        declared = self._module.stages[stage.stage_id]
+        name = declared.uses.get(section)
+        if name is None:
+            return None
+        room = ONE_NODE
+        if section == "server":
+            room = room_of({name: value.json for name, value in declared.placement.items()})
+        return self.resource(section, name, room)
 
 
 class _MissingResourceError(Exception):
@@ -275,14 +284,25 @@ def _outside(error: OutsideError, values: Mapping[str, Json]) -> Outside:
 
 
 def attempt_resource(
-    entry: Resource, table: BackendTable, files: Callable[[str], bytes | None] | None = None
+    entry: Resource,
+    table: BackendTable,
+    files: Callable[[str], bytes | None] | None = None,
+    room: Room = ONE_NODE,
 ) -> ResourceAttempt | None:
-    """Draft the lease of an environment or server entry; None when its backend is unknown."""
+    """Draft the lease of an environment or server entry within a job that has `room`; a server
+    with a job of its own has what its entry says. None when its backend is unknown."""
     backend = table.backends.get(entry.backend)
     if not isinstance(backend, (EnvironmentBackend, ServerBackend)):
         return None
     values = {**_plain(entry.fields), **_plain(entry.options)}
-    view = OptionView(table=backend.fields, values=values, files=files)
+    said = _plain(entry.sharing)
+    if said.get("scope") == "shared":
+        own = said.get("placement")
+        room = room_of(own if isinstance(own, dict) else {})
+    elif said.get("scope") == "node" or MULTINODE not in backend.capabilities:
+        room = ONE_NODE
+    nodes, gpus = room
+    view = OptionView(table=backend.fields, values=values, files=files, nodes=nodes, gpus=gpus)
     lease, failure, outside = None, None, None
     try:
         lease = backend.lease(view)
@@ -293,7 +313,7 @@ def attempt_resource(
     refusals = list(view.refusals)
     if lease is not None:
         lease = _placed(entry, lease)
-        refusals += _misplaced(entry, lease)
+        refusals += _misplaced(entry, lease, MULTINODE in backend.capabilities)
     return ResourceAttempt(
         backend=backend,
         values=values,
@@ -322,19 +342,21 @@ def _placed(entry: Resource, lease: LeaseDraft) -> LeaseDraft:
     )
 
 
-def _misplaced(entry: Resource, lease: LeaseDraft) -> Iterator[Refusal]:
+def _misplaced(entry: Resource, lease: LeaseDraft, multinode: bool) -> Iterator[Refusal]:
     """What the spec says of a server's place and has no effect, or cannot be."""
     if lease.scope != "job" and lease.port == "none":
         yield Refusal(
             path="scope", reason="the endpoint is somebody else's: nothing is started that jobs "
             "could share", fix="remove `scope`",
         )  # fmt: skip
-    if lease.scope == "shared" and lease.placement.get("nodes") not in (None, 1):
+    several = lease.placement.get("nodes") not in (None, 1)
+    if lease.scope == "shared" and several and not multinode:
+        role = "a server" if lease.role == "policy" else "an environment"
         yield Refusal(
-            path="placement", reason=f"{lease.backend} serves from one node: tensor_parallel and "
-            "pipeline_parallel share a model between the GPUs of a node",
-            fix="leave nodes out; a model that one node cannot hold needs an endpoint that "
-            "somebody starts across nodes (backend: openai)",
+            path="placement.nodes", reason=f"{lease.backend} is {role} of one node",
+            fix="leave nodes out" + ("" if lease.role != "policy" else
+            "; serve.vllm spreads a model over nodes, and so may an endpoint that somebody starts "
+            "(backend: openai)"),
         )  # fmt: skip
     for name in ("replicas", "placement"):
         if lease.scope != "shared" and name in entry.sharing:

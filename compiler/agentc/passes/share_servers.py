@@ -52,6 +52,8 @@ def _key(job: Job, lease: Lease, plan: Plan, keys: dict[str, str]) -> str:
     identity = lease_identity(lease, job.inputs, plan.environments, keys)
     placed = [list(lease.program), dict(lease.variables), dict(lease.secrets), lease.scope,
               lease.replicas, dict(lease.placement), lease.served_name]  # fmt: skip
+    if lease.ranks:
+        placed.append(dict(lease.ranks))
     return server_key([identity, canonical_text(placed)])
 
 

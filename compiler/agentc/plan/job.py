@@ -62,7 +62,8 @@ class Lease:
 
     Fields are those of `agentc.backend_api.LeaseDraft`; `input` is the role whose checkpoint is
     served. `server` is the id of the plan's shared server that is meant, "" for one of the job's
-    own; `entry`, `scope`, `replicas` and `placement` are what the spec says of it.
+    own; `entry`, `scope`, `replicas` and `placement` are what the spec says of it. `ranks` is the
+    record of `agentc.backend_api.Ranks` for one that spreads over nodes, else empty.
     """
 
     role: str
@@ -87,6 +88,7 @@ class Lease:
     replicas: int = 1
     placement: Mapping[str, Json] = field(default_factory=dict)
     server: str = ""
+    ranks: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

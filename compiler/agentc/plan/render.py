@@ -87,6 +87,7 @@ def _lease(lease: Lease) -> dict[str, Json]:
         "served_name": lease.served_name,
         "client": plain_json(lease.client),
         **({"server": lease.server} if lease.server else {}),
+        **({"ranks": plain_json(lease.ranks)} if lease.ranks else {}),
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from agentc.plan.diff import change_texts, some
 from agentc.plan.fold import Group, fold_groups, fold_idle, folded_title, groups_of
+from agentc.plan.ranks import rank_lines, spread
 from agentc.plan.review import (
     STATE_WORDS,
     Item,
@@ -116,7 +117,27 @@ def _servers(review: Review) -> list[str]:
         clients = [name for name in server["clients"] if name in missing]
         if clients:
             lines.append(f"  {_shared(server, clients)}")
-    return lines
+            if server["lease"].get("ranks"):
+                lines += [f"    {line}" for line in rank_lines(server["lease"])]
+    return [*lines, *_spread_within_jobs(work.missing)]
+
+
+def _spread_within_jobs(missing: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Servers of jobs that have several nodes; those that run alike are said once."""
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    for job in missing:
+        for lease in job["leases"]:
+            if lease.get("ranks") and not lease.get("server"):
+                lines = [f"    {line}" for line in rank_lines(lease)]
+                title = f"server within its job ({lease['backend']}): {spread(lease['ranks'])}"
+                found.setdefault("\n".join([title, *lines]), ([], [title, *lines]))[0].append(
+                    str(job["id"])
+                )
+    return [
+        line
+        for names, (title, *lines) in found.values()
+        for line in (f"  {title}; for {_named(names, 5)}", *lines)
+    ]
 
 
 def _shared(server: Mapping[str, Any], clients: list[str]) -> str:
@@ -127,7 +148,9 @@ def _shared(server: Mapping[str, Any], clients: list[str]) -> str:
     if server["scope"] == "shared":
         copies = server["replicas"]
         parts = ["a job of its own" if copies == 1 else f"{copies} replicas, each a job of its own"]
-        parts += [_counted(asked["cpus"], "cpu")]
+        ranks = server["lease"].get("ranks")
+        parts += [spread(ranks)] if ranks else []
+        parts += [_counted(asked["cpus"], "cpu") + (" on each" if ranks else "")]
         parts += [_counted(asked["gpus"], "gpu")] if asked["gpus"] else []
         parts += ["on a cluster it listens on its node's address, with a token"]
     named = _named(clients, 5)

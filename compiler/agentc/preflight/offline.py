@@ -9,14 +9,16 @@ import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from math import prod
 from pathlib import Path
+from typing import Any
 
 from agentc.backend_api import BackendTable
+from agentc.backend_api.parallel import MULTINODE
 from agentc.compilation import Compilation
 from agentc.cost import Estimate, Summary
 from agentc.cost.render import shown_bytes
 from agentc.diagnostics import Diagnostic, Sink
-from agentc.passes.checks.machines import MULTINODE
 from agentc.passes.secrets import report_missing
 from agentc.placement import Settled
 from agentc.plan.job import Plan
@@ -219,7 +221,10 @@ def check_shapes(settled: Sequence[Settled], table: BackendTable) -> Iterator[Fi
                     about=stages,
                     fix=f"ask for {processes} GPUs there, or set processes to {gpus}",
                 )
-            if nodes > 1 and backend is not None and MULTINODE not in backend.capabilities:
+            server = _spread_server(job)
+            if nodes > 1 and server is not None:
+                yield from _devices_on_nodes(server, nodes, each, stages)
+            elif nodes > 1 and backend is not None and MULTINODE not in backend.capabilities:
                 yield Finding(
                     check="nodes",
                     verdict="problem",
@@ -237,6 +242,28 @@ def check_shapes(settled: Sequence[Settled], table: BackendTable) -> Iterator[Fi
                     about=stages,
                     fix=f"set processes to a multiple of {nodes}",
                 )
+
+
+def _spread_server(job: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The lease of a server over several nodes: the job's own, or of a job that is one."""
+    leases = [job["lease"]] if job["kind"] == "server" else job["leases"]
+    return next((each for each in leases if each.get("ranks") and not (
+        each.get("server") and job["kind"] != "server")), None)  # fmt: skip
+
+
+def _devices_on_nodes(
+    lease: Mapping[str, Any], nodes: int, settled: Settled, stages: tuple[str, ...]
+) -> Iterator[Finding]:
+    devices = prod(lease["ranks"]["sizes"].values())
+    if devices % nodes:
+        yield Finding(
+            check="nodes",
+            verdict="problem",
+            message=f"{nodes} nodes ({settled.placed['nodes'].source}) cannot share the {devices} "
+            f"devices of {lease['backend']} equally",
+            about=stages,
+            fix=f"ask for {lease['ranks']['nodes']} nodes there",
+        )
 
 
 def _java(name: str, users: tuple[str, ...]) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
+from agentc.runtime import rendezvous, server_ranks
 from agentc.runtime.imported import FOLDER_VARIABLE, read_reports
 from agentc.runtime.staging import remove_tree
 from agentc.runtime.supervise import Child, Supervisor
@@ -60,6 +61,7 @@ class Lease:
         self._python = list(python)
         self._variables = dict(variables)
         self._ready_file = folder / (self.role + ".ready.json")
+        self._ranks_file = folder / (self.role + ".ranks.json")
         self.imported = folder / "imported" / self.role
         self._host = host
         self._held: Optional[socket.socket] = None
@@ -106,6 +108,10 @@ class Lease:
             words["{port}"] = str(self._hold_port())
             self.url = "http://%s:%s" % (self._host, words["{port}"])
         argv = [*self._python, *fill(self.spec["program"], words)]
+        ranks = self.spec.get("ranks")
+        # Outside of SLURM, or where the profile gives one node, the server is one process.
+        if ranks and rendezvous.allocated_nodes(os.environ) > 1:
+            argv = server_ranks.command(self._ranks_file, argv, ranks)
         variables = {**self._variables, **fill_values(self.spec.get("variables") or {}, words)}
         variables["AGENTC_TOKEN"] = self.token
         variables[FOLDER_VARIABLE] = str(self.imported)

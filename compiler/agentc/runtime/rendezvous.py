@@ -1,7 +1,8 @@
-"""Where the processes of one training on several nodes meet, from SLURM's variables.
+"""Where the processes of one training or server on several nodes meet, from SLURM's variables.
 
 The job's program runs on the first node of its allocation; it starts one launcher on each node
-with `srun`, and the launchers meet at the first node's address. Neighbour: the trainers' launcher.
+with `srun`, and the launchers meet at the first node's address. Neighbours: the trainers' launcher,
+and `server_ranks.py`, whose step leaves the first node out.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 import socket
-from typing import Dict, List, Mapping, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from agentc.runtime.scontrol import shown
 
@@ -67,23 +68,29 @@ def expand_hosts(text: str) -> List[str]:
     return names
 
 
+def hosts(environ: Mapping[str, str]) -> List[str]:
+    """The names of the job's nodes, the first one first. Raises RendezvousError."""
+    found = expand_hosts(_allocation(environ)[1])
+    if not found:
+        raise RendezvousError("SLURM names no nodes of this job (SLURM_JOB_NODELIST is not set)")
+    return found
+
+
 def first_address(environ: Mapping[str, str]) -> str:
     """An address of the allocation's first node that its other nodes reach. Raises
     RendezvousError."""
-    hosts = expand_hosts(_allocation(environ)[1])
-    if not hosts:
-        raise RendezvousError("SLURM names no nodes of this job (SLURM_JOB_NODELIST is not set)")
+    first = hosts(environ)[0]
     try:
-        socket.getaddrinfo(hosts[0], None)
-        return hosts[0]
+        socket.getaddrinfo(first, None)
+        return first
     except OSError:
         pass
     # Names of nodes need not be names of hosts; SLURM knows how it reaches them.
-    match = re.search(r"\bNodeAddr=(\S+)", shown("node", hosts[0]))
+    match = re.search(r"\bNodeAddr=(\S+)", shown("node", first))
     if match is None:
         raise RendezvousError(
             "no address of the node %s is known: its name does not resolve, and `scontrol show "
-            "node` does not tell one" % hosts[0]
+            "node` does not tell one" % first
         )
     return match.group(1)
 
@@ -94,8 +101,11 @@ def port_of(environ: Mapping[str, str]) -> int:
     return _FIRST_PORT + (int(number) if number.isdigit() else 0) % _PORTS
 
 
-def launcher_on_each_node(words: List[str], nodes: int, environ: Mapping[str, str]) -> List[str]:
-    """A command line that runs `words` once on each node of this job's allocation."""
+def launcher_on_each_node(
+    words: List[str], nodes: int, environ: Mapping[str, str], only: Sequence[str] = ()
+) -> List[str]:
+    """A command line that runs `words` once on each node of this job's allocation, or on those
+    `nodes` that `only` names."""
     srun = shutil.which("srun", path=environ.get("PATH"))
     if srun is None:
         raise RendezvousError("srun is not on PATH of %s" % socket.gethostname())
@@ -104,6 +114,7 @@ def launcher_on_each_node(words: List[str], nodes: int, environ: Mapping[str, st
         "--nodes=%d" % nodes,
         "--ntasks=%d" % nodes,
         "--ntasks-per-node=1",
+        *(["--nodelist=" + ",".join(only)] if only else []),
         "--overlap",  # the job's own step holds what the allocation has
         "--mem=0",
         "--cpu-bind=none",
@@ -113,15 +124,16 @@ def launcher_on_each_node(words: List[str], nodes: int, environ: Mapping[str, st
     ]
 
 
-def launcher_variables(environ: Mapping[str, str]) -> Dict[str, str]:
-    """The environment to start them in. srun takes SLURM_* variables for options, and those of
-    the step that we are in would bind it to one node."""
+def launcher_variables(environ: Mapping[str, str], port: Optional[int] = None) -> Dict[str, str]:
+    """The environment to start them in; without a port, one worked out of the job's number. srun
+    takes SLURM_* variables for options, and those of the step that we are in would bind it to one
+    node."""
     kept = {
         name: value
         for name, value in environ.items()
         if not name.startswith(("SLURM_", "SRUN_", "PMI_", "PMIX_")) or name in _KEPT
     }
-    meeting = (first_address(environ), port_of(environ), allocated_nodes(environ))
+    meeting = (first_address(environ), port or port_of(environ), allocated_nodes(environ))
     kept[VARIABLE] = "%s:%d/%d" % meeting
     return kept
 

@@ -39,6 +39,7 @@ _OPTIONS = {
     "reservation": "--reservation",
     "clusters": "--clusters",
     "runtime": "--time",
+    "nodes": "--nodes",
     "cpus_per_task": "--cpus-per-task",
     "gpu": "--gpus",
     "gres": "--gres",

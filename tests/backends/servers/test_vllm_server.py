@@ -9,10 +9,12 @@ import asyncio
 import hashlib
 import json
 import os
+import shlex
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ import httpx
 import pytest
 
 from agentc.backend_api import OptionView
+from agentc.plan.ranks import rank_commands
+from agentc.runtime import server_ranks
 from agentc_backends.software import VLLM
 from agentc_backends.vllm_server.backend import BACKEND
 from conformance import CHECKS, ROOT, Target
@@ -53,7 +57,8 @@ def python() -> str:
     given = os.environ.get("AGENTC_VLLM_PYTHON")
     lock = hashlib.sha256(VLLM.lock.encode()).hexdigest()[:16]
     store = Path(os.environ.get("AGENTC_STORE", ROOT / ".agentc" / "store"))
-    place = Path(given) if given else store / "environments" / lock / "bin" / "python"
+    built = Path(os.environ.get("AGENTC_ENVIRONMENTS", store / "environments"))
+    place = Path(given) if given else built / lock / "bin" / "python"
     if not place.exists():
         pytest.skip(f"the vllm environment is not built ({place}); set AGENTC_VLLM_PYTHON")
     return str(place)
@@ -65,15 +70,17 @@ def variables(**more: str) -> dict[str, str]:
     return {**base, "PYTHONPATH": paths, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", **more}
 
 
+FILLED = {"{served_name}": "policy", "{host}": "127.0.0.1", "{port}": "8000"}
+
+
 def words_of(**values: Any) -> list[str]:
     """Arguments after `serve MODEL`, with placeholders filled in."""
     program = BACKEND.lease(OptionView(table=BACKEND.fields, values=values)).program
-    filled = {"{served_name}": "policy", "{host}": "127.0.0.1", "{port}": "8000"}
-    return [filled.get(word, word) for word in program[4:]]
+    return [FILLED.get(word, word) for word in program[4:]]
 
 
-def test_every_flag_is_one_of_vllms_own(python: str) -> None:
-    cases = [words_of(), *(words_of(**{name: value}) for name, value in FLIPPED.items())]
+def parse(python: str, cases: list[list[str]]) -> list[tuple[list[str], dict[str, Any]]]:
+    """What vLLM's own parser makes of each: unknown flags, and the values."""
     done = subprocess.run(
         [python, "-c", PARSE], input=json.dumps(cases), env=variables(), capture_output=True,
         text=True, timeout=300, check=False,
@@ -81,6 +88,12 @@ def test_every_flag_is_one_of_vllms_own(python: str) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[[")]
     assert len(lines) == len(cases)
+    return [(unknown, space) for unknown, space in lines]
+
+
+def test_every_flag_is_one_of_vllms_own(python: str) -> None:
+    cases = [words_of(), *(words_of(**{name: value}) for name, value in FLIPPED.items())]
+    lines = parse(python, cases)
     assert all(unknown == [] for unknown, _ in lines)
     (_, plain), *flipped = lines
     for name, (_, space) in zip(FLIPPED, flipped, strict=True):
@@ -88,15 +101,123 @@ def test_every_flag_is_one_of_vllms_own(python: str) -> None:
         assert len(changed) == 1, (name, changed)
 
 
+def test_each_ranks_command_is_one_of_vllms_own(python: str) -> None:
+    """Four GPUs on each of two nodes: tensor parallel within a node, pipeline over both."""
+    draft = BACKEND.lease(OptionView(table=BACKEND.fields, values={}, nodes=2, gpus=8))
+    assert draft.ranks is not None
+    program = [FILLED.get(word, word) for word in draft.program[4:]]
+    spec = {"program": program, **draft.ranks.record()}
+    values = {"{nodes}": "2", "{first_node}": "10.0.0.1", "{meeting_port}": "29501"}
+    lines = parse(python, [server_ranks.rank_words(spec, rank, values) for rank in range(2)])
+    for rank, (unknown, space) in enumerate(lines):
+        assert unknown == []
+        assert (space["tensor_parallel_size"], space["pipeline_parallel_size"]) == (4, 2)
+        assert (space["nnodes"], space["node_rank"], space["headless"]) == (2, rank, rank > 0)
+        assert (space["master_addr"], space["master_port"]) == ("10.0.0.1", 29501)
+        assert space["distributed_executor_backend"] == "mp"
+    # What the plan shows is what runs.
+    shown = rank_commands({"program": draft.program, "ranks": draft.ranks.record()})
+    for rank, command in enumerate(shown):
+        words = [FILLED.get(word, values.get(word, word)) for word in shlex.split(command)]
+        assert words[5:] == server_ranks.rank_words(spec, rank, values)
+
+
+SRUN = """#!/bin/sh
+while [ "${1#--}" != "$1" ]; do shift; done
+SLURM_NODEID=0 SLURMD_NODENAME=second exec "$@"
+"""
+
+
+def test_two_nodes_serve_one_model(python: str, tmp_path: Path) -> None:
+    """Layers shared between two ranks over gloo, each started as on a node of its own (`srun` is a
+    stand-in), give the reply that one process gives; and they end together."""
+    _make_model(python, tmp_path / "model")
+    for name, text in (("srun", SRUN), ("scontrol", "#!/bin/sh\nexit 1\n")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2",
+           "SLURM_JOB_NODELIST": "localhost,second",
+           "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}  # fmt: skip
+    values = {"max_model_len": 128, "dtype": "float32", "enforce_eager": True}
+    one, _ = _served(python, tmp_path, OptionView(table=BACKEND.fields, values=values), {})
+    values |= {"tensor_parallel": 2, "pipeline_parallel": 1}
+    view = OptionView(table=BACKEND.fields, values=values, nodes=2)
+    two, last_line = _served(python, tmp_path, view, job)
+    assert two["tokens"] == one["tokens"]
+    assert two["token_logprobs"] == pytest.approx(one["token_logprobs"], abs=1e-4)
+    assert "rank 1 on second" in last_line
+
+
+def _served(
+    python: str, folder: Path, view: OptionView, job: dict[str, str]
+) -> tuple[dict[str, Any], str]:
+    """Log-probabilities of a greedy reply. A server over two nodes is then ended by killing the
+    worker of its second rank; the last line of its log comes along."""
+    draft = BACKEND.lease(view)
+    port = _free_port()
+    url = f"http://127.0.0.1:{port}"
+    words = {**FILLED, "{model}": str(folder / "model"), "{port}": str(port)}
+    command = [python, *(words.get(word, word) for word in draft.program)]
+    if draft.ranks is not None:
+        command = server_ranks.command(folder / "ranks", command, draft.ranks.record())
+    environment = variables(**draft.environment_variables, **job, AGENTC_TOKEN="t")
+    asked = {"model": "policy", "prompt": [5, 6, 7], "max_tokens": 8, "temperature": 0,
+             "logprobs": 1}  # fmt: skip
+    log = folder / "log"
+    with _running(command, environment, log, url) as process:
+        said = httpx.post(
+            url + "/v1/completions", json=asked, headers={"Authorization": "Bearer t"},
+            timeout=120, trust_env=False,
+        )  # fmt: skip
+        assert said.status_code == 200, said.text
+        if draft.ranks is not None:
+            listed = subprocess.run(["ps", "-eo", "pid=,args="], capture_output=True, text=True,
+                                    check=True).stdout.splitlines()  # fmt: skip
+            (worker,) = [line.split()[0] for line in listed if "VLLM::Worker_TP1" in line]
+            os.kill(int(worker), 9)
+            assert process.wait(60) == 1
+    return said.json()["choices"][0]["logprobs"], log.read_text().splitlines()[-1]
+
+
+def _make_model(python: str, model: Path) -> None:
+    maker = ROOT / "tests" / "torch" / "transformers_server" / "tiny_models.py"
+    subprocess.run([python, str(maker), "llama-wide", str(model)], env=variables(), check=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def _running(
+    command: list[str], environment: dict[str, str], log: Path, url: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A server that answers; ended afterwards with all that it started."""
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command, env=environment, stdout=out, stderr=out, cwd=log.parent,
+            start_new_session=True,
+        )  # fmt: skip
+    try:
+        _await_health(url, process, log)
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            process.wait()
+
+
 @pytest.fixture(scope="module")
 def target(python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     folder = tmp_path_factory.mktemp("vllm")
-    maker = ROOT / "tests" / "torch" / "transformers_server" / "tiny_models.py"
     model = folder / "model"
-    subprocess.run([python, str(maker), "llama-wide", str(model)], env=variables(), check=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    _make_model(python, model)
+    port = _free_port()
     values = {"max_model_len": 400, "dtype": "float32", "enforce_eager": True}
     draft = BACKEND.lease(OptionView(table=BACKEND.fields, values=values))
     filled = {
@@ -107,21 +228,9 @@ def target(python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ta
     environment = variables(**draft.environment_variables, AGENTC_TOKEN="test-token")
     log = folder / "server.log"
     url = f"http://127.0.0.1:{port}"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            command, env=environment, stdout=out, stderr=out, cwd=folder, start_new_session=True
-        )
-    try:
-        _await_health(url, process, log)
+    with _running(command, environment, log, url):
         # Sampling noise of vLLM is its own, but logits are float32 here too.
         yield Target(url, "test-token", "policy", str(model), 400, logprob_tolerance=1e-4)
-    finally:
-        process.terminate()
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.wait()
 
 
 def _await_health(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -30,7 +30,7 @@ CHECKS: tuple[Code, ...] = (
         "AGC624",
         "a server that needs more devices than it gets",
         "tensor_parallel x pipeline_parallel is the number of devices that the server spreads "
-        "over; `placement.gpus` of the stage is the number that it gets.",
+        "over; `placement.gpus` of the stage, or of a shared server, is the number that it gets.",
     ),
     Code(
         "AGC625",
@@ -270,13 +270,14 @@ CHECKS: tuple[Code, ...] = (
     Code(
         "AGC698",
         "nodes that nothing spreads over",
-        "Several nodes are for trainers that start a process on each and let them find each other. "
-        "Anything else would run on the first node and hold the others idle.",
+        "Several nodes are for trainers and servers that start a process on each and let them find "
+        "each other. Anything else would run on the first node and hold the others idle.",
     ),
     Code(
         "AGC699",
         "nodes that do not share equally",
-        "`processes` and `placement.gpus` count all nodes together. Each node starts the same "
-        "number of processes, and each process has one GPU or none.",
+        "`processes`, `placement.gpus` and a server's tensor_parallel x pipeline_parallel count "
+        "all nodes together. Each node starts the same number of processes, and each process has "
+        "one GPU or none.",
     ),
 )

@@ -83,6 +83,8 @@ class Settings:
         value = entry.fields.get(first)
         if value is None:
             value = entry.options.get(first)
+        if value is None and isinstance(entry, Resource):
+            value = entry.sharing.get(first)
         if value is None:
             return _ABSENT
         node: Json = value.json

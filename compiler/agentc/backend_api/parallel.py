@@ -1,0 +1,44 @@
+"""How a model is shared between devices and nodes: the sizes that a spec leaves open.
+
+Servers lower these sizes to their flags, and the compiler's checks compare them with `placement:`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from agentc.kinds.field import Json
+
+MULTINODE = "multinode"
+"""The capability of trainers and servers whose processes find each other across nodes."""
+Room: TypeAlias = tuple[int, int | None]
+"""Nodes, and GPUs of all of them, that a server may spread over."""
+ONE_NODE: Room = (1, None)
+
+
+def room_of(placement: Mapping[str, Json]) -> Room:
+    """What `placement:` gives a server that spreads over nodes; one node's GPUs are not asked."""
+    nodes, gpus = placement.get("nodes"), placement.get("gpus")
+    if not isinstance(nodes, int) or nodes <= 1:
+        return ONE_NODE
+    return nodes, gpus if isinstance(gpus, int) and gpus > 0 else None
+
+
+def parallel_sizes(
+    tensor: int | None, pipeline: int | None, nodes: int, gpus: int | None
+) -> tuple[int, int]:
+    """(tensor, pipeline) parallel sizes; None for what the spec does not say.
+
+    Tensor parallelism talks after every layer, so it stays within a node, on as many devices as a
+    node has; the pipeline goes over the nodes, and over what is left. On one node, or without
+    GPUs (one process for each node then), a size that is not said is 1.
+    """
+    if nodes == 1:
+        return tensor or 1, pipeline or 1
+    devices = gpus or nodes
+    if tensor is None:
+        tensor = max(1, devices // (pipeline or nodes)) if gpus else 1
+    if pipeline is None:
+        pipeline = max(1, devices // tensor) if gpus else nodes
+    return tensor, pipeline

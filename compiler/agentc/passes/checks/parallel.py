@@ -1,0 +1,180 @@
+"""Rules about servers that share a model between devices and nodes, against what they get.
+
+A server within its jobs gets what the stage's `placement:` asks for, one of `scope: shared` what
+its own does. Neighbours: `machines.py` (what other jobs ask for), `backend_api/parallel.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agentc.backend_api.parallel import MULTINODE, parallel_sizes
+from agentc.ir.module import Resource
+from agentc.passes.checks.rule import Finding, Rule
+from agentc.passes.checks.subject import Settings, Subject
+from agentc.passes.checks.text import divisors_near, either, plural, plural_of
+
+SERVED = ("rollout", "search", "revise", "evaluate")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How a stage's server spreads. `place` says what it gets: the stage, or the server's entry
+    where that is a job of its own (`entry`, else None)."""
+
+    server: Settings
+    place: Settings
+    entry: Resource | None
+    nodes: int
+    gpus: int | None
+    tensor: int
+    pipeline: int
+
+    @property
+    def devices(self) -> int:
+        """GPUs, or processes on CPUs, that it takes."""
+        return self.tensor * self.pipeline
+
+    @property
+    def uneven(self) -> bool:
+        """Whether the nodes cannot have equal parts: that is said alone, the rest follows."""
+        return self.devices % self.nodes != 0
+
+    @property
+    def product(self) -> str:
+        """For notes: `tensor_parallel 4 x pipeline_parallel 2 = 8 devices`."""
+        if self.pipeline == 1:
+            return f"tensor_parallel {self.tensor} takes {plural(self.tensor, 'device')}"
+        sizes = f"tensor_parallel {self.tensor} x pipeline_parallel {self.pipeline}"
+        return f"{sizes} = {self.devices} devices"
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """For notes: the sizes that the spec gives, with their places."""
+        names = ("tensor_parallel", "pipeline_parallel")
+        return tuple(self.server.shown(name) for name in names if self.server.given(name))[:1]
+
+
+def shape_of(subject: Subject) -> Shape | None:
+    """The shape of the stage's server; None for one that cannot spread over devices."""
+    served = subject.server()
+    if served is None or not any(each.name == "tensor_parallel" for each in served[0].fields):
+        return None
+    backend, server = served
+    shared = server.text("scope") == "shared"
+    place = server if shared else subject.settings
+    several = MULTINODE in backend.capabilities and server.text("scope") != "node"
+    nodes = (place.integer("placement.nodes") or 1) if several else 1
+    gpus = place.integer("placement.gpus")
+    sizes = server.integer("tensor_parallel"), server.integer("pipeline_parallel")
+    tensor, pipeline = parallel_sizes(*sizes, nodes, gpus)
+    return Shape(
+        server=server,
+        place=place,
+        entry=server.entry if shared and isinstance(server.entry, Resource) else None,
+        nodes=nodes,
+        gpus=gpus,
+        tensor=tensor,
+        pipeline=pipeline,
+    )
+
+
+def parallel_within_gpus(subject: Subject) -> Iterator[Finding]:
+    """The server's tensor_parallel x pipeline_parallel devices are within the GPUs it gets."""
+    shape = shape_of(subject)
+    if shape is None or shape.devices == 1 or shape.uneven:
+        return
+    needed, gpus = shape.devices, shape.gpus
+    if gpus is not None and gpus >= needed:
+        return
+    has = "no GPU" if not gpus else plural_of(gpus, "GPU", "GPUs")
+    who, asks = f"the server of `{subject.stage.id}`", "the stage asks"
+    if shape.entry is not None:
+        who, asks = f"the server `{shape.server.name}`", "its placement asks"
+    without = "server" if shape.entry is None else "placement"
+    yield Finding(
+        message=f"{who} spreads over {needed} devices, but {asks} for {has}",
+        path="placement.gpus" if gpus is not None else without,
+        at=shape.entry,
+        # Without GPUs a CPU build may still share layers between sockets or nodes.
+        severity="error" if gpus else "warning",
+        notes=(shape.product, *shape.said),
+        fix=f"set placement: {{gpus: {needed}}}"
+        + (f", or tensor_parallel to {gpus}" if gpus and shape.pipeline == 1 else ""),
+    )
+
+
+def server_gpus_idle(subject: Subject) -> Iterator[Finding]:
+    """No GPU is reserved for a shared server that it does not spread over."""
+    shape = shape_of(subject)
+    if shape is None or shape.entry is None or not shape.gpus or shape.uneven:
+        return
+    idle = shape.gpus - shape.devices
+    if idle <= 0:
+        return
+    yield Finding(
+        message=f"{idle} of the {shape.gpus} GPUs of the server `{shape.server.name}` "
+        f"{'stays' if idle == 1 else 'stay'} idle",
+        path="placement.gpus",
+        at=shape.entry,
+        notes=(shape.product,),
+        fix=f"set placement.gpus to {shape.devices}, or tensor_parallel to use them",
+    )
+
+
+def heads_divide(subject: Subject) -> Iterator[Finding]:
+    """The attention heads of a model made here divide by the server's tensor_parallel."""
+    shape, model = shape_of(subject), subject.scratch_model()
+    if shape is None or model is None:
+        return
+    wanted, heads = shape.tensor, model.integer("heads")
+    if heads is None or heads % wanted == 0:
+        return
+    yield Finding(
+        message=f"tensor_parallel {wanted} cannot share the {heads} attention heads of "
+        f"`{model.name}`",
+        path="tensor_parallel",
+        at=shape.server.entry,
+        notes=(
+            f"{heads} / {wanted} = {heads / wanted:g} heads for each device",
+            model.shown("heads"),
+        ),
+        fix=f"set tensor_parallel to {either(divisors_near(heads, wanted))}",
+    )
+
+
+def server_nodes_share_equally(subject: Subject) -> Iterator[Finding]:
+    """Each node of a server has the same number of its GPUs, and of its devices."""
+    shape = shape_of(subject)
+    if shape is None or shape.nodes == 1:
+        return
+    nodes, shown = shape.nodes, shape.place.shown("placement.nodes")
+    if shape.gpus and shape.gpus % nodes:
+        count = shape.gpus
+        yield Finding(
+            message=f"{nodes} nodes cannot share {count} GPUs equally",
+            path="placement.gpus",
+            at=shape.entry,
+            notes=(shown,),
+            fix=f"set placement.gpus to {count + nodes - count % nodes}, or placement.nodes to "
+            f"{either(divisors_near(count, nodes))}",
+        )
+    elif shape.uneven:
+        given = shape.server.given("tensor_parallel")
+        yield Finding(
+            message=f"{nodes} nodes cannot share the {plural(shape.devices, 'device')} of the "
+            f"server `{shape.server.name}` equally",
+            path="tensor_parallel" if given else "pipeline_parallel",
+            at=shape.server.entry,
+            notes=(shape.product, shown),
+            fix=f"set pipeline_parallel to {nodes}, the number of nodes, or leave both sizes out",
+        )
+
+
+PARALLEL: tuple[Rule, ...] = (
+    Rule(code="AGC622", kinds=SERVED, check=server_gpus_idle, severity="warning"),
+    Rule(code="AGC624", kinds=SERVED, check=parallel_within_gpus),
+    Rule(code="AGC625", kinds=SERVED, check=heads_divide),
+    Rule(code="AGC699", kinds=SERVED, check=server_nodes_share_equally),
+)
