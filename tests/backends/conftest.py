@@ -52,6 +52,7 @@ def write_job(
     placement: Mapping[str, Any] | None = None,
     leases: Mapping[str, Any] | None = None,
     contract: Mapping[str, Any] | None = None,
+    stop_by: float | None = None,
 ) -> Path:
     """A staging folder with its job file (docs/design/contracts.md, section 3)."""
     for folder in ("data", "work", "logs"):
@@ -71,6 +72,7 @@ def write_job(
         "facts": str(staging / "facts.json"),
         "progress": str(staging / "progress.json"),
         "leases": leases or {},
+        **({} if stop_by is None else {"stop_by": stop_by}),
     }
     path = staging / "job.json"
     path.write_text(json.dumps(job), encoding="utf-8")

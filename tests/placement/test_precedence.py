@@ -15,9 +15,13 @@ from typing import Any
 import pytest
 from toy_plan import job, lease, plan
 
+from agentc.backend_api import load_backends
+from agentc.compilation import compile_spec
 from agentc.emit import compile_to
 from agentc.kinds.field import Json
 from agentc.placement import Requests, Settled, read_requests, settle_plan
+from agentc.placement.precedence import retries_of
+from agentc.placement.render import placement_text
 from agentc.plan.job import Asked, Job, Plan, Resources, Server
 from agentc.plan.render import plan_document
 from agentc.run.profile import find_profile
@@ -41,7 +45,7 @@ def asking(name: str, kind: str, served: str | None = None, **asked: Json) -> Jo
 PLAN = plan(
     asking("silent", "expert"),
     asking("loud", "expert", gpus=1, mem_mb=5000),  # of one kind, one asks and one does not
-    asking("whole", "sft", cpus=4, gpus=4, gpu_type="a100", mem_mb=64000, minutes=90,
+    asking("whole", "sft", cpus=4, gpus=4, gpu_type="a100", mem_mb=64000, minutes=90, retries=2,
            partition="theirs", account="lab", qos="high", constraint="ib"),
     asking("spread", "dpo", gpus=4, gpu_type="h100", nodes=2, cpus=3),
     asking("without", "pair", gpus=0),
@@ -160,6 +164,7 @@ def said(settled: Settled) -> dict[str, Any]:
     return {
         name: None if each.value is None else str(each.value)
         for name, each in settled.placed.items()
+        if name != "retries"  # of `agentc run`'s, not Snakemake's
     }
 
 
@@ -206,3 +211,55 @@ def test_who_says_what(tmp_path: Path) -> None:
     assert (server["minutes"].value, server["minutes"].source) == (600, "servers.far.placement")
     assert server["partition"].source == "set-resources server: slurm_partition"
     assert found["one"].placed["account"].source == "set-resources session: slurm_account"
+
+
+def test_retries_are_the_spec_s_alone(tmp_path: Path) -> None:
+    """Snakemake is not told: it would repeat jobs whose programs fail as well."""
+    (tmp_path / "config.yaml").write_text("executor: slurm\nretries: 3\n")
+    found = placed(tmp_path)
+    asked = found["whole"].placed["retries"]
+    assert (asked.value, asked.source) == (2, "toy.yaml:15")
+    usual = found["silent"].placed["retries"]
+    assert (usual.value, usual.source) == (9, "agentc's default")
+    assert found["server/far"].placed["retries"].value is None
+    document = plan_document(PLAN)
+    assert [retries_of([each]) for each in document["jobs"][:3]] == [9, 9, 2]
+    shown = placement_text([found["whole"], found["silent"]], requests(tmp_path).profile)
+    assert [line.split() for line in shown.splitlines() if line.split()[0] == "retries"] == [
+        ["retries", "2", "toy.yaml:15"]
+    ]
+
+
+def test_retries_enter_no_key_and_tell_the_program_nothing(tmp_path: Path) -> None:
+    """Of a stage; a server that others share takes none."""
+    text = """
+agentc: 1
+name: keys
+models:
+  base: {backend: scratch, architecture: llama, hidden_size: 32, layers: 1, heads: 2, context: 512,
+         vocab_size: 320, chat_format: chatml, corpus: expert}
+environments: {craft: {backend: textcraft, max_depth: 2, max_expert_steps: 4, distractors: 2}}
+servers: {policy: {backend: transformers, scope: shared}}
+prompts: {react: {instruction: Craft the goal., reply_format: react_inline}}
+stages:
+  expert: {kind: expert, split: train, limit: 24}
+  collect: {kind: rollout, policy: base, split: train, decode: {max_tokens: 64}, limit: 2}
+"""
+    plans = []
+    for number, (old, new) in enumerate([
+        ("", ""),
+        ("limit: 2}", "limit: 2, placement: {retries: 0}}"),
+        ("scope: shared", "scope: shared, placement: {retries: 0}"),
+    ]):  # fmt: skip
+        spec = tmp_path / f"spec{number}.yaml"
+        spec.write_text(text.replace(old, new))
+        plans.append(compile_spec(spec, {}, load_backends()))
+    without, with_them, refused = plans
+    assert without.plan is not None, without.diagnostics
+    assert with_them.plan is not None, with_them.diagnostics
+    for before, after in zip(without.plan.jobs, with_them.plan.jobs, strict=True):
+        assert (before.key, before.placement) == (after.key, after.placement)
+    asked = {job.id: job.asked for job in with_them.plan.jobs}
+    assert asked["collect"]["retries"].value == 0
+    assert refused.plan is None
+    assert "retries" in str(refused.diagnostics)

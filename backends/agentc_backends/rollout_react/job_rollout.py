@@ -30,6 +30,7 @@ from agentc_backends.rollout_react.prompt import PromptError
 from agentc_backends.rollout_react.runner import (
     ErrorBudgetError,
     Hooks,
+    OutOfTimeError,
     ServerLostError,
     run_episodes,
 )
@@ -39,13 +40,17 @@ INFRASTRUCTURE = 75
 
 
 def main() -> int:
-    """Exit 0 with trajectories.jsonl written, 75 when servers failed, 1 when the job is wrong."""
+    """Exit 0 with trajectories.jsonl written, 75 when servers failed or the time limit is near, 1
+    when the job is wrong."""
     job = load_job()
     try:
         asyncio.run(_run(job))
     except (ServerLostError, ErrorBudgetError, InfrastructureError) as error:
         print(f"rollout: {error}", file=sys.stderr)
         return INFRASTRUCTURE
+    except OutOfTimeError as stopped:
+        print(f"rollout: {stopped}", file=sys.stderr)
+        return job.out_of_time()
     except ContextOverflowError as error:
         print(
             f"rollout: {error}. `on_overflow: error` makes that a failure of the stage; `end` "
@@ -130,6 +135,7 @@ async def _play_rest(
         concurrency=job.placement["concurrency"],
         error_budget=job.placement["error_budget"],
         total=len(attempts),
+        time_left=job.time_left(),
     )
     tally.facts(resumed=len(done))
     done.update({(row["task_id"], row["attempt"]): row for row in new})

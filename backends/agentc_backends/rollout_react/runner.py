@@ -8,6 +8,7 @@ a server that is gone ends everything within seconds. Tree search runs its trees
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -25,6 +26,10 @@ HOPELESS = 16
 
 class ServerLostError(Exception):
     """A server that the job leases does not answer any more."""
+
+
+class OutOfTimeError(Exception):
+    """The job's time limit is near; what is finished is in the journal."""
 
 
 class ErrorBudgetError(Exception):
@@ -52,18 +57,29 @@ async def run_episodes(
     concurrency: int,
     error_budget: float,
     total: int,
+    time_left: float | None = None,
 ) -> list[Row]:
     """Play all items; rows in the order of arrival.
 
-    `error_budget` is the share of `total` items that may end in infrastructure errors. Raises
-    ServerLostError, ErrorBudgetError, and what `play` raises beyond InfrastructureError.
+    `error_budget` is the share of `total` items that may end in infrastructure errors. With
+    `time_left` (seconds) no item is begun that would take longer than what is left then, going by
+    the longest so far, and those at play are cut off when it is over. Raises ServerLostError,
+    ErrorBudgetError, OutOfTimeError, and what `play` raises beyond InfrastructureError.
     """
+    deadline = None if time_left is None else time.monotonic() + time_left
+    longest, late = 0.0, False
     allowed = int(error_budget * total + 1e-9)
     rows: list[Row] = []
     errors: list[str] = []
 
     async def play_one(item: Item) -> None:
+        nonlocal longest, late
+        began = time.monotonic()
+        if deadline is not None and began + longest > deadline:
+            late = True
+            return
         row = await _play_until_answered(item, hooks)
+        longest = max(longest, time.monotonic() - began)
         rows.append(row)
         hooks.finished(row)
         if row["end"] == "error":
@@ -71,7 +87,14 @@ async def run_episodes(
             if len(errors) > allowed + HOPELESS:
                 raise ErrorBudgetError(_over_budget(errors, allowed, total, hooks.noun))
 
-    await work_through(items, concurrency, play_one)
+    try:
+        await asyncio.wait_for(work_through(items, concurrency, play_one), time_left)
+    except asyncio.TimeoutError:
+        if deadline is None or time.monotonic() < deadline:
+            raise  # of an item
+        late = True
+    if late:
+        raise OutOfTimeError(f"the time limit is near; {len(rows)} {hooks.noun} were finished")
     if len(errors) > allowed:
         raise ErrorBudgetError(_over_budget(errors, allowed, total, hooks.noun))
     return rows

@@ -26,6 +26,7 @@ from agentc_backends.rollout_react.prompt import PromptError
 from agentc_backends.rollout_react.runner import (
     ErrorBudgetError,
     Hooks,
+    OutOfTimeError,
     ServerLostError,
     run_episodes,
 )
@@ -38,13 +39,17 @@ INFRASTRUCTURE = 75
 
 
 def main() -> int:
-    """Exit 0 with trees.jsonl written, 75 when servers failed, 1 when the job is wrong."""
+    """Exit 0 with trees.jsonl written, 75 when servers failed or the time limit is near, 1 when
+    the job is wrong."""
     job = load_job()
     try:
         asyncio.run(_run(job))
     except (ServerLostError, ErrorBudgetError, InfrastructureError) as error:
         print(f"search: {error}", file=sys.stderr)
         return INFRASTRUCTURE
+    except OutOfTimeError as stopped:
+        print(f"search: {stopped}", file=sys.stderr)
+        return job.out_of_time()
     except ContextOverflowError as error:
         print(
             f"search: {error}. `on_overflow: error` makes that a failure of the stage; "
@@ -149,6 +154,7 @@ async def _grow_rest(
         concurrency=job.placement["concurrency"],
         error_budget=job.placement["error_budget"],
         total=len(tasks),
+        time_left=job.time_left(),
     )
     tally.facts(reach=how.copying, success_at=episode.success_at)
     done.update({row["task_id"]: row for row in new})

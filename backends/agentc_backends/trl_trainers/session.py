@@ -24,6 +24,10 @@ class TrainingDivergedError(RuntimeError):
     """The loss became infinite or not a number."""
 
 
+class OutOfTimeError(Exception):
+    """Training stopped before its time limit, with a whole checkpoint saved."""
+
+
 def run_trainer(name: str, module: str, train: Callable[[Job], None]) -> int:
     """The main program of a training job: launch, train, and turn what people can mend into a
     message instead of a traceback."""
@@ -41,6 +45,11 @@ def run_trainer(name: str, module: str, train: Callable[[Job], None]) -> int:
         if first_process():
             print(f"{name}: {error}", file=sys.stderr)
         return 1
+    except OutOfTimeError as stopped:
+        if first_process():
+            print(f"{name}: out of time {stopped}, where a checkpoint is saved", file=sys.stderr)
+        # A launcher would take 75 for a failure; the wrapper knows from the progress line.
+        return os.EX_TEMPFAIL if "LOCAL_RANK" not in os.environ else 0
     return 0
 
 
@@ -93,8 +102,11 @@ def lora_config(lora: Mapping[str, Any] | None) -> Any:
 
 
 def fit(trainer: Any, job: Job) -> None:
-    """Train, from the newest whole checkpoint in the job's work folder if there is one."""
+    """Train, from the newest whole checkpoint in the job's work folder if there is one. Raises
+    OutOfTimeError."""
     from transformers.trainer_callback import PrinterCallback
+
+    from agentc_backends.trl_trainers.time_limit import StopInTime
 
     # Progress goes to progress.json and logs/steps.jsonl instead of the standard output.
     trainer.remove_callback(PrinterCallback)
@@ -106,7 +118,10 @@ def fit(trainer: Any, job: Job) -> None:
         decided = [resume]
         torch.distributed.broadcast_object_list(decided, src=0)
         resume = decided[0]
+    limit = StopInTime(job)
+    trainer.add_callback(limit)
     trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
+    limit.assert_not_stopped(trainer.args, trainer.state)
 
 
 def save_checkpoint(trainer: Any, job: Job, base: Path) -> None:

@@ -15,8 +15,10 @@ from agentc.passes.place import stage_span
 from agentc.plan.job import Asked, Resources
 
 RESOURCE_NAMES = ("cpus", "gpus", "mem_mb", "minutes")
-WHERE_NAMES = ("partition", "account", "qos")
-"""Where jobs run and who pays; the rest of `placement:` says how much of what they get."""
+RETRIES = "retries"
+EVERY_JOB_NAMES = ("partition", "account", "qos", RETRIES)
+"""Where jobs run, who pays, and how often they are submitted again; the rest of `placement:` says
+how much of what they get."""
 COMPUTE_CPUS = 2
 """Default cpus of a job that trains or serves a model. A fixed number, since the number of threads
 changes the last digits of what is computed."""
@@ -40,7 +42,7 @@ def job_resources(stage: Stage, draft: JobDraft, drafts: tuple[JobDraft, ...]) -
 
 def asked_of(stage: Stage, draft: JobDraft, drafts: tuple[JobDraft, ...]) -> Mapping[str, Asked]:
     """What `placement:` says of one of the `drafts`, with its places."""
-    names = stage.placement if _is_meant(draft, drafts) else WHERE_NAMES
+    names = stage.placement if _is_meant(draft, drafts) else EVERY_JOB_NAMES
     found: dict[str, Asked] = {}
     for name in sorted(names):
         value = stage.placement.get(name)
@@ -93,7 +95,8 @@ def server_placement(placement: Mapping[str, Json]) -> Mapping[str, Json]:
 
 def job_placement(asked: Mapping[str, Asked], draft: JobDraft) -> Mapping[str, Json]:
     """What the program is told about its place: the backend's own words and the spec's."""
-    given = {name: each.value for name, each in asked.items() if name not in RESOURCE_NAMES}
+    untold = (*RESOURCE_NAMES, RETRIES)
+    given = {name: each.value for name, each in asked.items() if name not in untold}
     return {**draft.placement, **given}
 
 

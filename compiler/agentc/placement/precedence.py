@@ -15,7 +15,7 @@ from agentc.placement.requests import Amount, Requests
 
 NAMES = (
     *("partition", "account", "qos", "constraint", "nodes"),
-    *("gpus", "gpu_type", "cpus", "mem_mb", "minutes"),
+    *("gpus", "gpu_type", "cpus", "mem_mb", "minutes", "retries"),
 )
 """What is settled, in the order in which people read it."""
 RESOURCES: Mapping[str, str] = {
@@ -30,6 +30,9 @@ RESOURCES: Mapping[str, str] = {
 """Names in Snakemake's words, where one resource says it all."""
 OWN_DEFAULT, NO_GPU = "agentc's default", "nobody asks for one"
 UNSAID = (OWN_DEFAULT, NO_GPU)
+RETRIES = 9
+"""Further submissions of a job that the cluster cut off, where the spec does not say; profiles say
+nothing of it (docs/design/placement.md)."""
 SNAKEMAKE_MEMORY = "1000 to 8000, by the size of inputs"
 
 
@@ -111,6 +114,12 @@ def settle(
         lost = tuple(Rejected(each, who) for each, who in others if each != value)
         found[name] = Placed(value, source, lost)
     return found
+
+
+def retries_of(jobs: Sequence[Mapping[str, Any]]) -> int:
+    """How often the jobs that one rule does together may be submitted again in a run."""
+    asked = _asked("retries", jobs)
+    return RETRIES if asked is None else int(asked[0])
 
 
 def _units(
@@ -231,6 +240,9 @@ def _default(name: str, jobs: Sequence[Mapping[str, Any]], requests: Requests | 
         return Placed(0, NO_GPU)
     if name == "nodes":
         return Placed(1, OWN_DEFAULT)
+    if name == "retries":
+        # A server that others share is brought back by those who need it.
+        return Placed(None if jobs[0]["kind"] == "server" else RETRIES, OWN_DEFAULT)
     if name == "mem_mb" and requests is not None and (requests.profile.queued or requests.usual):
         return Placed(SNAKEMAKE_MEMORY, "Snakemake's default")
     return Placed(None, "the cluster's default")

@@ -13,8 +13,9 @@ from typing import Protocol
 from agentc.plan.work import Work
 from agentc.run.driver import Driver, DriverOptions, driver_argv
 from agentc.run.observe import Observer, Seen
+from agentc.run.resubmission import Resubmissions
 from agentc.run.servers import ServerWatch, release_servers
-from agentc.run.slurm_endings import SUBMISSIONS, Ending, ids_of, progress_of, read_endings
+from agentc.run.slurm_endings import read_endings
 from agentc.runtime.stopping import STOPPING
 from agentc.runtime.visible import await_published, patience
 
@@ -40,26 +41,25 @@ def drive(
     view: View,
 ) -> int:
     """Run Snakemake until the plan is done, or something fails by its own fault; returns the exit
-    code. Jobs that the cluster ended are submitted again, as long as they get on."""
+    code. Jobs that the cluster ended are submitted again, within bounds (resubmission.py)."""
     log = directory / DRIVER_LOG
     log.unlink(missing_ok=True)
-    reached: dict[str, float] = {}
-    for submission in range(2, SUBMISSIONS + 2):
+    resubmissions = Resubmissions(work)
+    while True:
         read = log.stat().st_size if log.exists() else 0
         code = _drive_once(work, directory, options, observer, servers, view)
-        if code == EXIT_DONE or not _is_queued(options) or submission > SUBMISSIONS:
+        if code == EXIT_DONE or not _is_queued(options):
             return code
         with log.open("rb") as file:
             file.seek(read)
-            endings = read_endings(file.read().decode("utf-8", "replace"))
+            endings = read_endings(file.read().decode("utf-8", "replace"), work)
         if not endings or not all(ending.again for ending in endings):
             return code
-        for ending in endings:
-            stuck = not _got_on(ending, work, reached)
-            view.say(_words(ending, work, submission, stuck))
-            if stuck:
-                return code
-    return code
+        decided = [resubmissions.decide(ending) for ending in endings]
+        for _, said in decided:
+            view.say(said)
+        if not all(again for again, _ in decided):
+            return code
 
 
 def _drive_once(
@@ -101,23 +101,6 @@ def _release(work: Work, driver: Driver, view: View) -> None:
 
 def _is_queued(options: DriverOptions) -> bool:
     return options.profile is not None and options.profile.queued
-
-
-def _got_on(ending: Ending, work: Work, reached: dict[str, float]) -> bool:
-    """Whether a job got further than at its last ending; the first one is always worth another."""
-    done = progress_of(ending, work)
-    before = reached.get(ending.unit)
-    reached[ending.unit] = done
-    return before is None or done > before or ending.status != "TIMEOUT"
-
-
-def _words(ending: Ending, work: Work, submission: int, stuck: bool) -> str:
-    names = ", ".join(ids_of(ending, work))
-    said = f"SLURM ended job {ending.number} ({names}): {ending.status}"
-    if stuck:
-        return f"{said}; it got no further than the last time, so it is not submitted again"
-    count = f"{submission} of at most {SUBMISSIONS}"
-    return f"{said}; submitting it again, to go on where it was cut off ({count})"
 
 
 @contextmanager

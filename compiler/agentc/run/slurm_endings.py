@@ -6,19 +6,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agentc.plan.work import Work, object_of
 from agentc.runtime.layout import StoreLayout
+from agentc.runtime.visible import refresh
 
-SUBMISSIONS = 10
-"""Of one job at most, within one `agentc run`."""
+OUT_OF_TIME = "OUT_OF_TIME"
+"""For SLURM such a job has FAILED; its own status file says that it stopped before its limit."""
 
 _SUBMITTED = re.compile(r"SLURM jobid (\d+) \(log: \S*/rule_([a-z_]+)/([0-9a-f]{32})/")
 _ENDED = re.compile(r"SLURM-job '(\d+)' failed.*?SLURM status is:\s*'([A-Z_]+)'", re.DOTALL)
 _REMEDIES = {
+    OUT_OF_TIME: "its time limit was near; raise `placement: {minutes: ...}` of the stage, or"
+    " `runtime` in the profile",
     "TIMEOUT": "its time limit was over; raise `placement: {minutes: ...}` of the stage, or"
     " `runtime` in the profile",
     "DEADLINE": "its deadline was over",
@@ -30,17 +33,18 @@ _REMEDIES = {
     " lets SLURM start it again",
     "CANCELLED": "somebody cancelled it",
 }
-_AGAIN = ("TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "PREEMPTED")
+_AGAIN = (OUT_OF_TIME, "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "PREEMPTED")
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
     """A SLURM job that did not complete: its number, the object that it was making, SLURM's word
-    for how it ended."""
+    for how it ended or OUT_OF_TIME, and what its wrapper said of that."""
 
     number: str
     unit: str
     status: str
+    said: str = ""
 
     @property
     def cause(self) -> str:
@@ -52,14 +56,52 @@ class Ending:
         """Whether it is the cluster's doing: a new submission goes on where it was cut off."""
         return self.status in _AGAIN
 
+    @property
+    def limited(self) -> bool:
+        """Whether its time limit ended it: another one helps only where it got further."""
+        return self.status in (OUT_OF_TIME, "TIMEOUT")
 
-def read_endings(log: str) -> tuple[Ending, ...]:
+    def told(self, work: Work) -> str:
+        """How it ended, for people."""
+        which = f"job {self.number} ({', '.join(ids_of(self, work))})"
+        if self.status == OUT_OF_TIME:
+            return f"SLURM's {which}: {self.said}"
+        return f"SLURM ended {which}: {self.status}"
+
+
+def read_endings(log: str, work: Work) -> tuple[Ending, ...]:
     """Jobs that the plugin reported as failed."""
     units = {number: f"{rule}/{key}" for number, rule, key in _SUBMITTED.findall(log)}
     found = dict(_ENDED.findall(log))
     return tuple(
-        Ending(number, units[number], status) for number, status in found.items() if number in units
+        _settled(Ending(number, units[number], status), work)
+        for number, status in found.items()
+        if number in units
     )
+
+
+def _settled(ending: Ending, work: Work) -> Ending:
+    """The ending, OUT_OF_TIME where every job of it that is not done has stopped by itself."""
+    if ending.status != "FAILED":
+        return ending
+    by_id = {job["id"]: object_of(job) for job in work.document["jobs"]}
+    folders = [
+        work.layout.staging(by_id[name])
+        for name in ids_of(ending, work)
+        if not work.layout.is_published(by_id[name])
+    ]
+    for folder in folders:
+        refresh(folder)  # another node wrote it a moment ago
+    open_ones = [_read(folder / "status.json") for folder in folders]
+    if not open_ones or not all(_is_out_of_time(status, ending.number) for status in open_ones):
+        return ending
+    said = dict.fromkeys(str(status.get("message")).partition("\n")[0] for status in open_ones)
+    return replace(ending, status=OUT_OF_TIME, said="; ".join(said))
+
+
+def _is_out_of_time(status: Mapping[str, Any], number: str) -> bool:
+    """Whether a status file says so of this submission, and not of one before it."""
+    return status.get("out_of_time") is True and status.get("slurm") in (None, number)
 
 
 def describe(log: Path, work: Work) -> list[str]:
@@ -69,9 +111,8 @@ def describe(log: Path, work: Work) -> list[str]:
     except OSError:
         return []
     return [
-        f"SLURM ended job {ending.number} ({', '.join(ids_of(ending, work))}) with"
-        f" {ending.status}: {ending.cause}"
-        for ending in read_endings(text)
+        f"{ending.told(work)}; {ending.cause}"
+        for ending in read_endings(text, work)
         if ending.status in _REMEDIES
     ]
 
@@ -95,7 +136,14 @@ def _done(layout: StoreLayout, name: str) -> float:
     if layout.is_published(name):
         return float("inf")
     try:
-        text = (layout.staging(name) / "progress.json").read_text(encoding="utf-8")
-        return float(json.loads(text)["done"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return float(_read(layout.staging(name) / "progress.json")["done"])
+    except (ValueError, KeyError, TypeError):
         return 0.0
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -22,8 +22,8 @@ USAGE = (
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Exit status: 0 published (by this wrapper or another), 1 failed, 2 wrong command line,
-    128+n ended by signal n."""
+    """Exit status: 0 published (by this wrapper or another), 1 failed, 2 wrong command line, 75 to
+    be run again (out of time, or the claim was lost), 128+n ended by signal n."""
     options = _parse(sys.argv[1:] if argv is None else argv)
     if options is None:
         print(USAGE, file=sys.stderr)

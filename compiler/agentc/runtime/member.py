@@ -5,6 +5,7 @@ A wrapper runs one member, or all members of a session beside each other on shar
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
@@ -22,16 +23,18 @@ from agentc.runtime.redact import Redactor
 from agentc.runtime.shared_lease import SharedLease
 from agentc.runtime.staging import Staging
 from agentc.runtime.supervise import Child, Supervisor
+from agentc.runtime.time_limit import stopped_early
 from agentc.runtime.trouble import full_disk_hint
 
 TRY_AGAIN = 75
-"""Exit code of a program that asks for another attempt (EX_TEMPFAIL)."""
+"""Exit code of a program, or of a wrapper, that asks for another attempt (EX_TEMPFAIL)."""
 RETRY_DELAYS_S = (1.0, 5.0)
 """Pauses before the second and the third attempt."""
 
 
 class Member:
-    """One job of this wrapper. `failure` is set when it has failed for good."""
+    """One job of this wrapper. `failure` is set when it has failed for good, or for now where it is
+    `out_of_time`."""
 
     def __init__(
         self,
@@ -54,6 +57,8 @@ class Member:
         self.leases: List[Union[Lease, SharedLease]] = []
         self.child: Optional[Child] = None
         self.failure: Optional[str] = None
+        self.out_of_time = False
+        self.stop_by: Optional[float] = None
         self.published = False
         self.redactor = Redactor()
         self._started = started
@@ -135,6 +140,11 @@ class Member:
         supervisor.end([child], grace=1.0)
         self._cpu_s += child.cpu_s
         self._max_rss_mb = max(self._max_rss_mb, child.max_rss_mb)
+        stopped = stopped_early(self.staging.progress())
+        if stopped is not None:
+            # Whatever its status: launchers of several processes have one of their own.
+            self.fail(stopped + "\nRun again to go on from there", out_of_time=True)
+            return
         if child.status == TRY_AGAIN and self._tries <= len(RETRY_DELAYS_S):
             delay = RETRY_DELAYS_S[self._tries - 1]
             self._not_before = time.monotonic() + delay
@@ -167,13 +177,15 @@ class Member:
         publish(self.layout, self.staging, self._manifest(ended), supervisor.redactor, self._claim)
         self.published = True
 
-    def fail(self, message: str) -> None:
-        """Give the job up; its staging directory stays."""
+    def fail(self, message: str, out_of_time: bool = False) -> None:
+        """Give the job up, or leave the rest of it to another submission; its staging directory
+        stays."""
         self.failure = self.redactor.clean_text(message)
+        self.out_of_time = out_of_time
         if self._tries:
             self.staging.history.end(self.failure)
         self._clean()
-        self.staging.status("failed", self.failure)
+        self.staging.status("failed", self.failure, out_of_time)
 
     def _clean(self) -> None:
         """Programs may write to logs/ themselves; log.txt has been cleaned as it grew."""
@@ -184,6 +196,8 @@ class Member:
 
     def describe_failure(self) -> str:
         """The failure with the last lines of the log, for people."""
+        if self.out_of_time:
+            return "agentc: job %s is not done: %s" % (self.id, self.failure)
         tail = last_lines(self.staging.log, 20)
         text = "agentc: job %s failed: %s" % (self.id, self.failure)
         if tail:
@@ -230,6 +244,7 @@ class Member:
             "facts": str(staging.facts_file),
             "progress": str(staging.progress_file),
             "leases": {lease.role: self._endpoint(lease) for lease in self.leases},
+            **({} if self.stop_by is None else {"stop_by": self.stop_by}),
         }
 
     def _endpoint(self, lease: Union[Lease, SharedLease]) -> Dict[str, Any]:
@@ -277,6 +292,20 @@ class Member:
             **({"earlier_attempts": past} if past else {}),
             "origin": job.get("origin") or {},
         }
+
+
+def tell_failures(members: Sequence[Member], session: Optional[Staging]) -> int:
+    """Say what failed, in the session's status too; returns the wrapper's exit status."""
+    failed = [member for member in members if member.failure is not None]
+    for member in failed:
+        print(member.describe_failure(), file=sys.stderr)
+    if not failed:
+        return 0
+    out_of_time = all(member.out_of_time for member in failed)
+    if session is not None:
+        said = "stopped before the time limit" if out_of_time else "failed"
+        session.status("failed", "%d of its jobs %s" % (len(failed), said), out_of_time)
+    return TRY_AGAIN if out_of_time else 1
 
 
 def how_it_ended(status: Optional[int]) -> str:

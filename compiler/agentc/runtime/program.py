@@ -56,6 +56,8 @@ class Job:
         self.work = Path(self.spec["work"])
         self.logs = Path(self.spec["logs"])
         self.leases: Dict[str, Dict[str, Any]] = self.spec["leases"]
+        self.stop_by: Optional[float] = self.spec.get("stop_by")
+        self._line: Dict[str, Any] = {}
         self._facts: Dict[str, Any] = {}
         self._facts_path = Path(self.spec["facts"])
         self._progress_path = Path(self.spec["progress"])
@@ -85,10 +87,7 @@ class Job:
         "episodes", "steps"), plus any of loss, reward, tokens_per_s, rows_per_s, ..."""
         now = time.time()
         finished = total is not None and done >= total
-        if not force and not finished and now - self._last_progress < 0.5:
-            return
-        self._last_progress = now
-        line = {
+        self._line = {
             "done": done,
             "total": total,
             "unit": unit,
@@ -96,7 +95,20 @@ class Job:
             "started": self._started,
             "numbers": {k: v for k, v in numbers.items() if v is not None},
         }
-        write_json(self._progress_path, line)
+        if not force and not finished and now - self._last_progress < 0.5:
+            return
+        self._last_progress = now
+        write_json(self._progress_path, self._line)
+
+    def time_left(self) -> Optional[float]:
+        """Seconds until the program must have stopped; None where no time limit is known."""
+        return None if self.stop_by is None else self.stop_by - time.time()
+
+    def out_of_time(self) -> int:
+        """Say that the program stops because of `stop_by`, with all its work saved in `work` (or in
+        `out`, where the job resumes). Nothing may follow but the exit, with the status returned."""
+        write_json(self._progress_path, {**self._line, "out_of_time": True})
+        return os.EX_TEMPFAIL
 
     def facts(self, **facts: Any) -> None:
         """Record facts for the manifest: tokens, counts, truncations, versions, ..."""

@@ -89,13 +89,18 @@ class Staging:
         """What the program reported."""
         return _read_json(self.facts_file)
 
+    def progress(self) -> Dict[str, Any]:
+        """The program's last progress line."""
+        return _read_json(self.progress_file)
+
     def account(self) -> Dict[str, Any]:
         """The identity of the environment that the program opened in its own process."""
         return _read_json(self.account_file)
 
-    def status(self, state: str, message: str = "") -> None:
+    def status(self, state: str, message: str = "", out_of_time: bool = False) -> None:
         """Tell the world what the wrapper is doing (contracts.md, section 7)."""
         assert state in STATES, state
+        late = {"out_of_time": True, "slurm": os.environ.get("SLURM_JOB_ID")} if out_of_time else {}
         value = {
             "state": state,
             "time": time.time(),
@@ -105,6 +110,7 @@ class Staging:
             "id": self._id,
             "attempts": self.attempts,
             "mark": self._mark,
+            **late,
         }
         # A full disk must not hide what there is to say; the wrapper says it too.
         with suppress(OSError):

@@ -19,7 +19,7 @@ from agentc.runtime.claiming import claim_all
 from agentc.runtime.hardware import Machine
 from agentc.runtime.keeper import Keeper
 from agentc.runtime.layout import StoreLayout
-from agentc.runtime.member import TRY_AGAIN, Member
+from agentc.runtime.member import TRY_AGAIN, Member, tell_failures
 from agentc.runtime.plan_file import PlanFile
 from agentc.runtime.publish import publish
 from agentc.runtime.redact import Redactor
@@ -33,6 +33,7 @@ from agentc.runtime.shared_lease import (
 from agentc.runtime.staging import Staging
 from agentc.runtime.stopping import StoppedError
 from agentc.runtime.supervise import Supervisor
+from agentc.runtime.time_limit import stop_by
 from agentc.runtime.trouble import told
 
 AnyLease = Union[lease.Lease, SharedLease]
@@ -103,9 +104,9 @@ class Unit:
                 lambda text: print("agentc: %s: %s" % (self._id(), text), file=sys.stderr),
             )
             self._resolve_secrets(members)
-            redactor = Redactor(self.secrets)
+            redactor, limit = Redactor(self.secrets), stop_by(os.environ)
             for member in members:
-                member.redactor = redactor
+                member.redactor, member.stop_by = redactor, limit
             while True:
                 open_ones = [member for member in members if not member.settled]
                 specs = [spec for member in open_ones for spec in member.job["leases"]]
@@ -121,7 +122,6 @@ class Unit:
                           file=sys.stderr)  # fmt: skip
                     for member in open_ones:
                         member.interrupt()
-            failed = [member for member in members if member.failure is not None]
         except (
             lease.LeaseError,
             environment.SoftwareEnvironmentError,
@@ -145,11 +145,7 @@ class Unit:
             return 1
         finally:
             shared.leave()
-        for member in failed:
-            print(member.describe_failure(), file=sys.stderr)
-        if failed and self.session:
-            staging.status("failed", "%d of its jobs failed" % len(failed))
-        return 1 if failed else 0
+        return tell_failures(members, staging if self.session else None)
 
     def _attempt(
         self,
@@ -338,8 +334,9 @@ class Unit:
                     visible.refresh(self.layout.object(missing).parent)
             elif not any(member.running or member.resting for member in members):
                 # Nobody is left who could still publish what they wait for.
+                late = any(member.out_of_time for member in members)
                 for member, missing in blocked:
-                    member.fail("its input %s is not in the store" % missing)
+                    member.fail("its input %s is not in the store" % missing, late)
             return all(member.settled for member in members)
 
         supervisor.wait(advance)

@@ -181,7 +181,7 @@ BUDGET_FIELDS: tuple[Field, ...] = (
     choice("gpu", "The type of GPU that stages get.", GPU_TYPES, "a100", identity="metadata"),
 )  # fmt: skip
 
-PLACEMENT_FIELDS: tuple[Field, ...] = (
+SERVER_PLACEMENT_FIELDS: tuple[Field, ...] = (
     integer("cpus", "CPU cores, on each node.", nullable=True, minimum=1, identity="placement"),
     integer("gpus", "GPUs, of all nodes together; 0 is none, whatever a profile takes for usual.",
             nullable=True, minimum=0, identity="placement"),
@@ -200,6 +200,12 @@ PLACEMENT_FIELDS: tuple[Field, ...] = (
     string("qos", "Quality of service, for every job of the stage.", nullable=True,
            identity="placement"),
 )  # fmt: skip
+PLACEMENT_FIELDS: tuple[Field, ...] = (
+    *SERVER_PLACEMENT_FIELDS,
+    integer("retries", "How often `agentc run` submits a job of the stage again that the cluster "
+            "cut off, as long as it gets further; 9 where nothing is said, 0 is never.",
+            nullable=True, minimum=0, identity="placement"),
+)  # fmt: skip
 
 SCOPES = ("job", "node", "shared")
 SHARING_FIELDS: tuple[Field, ...] = (
@@ -208,7 +214,8 @@ SHARING_FIELDS: tuple[Field, ...] = (
            "reach too (`shared`).", SCOPES, "job", identity="placement"),
     integer("replicas", "Copies of a `shared` server; an episode stays with one of them.", 1,
             minimum=1, maximum=64, identity="placement"),
-    group("placement", "Resources of a `shared` server, as those of a stage.", PLACEMENT_FIELDS,
+    group("placement", "Resources of a `shared` server, as those of a stage.",
+          SERVER_PLACEMENT_FIELDS,
           identity="placement"),
 )  # fmt: skip
 """What every entry of `environments` and `servers` takes, beside the settings of its backend."""

@@ -239,6 +239,30 @@ def test_a_killed_job_continues_where_it_was(
     assert requests_made(acting) - before < before + PLACEMENT["concurrency"] * 6
 
 
+def test_job_near_its_time_limit_stops_and_goes_on_where_it_was(
+    run_job: Any, policy: Any, environment: Any, tmp_path: Path
+) -> None:
+    common: Any = {"placement": {**PLACEMENT, "concurrency": 2}}
+    common["leases"] = leases(policy(delay=0.1), environment)
+    whole = run_job(MODULE, CONFIG, staging=tmp_path / "whole", **common)
+    cut = {"staging": tmp_path / "cut", **common}
+    stop_by = time.time() + 4
+    first = run_job(MODULE, CONFIG, stop_by=stop_by, **cut)
+    assert time.time() < stop_by + 2
+    assert first.code == 75, first.output
+    assert "rollout: the time limit is near" in first.output
+    assert list(first.data.iterdir()) == []
+    line = json.loads((first.staging / "progress.json").read_text("utf-8"))
+    assert line["out_of_time"] is True
+    kept = (first.staging / "work" / "episodes.jsonl").read_bytes().splitlines()
+    assert line["done"] == len(kept) < 24
+    again = run_job(MODULE, CONFIG, **cut)
+    assert again.code == 0, again.output
+    assert again.facts["resumed"] == len(kept) > 0
+    name = "trajectories.jsonl"
+    assert (again.data / name).read_bytes() == (whole.data / name).read_bytes()
+
+
 def wait_for_rows(staging: Path, count: int) -> None:
     journal = staging / "work" / "episodes.jsonl"
     deadline = time.monotonic() + 30

@@ -3,7 +3,8 @@
 Config: `rows`, `delay` (seconds a row), `exit` (status at the end), `fail_times` (attempts that
 exit 75 first), `spoil` (one row gets a fault), `children` (processes that outlive it), `call`
 (ask the policy server once for each row), `say` (printed), `echo` (variables printed), `run`
-(a command line that is run first).
+(a command line that is run first), `heed` (seconds before `stop_by` at which it stops), `stop_with`
+(its status then, as a launcher of its own may give it).
 """
 
 import json
@@ -31,6 +32,10 @@ rows = kept.read_text().splitlines() if kept.exists() else []
 count = values.get("rows", 3)
 with kept.open("a") as out:
     for number in range(len(rows), count):
+        left = job.time_left()
+        if "heed" in values and left is not None and left < values["heed"]:
+            job.progress(number, count, "rows", force=True)
+            sys.exit(values.get("stop_with", job.out_of_time()))
         time.sleep(values.get("delay", 0.0))
         if values.get("call"):
             lease = job.leases["policy"]

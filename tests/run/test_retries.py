@@ -1,0 +1,144 @@
+"""Jobs that the cluster cuts off are submitted again within a bound, with reasons. Real wrappers
+and programs; a stand-in speaks Snakemake's words (tests/slurm has the real ones)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tiny_plan import TinyPlan
+
+from agentc.plan.work import find_work, read_plan
+from agentc.run import drive, slurm_endings
+from agentc.run.driver import DriverOptions
+from agentc.run.observe import Observer, Seen
+from agentc.run.profile import Profile
+from agentc.run.servers import ServerWatch
+from agentc.runtime.layout import StoreLayout
+
+STAND_IN = Path(__file__).with_name("slurm_stand_in.py")
+SLURM = Profile(name="ours", file=Path("config.yaml"), settings={"executor": "slurm"})
+STOPPED = "it stopped before its time limit, at row {} of 20, with its work saved"
+
+
+@dataclass
+class Lines:
+    """A view that keeps what is said."""
+
+    said: list[str] = field(default_factory=list)
+
+    def show(self, jobs: Sequence[Seen]) -> None:
+        pass
+
+    def say(self, text: str, *, passing: bool = False) -> None:
+        self.said.append(text)
+
+
+@dataclass
+class Driven:
+    code: int
+    said: list[str]
+    submitted: list[str]
+    causes: list[str]
+
+
+def run(plan: TinyPlan, monkeypatch: pytest.MonkeyPatch, seconds: float) -> Driven:
+    """Drive the plan with that time limit for each submission."""
+    submissions = plan.folder / "submissions"
+    submissions.unlink(missing_ok=True)
+    argv = [sys.executable, str(STAND_IN), str(plan.write()), str(plan.store), str(seconds)]
+    monkeypatch.setattr(drive, "driver_argv", lambda *_: [*argv, str(submissions)])
+    layout = StoreLayout(plan.store)
+    work = find_work(read_plan(plan.path), layout)
+    view = Lines()
+    code = drive.drive(
+        work,
+        plan.folder,
+        DriverOptions(profile=SLURM),
+        Observer(layout, work.missing, since=0.0),
+        ServerWatch(layout, work.document, since=0.0),
+        view,
+    )
+    log = plan.folder / drive.DRIVER_LOG
+    return Driven(
+        code, view.said, submissions.read_text().split(), slurm_endings.describe(log, work)
+    )
+
+
+def test_job_is_submitted_again_until_it_is_done(
+    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan.job("collect", rows=20, delay=0.3, heed=0.4)
+    done = run(plan, monkeypatch, seconds=4)
+    assert done.code == 0, done
+    assert 2 <= len(done.submitted) <= 10
+    assert len(done.said) == len(done.submitted) - 1
+    assert done.said[0].startswith("SLURM's job 101 (collect): it stopped before its time limit")
+    assert done.said[0].endswith(
+        "submitting it again, to go on where it was cut off (2 of at most 10)"
+    )
+    attempts = plan.manifest("collect")["earlier_attempts"]
+    assert [attempt["slurm"] for attempt in attempts] == [
+        str(101 + number) for number in range(len(attempts))
+    ]
+    assert done.causes == []
+
+
+@pytest.mark.parametrize(
+    ("retries", "words"),
+    [
+        (0, "it is not submitted again, for `placement:` says `retries: 0`"),
+        (1, "it was submitted again once, and no more are allowed"),
+    ],
+)
+def test_bound_of_the_spec_names_cause_and_remedy(
+    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch, retries: int, words: str
+) -> None:
+    job = plan.job("collect", rows=20, delay=0.5, heed=0.6)
+    key = job["key"]
+    job["asked"] = {"retries": {"value": retries, "file": "tiny.yaml", "line": 3}}
+    done = run(plan, monkeypatch, seconds=4)
+    assert done.code == drive.EXIT_FAILED
+    assert len(done.submitted) == retries + 1
+    assert words in done.said[-1]
+    assert "another `agentc run` goes on where it was cut off" in done.said[-1].replace("A", "a")
+    (cause,) = done.causes
+    assert "raise `placement: {minutes: ...}`" in cause
+    assert plan.status("collect")["out_of_time"]
+    assert plan.document()["jobs"][0]["key"] == key
+
+
+def test_each_job_has_a_bound_of_its_own(plan: TinyPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan.job("first", rows=20, delay=0.3, heed=0.4, say="first")
+    last = plan.job("last", rows=20, delay=0.5, heed=0.6, say="last")
+    last["asked"] = {"retries": {"value": 1, "file": "tiny.yaml", "line": 3}}
+    done = run(plan, monkeypatch, seconds=4)
+    assert done.code == drive.EXIT_FAILED
+    assert plan.published("first")
+    assert done.submitted.count("first") > 1
+    assert done.submitted.count("last") == 2
+
+
+def test_job_that_gets_no_further_is_given_up(
+    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan.job("collect", rows=20, heed=1000)
+    done = run(plan, monkeypatch, seconds=500)
+    assert done.code == drive.EXIT_FAILED
+    assert done.submitted == ["collect"] * 2
+    told = f"SLURM's job 102 (collect): {STOPPED.format(0)}; it got no further than the last time"
+    assert done.said[-1].startswith(told)
+
+
+def test_program_that_fails_is_not_submitted_again(
+    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even where an earlier submission of it had stopped in time."""
+    job = plan.job("collect", rows=20, heed=1000)
+    run(plan, monkeypatch, seconds=500)
+    job["config"].update(exit=3, heed=0)
+    done = run(plan, monkeypatch, seconds=500)
+    assert (done.code, done.submitted, done.said) == (drive.EXIT_FAILED, ["collect"], [])
