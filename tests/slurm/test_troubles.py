@@ -19,7 +19,7 @@ from tiny_plan import TinyPlan, wait_for
 from agentc.runtime.layout import StoreLayout
 from agentc.store.objects import list_objects, verify_object
 
-pytestmark = [pytest.mark.slow, pytest.mark.slurm]
+pytestmark = [pytest.mark.slow, pytest.mark.slurm, pytest.mark.long]
 ENVIRONMENTS = os.environ.get("AGENTC_ENVIRONMENTS")
 DELAY_S = 3.0
 
