@@ -46,6 +46,8 @@ _FLAGS = {
     "dtype": "--dtype",
     "kv_cache_dtype": "--kv-cache-dtype",
     "seed": "--seed",
+    "tensor_parallel": "--tensor-parallel-size",
+    "pipeline_parallel": "--pipeline-parallel-size",
     "gpu_memory_utilization": "--gpu-memory-utilization",
     "max_num_seqs": "--max-num-seqs",
     "max_num_batched_tokens": "--max-num-batched-tokens",
@@ -67,12 +69,12 @@ def _lease(options: OptionView) -> LeaseDraft:
     # Weights from safetensors only; sampling as each request says, whatever the checkpoint's
     # generation_config.json suggests.
     program += ["--load-format", "safetensors", "--generation-config", "vllm"]
+    tensor, pipeline = _sizes(options)
+    derived = {"tensor_parallel": tensor, "pipeline_parallel": pipeline}
     for name, flag in _FLAGS.items():
-        value = options.get(name)
+        value = derived[name] if name in derived else options.get(name)
         if value is not None:
             program += [flag, str(value)]
-    tensor, pipeline = _sizes(options)
-    program += ["--tensor-parallel-size", str(tensor), "--pipeline-parallel-size", str(pipeline)]
     if options.text("quantization") != "none":
         program += ["--quantization", options.text("quantization")]
     program += [
