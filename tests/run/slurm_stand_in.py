@@ -1,5 +1,5 @@
-"""`python slurm_stand_in.py PLAN STORE SECONDS SUBMISSIONS`: runs the first open job of a plan with
-a limit of SECONDS and says of its end what Snakemake says with the plugin for SLURM, whose numbers
+"""`python slurm_stand_in.py PLAN STORE SUBMISSIONS`: runs the open jobs of a plan, each with a
+limit of 500 s, and says of its end what Snakemake says with the plugin for SLURM, whose numbers
 go on in the file SUBMISSIONS. tests/slurm has the real ones."""
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 from agentc.plan.work import object_of, read_plan
 from agentc.runtime.layout import StoreLayout
 
-plan, store, seconds, submissions = sys.argv[1:5]
+plan, store, submissions = sys.argv[1:4]
 layout = StoreLayout(store)
 code = 0
 for job in read_plan(Path(plan))["jobs"]:
@@ -28,7 +28,7 @@ for job in read_plan(Path(plan))["jobs"]:
         [sys.executable, "-m", "agentc.runtime.job", *words],
         env={**os.environ, "SLURM_JOB_ID": number, "PATH": "/usr/bin:/bin",
              "SLURM_JOB_END_TIME": str(int(time.time()) + 86400),
-             "AGENTC_STOP_BY": str(time.time() + float(seconds))},
+             "AGENTC_STOP_BY": str(time.time() + 500)},
         check=False,
     ).returncode  # fmt: skip
     if status:

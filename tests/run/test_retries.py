@@ -45,11 +45,11 @@ class Driven:
     causes: list[str]
 
 
-def run(plan: TinyPlan, monkeypatch: pytest.MonkeyPatch, seconds: float) -> Driven:
-    """Drive the plan with that time limit for each submission."""
+def run(plan: TinyPlan, monkeypatch: pytest.MonkeyPatch) -> Driven:
+    """Drive the plan on a cluster that knows time limits."""
     submissions = plan.folder / "submissions"
     submissions.unlink(missing_ok=True)
-    argv = [sys.executable, str(STAND_IN), str(plan.write()), str(plan.store), str(seconds)]
+    argv = [sys.executable, str(STAND_IN), str(plan.write()), str(plan.store)]
     monkeypatch.setattr(drive, "driver_argv", lambda *_: [*argv, str(submissions)])
     layout = StoreLayout(plan.store)
     work = find_work(read_plan(plan.path), layout)
@@ -71,12 +71,14 @@ def run(plan: TinyPlan, monkeypatch: pytest.MonkeyPatch, seconds: float) -> Driv
 def test_job_is_submitted_again_until_it_is_done(
     plan: TinyPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan.job("collect", rows=20, delay=0.3, heed=0.4)
-    done = run(plan, monkeypatch, seconds=4)
+    plan.job("collect", rows=20, stop_after=3)
+    done = run(plan, monkeypatch)
     assert done.code == 0, done
-    assert 2 <= len(done.submitted) <= 10
-    assert len(done.said) == len(done.submitted) - 1
-    assert done.said[0].startswith("SLURM's job 101 (collect): it stopped before its time limit")
+    assert done.submitted == ["collect"] * 7, "three rows each"
+    assert len(done.said) == 6
+    assert done.said[0].startswith(
+        "SLURM's job 101 (collect): it stopped before its time limit, at row 3 of"
+    )
     assert done.said[0].endswith(
         "submitting it again, to go on where it was cut off (2 of at most 10)"
     )
@@ -97,10 +99,10 @@ def test_job_is_submitted_again_until_it_is_done(
 def test_bound_of_the_spec_names_cause_and_remedy(
     plan: TinyPlan, monkeypatch: pytest.MonkeyPatch, retries: int, words: str
 ) -> None:
-    job = plan.job("collect", rows=20, delay=0.5, heed=0.6)
+    job = plan.job("collect", rows=20, stop_after=3)
     key = job["key"]
     job["asked"] = {"retries": {"value": retries, "file": "tiny.yaml", "line": 3}}
-    done = run(plan, monkeypatch, seconds=4)
+    done = run(plan, monkeypatch)
     assert done.code == drive.EXIT_FAILED
     assert len(done.submitted) == retries + 1
     assert words in done.said[-1]
@@ -112,13 +114,13 @@ def test_bound_of_the_spec_names_cause_and_remedy(
 
 
 def test_each_job_has_a_bound_of_its_own(plan: TinyPlan, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan.job("first", rows=20, delay=0.3, heed=0.4, say="first")
-    last = plan.job("last", rows=20, delay=0.5, heed=0.6, say="last")
+    plan.job("first", rows=20, stop_after=3, say="first")
+    last = plan.job("last", rows=20, stop_after=3, say="last")
     last["asked"] = {"retries": {"value": 1, "file": "tiny.yaml", "line": 3}}
-    done = run(plan, monkeypatch, seconds=4)
+    done = run(plan, monkeypatch)
     assert done.code == drive.EXIT_FAILED
     assert plan.published("first")
-    assert done.submitted.count("first") > 1
+    assert done.submitted.count("first") == 7
     assert done.submitted.count("last") == 2
 
 
@@ -126,7 +128,7 @@ def test_job_that_gets_no_further_is_given_up(
     plan: TinyPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan.job("collect", rows=20, heed=1000)
-    done = run(plan, monkeypatch, seconds=500)
+    done = run(plan, monkeypatch)
     assert done.code == drive.EXIT_FAILED
     assert done.submitted == ["collect"] * 2
     told = f"SLURM's job 102 (collect): {STOPPED.format(0)}; it got no further than the last time"
@@ -138,7 +140,7 @@ def test_program_that_fails_is_not_submitted_again(
 ) -> None:
     """Not even where an earlier submission of it had stopped in time."""
     job = plan.job("collect", rows=20, heed=1000)
-    run(plan, monkeypatch, seconds=500)
+    run(plan, monkeypatch)
     job["config"].update(exit=3, heed=0)
-    done = run(plan, monkeypatch, seconds=500)
+    done = run(plan, monkeypatch)
     assert (done.code, done.submitted, done.said) == (drive.EXIT_FAILED, ["collect"], [])

@@ -96,7 +96,10 @@ class TinyPlan:
         }
         if resources:
             # As a spec's `placement:` says it, for whoever submits the job.
-            entry["asked"] = {name: {"value": value} for name, value in resources.items()}
+            entry["asked"] = {
+                name: {"value": value, "file": "tiny.yaml", "line": 1}
+                for name, value in resources.items()
+            }
         self.jobs.append(entry)
         return entry
 

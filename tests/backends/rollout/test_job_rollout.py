@@ -13,6 +13,7 @@ import pytest
 from tests.backends.conftest import leases
 
 from agentc.runtime.contracts import check_artifact
+from agentc.runtime.time_limit import MARGIN_S
 
 MODULE = "agentc_backends.rollout_react.job_rollout"
 CONFIG = {
@@ -242,13 +243,13 @@ def test_a_killed_job_continues_where_it_was(
 def test_job_near_its_time_limit_stops_and_goes_on_where_it_was(
     run_job: Any, policy: Any, environment: Any, tmp_path: Path
 ) -> None:
-    common: Any = {"placement": {**PLACEMENT, "concurrency": 2}}
-    common["leases"] = leases(policy(delay=0.1), environment)
-    whole = run_job(MODULE, CONFIG, staging=tmp_path / "whole", **common)
-    cut = {"staging": tmp_path / "cut", **common}
-    stop_by = time.time() + 4
-    first = run_job(MODULE, CONFIG, stop_by=stop_by, **cut)
-    assert time.time() < stop_by + 2
+    quick, slow = leases(policy(), environment), leases(policy(delay=0.5), environment)
+    few = {**PLACEMENT, "concurrency": 2}
+    whole = run_job(MODULE, CONFIG, placement=few, leases=quick, staging=tmp_path / "whole")
+    cut: Any = {"placement": few, "staging": tmp_path / "cut", "timeout": 180}
+    stop_by = time.time() + 15
+    first = run_job(MODULE, CONFIG, stop_by=stop_by, leases=slow, **cut)
+    assert time.time() < stop_by + MARGIN_S
     assert first.code == 75, first.output
     assert "rollout: the time limit is near" in first.output
     assert list(first.data.iterdir()) == []
@@ -256,7 +257,7 @@ def test_job_near_its_time_limit_stops_and_goes_on_where_it_was(
     assert line["out_of_time"] is True
     kept = (first.staging / "work" / "episodes.jsonl").read_bytes().splitlines()
     assert line["done"] == len(kept) < 24
-    again = run_job(MODULE, CONFIG, **cut)
+    again = run_job(MODULE, CONFIG, leases=quick, **cut)
     assert again.code == 0, again.output
     assert again.facts["resumed"] == len(kept) > 0
     name = "trajectories.jsonl"

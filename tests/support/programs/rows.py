@@ -3,8 +3,9 @@
 Config: `rows`, `delay` (seconds a row), `exit` (status at the end), `fail_times` (attempts that
 exit 75 first), `spoil` (one row gets a fault), `children` (processes that outlive it), `call`
 (ask the policy server once for each row), `say` (printed), `echo` (variables printed), `run`
-(a command line that is run first), `heed` (seconds before `stop_by` at which it stops), `stop_with`
-(its status then, as a launcher of its own may give it).
+(a command line that is run first), `heed` (seconds before `stop_by` at which it stops),
+`stop_after` (rows of an attempt after which it stops, where there is a `stop_by`), `stop_with` (its
+status then, as a launcher of its own may give it).
 """
 
 import json
@@ -33,7 +34,11 @@ count = values.get("rows", 3)
 with kept.open("a") as out:
     for number in range(len(rows), count):
         left = job.time_left()
-        if "heed" in values and left is not None and left < values["heed"]:
+        made = number - len(rows)
+        late = left is not None and (
+            left < values.get("heed", 0) or made >= values.get("stop_after", count)
+        )
+        if late:
             job.progress(number, count, "rows", force=True)
             sys.exit(values.get("stop_with", job.out_of_time()))
         time.sleep(values.get("delay", 0.0))
