@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 # Software environments of job programs are shared by quickstart, tests and benchmarks.
 export AGENTC_ENVIRONMENTS ?= $(CURDIR)/.agentc/environments
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+TORCH_TESTS = PYTHONPATH=compiler:backends OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false \
+  .agentc/torch-tests/bin/python -m pytest -n $(WORKERS) --durations=10
 LOCKS   := backends/agentc_backends/software
 WORKERS ?= 2
 
@@ -35,8 +37,9 @@ test: test-fast test-torch environments-all ## every test that needs no GPU and 
 	$(BIN)/pytest -m alone
 	$(BIN)/pytest -m 'slurm and not long' -rs --durations=5
 
-test-long: environments-all ## what takes minutes each: faults of a cluster, two runs on one store a hundred times
+test-long: environments-all .agentc/torch-tests/complete ## what takes minutes each: faults of a cluster, kills of trainings
 	$(BIN)/pytest -m long -rs --durations=0
+	$(TORCH_TESTS) -m long tests/torch
 
 test-slurm: environments ## runs on a real SLURM of four nodes, brought up here (root; see docs/slurm.md)
 	$(BIN)/pytest -m slurm -rs --durations=0
@@ -45,8 +48,7 @@ test-fast: environments
 	$(BIN)/pytest -n $(WORKERS) -m 'not slow and not vllm and not alone'
 
 test-torch: environments .agentc/torch-tests/complete
-	PYTHONPATH=compiler:backends OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false \
-	  .agentc/torch-tests/bin/python -m pytest -n $(WORKERS) --durations=10 tests/torch
+	$(TORCH_TESTS) -m 'not long' tests/torch
 
 # The torch environment is exact, so pytest lives in one of its own that sees torch's packages.
 .agentc/torch-tests/complete: backends/agentc_backends/software/torch.lock

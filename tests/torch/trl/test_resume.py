@@ -59,7 +59,12 @@ def wait_for_step(root: Path, step: int, process: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "extra"), [("sft", {}), ("dpo", {}), ("sft", {"lora": {"rank": 4, "dropout": 0.2}})]
+    ("kind", "extra"),
+    [
+        pytest.param("sft", {}, marks=pytest.mark.long),
+        ("dpo", {}),
+        ("sft", {"lora": {"rank": 4, "dropout": 0.2}}),
+    ],
 )
 def test_kill_and_rerun_end_with_the_bits_of_an_undisturbed_run(
     kind: str, extra: dict[str, Any], model: Path, tmp_path: Path

@@ -103,6 +103,7 @@ def test_guess_grows_with_what_is_trained() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("processes", [1, 2])
 def test_all_processes_stop_alike(processes: int, model: Path, tmp_path: Path) -> None:
     inputs = inputs_of("sft", model, tmp_path)
