@@ -8,7 +8,7 @@ import pytest
 
 from agentc import resources
 from agentc.cli import main
-from agentc.run.driver import DriverOptions, driver_argv
+from agentc.run.driver import DriverOptions, at_once, driver_argv
 from agentc.run.profile import Profile, ProfileError, find_profile, require_executor
 from agentc.runtime.layout import StoreLayout
 
@@ -85,6 +85,17 @@ def test_executor_that_is_not_installed(environ: dict[str, str], tmp_path: Path)
     file = write(tmp_path / "mine", "executor: punch-cards\n")
     with pytest.raises(ProfileError, match="snakemake-executor-plugin-punch-cards is not"):
         require_executor(find(str(file), environ))
+
+
+def test_estimates_count_the_jobs_that_the_profile_allows(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    write(tmp_path / "queue", "executor: slurm\njobs: 50\n")
+    write(tmp_path / "open", "executor: slurm\n")
+    write(tmp_path / "here", "cores: 3\n")
+    queue, unbound, here = (find(str(tmp_path / n), environ) for n in ("queue", "open", "here"))
+    assert [at_once(each, None) for each in (queue, unbound, here, None)] == [50, 100, 3, None]
+    assert at_once(queue, 7) == 7
 
 
 def test_what_the_profile_says_stands_unless_typed(environ: dict[str, str], tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.diagnostics.suggest import did_you_mean
     from agentc.passes.secrets import report_missing
     from agentc.plan.render import plan_document, render_plan
-    from agentc.run.driver import JOBS_IN_QUEUE, DriverOptions
+    from agentc.run.driver import DriverOptions, at_once
     from agentc.run.plan_folder import claim_plan_folder
     from agentc.run.profile import ProfileError, find_profile, require_executor
     from agentc.runtime.trouble import StoreWriteError, writing
@@ -126,7 +126,7 @@ def execute(arguments: argparse.Namespace) -> int:
         work,
         compiled,
         table,
-        cores=arguments.jobs or (JOBS_IN_QUEUE if queued else None),
+        cores=at_once(profile, arguments.jobs),
         queued=queued,
     )
     budget = None if compiled.module is None else compiled.module.budget

@@ -72,6 +72,16 @@ def driver_argv(
     return [*argv, "--", *map(str, targets)]
 
 
+def at_once(profile: Profile | None, typed: int | None) -> int | None:
+    """How many jobs, or cores, a run may use at a time; None: what the machine has."""
+    if profile is None or typed is not None:
+        return typed
+    own = profile.settings.get("jobs" if profile.queued else "cores")
+    if isinstance(own, int) and own > 0:
+        return own
+    return JOBS_IN_QUEUE if profile.queued else None
+
+
 class Driver:
     """A running Snakemake. It is killed when this process ends, and its jobs end with it."""
 
