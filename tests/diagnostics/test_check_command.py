@@ -115,6 +115,7 @@ def test_only_the_typed_command_is_imported(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_check_takes_less_than_its_budget(repository: Path) -> None:
     """design.md, section 11: 0.3 s. CPU time is taken, since the machine is shared."""
     times = []

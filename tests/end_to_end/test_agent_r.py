@@ -39,7 +39,11 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
         yield json.loads(line)
 
 
-@pytest.mark.parametrize("trainer", ["trl", "openrlhf", "xtuner"])
+@pytest.mark.parametrize(
+    # tests/slurm runs it with trl, here and on a cluster.
+    "trainer",
+    [pytest.param("trl", marks=pytest.mark.long), "openrlhf", "xtuner"],
+)
 def test_two_iterations(repository: Path, store: Path, trainer: str) -> None:
     require_software(f"{trainer}.sft")
     jobs = run(repository, store, trainer)
@@ -63,7 +67,8 @@ def test_two_iterations(repository: Path, store: Path, trainer: str) -> None:
 
 
 def test_a_second_run_does_nothing(repository: Path, store: Path) -> None:
-    run(repository, store, "trl")
+    require_software("openrlhf.sft")
+    run(repository, store, "openrlhf")
     before = starts(store)
-    run(repository, store, "trl")
+    run(repository, store, "openrlhf")
     assert starts(store) == before

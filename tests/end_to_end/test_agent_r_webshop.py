@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from smoke import agentc, require_software
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def test_the_smoke_scale_runs(repository: Path, tmp_path: Path) -> None:

@@ -101,6 +101,7 @@ def test_a_bundle_makes_the_same_without_agentc(
     assert "nothing to do" in agentc("run", smoke.spec, "--store", store)
 
 
+@pytest.mark.long
 def test_a_compiled_directory_makes_the_same_under_bare_snakemake(
     smoke: Smoke, tmp_path: Path
 ) -> None:

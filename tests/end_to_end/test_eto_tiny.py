@@ -11,7 +11,7 @@ import pytest
 import yaml
 from smoke import agentc, require_software
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 ROUND = {"explore": {"limit": 4}, "dpo": {"max_steps": 1, "global_batch": 2, "micro_batch": 2}}
 
 

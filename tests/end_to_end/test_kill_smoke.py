@@ -20,7 +20,6 @@ from tiny_plan import drivers_of, processes_of, wait_for
 from agentc.runtime.layout import StoreLayout
 from agentc.store.objects import list_objects, verify_object
 
-KILLS = 20
 VICTIMS = {
     "agentc run": "agentc run ",
     "Snakemake": "-m snakemake",
@@ -70,7 +69,8 @@ def assert_clean(store: Path) -> None:
 
 
 @pytest.mark.slow
-def test_twenty_kills_change_nothing(smoke: Smoke, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.long)])
+def test_kills_change_nothing(smoke: Smoke, tmp_path: Path, kills: int) -> None:
     # With servers for environments too: that is no part of a key.
     spec, whole = tmp_path / "served.yaml", smoke.seconds
     text = smoke.spec.read_text(encoding="utf-8")
@@ -84,7 +84,7 @@ def test_twenty_kills_change_nothing(smoke: Smoke, tmp_path: Path) -> None:
     killed: Counter[str] = Counter()
     store, round_ = tmp_path / "killed-0", 0
     finished: dict[str, str] = {}
-    while sum(killed.values()) < KILLS:
+    while sum(killed.values()) < kills:
         victim = chance.choice(sorted(VICTIMS))
         process = start(spec, store)
         time.sleep(chance.uniform(0.0, whole / 8))

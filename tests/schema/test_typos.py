@@ -184,6 +184,7 @@ def test_slips_in_the_keys_of_the_quickstart(table: BackendTable) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_slips_in_the_keys_of_every_spec(table: BackendTable) -> None:
     """Every position of every key, the classes of slips in turn; equal places once."""
     known: set[object] = set()
