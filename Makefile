@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 # Software environments of job programs are shared by quickstart, tests and benchmarks.
 export AGENTC_ENVIRONMENTS ?= $(CURDIR)/.agentc/environments
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Tests start thousands of short processes: without compiled modules each takes three times as long.
+unexport PYTHONDONTWRITEBYTECODE
 TORCH_TESTS = PYTHONPATH=compiler:backends OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false \
   .agentc/torch-tests/bin/python -m pytest -n $(WORKERS) --durations=10
 LOCKS   := backends/agentc_backends/software
