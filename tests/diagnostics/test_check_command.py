@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support.pace import slowness
 
 GOOD = "specs/quickstart.yaml"
 
@@ -127,4 +128,4 @@ def test_check_takes_less_than_its_budget(repository: Path) -> None:
         cpu = after.children_user + after.children_system
         cpu -= before.children_user + before.children_system
         times.append(min(cpu, time.perf_counter() - start))
-    assert statistics.median(times) < 0.6  # twice the budget: CI machines differ
+    assert statistics.median(times) / slowness() < 0.6  # twice the budget: CI machines differ

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from smoke import Smoke, agentc, starts
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def assert_clean(store: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.long)])
 def test_kills_change_nothing(smoke: Smoke, tmp_path: Path, kills: int) -> None:
     # With servers for environments too: that is no part of a key.
     spec, whole = tmp_path / "served.yaml", smoke.seconds

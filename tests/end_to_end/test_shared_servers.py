@@ -79,6 +79,7 @@ def processes_at(store: Path) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_results_are_those_of_servers_inside_the_jobs(alone: Path, tmp_path: Path) -> None:
     """Three jobs on one environment server and two copies of the model server; keys do not know."""
     spec, store = tmp_path / "spec.yaml", tmp_path / "store"
@@ -92,6 +93,7 @@ def test_results_are_those_of_servers_inside_the_jobs(alone: Path, tmp_path: Pat
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_killed_shared_server_changes_no_result(alone: Path, tmp_path: Path) -> None:
     """With -9, and the process that would have started it again with it. tests/runtime kills the
     server's program alone."""

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
-from agentc.runtime import rendezvous, server_ranks
+from agentc.runtime import rendezvous
 from agentc.runtime.imported import FOLDER_VARIABLE, read_reports
 from agentc.runtime.staging import remove_tree
 from agentc.runtime.supervise import Child, Supervisor
@@ -111,6 +111,9 @@ class Lease:
         ranks = self.spec.get("ranks")
         # Outside of SLURM, or where the profile gives one node, the server is one process.
         if ranks and rendezvous.allocated_nodes(os.environ) > 1:
+            # Imported late: few servers spread over nodes, and every job would pay for it.
+            from agentc.runtime import server_ranks
+
             argv = server_ranks.command(self._ranks_file, argv, ranks)
         variables = {**self._variables, **fill_values(self.spec.get("variables") or {}, words)}
         variables["AGENTC_TOKEN"] = self.token

@@ -14,7 +14,7 @@ import pytest
 
 from agentc_backends.software import SCIWORLD, TORCH
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 SPEC = Path(__file__).with_name("agent_r.yaml")
 REPOSITORY = Path(__file__).parents[3]
 

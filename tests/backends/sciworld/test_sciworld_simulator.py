@@ -142,6 +142,7 @@ def test_recorded_session(start: Start) -> None:
     assert compared >= 10
 
 
+@pytest.mark.long
 def test_texts_are_the_same_in_every_process_and_company(server: Server, start: Start) -> None:
     other = start("--processes", "1")
     actions = {task: server.gold(task)[:60] for task in RANDOM_TASKS}
