@@ -25,6 +25,7 @@ from types import FrameType
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from agentc.runtime import process, rendezvous
+from agentc.runtime.lease import fill
 from agentc.runtime.program import write_json
 from agentc.runtime.stopping import STOPPING
 
@@ -47,7 +48,7 @@ def command(file: Path, program: Sequence[str], ranks: Mapping[str, Any]) -> Lis
 def rank_words(spec: Mapping[str, Any], rank: int, values: Mapping[str, str]) -> List[str]:
     """The command line of one rank."""
     words = [*spec["each"], *(spec["others"] if rank else [])]
-    return [*spec["program"], *_filled(words, {**values, "{rank}": str(rank)})]
+    return [*spec["program"], *fill(words, {**values, "{rank}": str(rank)})]
 
 
 class Leader:
@@ -239,7 +240,7 @@ def _start_rank(
     words = rank_words(spec, rank, values)
     environment = dict(os.environ)
     for name, text in (spec.get("variables") or {}).items():
-        environment[name] = _filled([text], values)[0]
+        environment[name] = fill([text], values)[0]
     print("rank %d: %s" % (rank, shlex.join(words)), flush=True)
     if output is None:
         return _start(words, environment)
@@ -273,15 +274,6 @@ def _values(nodes: int, first: str, port: int, here: str) -> Dict[str, str]:
         "{meeting_port}": str(port),
         "{node_address}": here,
     }
-
-
-def _filled(words: Sequence[str], values: Mapping[str, str]) -> List[str]:
-    filled = []
-    for word in words:
-        for placeholder, value in values.items():
-            word = word.replace(placeholder, value)
-        filled.append(word)
-    return filled
 
 
 def _free_port() -> int:
