@@ -148,8 +148,7 @@ def test_killed_host_is_replaced_by_a_client(shared: TinyPlan, tmp_path: Path) -
     for process in running:
         said, _ = process.communicate(timeout=60)
         assert process.returncode == 0, said
-    # On a starved machine a new host may be silent for long enough to be replaced once more.
-    assert (tmp_path / "starts").read_text() in ("xx", "xxx")
+    assert (tmp_path / "starts").read_text() == "xx"
 
 
 def test_server_that_dies_of_its_work_stops_the_run_with_its_last_words(

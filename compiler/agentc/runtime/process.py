@@ -47,6 +47,12 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def leave_orphans() -> None:
+    """Undo `adopt_orphans`: they are init's again."""
+    if _LINUX:
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
 def mark(name: str, store: str) -> str:
     """The mark of an object's processes: the same key at work in another store differs."""
     digest = hashlib.sha256(os.path.realpath(store).encode()).hexdigest()

@@ -72,6 +72,8 @@ class Supervisor:
         try:
             self.end_all()
         finally:
+            # A server's host that is started between two attempts has to outlive this process.
+            process.leave_orphans()
             signal.set_wakeup_fd(-1)
             for number, handler in self._previous.items():
                 signal.signal(number, handler)  # type: ignore[arg-type]
