@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -12,6 +11,7 @@ from typing import Any, Literal
 
 from agentc.plan.work import object_of
 from agentc.runtime.layout import StoreLayout
+from agentc.runtime.program import read_json
 from agentc.store.presence import listed_names, staged_names
 
 State = Literal[
@@ -70,7 +70,7 @@ class Observer:
         if name not in there:
             return Seen(id=job_id, state="waiting")
         if self._layout.is_published(name):
-            manifest = _read(self._layout.manifest(name))
+            manifest = read_json(self._layout.manifest(name))
             seen = Seen(
                 id=job_id,
                 state="done",
@@ -83,7 +83,7 @@ class Observer:
             self._finished[job_id] = seen
             return seen
         staging = self._layout.staging(name)
-        status = _read(staging / "status.json")
+        status = read_json(staging / "status.json")
         told = status.get("time") or 0.0
         if not status or (self._since and told < self._since):
             return Seen(id=job_id, state="waiting")
@@ -92,7 +92,7 @@ class Observer:
         if state in ACTIVE and _is_gone(status):
             state, message = "killed", "its wrapper was killed"
         began = self._began.setdefault(job_id, told)
-        progress = _read(staging / "progress.json") if state == "running" else {}
+        progress = read_json(staging / "progress.json") if state == "running" else {}
         if progress and progress["time"] < self._since:
             progress = {}
         return Seen(
@@ -125,14 +125,6 @@ class Observer:
             "remaining": remaining,
             "numbers": progress.get("numbers") or {},
         }
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _is_gone(status: Mapping[str, Any]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from agentc.plan.work import Document, object_of
 from agentc.run.observe import Seen
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.lease import last_lines
+from agentc.runtime.program import read_json
 from agentc.runtime.trouble import full_disk_hint
 
 _FULL = "(ENOSPC; "
@@ -59,10 +59,10 @@ def tables(document: Document, layout: StoreLayout) -> str:
     for job in document["jobs"]:
         name = object_of(job)
         if job["produces"] == "Comparison" and layout.is_published(name):
-            value = _read(layout.data(name) / "comparison.json")
+            value = read_json(layout.data(name) / "comparison.json")
             comparisons.append(_comparison(str(job["stage"]), value))
         elif job["produces"] == "Metrics" and layout.is_published(name):
-            metrics.append((str(job["stage"]), _read(layout.data(name) / "metrics.json")))
+            metrics.append((str(job["stage"]), read_json(layout.data(name) / "metrics.json")))
     if comparisons:
         return "\n\n".join(comparisons)
     return _metrics(metrics) if metrics else ""
@@ -131,11 +131,3 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
         cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         lines.append("  " + "  ".join(cells).rstrip())
     return "\n".join(lines)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}

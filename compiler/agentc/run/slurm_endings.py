@@ -3,7 +3,6 @@ people, and which jobs are worth another submission."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from typing import Any
 
 from agentc.plan.work import Work, object_of
 from agentc.runtime.layout import StoreLayout
+from agentc.runtime.program import read_json
 from agentc.runtime.visible import refresh
 
 OUT_OF_TIME = "OUT_OF_TIME"
@@ -92,7 +92,7 @@ def _settled(ending: Ending, work: Work) -> Ending:
     ]
     for folder in folders:
         refresh(folder)  # another node wrote it a moment ago
-    open_ones = [_read(folder / "status.json") for folder in folders]
+    open_ones = [read_json(folder / "status.json") for folder in folders]
     if not open_ones or not all(_is_out_of_time(status, ending.number) for status in open_ones):
         return ending
     said = dict.fromkeys(str(status.get("message")).partition("\n")[0] for status in open_ones)
@@ -136,14 +136,6 @@ def _done(layout: StoreLayout, name: str) -> float:
     if layout.is_published(name):
         return float("inf")
     try:
-        return float(_read(layout.staging(name) / "progress.json")["done"])
+        return float(read_json(layout.staging(name) / "progress.json")["done"])
     except (ValueError, KeyError, TypeError):
         return 0.0
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -131,6 +131,15 @@ def write_json(path: Path, value: Any) -> None:
     temporary.replace(path)
 
 
+def read_json(path: Path) -> Dict[str, Any]:
+    """An object of JSON that may be missing; {} where there is none."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def read_rows(path: Path) -> List[Dict[str, Any]]:
     """All rows of a JSONL file."""
     with path.open(encoding="utf-8") as lines:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional
 
 from agentc.runtime.layout import StoreLayout
-from agentc.runtime.program import write_json
+from agentc.runtime.program import read_json, write_json
 
 LEASE_VARIABLE = "AGENTC_SERVER_LEASE_S"
 LOST_S = 20.0
@@ -196,15 +196,6 @@ def modified(path: Path) -> float:
             return os.fstat(file.fileno()).st_mtime
     except OSError:
         return 0.0
-
-
-def read_json(path: Path) -> Dict[str, Any]:
-    """An object of JSON; {} where there is none."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def write_private(path: Path, text: str) -> None:

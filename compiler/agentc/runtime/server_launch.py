@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from agentc.runtime.layout import StoreLayout
-from agentc.runtime.program import write_json
+from agentc.runtime.program import read_json, write_json
 from agentc.runtime.server_folder import (
     LOST_S,
     CopyFolder,
     Renewal,
     ServerFolder,
     modified,
-    read_json,
 )
 
 _STARTING_S = 20.0

@@ -18,13 +18,13 @@ from agentc.runtime import server_launch
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.lease import LeaseError, last_lines
 from agentc.runtime.plan_file import PlanFile
+from agentc.runtime.program import read_json
 from agentc.runtime.server_folder import (
     LOST_S,
     CopyFolder,
     Renewal,
     ServerFolder,
     modified,
-    read_json,
 )
 from agentc.runtime.supervise import Child, Supervisor
 

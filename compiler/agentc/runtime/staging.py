@@ -14,7 +14,7 @@ from typing import Any, Dict, Optional
 
 from agentc.runtime.attempts import Attempts
 from agentc.runtime.layout import StoreLayout
-from agentc.runtime.program import write_json
+from agentc.runtime.program import read_json, write_json
 from agentc.runtime.trouble import writing
 
 STATES = ("waiting", "environment", "leases", "running", "checking", "published", "failed")
@@ -44,7 +44,7 @@ class Staging:
 
     def previous_mark(self) -> Optional[str]:
         """The mark of the processes of an earlier attempt, when there was one."""
-        found = _read_json(self.status_file).get("mark")
+        found = read_json(self.status_file).get("mark")
         return found if isinstance(found, str) else None
 
     def prepare(self, job_id: str, mark: str, keep_data: bool) -> None:
@@ -54,7 +54,7 @@ class Staging:
             self._prepare(keep_data)
 
     def _prepare(self, keep_data: bool) -> None:
-        attempts = _read_json(self.status_file).get("attempts")
+        attempts = read_json(self.status_file).get("attempts")
         self.attempts = attempts if isinstance(attempts, int) else 0
         unpublished = self.publish / "data"
         if unpublished.is_dir() and not self.data.exists():
@@ -87,15 +87,15 @@ class Staging:
 
     def facts(self) -> Dict[str, Any]:
         """What the program reported."""
-        return _read_json(self.facts_file)
+        return read_json(self.facts_file)
 
     def progress(self) -> Dict[str, Any]:
         """The program's last progress line."""
-        return _read_json(self.progress_file)
+        return read_json(self.progress_file)
 
     def account(self) -> Dict[str, Any]:
         """The identity of the environment that the program opened in its own process."""
-        return _read_json(self.account_file)
+        return read_json(self.account_file)
 
     def status(self, state: str, message: str = "", out_of_time: bool = False) -> None:
         """Tell the world what the wrapper is doing (contracts.md, section 7)."""
@@ -135,11 +135,3 @@ def remove_tree(path: Path) -> None:
                 raise
             aside = ".gone-" + binascii.hexlify(os.urandom(6)).decode("ascii")
             path.rename(path.with_name(aside))
-
-
-def _read_json(path: Path) -> Dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
