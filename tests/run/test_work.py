@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import time
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from tiny_plan import TinyPlan
 
 from agentc.plan.work import UnknownStageError, Work, find_work
-from agentc.run.plan_folder import claim_plan_folder
 from agentc.runtime.layout import StoreLayout
 
 
@@ -91,19 +89,3 @@ def test_ten_thousand_jobs_are_sorted_out_quickly(tmp_path: Path) -> None:
     work = find_work(document, StoreLayout(plan.store))
     assert time.process_time() - began < 1.0
     assert len(work.missing) == 10_000
-
-
-def test_plan_folder_is_shared_by_equal_plans_only(tmp_path: Path) -> None:
-    layout = StoreLayout(tmp_path / "store")
-    with claim_plan_folder(layout, "exp", "one") as first:
-        assert first == tmp_path / "plans" / "exp"
-        assert (first / "plan.json").read_text() == "one"
-        with claim_plan_folder(layout, "exp", "one") as same:
-            assert same == first
-        with claim_plan_folder(layout, "exp", "two") as other:
-            assert other.name.startswith("exp-")
-            assert (first / "plan.json").read_text() == "one"
-    with claim_plan_folder(layout, "exp", "two") as later:
-        assert later == first
-    with (first / ".run.lock").open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -7,42 +7,57 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
+from agentc.runtime.claim import FLOCK_VARIABLE, NO_FLOCK
 from agentc.runtime.layout import StoreLayout
 from agentc.store.paths import plans_folder
 
 _LOCK = ".run.lock"
+"""Held, shared, by the runs at work; in it the digest of their plan."""
 
 
 @contextmanager
 def claim_plan_folder(layout: StoreLayout, name: str, plan_text: str) -> Iterator[Path]:
     """A folder for this plan, held while the block runs: `plans/<name>`, or, while a run of
     another plan of that name is at work there, `plans/<name>-<digest>`. Runs of one plan share.
+    Where nothing can be locked, each plan has a folder of the second kind.
     """
-    digest = hashlib.sha256(plan_text.encode("utf-8")).hexdigest()[:8]
-    for folder in (plans_folder(layout) / name, plans_folder(layout) / f"{name}-{digest}"):
+    digest = hashlib.sha256(plan_text.encode("utf-8")).hexdigest()
+    shared, own = plans_folder(layout) / name, plans_folder(layout) / f"{name}-{digest[:8]}"
+    for folder in (shared, own):
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / _LOCK).open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if not _holds(folder, plan_text):
-                    continue
-                fcntl.flock(lock, fcntl.LOCK_SH)
-            else:
-                (folder / "plan.json").write_text(plan_text, encoding="utf-8")
-                # From here on others may join, if their plan is this one.
-                fcntl.flock(lock, fcntl.LOCK_SH)
-            yield folder
-            return
-    raise RuntimeError(f"{folder} is used by a run of another plan")
+        with (folder / _LOCK).open("a+", encoding="utf-8") as lock:
+            locked = _lock(lock, digest)
+            if locked or (locked is None and folder == own):
+                yield folder
+                return
+    raise RuntimeError(f"{own} is used by a run of another plan")
 
 
-def _holds(folder: Path, plan_text: str) -> bool:
+def _lock(lock: TextIO, digest: str) -> bool | None:
+    """Whether the folder is this plan's as long as the file is open; None where locks do not
+    work."""
+    if os.environ.get(FLOCK_VARIABLE) == "off":
+        return None
     try:
-        return (folder / "plan.json").read_text(encoding="utf-8") == plan_text
-    except OSError:
-        return False
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pass  # somebody is at work: perhaps with this very plan
+        else:
+            lock.truncate(0)
+            lock.write(digest)
+            lock.flush()
+        # This gives up the first lock before it takes the second, so another run may come between.
+        fcntl.flock(lock, fcntl.LOCK_SH)
+    except OSError as error:
+        if error.errno not in NO_FLOCK:
+            raise
+        return None
+    lock.seek(0)
+    return lock.read() == digest

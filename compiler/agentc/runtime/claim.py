@@ -22,7 +22,7 @@ from agentc.runtime.layout import StoreLayout
 FLOCK_VARIABLE = "AGENTC_FLOCK"
 """`off` where flock hangs or lies; the owner files do without it."""
 
-_NO_FLOCK = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTSUP)
+NO_FLOCK = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTSUP)
 _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK)
 _LONG_AGO_S = 600.0
 """A holder that was not heard of for so long by the file server's clock is gone at first sight."""
@@ -64,7 +64,7 @@ class Claim:
             except BlockingIOError:
                 return self._look()[0]
             except OSError as error:
-                if error.errno not in _NO_FLOCK:
+                if error.errno not in NO_FLOCK:
                     raise
         self.record["flock"] = self._flock
         self.record["device"] = os.fstat(self._descriptor).st_dev
