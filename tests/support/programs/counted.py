@@ -1,14 +1,15 @@
 """A job program that counts what is computed, in a journal outside of the store.
 
 Config: `journal`, `units` (pieces of work, each kept as soon as it is done), `delay` (seconds a
-unit). A line of the journal is `unit KEY NUMBER`, or `overlap KEY` when another process computes
-the same key at this moment.
+unit), `of` (what is made; else trajectories). A line of the journal is `unit KEY NUMBER`, or
+`overlap KEY` when another process computes the same key at this moment.
 """
 
 import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 from agentc.runtime.holder import start_time
 from agentc.runtime.program import load_job
@@ -43,24 +44,20 @@ with kept.open("ab", buffering=0) as out:
 guard.unlink()
 
 read = sorted(
-    len((folder / "trajectories.jsonl").read_text().splitlines())
+    len(rows.read_text().splitlines())
     for role in job.spec["inputs"]
     for folder in job.inputs(role)
+    for rows in folder.glob("*.jsonl")
 )
-rows = [
-    {
-        "id": f"{number}#0",
-        "task_id": str(number),
+
+
+def trajectory(number: int, line: str) -> dict[str, Any]:
+    return {
         "attempt": 0,
         "seed": sum(read),
         "prompt_seed": 0,
         "split": "train",
-        "messages": [
-            {"role": "user", "content": "go"},
-            {"role": "assistant", "content": f"Action: {line}"},
-        ],
-        "prompt_length": 1,
-        "reward": 1.0,
+        **conversation(number, line),
         "success": True,
         "end": "success",
         "error": None,
@@ -68,10 +65,26 @@ rows = [
         "invalid": 0,
         "rewards": [1.0],
         "tokens": {"prompt": 1, "completion": 1},
-        "source": "policy",
     }
-    for number, line in enumerate(kept.read_text().splitlines())
-]
-with (job.out / "trajectories.jsonl").open("w") as out:
-    out.writelines(json.dumps(row) + "\n" for row in rows)
-job.facts(rows=len(rows))
+
+
+def conversation(number: int, line: str) -> dict[str, Any]:
+    return {
+        "id": f"{number}#0",
+        "task_id": str(number),
+        "source": "policy",
+        "messages": [
+            {"role": "user", "content": f"go on from {sum(read)}"},
+            {"role": "assistant", "content": f"Action: {line}"},
+        ],
+        "prompt_length": 1,
+        "reward": 1.0,
+    }
+
+
+# What backends of kind `rollout` make, or those of counted_agents.
+shape, name = (conversation, "rows") if "of" in values else (trajectory, "trajectories")
+done = [shape(number, line) for number, line in enumerate(kept.read_text().splitlines())]
+with (job.out / f"{name}.jsonl").open("w") as out:
+    out.writelines(json.dumps(row) + "\n" for row in done)
+job.facts(rows=len(done))
