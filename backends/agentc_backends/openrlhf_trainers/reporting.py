@@ -7,10 +7,11 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from agentc.runtime.program import Job
 from agentc_backends.openrlhf_trainers.resume import mark_whole
+from agentc_backends.trl_trainers.deadline import Deadline
 from agentc_backends.trl_trainers.reporting import keep_steps
 from agentc_backends.trl_trainers.session import TrainingDivergedError, first_process
 
@@ -27,6 +28,7 @@ class StepReporter:
         self._log = job.logs / "steps.jsonl"
         self._time = time.monotonic()
         self._reported = begun
+        self._deadline = Deadline(job)
         if first_process():
             keep_steps(self._log, begun)
 
@@ -64,7 +66,17 @@ class StepReporter:
             shown["margin"] = numbers["rewards/margins"]
         self.job.progress(number, self.total, "steps", **shown)
 
+    def must_stop(self, number: int, model: Any) -> bool:
+        """Whether a checkpoint must be saved after this step and the training stop, because the
+        time limit is near. Asked at the end of each step."""
+        return self._deadline.is_near(model) and not self.last(number)
+
     def saved(self, number: int) -> None:
         """Take note that the checkpoint after a step is written."""
         if first_process():
             mark_whole(self.job.work, f"global_step{number}")
+        self._deadline.saved()
+
+    def stop(self, number: int) -> NoReturn:
+        """End the training after a step. Raises OutOfTimeError on every process."""
+        self._deadline.stop(number, self.total)

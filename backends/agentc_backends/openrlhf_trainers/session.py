@@ -76,7 +76,7 @@ def train_with(
     **facts: Any,
 ) -> None:
     """Train on rows of these lengths in tokens, and leave a checkpoint in `job.out`. `command` is
-    "sft" or "dpo". Raises TrainingDivergedError."""
+    "sft" or "dpo". Raises TrainingDivergedError, OutOfTimeError."""
     import torch.distributed as dist
 
     schedule = lay_out(

@@ -9,7 +9,7 @@ its last micro-batches.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import torch
 from openrlhf.models import DPOLoss
@@ -29,7 +29,11 @@ class Reporter(Protocol):
 
     def last(self, number: int) -> bool: ...
 
+    def must_stop(self, number: int, model: Any) -> bool: ...
+
     def saved(self, number: int) -> None: ...
+
+    def stop(self, number: int) -> NoReturn: ...
 
 
 class OrderedStrategy(DeepspeedStrategy):  # type: ignore[misc]
@@ -50,7 +54,7 @@ class OrderedStrategy(DeepspeedStrategy):  # type: ignore[misc]
 
 class _Reporting:
     """Shared by both trainers: hands each step to the reporter, and saves as OpenRLHF does, except
-    after the last step, when the finished model follows at once."""
+    after the last step, when the finished model follows at once, and before the time limit."""
 
     reporter: Reporter
     strategy: Any
@@ -67,7 +71,8 @@ class _Reporting:
         # DeepSpeed leaves an update out, and says nothing, where a gradient is not finite.
         updated = self.model.model.skipped_steps == 0
         self.reporter.step(step, rate, self.strategy.all_reduce(numbers), updated=updated)
-        if step % args.ckpt.save_steps == 0 and not self.reporter.last(step):
+        stops = self.reporter.must_stop(step, self.model)
+        if stops or (step % args.ckpt.save_steps == 0 and not self.reporter.last(step)):
             self.strategy.save_ckpt(
                 self.model.model,
                 args.ckpt.path,
@@ -77,6 +82,8 @@ class _Reporting:
                 states,
             )
             self.reporter.saved(step)
+        if stops:
+            self.reporter.stop(step)
 
 
 class RowTrainer(_Reporting, SFTTrainer):  # type: ignore[misc]

@@ -121,7 +121,7 @@ def fit(trainer: Any, job: Job) -> None:
     limit = StopInTime(job)
     trainer.add_callback(limit)
     trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
-    limit.assert_not_stopped(trainer.args, trainer.state)
+    limit.assert_not_stopped(trainer.state)
 
 
 def save_checkpoint(trainer: Any, job: Job, base: Path) -> None:

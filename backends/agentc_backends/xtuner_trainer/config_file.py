@@ -74,7 +74,7 @@ def _imports(settings: Mapping[str, Any], machine: Machine, length: Length) -> s
         "# What `xtuner train` ran on in this job; paths lead into the job's work folder.",
         "import torch",
         "from datasets import load_from_disk",
-        "from mmengine.hooks import CheckpointHook, DistSamplerSeedHook, IterTimerHook, LoggerHook",
+        "from mmengine.hooks import DistSamplerSeedHook, IterTimerHook, LoggerHook",
         "from mmengine.hooks import ParamSchedulerHook",
     ]
     if from_mmengine:
@@ -95,6 +95,7 @@ def _imports(settings: Mapping[str, Any], machine: Machine, length: Length) -> s
     lines += [
         "from agentc_backends.xtuner_trainer.order import RowOrder",
         "from agentc_backends.xtuner_trainer.reporting import Reporter",
+        "from agentc_backends.xtuner_trainer.time_limit import CheckpointInTime",
         "",
     ]
     return "\n".join(lines)
@@ -236,7 +237,12 @@ def _runtime(machine: Machine) -> str:
             "    logger=dict(type=LoggerHook, log_metric_by_epoch=False, interval=log_interval),",
             "    param_scheduler=dict(type=ParamSchedulerHook),",
             "    checkpoint=dict(",
-            "        type=CheckpointHook, by_epoch=False, interval=save_interval, max_keep_ckpts=2",
+            "        type=CheckpointInTime,",
+            f"        job_file={machine.job_file!r},",
+            "        accumulation=accumulative_counts,",
+            "        by_epoch=False,",
+            "        interval=save_interval,",
+            "        max_keep_ckpts=2,",
             "    ),",
             "    sampler_seed=dict(type=DistSamplerSeedHook),",
             ")",

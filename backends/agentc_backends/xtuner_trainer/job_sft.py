@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import sys
@@ -14,8 +15,9 @@ from agentc_backends.chat.formats import FormatError
 from agentc_backends.chat.rows import Counts, MaskRules, RowsError, Side, encode_rows
 from agentc_backends.chat.tokens import Encoder, load_encoder
 from agentc_backends.models.checkpoint import settle_libraries
+from agentc_backends.trl_trainers.deadline import Deadline
 from agentc_backends.trl_trainers.job_sft import select_rows
-from agentc_backends.trl_trainers.session import input_rows
+from agentc_backends.trl_trainers.session import OutOfTimeError, input_rows
 from agentc_backends.xtuner_trainer import training
 from agentc_backends.xtuner_trainer.config_file import Machine, deepspeed, render
 from agentc_backends.xtuner_trainer.conversion import export, into_transformers_4
@@ -31,12 +33,15 @@ def main() -> int:
     except (FormatError, RowsError, training.TrainingFailedError) as error:
         print(f"xtuner.sft: {error}", file=sys.stderr)
         return 1
+    except OutOfTimeError as stopped:
+        print(f"xtuner.sft: out of time {stopped}, where a checkpoint is saved", file=sys.stderr)
+        return os.EX_TEMPFAIL
     return 0
 
 
 def train(job: Job) -> None:
     """Fine-tune the model of the job and write its checkpoint. Raises RowsError, FormatError,
-    TrainingFailedError."""
+    TrainingFailedError, OutOfTimeError."""
     import torch
 
     config = job.config
@@ -77,7 +82,8 @@ def train(job: Job) -> None:
         ds_file = job.logs / "deepspeed.json"
         ds_file.write_text(deepspeed(settings), encoding="utf-8")
 
-    (job.work / training.DIVERGED).unlink(missing_ok=True)
+    for note in (training.DIVERGED, training.STOPPED):
+        (job.work / note).unlink(missing_ok=True)
     newest = training.newest_checkpoint(work_dir)
     done = training.iterations_of(newest)
     job.progress(done // settings["accumulative_counts"], length.steps, "steps", force=True)
@@ -90,6 +96,9 @@ def train(job: Job) -> None:
         except training.TrainingFailedError as error:
             raise training.TrainingFailedError(_diverged(job) or str(error)) from None
         newest = training.newest_checkpoint(work_dir)
+        if (job.work / training.STOPPED).exists():
+            step = training.iterations_of(newest) // settings["accumulative_counts"]
+            Deadline(job).stop(step, length.steps)
     if newest is None or training.iterations_of(newest) < length.iterations:
         raise training.TrainingFailedError(
             f"XTuner ended after {newest.name if newest else 'no checkpoint'}, not after "

@@ -24,6 +24,8 @@ TRAIN = "xtuner.tools.train"
 ON_CPU = "agentc_backends.xtuner_trainer.on_cpu"
 DIVERGED = "diverged.txt"
 """In the job's work folder: what to tell people, when the loss is no longer a number."""
+STOPPED = "stopped"
+"""There as well: the training saved a checkpoint and stopped before the time limit."""
 _ERROR = re.compile(r"^(?:\[rank\d+\]: ?)?([A-Za-z_][\w.]*(?:Error|Exception|Interrupt)\b.*)")
 
 

@@ -128,7 +128,9 @@ def start(python: Path, experiment: Experiment, tmp_path: Path) -> Start:
     """Starts a training job on the model of the experiment: the process and its staging folder,
     which a second start with the same name continues."""
 
-    def begin(kind: str, name: str = "job", **settings: Any) -> tuple[subprocess.Popen[str], Path]:
+    def begin(
+        kind: str, name: str = "job", *, time_left: float | None = None, **settings: Any
+    ) -> tuple[subprocess.Popen[str], Path]:
         staging = tmp_path / name
         for folder in ("data", "work", "logs", "rows"):
             (staging / folder).mkdir(parents=True, exist_ok=True)
@@ -152,6 +154,7 @@ def start(python: Path, experiment: Experiment, tmp_path: Path) -> Start:
             "out": str(staging / "data"),
             "facts": str(staging / "facts.json"),
             "progress": str(staging / "progress.json"),
+            "stop_by": None if time_left is None else time.time() + time_left,
         }
         (staging / "job.json").write_text(json.dumps(job))
         process = subprocess.Popen(
@@ -296,13 +299,24 @@ def test_pairs_without_masks_or_empty_places_are_scored_as_in_stock_openrlhf(pyt
     assert filled == pytest.approx(stock, rel=1e-6)
 
 
-def test_a_killed_dpo_goes_on_and_ends_with_the_same_bits(start: Start) -> None:
+def test_a_dpo_that_its_limit_ends_and_one_killed_go_on_and_end_with_the_same_bits(
+    start: Start,
+) -> None:
     process, whole = start("dpo", "whole", epochs=2)
     finish(process)
     lines = steps_of(whole)
     assert lines[0]["rewards/margins"] == 0
     assert lines[0]["loss"] == pytest.approx(math.log(2) + 0.5 * lines[0]["nll_loss"], abs=1e-5)
     assert lines[-1]["loss"] < lines[0]["loss"]
+
+    process, cut = start("dpo", "cut", epochs=2, save_every=4, time_left=0)
+    said, _ = process.communicate(timeout=300)
+    assert process.returncode == os.EX_TEMPFAIL, said[-3000:]
+    assert f"openrlhf.dpo: out of time at step 1 of {STEPS}" in said
+    line = json.loads((cut / "progress.json").read_text())
+    assert (line["done"], line["total"], line["out_of_time"]) == (1, STEPS, True)
+    assert list((cut / "data").iterdir()) == []
+    assert (cut / "work" / "checkpoints" / "global_step1" / "complete").exists()
 
     process, cut = start("dpo", "cut", epochs=2, save_every=1)
     mark = cut / "work" / "checkpoints" / "global_step3" / "complete"

@@ -107,6 +107,7 @@ def begin(
     staging: Path,
     *,
     processes: int = 1,
+    time_left: float | None = None,
     **settings: Any,
 ) -> subprocess.Popen[str]:
     """Start the training job of the experiment again, with other settings; a second start in the
@@ -127,6 +128,7 @@ def begin(
         "out": str(staging / "data"),
         "facts": str(staging / "facts.json"),
         "progress": str(staging / "progress.json"),
+        "stop_by": None if time_left is None else time.time() + time_left,
     }  # fmt: skip
     (staging / "job.json").write_text(json.dumps(job))
     return subprocess.Popen(
@@ -326,11 +328,21 @@ def test_the_settings_of_a_machine_with_gpus_load_too(
     assert done.stdout.split()[-3:] == ["AmpOptimWrapper", "bfloat16", "nccl"], done.stderr[-2000:]
 
 
-def test_a_killed_run_goes_on_and_ends_with_the_same_bits(
+def test_a_run_that_its_limit_ends_and_one_killed_go_on_and_end_with_the_same_bits(
     experiment: Experiment, start: Start
 ) -> None:
-    process, staging = start(save_steps=2)
+    process, staging = start(save_steps=2, time_left=0)
+    said, _ = process.communicate(timeout=300)
+    assert process.returncode == os.EX_TEMPFAIL, said[-3000:]
+    assert f"xtuner.sft: out of time at step 1 of {STEPS}" in said
+    line = json.loads((staging / "progress.json").read_text())
+    assert (line["done"], line["total"], line["out_of_time"]) == (1, STEPS, True)
+    assert list((staging / "data").iterdir()) == []
     note = staging / "work" / "xtuner-1" / "last_checkpoint"
+    assert Path(note.read_text()).name == f"iter_{ACCUMULATION}.pth"
+    note.unlink()
+
+    process, staging = start(save_steps=2)
     limit = time.monotonic() + 120
     while not note.exists() and process.poll() is None and time.monotonic() < limit:
         time.sleep(0.002)

@@ -23,8 +23,8 @@ from tests.torch.trl.jobs import (
 )
 
 from agentc_backends.trl_trainers.checkpoints import newest_complete
+from agentc_backends.trl_trainers.deadline import prior_seconds
 from agentc_backends.trl_trainers.session import OutOfTimeError
-from agentc_backends.trl_trainers.time_limit import prior_seconds
 
 SETTINGS: dict[str, Any] = {"epochs": 2, "save_every": 50, "global_batch": 8, "micro_batch": 2}
 STEPS = 10
