@@ -49,7 +49,8 @@ class Targets:
 
     def __init__(self, table: BackendTable | None = None) -> None:
         self._table = load_backends() if table is None else table
-        self._folder = Path(tempfile.mkdtemp(prefix="agentc-fuzz-"))
+        self._kept = tempfile.TemporaryDirectory(prefix="agentc-fuzz-")  # gone with this object
+        self._folder = Path(self._kept.name)
 
     def named(self) -> dict[str, Callable[[bytes], None]]:
         """Targets by name."""

@@ -339,6 +339,12 @@ def test_neither_micro_batches_nor_processes_change_the_result(start: Start) -> 
     sums differ in its last digits; the last step of an epoch (4 rows of 6) is the hard case."""
     done = []
     for name, settings in (("one", {}), ("parts", {"processes": 2, "micro_batch": 1})):
+        if settings:  # and both processes stop at the same step for their time limit
+            process, staging = start("dpo", name, time_left=0, epochs=2, **settings)
+            finish(process)  # a launcher takes 75 for a failure; the wrapper reads the line
+            line = json.loads((staging / "progress.json").read_text())
+            assert (line["done"], line["out_of_time"]) == (1, True)
+            assert list((staging / "data").iterdir()) == []
         process, staging = start("dpo", name, epochs=2, **settings)
         finish(process)
         done.append(steps_of(staging))

@@ -362,6 +362,10 @@ def test_a_run_that_its_limit_ends_and_one_killed_go_on_and_end_with_the_same_bi
 
 
 def test_two_processes_train_as_one(experiment: Experiment, start: Start) -> None:
+    # Both stop at the same step for their time limit, and go on.
+    process, staging = start(processes=2, accumulative_counts=1, time_left=0)
+    said, _ = process.communicate(timeout=300)
+    assert f"out of time at step 1 of {STEPS}" in said
     process, staging = start(processes=2, accumulative_counts=1)
     finish(process)
     one, two = steps_of(experiment.place("sft")), steps_of(staging)
