@@ -17,7 +17,7 @@ from agentc.diagnostics import Sink, render_json, render_text
 from agentc.kinds.field import Json
 from agentc.passes import PassContext, Unit, run_passes
 from agentc.passes.front import build_module
-from agentc.plan.render import render_plan
+from agentc.plan.text import render_plan
 from agentc.source.load import load_bytes, load_text
 from agentc.source.span import Source, Span
 from agentc.source.tree import Computed, Mapping, Node, Scalar, Sequence, Unknown

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agentc.backend_api import BackendTable, EnvironmentBackend
+from agentc.collection import paused_collection
 from agentc.diagnostics import Diagnostic, Sink
 from agentc.ir.module import Module
 from agentc.lock.collect import collect_lock, template_digests
@@ -54,6 +55,7 @@ class Compilation:
         return self.plan is None
 
 
+@paused_collection()
 def compile_spec(
     path: Path,
     params: Mapping[str, str],

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from tests.support.pace import slowness
+from tests.support.pace import least
 
 GOOD = "specs/quickstart.yaml"
 
@@ -118,14 +117,16 @@ def test_only_the_typed_command_is_imported(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.alone
 def test_check_takes_less_than_its_budget(repository: Path) -> None:
-    """design.md, section 11: 0.3 s. CPU time is taken, since the machine is shared."""
-    times = []
-    for _ in range(5):
+    """0.3 s in a warm process (test_lightness.py); here Python and its modules start as well. CPU
+    time is taken, since the machine is shared."""
+
+    def seconds() -> float:
         before = os.times()
         start = time.perf_counter()
         assert agentc("check", "specs/eto/textcraft.yaml", folder=repository).returncode == 0
         after = os.times()
         cpu = after.children_user + after.children_system
         cpu -= before.children_user + before.children_system
-        times.append(min(cpu, time.perf_counter() - start))
-    assert statistics.median(times) / slowness() < 0.6  # twice the budget: CI machines differ
+        return min(cpu, time.perf_counter() - start)
+
+    assert least(seconds, 0.6) < 0.6  # twice the budget: CI machines differ

@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.pace import slowness
+from tests.support.pace import least
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
-from agentc.plan.render import render_plan
+from agentc.plan.text import render_plan
 
 HEAVY = (
     "torch",
@@ -77,15 +77,17 @@ def test_ten_thousand_jobs(tmp_path: Path) -> None:
     """Compiled and planned in 5 s of processor time."""
     spec = tmp_path / "large.yaml"
     spec.write_text(_LARGE, encoding="utf-8")
-    table, slow = load_backends(), slowness()
-    began = time.process_time()
-    plan = compile_spec(spec, {}, table).plan
-    assert plan is not None
-    text = render_plan(plan)
-    took = time.process_time() - began
-    assert len(plan.jobs) > 10_000
-    assert text.endswith("\n")
-    assert took / max(slow, slowness()) < 5, f"{took:.1f} s for {len(plan.jobs)} jobs"
+    table = load_backends()
+
+    def seconds() -> float:
+        began = time.process_time()
+        plan = compile_spec(spec, {}, table).plan
+        assert plan is not None
+        assert render_plan(plan).endswith("\n")
+        assert len(plan.jobs) > 10_000
+        return time.process_time() - began
+
+    assert least(seconds, 5) < 5
 
 
 _LARGE = """\

@@ -8,7 +8,6 @@ import resource
 import shutil
 import subprocess
 from pathlib import Path
-from statistics import median
 
 import pytest
 from tiny_plan import TinyPlan
@@ -37,12 +36,15 @@ def test_wrapper_costs_less_than_a_tenth_of_a_second(plan: TinyPlan, tmp_path: P
     python = min(Path(os.environ["AGENTC_ENVIRONMENTS"]).glob("*/bin/python"))
     raw_job = tmp_path / "job.json"
     raw_job.write_text(json.dumps({"out": str(tmp_path)}))
-    costs, starts = [], []
-    for _ in range(15):
-        shutil.rmtree(plan.store / "objects")
-        wrapped = cpu_seconds(plan.argv("trivial"))
-        raw = cpu_seconds([str(python), str(script), str(raw_job)])
-        costs.append(wrapped - raw)
-        starts.append(raw)
-    # Or six starts of the bare program, where starting Python takes long in itself.
-    assert median(costs) < max(0.1, 6 * median(starts))
+
+    def of_budget() -> float:
+        """The cost as a share of 0.1 s, or of five bare starts where Python starts slowly."""
+        wrapped, bare = [], []
+        for _ in range(5):
+            shutil.rmtree(plan.store / "objects")
+            wrapped.append(cpu_seconds(plan.argv("trivial")))
+            bare.append(cpu_seconds([str(python), str(script), str(raw_job)]))
+        return (min(wrapped) - min(bare)) / max(0.1, 5 * min(bare))
+
+    # A machine that is busy elsewhere may spoil one look, not all of them.
+    assert min(of_budget() for _ in range(4)) < 1

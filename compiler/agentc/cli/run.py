@@ -79,7 +79,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.diagnostics import Sink
     from agentc.diagnostics.suggest import did_you_mean
     from agentc.passes.secrets import report_missing
-    from agentc.plan.render import plan_document, render_plan
+    from agentc.plan.render import plan_document
+    from agentc.plan.text import render_plan
     from agentc.run.driver import DriverOptions, at_once
     from agentc.run.plan_folder import claim_plan_folder
     from agentc.run.profile import ProfileError, find_profile, require_executor

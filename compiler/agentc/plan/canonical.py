@@ -1,11 +1,10 @@
-"""Canonical JSON: one text for one value, for hashing and for files that are compared."""
+"""Canonical JSON: one text for one value, for hashing."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Mapping, Sequence
-from json.encoder import encode_basestring
 
 from agentc.kinds.field import Json
 
@@ -21,15 +20,6 @@ def canonical_text(value: object) -> str:
     """
     plain = plain_json(value, whole_floats=False)
     return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def pretty_text(value: object) -> str:
-    """The same value for files: sorted keys, two-space indent, a newline at the end; floats keep
-    their type. Equals `json.dumps(..., indent=2)`, which is five times slower."""
-    parts: list[str] = []
-    _write(value, "\n", parts)
-    parts.append("\n")
-    return "".join(parts)
 
 
 def plain_json(value: object, *, whole_floats: bool = True) -> Json:
@@ -52,56 +42,3 @@ def plain_json(value: object, *, whole_floats: bool = True) -> Json:
     if isinstance(value, (list, tuple, Sequence)) and not isinstance(value, (str, bytes)):
         return [plain_json(item, whole_floats=whole_floats) for item in value]
     raise TypeError(f"a {type(value).__name__} has no canonical form")
-
-
-def _write(value: object, newline: str, parts: list[str]) -> None:
-    """Append the text of a value; `newline` ends with the indent of its own line."""
-    kind = type(value)
-    if isinstance(value, str):
-        parts.append(encode_basestring(value))
-    elif kind is int or (kind is float and math.isfinite(value)):  # type: ignore[arg-type]
-        parts.append(repr(value))
-    elif isinstance(value, dict):
-        _write_mapping(value, newline, parts)
-    elif isinstance(value, (list, tuple)):
-        _write_sequence(value, newline, parts)
-    elif value is None or kind is bool:
-        parts.append("null" if value is None else "true" if value else "false")
-    else:  # floats, and mappings and sequences of other types, with their checks
-        plain = plain_json(value)
-        if isinstance(plain, (dict, list)):
-            _write(plain, newline, parts)
-        else:
-            parts.append(json.dumps(plain, ensure_ascii=False))
-
-
-def _write_mapping(value: dict[object, object], newline: str, parts: list[str]) -> None:
-    inner = newline + "  "
-    lead = "{" + inner
-    names = [name for name in value if isinstance(name, str)]
-    if len(names) != len(value):
-        raise TypeError("a mapping with keys that are not text has no canonical form")
-    for name in sorted(names):
-        item = value[name]
-        # Most values are texts or nothing: a call for each is a tenth of writing a large plan.
-        if type(item) is str:
-            parts.append(f"{lead}{encode_basestring(name)}: {encode_basestring(item)}")
-        elif item is None:
-            parts.append(f"{lead}{encode_basestring(name)}: null")
-        else:
-            parts.append(f"{lead}{encode_basestring(name)}: ")
-            _write(item, inner, parts)
-        lead = "," + inner
-    parts.append(newline + "}" if value else "{}")
-
-
-def _write_sequence(
-    value: list[object] | tuple[object, ...], newline: str, parts: list[str]
-) -> None:
-    inner = newline + "  "
-    lead = "[" + inner
-    for item in value:
-        parts.append(lead)
-        _write(item, inner, parts)
-        lead = "," + inner
-    parts.append(newline + "]" if value else "[]")

@@ -1,22 +1,20 @@
-"""plan.json: a Plan as canonical JSON text, and back (docs/design/contracts.md, section 2)."""
+"""plan.json: a Plan as plain JSON, and back (docs/design/contracts.md, section 2); text.py writes
+it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 
+from agentc.collection import paused_collection
 from agentc.kinds.field import Json
-from agentc.plan.canonical import plain_json, pretty_text
+from agentc.plan.canonical import plain_json
 from agentc.plan.job import Asked, Job, Lease, Place, Plan, Resources, Server
 
 PLAN_VERSION = 1
 
 
-def render_plan(plan: Plan) -> str:
-    """The text of plan.json: the same plan gives the same bytes everywhere."""
-    return pretty_text(plan_document(plan))
-
-
+@paused_collection()
 def plan_document(plan: Plan) -> dict[str, Json]:
     """The plan as plain JSON, inputs and targets written as objects (`<kind>/<key>`)."""
     objects = {job.id: job.object for job in plan.jobs}

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import atexit
 import os
-import platform
 import sys
 from itertools import takewhile
-from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing these, or pathlib, would cost every process of a job some 10 ms
+    from pathlib import Path
+    from typing import Any, Dict, List, Optional, Set, Tuple
 
 FOLDER_VARIABLE = "AGENTC_IMPORTED"
 """Environment variable: the folder for reports. Without it nothing is reported."""
@@ -32,11 +34,14 @@ def report() -> None:
     folder = os.environ.get(FOLDER_VARIABLE)
     if not folder:
         return
-    from agentc.runtime.program import write_json
+    import json
 
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        write_json(Path(folder) / ("%d.json" % os.getpid()), describe_process())
+        os.makedirs(folder, exist_ok=True)
+        file = os.path.join(folder, "%d.json" % os.getpid())
+        with open(file + ".tmp", "w", encoding="utf-8") as out:
+            json.dump(describe_process(), out)
+        os.replace(file + ".tmp", file)
     except Exception as error:  # a full disk, torn metadata: the artifact matters more than this
         print("agentc: what was imported is not recorded: %s" % error, file=sys.stderr)
 
@@ -44,8 +49,11 @@ def report() -> None:
 def describe_process() -> Dict[str, Any]:
     """`{"python", "implementation", "imported": {distribution: version}, "gpu"?}`."""
     found: Dict[str, Any] = {
-        "python": platform.python_version(),
-        "implementation": platform.python_implementation(),
+        # As `platform` says it, whose import costs each program 5 ms.
+        "python": sys.version.split()[0],
+        "implementation": {"cpython": "CPython", "pypy": "PyPy"}.get(
+            sys.implementation.name, sys.implementation.name
+        ),
         "imported": imported_distributions(),
     }
     gpu = _gpu_use()
@@ -79,25 +87,27 @@ def imported_distributions() -> Dict[str, str]:
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
 
 
-def _metadata_folders(folder: str) -> List[Path]:
+def _metadata_folders(folder: str) -> List[str]:
     # Read as they are: importing importlib.metadata costs each process of a job some 15 ms.
     try:
-        return sorted(path for path in Path(folder).iterdir() if path.suffix == ".dist-info")
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".dist-info"))
     except OSError:
         return []
+    return [os.path.join(folder, name) for name in names]
 
 
-def _records_one_of(files: Set[str], metadata: Path) -> bool:
+def _records_one_of(files: Set[str], metadata: str) -> bool:
     try:
-        record = (metadata / "RECORD").read_text(encoding="utf-8")
+        with open(os.path.join(metadata, "RECORD"), encoding="utf-8") as record:
+            return any(line.split(",", 1)[0].strip('"') in files for line in record)
     except OSError:
         return False
-    return any(line.split(",", 1)[0].strip('"') in files for line in record.splitlines())
 
 
-def _name_and_version(metadata: Path) -> Tuple[str, str]:
+def _name_and_version(metadata: str) -> Tuple[str, str]:
     """As the headers of the METADATA file say, which end at its first empty line."""
-    with (metadata / "METADATA").open(encoding="utf-8", errors="replace") as lines:
+    file = os.path.join(metadata, "METADATA")
+    with open(file, encoding="utf-8", errors="replace") as lines:
         headers = {
             name: value.strip()
             for name, colon, value in (line.partition(":") for line in takewhile(str.strip, lines))
@@ -128,7 +138,7 @@ def read_reports(folder: Path) -> Dict[str, Any]:
     merged["imported"] = {
         name: _joined(one["imported"].get(name) for one in reports) for name in names
     }
-    gpus = [one["gpu"] for one in reports if isinstance(one.get("gpu"), Mapping)]
+    gpus = [one["gpu"] for one in reports if isinstance(one.get("gpu"), dict)]
     if gpus:
         merged["gpu"] = max(gpus, key=lambda gpu: float(gpu.get("max_memory_mb") or 0))
     return merged

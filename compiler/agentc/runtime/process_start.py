@@ -27,7 +27,7 @@ def _run_the_hidden_one() -> None:
     from importlib.machinery import PathFinder
 
     # Not pathlib: its import would cost every process of a job some milliseconds.
-    here = os.path.dirname(__file__)  # noqa: PTH120
+    here = os.path.dirname(__file__)
     rest = [entry for entry in sys.path if entry != here]
     spec = PathFinder.find_spec("sitecustomize", rest)
     if spec is None or spec.loader is None:

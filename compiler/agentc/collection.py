@@ -1,0 +1,21 @@
+"""Pausing Python's collector of cycles where large trees are built, which hold none: it walks all
+of them again and again, a fifth of the time that a plan of 10,000 jobs takes."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def paused_collection() -> Iterator[None]:
+    """No cycle is collected while the block runs (or the function that this decorates)."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
