@@ -35,7 +35,8 @@ quickstart: environments ## ETO on TextCraft, a tiny model from scratch, two rou
 	$(BIN)/agentc run specs/quickstart.yaml
 
 test: test-fast test-torch environments-all ## every test that needs no GPU and no vLLM
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m 'slow and not vllm and not slurm and not long and not alone' --durations=15
+	AGENTC_REQUIRE_SOFTWARE=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile -rs --durations=15 \
+	  -m 'slow and not vllm and not slurm and not long and not alone'
 	$(BIN)/pytest -m alone
 	$(BIN)/pytest -m 'slurm and not long' -rs --durations=5
 

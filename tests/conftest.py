@@ -6,8 +6,9 @@ agentc's own dependencies.
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,17 @@ if find_spec("hypothesis"):
     settings.load_profile("shared-machine")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where all software environments were built (`make test` says so by AGENTC_REQUIRE_SOFTWARE),
+    a test that misses one has failed."""
+    report = yield
+    missing = "software environment" in str(report.longrepr)
+    if report.skipped and missing and os.environ.get("AGENTC_REQUIRE_SOFTWARE"):
+        report.outcome = "failed"
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,9 @@ from importlib import resources
 from agentc.backend_api import SoftwareEnvironment
 
 
-def _locked(name: str, python: str | None = None) -> SoftwareEnvironment:
+def _locked(name: str) -> SoftwareEnvironment:
     text = resources.files(__package__).joinpath(f"{name}.lock").read_text(encoding="utf-8")
-    return SoftwareEnvironment(name=name, lock=text, python=python)
+    return SoftwareEnvironment(name=name, lock=text)
 
 
 LIGHT = _locked("light")
@@ -26,7 +26,7 @@ VLLM = _locked("vllm")
 XTUNER = _locked("xtuner")
 """XTuner 0.2 (mmengine) on transformers 4.48, with DeepSpeed: its trainer only."""
 
-OPENRLHF = _locked("openrlhf", python=">=3.11,<3.13")
+OPENRLHF = _locked("openrlhf")
 """OpenRLHF's SFT and DPO trainers with DeepSpeed; no Ray, vLLM or flash-attn."""
 
 SCIWORLD = _locked("sciworld")
