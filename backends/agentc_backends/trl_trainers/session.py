@@ -49,7 +49,7 @@ def run_trainer(name: str, module: str, train: Callable[[Job], None]) -> int:
         if first_process():
             print(f"{name}: out of time {stopped}, where a checkpoint is saved", file=sys.stderr)
         # A launcher would take 75 for a failure; the wrapper knows from the progress line.
-        return os.EX_TEMPFAIL if "LOCAL_RANK" not in os.environ else 0
+        return 0 if "TORCHELASTIC_RUN_ID" in os.environ else os.EX_TEMPFAIL
     return 0
 
 
