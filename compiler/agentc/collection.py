@@ -1,5 +1,5 @@
 """Pausing Python's collector of cycles where large trees are built, which hold none: it walks all
-of them again and again, a fifth of the time that a plan of 10,000 jobs takes."""
+of them again and again while a plan of thousands of jobs is made."""
 
 from __future__ import annotations
 
