@@ -40,9 +40,9 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    # tests/slurm runs it with trl, here and on a cluster.
+    # tests/slurm runs it with trl, here and on a cluster; OpenRLHF has tests of its own.
     "trainer",
-    [pytest.param("trl", marks=pytest.mark.long), "openrlhf", "xtuner"],
+    [*(pytest.param(name, marks=pytest.mark.long) for name in ("trl", "openrlhf")), "xtuner"],
 )
 def test_two_iterations(repository: Path, store: Path, trainer: str) -> None:
     require_software(f"{trainer}.sft")
