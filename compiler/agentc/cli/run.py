@@ -80,7 +80,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.diagnostics.suggest import did_you_mean
     from agentc.passes.secrets import report_missing
     from agentc.plan.render import plan_document
-    from agentc.plan.text import render_plan
+    from agentc.plan.text import document_text
     from agentc.run.driver import DriverOptions, at_once
     from agentc.run.plan_folder import claim_plan_folder
     from agentc.run.profile import ProfileError, find_profile, require_executor
@@ -167,7 +167,7 @@ def execute(arguments: argparse.Namespace) -> int:
     try:
         with ExitStack() as stack:
             with writing("the compiled plan", plans_folder(layout)):
-                plan_text = render_plan(compiled.plan)
+                plan_text = document_text(document)
                 claimed = claim_plan_folder(layout, compiled.plan.name, plan_text)
                 directory = stack.enter_context(claimed)
                 compile_to(directory, compiled.plan, spec_text, Path(arguments.spec).parent)

@@ -36,7 +36,7 @@ def report() -> None:
         return
     import json
 
-    try:
+    try:  # not `program.write_json`: its module imports what this one does not
         os.makedirs(folder, exist_ok=True)
         file = os.path.join(folder, "%d.json" % os.getpid())
         with open(file + ".tmp", "w", encoding="utf-8") as out:

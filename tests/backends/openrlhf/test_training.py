@@ -29,6 +29,14 @@ ROOT = HERE.parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from smoke import agentc  # noqa: E402
+from training_job import (  # noqa: E402
+    finish,
+    finish_out_of_time,
+    steps_of,
+    tensors,
+    variables,
+    weights,
+)
 
 pytestmark = pytest.mark.slow
 ITEMS = ("planks", "stick", "bowl", "ladder")
@@ -176,25 +184,6 @@ def start(python: Path, experiment: Experiment, tmp_path: Path) -> Start:
     return begin
 
 
-def variables() -> dict[str, str]:
-    paths = os.pathsep.join(str(ROOT / name) for name in ("compiler", "backends"))
-    return {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-
-
-def finish(process: subprocess.Popen[str]) -> str:
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output[-3000:]
-    return output
-
-
-def steps_of(staging: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (staging / "logs/steps.jsonl").read_text().splitlines()]
-
-
-def weights(staging: Path) -> bytes:
-    return (staging / "data" / "model.safetensors").read_bytes()
-
-
 def dtypes(path: Path) -> set[str]:
     """The types of the tensors of a safetensors file."""
     data = path.read_bytes()
@@ -310,12 +299,7 @@ def test_a_dpo_that_its_limit_ends_and_one_killed_go_on_and_end_with_the_same_bi
     assert lines[-1]["loss"] < lines[0]["loss"]
 
     process, cut = start("dpo", "cut", epochs=2, save_every=4, time_left=0)
-    said, _ = process.communicate(timeout=300)
-    assert process.returncode == os.EX_TEMPFAIL, said[-3000:]
-    assert f"openrlhf.dpo: out of time at step 1 of {STEPS}" in said
-    line = json.loads((cut / "progress.json").read_text())
-    assert (line["done"], line["total"], line["out_of_time"]) == (1, STEPS, True)
-    assert list((cut / "data").iterdir()) == []
+    finish_out_of_time(process, cut, STEPS)
     assert (cut / "work" / "checkpoints" / "global_step1" / "complete").exists()
 
     process, cut = start("dpo", "cut", epochs=2, save_every=1)
@@ -341,10 +325,7 @@ def test_neither_micro_batches_nor_processes_change_the_result(start: Start) -> 
     for name, settings in (("one", {}), ("parts", {"processes": 2, "micro_batch": 1})):
         if settings:  # and both processes stop at the same step for their time limit
             process, staging = start("dpo", name, time_left=0, epochs=2, **settings)
-            finish(process)  # a launcher takes 75 for a failure; the wrapper reads the line
-            line = json.loads((staging / "progress.json").read_text())
-            assert (line["done"], line["out_of_time"]) == (1, True)
-            assert list((staging / "data").iterdir()) == []
+            finish_out_of_time(process, staging, STEPS, status=0)
         process, staging = start("dpo", name, epochs=2, **settings)
         finish(process)
         done.append(steps_of(staging))
@@ -364,18 +345,6 @@ def test_adapters_are_merged(start: Start, experiment: Experiment) -> None:
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {f"model.layers.{layer}.self_attn.q_proj.weight" for layer in range(2)}
     assert not list((staging / "data").glob("adapter*"))
-
-
-def tensors(path: Path) -> dict[str, bytes]:
-    """The bytes of each tensor of a safetensors file."""
-    data = path.read_bytes()
-    size = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + size])
-    return {
-        name: data[8 + size + one["data_offsets"][0] : 8 + size + one["data_offsets"][1]]
-        for name, one in header.items()
-        if name != "__metadata__"
-    }
 
 
 def test_an_update_that_deepspeed_leaves_out_ends_the_job_with_advice(start: Start) -> None:

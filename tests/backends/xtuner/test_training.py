@@ -29,6 +29,14 @@ ROOT = HERE.parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from smoke import agentc  # noqa: E402
+from training_job import (  # noqa: E402
+    finish,
+    finish_out_of_time,
+    steps_of,
+    tensors,
+    variables,
+    weights,
+)
 
 pytestmark = pytest.mark.slow
 STEPS, ACCUMULATION, BATCH = 6, 2, 2
@@ -164,25 +172,6 @@ def again(python: Path, experiment: Experiment, tmp_path_factory: pytest.TempPat
 def found(python: Path, again: Path) -> dict[str, Any]:
     """What XTuner builds from the files of that job."""
     return built(python, again / "logs" / "xtuner_config.py", "--launcher", "none")
-
-
-def variables() -> dict[str, str]:
-    paths = os.pathsep.join(str(ROOT / name) for name in ("compiler", "backends"))
-    return {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-
-
-def finish(process: subprocess.Popen[str]) -> str:
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output[-3000:]
-    return output
-
-
-def steps_of(staging: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (staging / "logs/steps.jsonl").read_text().splitlines()]
-
-
-def weights(staging: Path) -> bytes:
-    return (staging / "data" / "model.safetensors").read_bytes()
 
 
 def built(python: Path, config: Path, *argv: str) -> dict[str, Any]:
@@ -332,12 +321,7 @@ def test_a_run_that_its_limit_ends_and_one_killed_go_on_and_end_with_the_same_bi
     experiment: Experiment, start: Start
 ) -> None:
     process, staging = start(save_steps=2, time_left=0)
-    said, _ = process.communicate(timeout=300)
-    assert process.returncode == os.EX_TEMPFAIL, said[-3000:]
-    assert f"xtuner.sft: out of time at step 1 of {STEPS}" in said
-    line = json.loads((staging / "progress.json").read_text())
-    assert (line["done"], line["total"], line["out_of_time"]) == (1, STEPS, True)
-    assert list((staging / "data").iterdir()) == []
+    finish_out_of_time(process, staging, STEPS)
     note = staging / "work" / "xtuner-1" / "last_checkpoint"
     assert Path(note.read_text()).name == f"iter_{ACCUMULATION}.pth"
     note.unlink()
@@ -364,8 +348,7 @@ def test_a_run_that_its_limit_ends_and_one_killed_go_on_and_end_with_the_same_bi
 def test_two_processes_train_as_one(experiment: Experiment, start: Start) -> None:
     # Both stop at the same step for their time limit, and go on.
     process, staging = start(processes=2, accumulative_counts=1, time_left=0)
-    said, _ = process.communicate(timeout=300)
-    assert f"out of time at step 1 of {STEPS}" in said
+    finish_out_of_time(process, staging, STEPS)
     process, staging = start(processes=2, accumulative_counts=1)
     finish(process)
     one, two = steps_of(experiment.place("sft")), steps_of(staging)
@@ -396,18 +379,6 @@ def test_adapters_are_merged_and_packing_is_counted(experiment: Experiment, star
         for name in ("self_attn.q_proj", "mlp.down_proj")
     }
     assert all(line["num_tokens"] % 64 == 0 for line in steps_of(staging))
-
-
-def tensors(path: Path) -> dict[str, bytes]:
-    """The bytes of each tensor of a safetensors file."""
-    data = path.read_bytes()
-    size = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + size])
-    return {
-        name: data[8 + size + one["data_offsets"][0] : 8 + size + one["data_offsets"][1]]
-        for name, one in header.items()
-        if name != "__metadata__"
-    }
 
 
 def test_a_loss_that_is_no_number_ends_the_job_with_advice(start: Start) -> None:
