@@ -273,3 +273,50 @@ def test_explain_a_stage_of_every_round(spec: Path, capsys: pytest.CaptureFixtur
 def test_explain_needs_a_spec(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("explain", "sft") == 2
     assert "agentc explain sft SPEC" in capsys.readouterr().err
+
+
+@pytest.fixture
+def swept(spec: Path, tmp_path: Path) -> Path:
+    """The spec with a matrix of two seeds."""
+    return edited(
+        spec, tmp_path / "swept", "environments:\n", "matrix: {seed: [0, 1]}\nenvironments:\n"
+    )
+
+
+def test_stages_of_a_matrix_need_no_cell(
+    swept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "store"
+    assert run("plan", swept, "--until", "sft", "--store", store, "--json") == 0
+    jobs = {job["id"] for job in json.loads(capsys.readouterr().out)["jobs"]}
+    assert {"sft@seed=0", "sft@seed=1"} <= jobs
+    assert run("why", swept, "eto.dpo", "--store", store) == 0
+    told = capsys.readouterr().out
+    assert all(f"eto.{n}.dpo@seed={seed} (" in told for n in (1, 2) for seed in (0, 1))
+    assert run("explain", "sft", swept) == 0
+    told = capsys.readouterr().out
+    assert "sft@seed=0: " in told
+    assert "sft@seed=1: " in told
+
+
+def test_provenance_asks_which_of_several_is_meant(
+    swept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leave_plan(tmp_path, plan_of(swept))
+    assert run("provenance", "sft", "--store", tmp_path) == 5
+    assert "name one: `sft@seed=0`, `sft@seed=1`" in capsys.readouterr().err
+    assert run("provenance", "evaluate_sft@seed=0", "--store", tmp_path) == 5
+    assert "evaluate_sft@seed=0 (evaluate/" in capsys.readouterr().err, "the metrics, not episodes"
+
+
+@pytest.mark.parametrize("verb", ["explain", "why"])
+def test_spec_and_stage_in_either_order(
+    verb: str, spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = ("--store", tmp_path) if verb == "why" else ()
+    assert run(verb, "sft", spec, *store) == 0
+    told = capsys.readouterr().out
+    assert run(verb, spec, "sft", *store) == 0
+    assert capsys.readouterr().out == told
+    assert run(verb, spec, *store) == 2
+    assert "STAGE" in capsys.readouterr().err or verb == "why"

@@ -45,6 +45,11 @@ def add_spec_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
     parser.set_defaults(locked=False)
 
 
+def names_spec(word: str) -> bool:
+    """Whether a word of the command line is a spec and no stage or run: by how it ends."""
+    return word.endswith((".yaml", ".yml"))
+
+
 def add_allow_path_argument(parser: argparse.ArgumentParser) -> None:
     """--allow-path, for every command that reads specs."""
     parser.add_argument(

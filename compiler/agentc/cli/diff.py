@@ -11,6 +11,7 @@ from typing import Any
 
 from agentc.cli.arguments import (
     add_allow_path_argument,
+    names_spec,
     parse_param,
     show_diagnostics,
     wants_colour,
@@ -31,7 +32,6 @@ exit codes:
   0 same results (placement and texts may differ)      1 different results
   2 a spec has errors, or a wrong command line         5 no such run
 """
-_SPEC_ENDINGS = (".yaml", ".yml")
 _EXIT_DIFFERENT, _EXIT_TROUBLE, _EXIT_NOT_FOUND = 1, 2, 5
 
 
@@ -105,7 +105,7 @@ def _document(
     was given params."""
     from agentc.run.past import find_past
 
-    if not name.endswith(_SPEC_ENDINGS):
+    if not names_spec(name):
         if params or scale:
             print(f"agentc: {name} is a run, its params and scale are set", file=sys.stderr)
             return None

@@ -7,9 +7,16 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics, wants_colour
+from agentc.cli.arguments import (
+    add_spec_arguments,
+    compile_typed,
+    names_spec,
+    show_diagnostics,
+    wants_colour,
+)
 
 if TYPE_CHECKING:
     from agentc.backend_api import StageBackend
@@ -30,12 +37,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """0; 1 when the spec has no such thing because it has errors; 2 without a spec; 5 for an
     unknown code or stage."""
+    if arguments.spec is not None and names_spec(arguments.name):
+        # `agentc why` takes the spec first: nobody should have to remember which is which.
+        arguments.name, arguments.spec = str(arguments.spec), Path(arguments.name)
     number = _CODE.fullmatch(arguments.name)  # no stage is called like a number
     if number is not None:
         return _explain_code(f"AGC{number[1]}")
     if arguments.spec is None:
+        alone = names_spec(arguments.name)
+        words = f"STAGE {arguments.name}" if alone else f"{arguments.name} SPEC"
         print(
-            f"agentc: to explain a stage, name its spec too: agentc explain {arguments.name} SPEC",
+            f"agentc: name a stage and its spec: agentc explain {words}",
             file=sys.stderr,
         )
         return 2
@@ -59,17 +71,17 @@ def _explain_code(name: str) -> int:
 
 def _explain_stage(arguments: argparse.Namespace) -> int:
     from agentc.backend_api import StageBackend, load_backends
-    from agentc.diagnostics.suggest import did_you_mean, listed
+    from agentc.plan.stage_names import meant_by, nearest
 
     table = load_backends()
     compiled = compile_typed(arguments, table)
     stages = {} if compiled.module is None else compiled.module.stages
-    found = [s for name, s in stages.items() if _is_meant(arguments.name, name)]
+    found = [stages[name] for name in meant_by(arguments.name, stages)]
     show_diagnostics(compiled.diagnostics)
     if not found:
         if compiled.has_errors:
             return 1
-        hint = did_you_mean(arguments.name, stages) or f"it has {listed(stages)}"
+        hint = nearest(arguments.name, stages)
         print(f"agentc: the spec has no stage `{arguments.name}`; {hint}", file=sys.stderr)
         return 5
     for stage in found:
@@ -77,12 +89,6 @@ def _explain_stage(arguments: argparse.Namespace) -> int:
         if isinstance(backend, StageBackend):
             print("\n".join(_lines(stage, backend, compiled)))
     return 1 if compiled.has_errors else 0
-
-
-def _is_meant(name: str, stage_id: str) -> bool:
-    """A stage by id, or `eto.dpo` for that stage of every round."""
-    plain = ".".join(part for part in stage_id.split(".") if not part.isdigit())
-    return name in (stage_id, plain)
 
 
 def _lines(stage: Stage, backend: StageBackend, compiled: Compilation) -> Iterator[str]:

@@ -74,7 +74,6 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.cli.costing import cost_to_run
     from agentc.cost.render import cost_column, summary_sentence
     from agentc.diagnostics import Sink
-    from agentc.diagnostics.suggest import did_you_mean, listed
     from agentc.placement import read_requests, settle_plan
     from agentc.placement.render import placement_document, placement_text
     from agentc.plan.render import plan_document
@@ -108,8 +107,7 @@ def execute(arguments: argparse.Namespace) -> int:
         print(f"agentc: the store cannot be read: {error}", file=sys.stderr)
         return 4
     except UnknownStageError as error:
-        hint = did_you_mean(error.name, error.known) or f"stages: {listed(error.known)}"
-        print(f"agentc: no stage `{error.name}`; {hint}", file=sys.stderr)
+        print(f"agentc: {error}", file=sys.stderr)
         return 5
     lacking = Sink()
     needed = needed_by_plan(compiled.plan, {str(job["id"]) for job in work.missing})

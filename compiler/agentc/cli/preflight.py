@@ -57,7 +57,6 @@ def execute(arguments: argparse.Namespace) -> int:
     """0 no problem, 1 errors in the spec, 2 no such profile, 5 no such stage, 7 something would
     fail."""
     from agentc.backend_api import load_backends
-    from agentc.diagnostics.suggest import did_you_mean, listed
     from agentc.placement import read_requests
     from agentc.plan.render import plan_document
     from agentc.plan.work import UnknownStageError, find_work
@@ -84,8 +83,7 @@ def execute(arguments: argparse.Namespace) -> int:
         layout = StoreLayout(store_root(arguments.store))
         work = find_work(plan_document(compiled.plan), layout, arguments.until)
     except UnknownStageError as error:
-        hint = did_you_mean(error.name, error.known) or f"stages: {listed(error.known)}"
-        print(f"agentc: no stage `{error.name}`; {hint}", file=sys.stderr)
+        print(f"agentc: {error}", file=sys.stderr)
         return 5
     found = _look(work, compiled, table, requests, asks=not arguments.offline)
     if arguments.format == "json":

@@ -61,6 +61,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _find(given: str, run: str | None, layout: StoreLayout) -> tuple[str | None, str]:
     """The object meant, or None with the reason."""
     from agentc.diagnostics.suggest import did_you_mean, listed
+    from agentc.plan.stage_names import meant_by, nearest
     from agentc.plan.work import object_of, read_plan
     from agentc.store.objects import object_names
     from agentc.store.paths import RunFolder, run_names
@@ -77,14 +78,18 @@ def _find(given: str, run: str | None, layout: StoreLayout) -> tuple[str | None,
         except (OSError, ValueError) as error:
             return None, f"the last plan of {run} cannot be read: {error}"
         ids = {job["id"]: object_of(job) for job in jobs}
-    if given in ids:
-        return ids[given], ""
+    meant = meant_by(given, ids)
+    results = [name for name in meant if ":" not in name] or meant
+    if len(results) == 1:
+        return ids[results[0]], ""
+    if results:
+        return None, f"`{given}` is {len(results)} results of {run}, name one: {listed(results)}"
     found = [n for n in object_names(layout) if _names(given, n)] if len(given) >= 4 else []
     if len(found) == 1:
         return found[0], ""
     if found:
         return None, f"`{given}` fits {len(found)} objects: {listed(found)}"
-    hint = did_you_mean(given, ids) or (f"{run} has {listed(ids)}" if ids else "nothing was run")
+    hint = f"in {run}: {nearest(given, ids)}" if ids else "nothing was run"
     return None, f"no object and no job `{given}` in the store {layout.root}; {hint}"
 
 

@@ -77,7 +77,6 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.backend_api import load_backends
     from agentc.cli.costing import cost_to_run
     from agentc.diagnostics import Sink
-    from agentc.diagnostics.suggest import did_you_mean
     from agentc.passes.secrets import report_missing
     from agentc.plan.render import plan_document
     from agentc.plan.text import document_text
@@ -119,8 +118,7 @@ def execute(arguments: argparse.Namespace) -> int:
         print(f"agentc: the store cannot be read: {error}", file=sys.stderr)
         return 4
     except UnknownStageError as error:
-        hint = did_you_mean(error.name, error.known) or f"stages: {', '.join(error.known)}"
-        print(f"agentc: no stage `{error.name}`; {hint}", file=sys.stderr)
+        print(f"agentc: {error}", file=sys.stderr)
         return 5
     queued = profile is not None and profile.queued
     estimates, expected = cost_to_run(

@@ -8,7 +8,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import Param, add_allow_path_argument, compile_typed, show_diagnostics
+from agentc.cli.arguments import (
+    Param,
+    add_allow_path_argument,
+    compile_typed,
+    names_spec,
+    show_diagnostics,
+)
 from agentc.cli.store_argument import add_store_argument
 from agentc.runtime.layout import StoreLayout
 
@@ -21,7 +27,6 @@ _EPILOG = """\
   agentc why specs/quickstart.yaml sft   why it would run: the spec against the last run
   agentc why eto.2.dpo                   why it ran: the last run against the one before
 """
-_SPEC_ENDINGS = (".yaml", ".yml")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,10 +63,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """0; 1 when the spec has errors; 2 for a wrong command line; 5 when there was no such run or
     there is no such job."""
-    from agentc.diagnostics.suggest import did_you_mean, listed
+    from agentc.plan.stage_names import meant_by, nearest
     from agentc.store.paths import store_root
 
-    specs = [name for name in arguments.names if name.endswith(_SPEC_ENDINGS)]
+    specs = [name for name in arguments.names if names_spec(name)]
     names = [name for name in arguments.names if name not in specs]
     if len(specs) > 1 or len(names) != 1:
         words = "name one job or stage" if not names else "name one spec and one job or stage"
@@ -72,10 +77,11 @@ def execute(arguments: argparse.Namespace) -> int:
     if isinstance(found, int):
         return found
     review, since = found
-    wanted = [item for item in review.items if _is_meant(names[0], item)]
+    ids = [name for item in review.items for name in (str(item.job["stage"]), item.id)]
+    meant = meant_by(names[0], ids)
+    wanted = [item for item in review.items if {item.id, str(item.job["stage"])} & {*meant}]
     if not wanted:
-        ids = dict.fromkeys(name for i in review.items for name in (str(i.job["stage"]), i.id))
-        hint = did_you_mean(names[0], ids) or f"it has {listed(ids)}"
+        hint = nearest(names[0], ids)
         print(f"agentc: {review.name} has no stage or job `{names[0]}`; {hint}", file=sys.stderr)
         return 5
     for item in wanted:
@@ -127,12 +133,6 @@ def _of_run(name: str | None, layout: StoreLayout) -> tuple[Review, str] | int:
         return 5
     before = read_past(RunFolder.of(layout, run).previous_plan)
     return review_plan(find_work(after, layout), before), "the run before"
-
-
-def _is_meant(name: str, item: Item) -> bool:
-    """A job by id, the jobs of a stage, or everything inside a repeat or round."""
-    stage = str(item.job["stage"])
-    return name in (item.id, stage) or stage.startswith(f"{name}.")
 
 
 def _answer(item: Item, review: Review, since: str) -> list[str]:

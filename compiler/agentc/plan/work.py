@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from agentc.plan.stage_names import meant_by, nearest
 from agentc.runtime.layout import StoreLayout
 from agentc.store.presence import find_published
 
@@ -24,12 +25,10 @@ reads it."""
 
 
 class UnknownStageError(Exception):
-    """No stage of that name; `known` are the names there are."""
+    """No stage of that name; its text offers the nearest."""
 
-    def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        super().__init__(f"the plan has no stage {name!r}")
-        self.name = name
-        self.known = known
+    def __init__(self, plan: str, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(f"{plan} has no stage `{name}`; {nearest(name, known)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +92,8 @@ def read_plan(path: Path) -> Document:
 def find_work(
     document: Document, layout: StoreLayout, until: str | None = None, *, anew: bool = False
 ) -> Work:
-    """What has to be done for the plan's targets, or for one stage. With `anew` nothing is
-    believed that this node remembers of a shared file system.
+    """What has to be done for the plan's targets, or for the stages that `until` means. With
+    `anew` nothing is believed that this node remembers of a shared file system.
 
     Raises UnknownStageError, and OSError when the store cannot be read.
     """
@@ -102,9 +101,10 @@ def find_work(
     wanted = tuple(document["targets"])
     if until is not None:
         stages = tuple(dict.fromkeys(job["stage"] for job in jobs))
-        if until not in stages:
-            raise UnknownStageError(until, stages)
-        wanted = tuple(object_of(job) for job in jobs if job["stage"] == until)
+        meant = meant_by(until, stages)
+        if not meant:
+            raise UnknownStageError(str(document["name"]), until, stages)
+        wanted = tuple(object_of(job) for job in jobs if job["stage"] in meant)
     return _work(document, layout, wanted, anew)
 
 

@@ -1,0 +1,78 @@
+"""Which stages or jobs a name from the command line means. Nobody has to type the cell of a matrix
+or the number of a round: `rft` is `rft@seed=0` and `rft@seed=1`, `eto.dpo` is that stage of every
+round, `eto` all that is in the repeat. Every command that takes a stage asks here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agentc.diagnostics.suggest import did_you_mean, listed
+
+_NAME = re.compile(r"(?P<path>[^@:]*)(?:@(?P<cell>.*?))?(?::(?P<job>[a-z_]+))?")
+"""`eto.1.dpo@seed=0:rollout`: a path, the cell of a matrix, the job of a stage of several."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    path: tuple[str, ...]
+    cell: frozenset[str]
+    job: str | None
+
+
+def meant_by(given: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of `names` (ids of stages or jobs) that `given` means, in their order; often one.
+
+    The narrowest reading that fits anything holds: the very name; that stage in every cell that
+    `given` does not exclude; in every round too; everything inside a repeat or round.
+    """
+    known = tuple(dict.fromkeys(names))
+    if given in known:
+        return (given,)
+    parts = {name: _parts(name) for name in known}
+    wanted = _parts(given)
+    for fits in (_same_path, _same_without_rounds, _inside):
+        found = tuple(n for n in known if fits(wanted, parts[n]) and _admits(wanted, parts[n]))
+        if found:
+            return found
+    return ()
+
+
+def nearest(given: str, names: Iterable[str]) -> str:
+    """The help for a name that means nothing: the nearest names, or what there is. Cells are
+    shown only where `given` has one: they need not be typed."""
+    shown = names if "@" in given else [without_cell(name) for name in names]
+    known = tuple(dict.fromkeys(shown))
+    return did_you_mean(given, known) or f"it has {listed(known)}"
+
+
+def without_cell(name: str) -> str:
+    """`eto.1.dpo@seed=0:rollout` as `eto.1.dpo:rollout`."""
+    parts = _parts(name)
+    return ".".join(parts.path) + (f":{parts.job}" if parts.job else "")
+
+
+def _parts(name: str) -> _Parts:
+    match = _NAME.fullmatch(name)
+    if match is None:  # no name of a stage
+        return _Parts((name,), frozenset(), None)
+    cell = frozenset((match["cell"] or "").split(",")) - {""}
+    return _Parts(tuple(match["path"].split(".")), cell, match["job"])
+
+
+def _admits(wanted: _Parts, name: _Parts) -> bool:
+    """A part of the cell chooses all cells that have it; a stage's name, all jobs of the stage."""
+    return wanted.cell <= name.cell and wanted.job in (None, name.job)
+
+
+def _same_path(wanted: _Parts, name: _Parts) -> bool:
+    return wanted.path == name.path
+
+
+def _same_without_rounds(wanted: _Parts, name: _Parts) -> bool:
+    return wanted.path == tuple(part for part in name.path if not part.isdigit())
+
+
+def _inside(wanted: _Parts, name: _Parts) -> bool:
+    return wanted.path == name.path[: len(wanted.path)]
