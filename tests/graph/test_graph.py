@@ -127,6 +127,11 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--format", "svg")[1] == (tmp_path / "picture.svg").read_text()
     code, _, err = run("-o", tmp_path / "no" / "picture.svg")
     assert (code, "cannot write" in err) == (2, True)
+    for ending in (".pdf", ".png"):  # text under such a name would open nowhere
+        code, _, err = run("-o", tmp_path / f"picture{ending}")
+        assert (code, f"cannot be written as `{ending}`" in err) == (2, True)
+        assert not (tmp_path / f"picture{ending}").exists()
+    assert run("-o", tmp_path / "picture.PDF", "--format", "dot")[0] == 0
     code, _, err = run("-p", "rounds=200", "--all", "--format", "svg")
     assert (code, "too many for a picture" in err) == (2, True)
     assert run("-p", "rounds=200", "--format", "svg")[0] == 0

@@ -153,3 +153,11 @@ def test_what_cannot_be_compared(
 ) -> None:
     found, _, err = run(capsys, "diff", "--store", tmp_path, *words)
     assert (found, text in err) == (code, True), err
+
+
+def test_two_sides_of_one_spec_are_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["diff", str(SPEC), str(SPEC), "-p", "seed=1", "--store", str(tmp_path)]
+    assert main(words) == 1
+    assert f"{SPEC} and {SPEC} (seed=1): " in capsys.readouterr().out

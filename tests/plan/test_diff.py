@@ -131,3 +131,18 @@ def test_long_values_are_cut() -> None:
     assert len(change.text()) < 120
     assert "200 characters" not in change.text()
     assert change.text().startswith("prompt.instruction: a a a")
+
+
+def test_lists_of_mappings_say_what_differs_inside() -> None:
+    """Two claims that begin alike for 400 characters, as `agentc diff` of two sweeps has them."""
+
+    def claim(*runs: str) -> Any:
+        return [{"name": "gain", "what": "x" * 400, "runs": list(runs), "gate": True}]
+
+    change = Change(path="settings.claims", before=claim("a@seed=0"), after=claim("a@seed=1"))
+    assert change.text() == "claims: [0].runs: a@seed=0 -> a@seed=1"
+    grown = Change(path="settings.claims", before=claim("a"), after=[*claim("a"), *claim("b")])
+    assert "+{name: gain, what: xxx" in grown.text()
+    assert "'" not in grown.text(), "no Python in a message"
+    nested = Change(path="facts.runs", before=[["a", True]], after=[["b", None]])
+    assert nested.text() == "runs: [a, true] -> [b, null]"

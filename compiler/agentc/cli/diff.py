@@ -85,13 +85,21 @@ def execute(arguments: argparse.Namespace) -> int:
         if document is None:
             return _EXIT_TROUBLE
         documents.append(document)
-    found = compare_documents(documents[0], documents[1], (arguments.first, arguments.second))
+    titles = [_title(*side) for side in zip(names, arguments.params, arguments.scales, strict=True)]
+    found = compare_documents(documents[0], documents[1], (titles[0], titles[1]))
     if arguments.json:
         print(json.dumps(comparison_document(found), indent=2, ensure_ascii=False))
     else:
         text = comparison_text(found)
         print(coloured(text) if wants_colour(sys.stdout) else text, end="")
     return 0 if found.same else _EXIT_DIFFERENT
+
+
+def _title(name: str, params: Mapping[str, str], scale: str | None) -> str:
+    """`quickstart.yaml (scale smoke, seed=1)`: two sides of one spec must not look alike."""
+    parts = [f"scale {scale}"] if scale else []
+    parts += [f"{param}={value}" for param, value in params.items()]
+    return f"{name} ({', '.join(parts)})" if parts else name
 
 
 def _document(

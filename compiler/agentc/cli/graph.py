@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 HELP = "draw the stages of a spec: what reads what, by round, and what the store has"
 
 _FORMATS = ("text", "svg", "html", "dot")
-_ENDINGS = {".svg": "svg", ".html": "html", ".htm": "html", ".dot": "dot", ".gv": "dot"}
+_ENDINGS = {
+    "": "text",
+    ".txt": "text",
+    ".svg": "svg",
+    ".html": "html",
+    ".htm": "html",
+    ".dot": "dot",
+    ".gv": "dot",
+}
 _MOST_DRAWN = 400
 """Stages in a picture: more make none that anybody could read."""
 
@@ -38,8 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0; 1 when the spec has errors; 2 when FILE cannot be written, or there is too much for a
-    picture."""
+    """0; 1 when the spec has errors; 2 when FILE cannot be written or ends like nothing that can
+    be drawn, or there is too much for a picture."""
     from agentc.backend_api import load_backends
     from agentc.graph.stages import stage_graph
     from agentc.plan.render import plan_document
@@ -50,6 +58,15 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.runtime.layout import StoreLayout
     from agentc.store.paths import RunFolder, store_root
 
+    form = arguments.format or _form(arguments.output)
+    if form is None:
+        print(
+            f"agentc: a graph cannot be written as `{arguments.output.suffix}`; endings:"
+            f" {', '.join(ending for ending in _ENDINGS if ending)}. Graphviz makes the rest of"
+            " a .dot file, such as `dot -Tpdf`",
+            file=sys.stderr,
+        )
+        return 2
     compiled = compile_typed(arguments, load_backends())
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
@@ -58,9 +75,8 @@ def execute(arguments: argparse.Namespace) -> int:
     work = find_work(plan_document(compiled.plan), layout)
     review = review_plan(work, read_past(RunFolder.of(layout, compiled.plan.name).last_plan))
     graph = stage_graph(review, every=arguments.all)
-    form = arguments.format or _form(arguments.output)
     if form in ("svg", "html") and len(graph.nodes) > _MOST_DRAWN:
-        hint = "leave --all away, or use" if arguments.all else "use"
+        hint = "leave out --all, or use" if arguments.all else "use"
         print(
             f"agentc: {len(graph.nodes)} stages are too many for a picture (at most {_MOST_DRAWN});"
             f" {hint} --format text or dot",
@@ -81,8 +97,9 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _form(output: Path | None) -> str:
-    return "text" if output is None else _ENDINGS.get(output.suffix.lower(), "text")
+def _form(output: Path | None) -> str | None:
+    """What FILE's ending asks for; None for an ending that stands for something else."""
+    return "text" if output is None else _ENDINGS.get(output.suffix.lower())
 
 
 def _written(form: str, graph: StageGraph, headline: str) -> str:

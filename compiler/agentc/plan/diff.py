@@ -15,6 +15,8 @@ from agentc.plan.record import JobRecord, flat_paths, read_records
 
 Novelty: TypeAlias = Literal["same", "changed", "new", "gone"]
 _LONG = 60
+_MOST_INSIDE = 5
+"""Differences inside of one list that a line names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +200,11 @@ def _relisted(before: Json, after: Json) -> str:
     """What came to a list and what went, where there is more than one thing."""
     old = before if isinstance(before, list) else [] if before is None else [before]
     new = after if isinstance(after, list) else [] if after is None else [after]
+    if len(old) == len(new) and all(isinstance(item, dict) for item in (*old, *new)):
+        # Claims and the like: what differs inside of them, not two long texts that begin alike.
+        numbered = ({f"[{n}]": item for n, item in enumerate(items)} for items in (old, new))
+        texts = [change.text() for change in changed_values(*numbered)]
+        return some(texts[:_MOST_INSIDE], len(texts) - _MOST_INSIDE)
     if len(old) <= 1 and len(new) <= 1:
         return f"{_short(old[0]) if old else 'none'} -> {_short(new[0]) if new else 'none'}"
     was, now = ({json.dumps(item) for item in items} for items in (old, new))
@@ -215,8 +222,21 @@ def _alike(before: Json, after: Json) -> int:
     return max(0, same - 12) if max(len(before), len(after)) > _LONG else 0
 
 
+def _plain(value: Json) -> str:
+    """A value as a spec would hold it on one line."""
+    match value:
+        case None | bool():
+            return json.dumps(value)
+        case dict():
+            return f"{{{', '.join(f'{name}: {_plain(item)}' for name, item in value.items())}}}"
+        case list():
+            return f"[{', '.join(map(_plain, value))}]"
+        case _:
+            return str(value)
+
+
 def _short(value: Json, skipped: int = 0) -> str:
-    text = str(value).lower() if isinstance(value, bool) else str(value)
+    text = _plain(value)
     lead = "..." if skipped else ""
     text = " ".join(text[skipped:].split())
     # A value may hold anything, also what would steer a terminal.
