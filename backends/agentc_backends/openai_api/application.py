@@ -1,6 +1,6 @@
 """The ASGI application: OpenAI's routes over a `TextModel`.
 
-Neighbours: `wire.py`, `replies.py`, `access.py`; `process.py` runs it.
+Neighbours: `wire.py`, `encoding.py`, `replies.py`, `access.py`; `process.py` runs it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from agentc_backends.openai_api.access import TokenGate
+from agentc_backends.openai_api.encoding import PromptEncoder
 from agentc_backends.openai_api.replies import (
     JsonReply,
     chat_reply,
@@ -43,6 +44,7 @@ from agentc_backends.openai_api.wire import (
     read_template,
     refuse_unknown,
     require_model,
+    require_reportable,
     text,
 )
 
@@ -70,6 +72,7 @@ class _Handlers:
 
     def __init__(self, model: TextModel, served_name: str) -> None:
         self._model = model
+        self._encoder = PromptEncoder(model)
         self._name = served_name
 
     async def health(self, request: Request) -> object:
@@ -87,19 +90,21 @@ class _Handlers:
 
     async def chat(self, request: Request) -> object:
         call = read_chat(await read_object(request), self._name)
-        prompt = self._encode_chat(
-            call.messages,
-            call.template.add_generation_prompt,
-            call.template.continue_final_message,
-        )
+        prompt = await self._encoder.chat(call.messages, call.template)
         sampling = self._fitted(prompt, call.sampling)
+        require_reportable(1, len(prompt), sampling, echo=False)
         choices = await _unless_gone(request, self._model.generate(prompt, sampling))
         return chat_reply(self._name, prompt, choices, self._model.decode, call.token_ids)
 
     async def completions(self, request: Request) -> object:
         call = read_completion(await read_object(request), self._name)
-        prompts = [self._encode_prompt(prompt, call.add_special_tokens) for prompt in call.prompts]
+        # One by one, so that the first that does not fit spares the work of the others.
+        prompts = [
+            await self._encoder.prompt(prompt, call.add_special_tokens) for prompt in call.prompts
+        ]
         fitted = [self._fitted(prompt, call.sampling) for prompt in prompts]
+        for prompt, sampling in zip(prompts, fitted, strict=True):
+            require_reportable(len(prompts), len(prompt), sampling, echo=call.echo)
         work = asyncio.gather(
             *(
                 self._complete(prompt, call, how)
@@ -132,13 +137,10 @@ class _Handlers:
         if ("messages" in body) == ("prompt" in body):
             raise ApiError(400, "give either messages or prompt", "invalid_value", "prompt")
         if "messages" in body:
-            template = read_template(body)
-            tokens = self._encode_chat(
-                messages(body), template.add_generation_prompt, template.continue_final_message
-            )
+            tokens = await self._encoder.count_chat(messages(body), read_template(body))
         else:
             special = flag(body, "add_special_tokens", True)
-            tokens = self._model.encode(text(body, "prompt"), add_special_tokens=special)
+            tokens = await self._encoder.count(text(body, "prompt"), special)
         return {
             "tokens": tokens,
             "count": len(tokens),
@@ -167,28 +169,6 @@ class _Handlers:
             empty = Choice(text="", tokens=(), finish_reason="length")
             return [empty] * sampling.n, echoed
         return await self._model.generate(prompt, sampling), echoed
-
-    def _encode_chat(
-        self, conversation: Sequence[dict[str, str]], opening: bool, continued: bool
-    ) -> list[int]:
-        try:
-            return self._model.encode_chat(
-                conversation, add_generation_prompt=opening, continue_final_message=continued
-            )
-        except ValueError as error:
-            raise ApiError(400, str(error), "invalid_value", "messages") from error
-
-    def _encode_prompt(self, prompt: str | list[int], special: bool) -> list[int]:
-        if isinstance(prompt, str):
-            tokens = self._model.encode(prompt, add_special_tokens=special)
-            if not tokens:
-                raise ApiError(400, "the prompt is empty", "invalid_value", "prompt")
-            return tokens
-        try:
-            self._model.check_tokens(prompt)
-        except ValueError as error:
-            raise ApiError(400, str(error), "invalid_value", "prompt") from error
-        return prompt
 
     def _fitted(self, prompt: Sequence[int], sampling: Sampling) -> Sampling:
         """The sampling with its limit cut to the room that the prompt leaves; 400 when there is

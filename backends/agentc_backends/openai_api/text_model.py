@@ -1,6 +1,7 @@
 """What a server must supply: a `TextModel` that encodes, generates and scores.
 
-Neighbours: `wire.py` makes `Sampling` out of requests, `application.py` calls the model.
+Neighbours: `wire.py` makes `Sampling` out of requests, `encoding.py` and `application.py` call
+the model.
 """
 
 from __future__ import annotations
@@ -61,6 +62,12 @@ class TextModel(Protocol):
     @property
     def max_model_len(self) -> int:
         """Longest prompt plus continuation, in tokens."""
+        ...
+
+    @property
+    def longest_token(self) -> int:
+        """Letters of the longest token: a text of more than `max_model_len` times as many does
+        not fit, which is known without encoding it."""
         ...
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:

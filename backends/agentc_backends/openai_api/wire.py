@@ -17,6 +17,14 @@ from agentc_backends.openai_api.text_model import Sampling
 MAX_BODY_BYTES = 16 << 20
 MAX_CHOICES = 128
 MAX_ALTERNATIVES = 20
+MAX_PROMPTS = 256
+MAX_SEQUENCES = 1024
+"""Prompts times choices of one request."""
+MAX_MESSAGES = 1 << 14
+MAX_STOPS = 64
+MAX_STOP_LETTERS = 4096
+MAX_REPORTED = 1 << 20
+"""Log-probabilities, alternatives included, that one reply may hold: some 300 MB of objects."""
 _UNLIMITED = 1 << 40
 """Tokens of a chat reply when no limit is given; the context is the limit then."""
 
@@ -147,13 +155,35 @@ def read_completion(body: Mapping[str, Any], served: str) -> CompletionCall:
     limit = integer(body, "max_tokens", 16, 0)
     if limit == 0 and not echo:
         raise _bad("max_tokens", "0 is of use only with echo: true")
+    prompts = _prompts(body)
+    sampling = _sampling(body, limit, logprobs)
+    if len(prompts) * sampling.n > MAX_SEQUENCES:
+        raise _bad(
+            "prompt",
+            f"{len(prompts)} prompts with n: {sampling.n} each are more than {MAX_SEQUENCES} "
+            "replies; send several requests",
+        )
     return CompletionCall(
-        prompts=_prompts(body),
-        sampling=_sampling(body, limit, logprobs),
+        prompts=prompts,
+        sampling=sampling,
         echo=echo,
         add_special_tokens=flag(body, "add_special_tokens", True),
         token_ids=flag(body, "return_token_ids", False),
     )
+
+
+def require_reportable(prompts: int, length: int, sampling: Sampling, *, echo: bool) -> None:
+    """Raise when log-probabilities of that many prompts of this length would be too many."""
+    if sampling.logprobs is None:
+        return
+    positions = sampling.n * (sampling.max_tokens + (length if echo else 0))
+    reported = prompts * positions * (1 + sampling.logprobs)
+    if reported > MAX_REPORTED:
+        raise _bad(
+            "logprobs",
+            f"the reply could hold {reported} log-probabilities, over {MAX_REPORTED}; ask for "
+            "fewer alternatives, prompts or choices, or for a lower max_tokens",
+        )
 
 
 def read_template(body: Mapping[str, Any]) -> Template:
@@ -170,6 +200,8 @@ def messages(body: Mapping[str, Any]) -> list[dict[str, str]]:
     value = body.get("messages")
     if not isinstance(value, list) or not value:
         raise _bad("messages", "must be a list of at least one message")
+    if len(value) > MAX_MESSAGES:
+        raise _bad("messages", f"has {len(value)} messages, over {MAX_MESSAGES}")
     for i, message in enumerate(value):
         whole = isinstance(message, dict) and set(message) == {"role", "content"}
         if not whole or not all(isinstance(part, str) for part in message.values()):
@@ -234,6 +266,8 @@ def _stop(body: Mapping[str, Any]) -> tuple[str, ...]:
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(t, str) and t for t in texts):
         raise _bad("stop", "must be a text or a list of texts, none empty")
+    if len(texts) > MAX_STOPS or any(len(t) > MAX_STOP_LETTERS for t in texts):
+        raise _bad("stop", f"at most {MAX_STOPS} texts of at most {MAX_STOP_LETTERS} letters")
     return tuple(texts)
 
 
@@ -242,6 +276,12 @@ def _prompts(body: Mapping[str, Any]) -> list[str | list[int]]:
     if isinstance(value, str):
         return [value]
     if isinstance(value, list) and value:
+        # A list of numbers is one prompt, whose length the context bounds.
+        if len(value) > MAX_PROMPTS and not isinstance(value[0], int):
+            raise _bad(
+                "prompt",
+                f"{len(value)} prompts in one request, over {MAX_PROMPTS}; send several requests",
+            )
         if all(isinstance(item, str) for item in value):
             return list(value)
         if _token_ids(value):

@@ -41,6 +41,10 @@ class ScriptedModel:
     def max_model_len(self) -> int:
         return self._length
 
+    @property
+    def longest_token(self) -> int:
+        return 1
+
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         return list(text.encode("utf-8", "surrogatepass"))
 

@@ -26,18 +26,21 @@ from agentc_backends.transformers_server.ragged import (
 )
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_SHORTEST_BOUND = 16
+"""Letters that a token is taken to hold at least: normalisation may join or drop some."""
 _LOGIT_TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.25, torch.float16: 0.05}
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A loaded model. `ends` are the ids that end a reply."""
+    """A loaded model. `ends` are the ids that end a reply; `longest_token` is in letters."""
 
     root: str
     model: Any
     tokenizer: Any
     geometry: Geometry
     vocabulary: int
+    longest_token: int
     context: int
     ends: frozenset[int]
 
@@ -72,6 +75,7 @@ def load_checkpoint(path: str, dtype: str, *, trust_remote_code: bool = False) -
         tokenizer=tokenizer,
         geometry=geometry,
         vocabulary=int(model.get_output_embeddings().weight.shape[0]),
+        longest_token=max(_SHORTEST_BOUND, *map(len, tokenizer.get_vocab())),
         context=_context(model, tokenizer),
         ends=_ends(model, tokenizer),
     )

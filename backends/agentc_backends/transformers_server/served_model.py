@@ -61,6 +61,10 @@ class ServedModel:
         return self._length
 
     @property
+    def longest_token(self) -> int:
+        return self._checkpoint.longest_token
+
+    @property
     def engine(self) -> Engine:
         return self._engine
 

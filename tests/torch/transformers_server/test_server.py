@@ -53,6 +53,25 @@ def test_control_tokens_in_a_message_stay_text(folder: Path, target: Target) -> 
     assert ids.count(tokenizer.convert_tokens_to_ids("<|im_start|>")) == 2
 
 
+def test_a_text_beyond_any_fit_is_refused_without_being_encoded(target: Target) -> None:
+    flood = "ab" * (5 << 20)
+    body = {"model": "policy", "max_tokens": 1}
+    talk = [{"role": "user", "content": flood}]
+
+    async def ask() -> list[tuple[int, str, str]]:
+        routes = [
+            ("/v1/completions", {**body, "prompt": flood}),
+            ("/v1/chat/completions", {**body, "messages": talk}),
+        ]
+        answers = [await target.raw("POST", *route) for route in routes]
+        errors = [(answer.status_code, answer.json()["error"]) for answer in answers]
+        return [(status, error["code"], error["message"]) for status, error in errors]
+
+    for status, code, words in asyncio.run(ask()):
+        assert (status, code) == (400, "context_length_exceeded")
+        assert "10485760 letters" in words
+
+
 @pytest.mark.parametrize("chat_format", ["chatml", "tokenizer"])
 @pytest.mark.parametrize("generate", [True, False])
 def test_prompts_are_those_of_the_trainers(
