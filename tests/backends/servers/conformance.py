@@ -19,6 +19,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.support.waits import ACKNOWLEDGEMENT_S, least_wait
 
 from agentc_backends import client
 
@@ -132,6 +133,12 @@ async def models_names_the_model_and_its_root(target: Target) -> None:
         (entry,) = await chat.models()
     assert entry["id"] == target.model
     assert os.path.realpath(entry["root"]) == os.path.realpath(target.root)
+
+
+async def replies_wait_for_no_acknowledgement(target: Target) -> None:
+    headers = {"Authorization": f"Bearer {target.token}"}
+    wait = await asyncio.to_thread(least_wait, target.url, "/v1/models", headers)
+    assert wait < ACKNOWLEDGEMENT_S * 3 / 4
 
 
 async def chat_replies_within_the_limit(target: Target) -> None:
@@ -311,6 +318,7 @@ CHECKS: tuple[Callable[[Target], Awaitable[None]], ...] = (
     health_is_open,
     other_routes_demand_the_token,
     models_names_the_model_and_its_root,
+    replies_wait_for_no_acknowledgement,
     chat_replies_within_the_limit,
     greedy_is_repeatable,
     seeds_decide,
