@@ -303,9 +303,10 @@ for KIND in sorted(UNITS):
             store=STORE,
             python=sys.executable,
             asked=granted,
+            parent=os.getpid(),  # of a job on a node: the Snakemake that runs it there
         threads: threads_of(KIND)
         resources:
             **resources_of(KIND, {name.split("/")[1]: WORK[name] for name in UNITS[KIND]}),
         shell:
             "exec {params.python:q} -m agentc.runtime.job --plan {params.plan:q} --store {params.store:q}"
-            " {params.work:q} {params.asked:q}"
+            " {params.work:q} {params.asked:q} --parent {params.parent}"

@@ -88,6 +88,7 @@ def start(launch: Launch) -> Running:
             f"If you trust it, export {ALLOW}=1 in the shell that runs agentc, or start the server "
             "yourself and give its address as `url`."
         )
+    me = os.getpid()
     words = {"{host}": HOST, "{port}": str(_free_port())}
     argv = [_filled(word, words) for word in launch.command]
     variables = {name: value for name, value in os.environ.items() if name not in _OURS}
@@ -103,7 +104,7 @@ def start(launch: Launch) -> Running:
             stdout=sys.stderr,
             stderr=sys.stderr,
             start_new_session=True,
-            preexec_fn=_die_with_parent,
+            preexec_fn=lambda: die_with_parent(signal.SIGKILL, me),
         )
     except OSError as error:
         raise LaunchError(f"{argv[0]} cannot be started: {error}") from None
@@ -136,10 +137,6 @@ def _await_ready(running: Running, launch: Launch) -> None:
     raise LaunchError(
         f"the launched server was not ready in {launch.ready_timeout_s:g} s: {reason}"
     )
-
-
-def _die_with_parent() -> None:
-    die_with_parent(signal.SIGKILL)
 
 
 def _free_port() -> int:

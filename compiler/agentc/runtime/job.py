@@ -17,8 +17,9 @@ from agentc.runtime.plan_file import PlanError, PlanFile
 
 USAGE = (
     "usage: python -m agentc.runtime.job --plan PLAN --store STORE (--job | --session) ID"
-    " [--asked RESOURCES]"
+    " [--asked RESOURCES] [--parent PID]"
 )
+_OPTIONS = ("--plan", "--store", "--job", "--session", "--asked", "--parent")
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
@@ -46,7 +47,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     except OSError as error:
         print("agentc: the store cannot be read: %s" % error, file=sys.stderr)
         return 1
-    return _work(layout, plan, jobs, session, options.get("asked", ""))
+    return _work(layout, plan, jobs, session, options)
 
 
 def _work(
@@ -54,7 +55,7 @@ def _work(
     plan: PlanFile,
     jobs: List[Dict[str, Any]],
     session: Optional[Dict[str, Any]],
-    asked: str,
+    options: Dict[str, str],
 ) -> int:
     # Imported late: a wrapper that finds its object in the store is done in half the time.
     from agentc.runtime import process
@@ -64,11 +65,13 @@ def _work(
     from agentc.runtime.stopping import StoppedError
     from agentc.runtime.unit import Unit
 
-    process.die_with_parent(signal.SIGTERM)
+    # Snakemake tells its number: when it was killed while this Python started, whoever is the
+    # parent by now is another one, and would be taken for the right one.
+    process.die_with_parent(signal.SIGTERM, _number(options.get("parent")))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     adopt_umask(layout)
     try:
-        return Unit(layout, plan, jobs, session, asked).run()
+        return Unit(layout, plan, jobs, session, options.get("asked", "")).run()
     except (PlanError, SoftwareEnvironmentError, LostClaimError, OSError) as error:
         print("agentc: %s" % error, file=sys.stderr)
         return 1
@@ -83,16 +86,20 @@ def _objects(jobs: List[Dict[str, Any]], session: Optional[Dict[str, Any]]) -> L
 
 
 def _parse(words: Sequence[str]) -> Optional[Dict[str, str]]:
-    """Five options with a value each; argparse would cost every job 10 ms."""
+    """Six options with a value each; argparse would cost every job 10 ms."""
     found: Dict[str, str] = {}
     rest = list(words)
     while rest:
         name = rest.pop(0)
-        if name not in ("--plan", "--store", "--job", "--session", "--asked") or not rest:
+        if name not in _OPTIONS or not rest:
             return None
         found[name[2:]] = rest.pop(0)
     complete = {"plan", "store"} <= set(found) and ("job" in found) != ("session" in found)
-    return found if complete else None
+    return found if complete and found.get("parent", "1").isdigit() else None
+
+
+def _number(text: Optional[str]) -> Optional[int]:
+    return int(text) if text else None
 
 
 if __name__ == "__main__":

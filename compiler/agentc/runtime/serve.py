@@ -73,7 +73,7 @@ def _up(
     renewal: Renewal,
     options: argparse.Namespace,
 ) -> int:
-    process.die_with_parent(signal.SIGTERM)
+    process.die_with_parent(signal.SIGTERM, options.run)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _stop)
     resources = dict(word.split("=", 1) for word in options.resource)
