@@ -12,7 +12,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
-from agentc.kinds.field import Field, Json, boolean, choice, integer, string, strings
+from agentc.kinds.field import (
+    Field,
+    Json,
+    boolean,
+    choice,
+    integer,
+    seed,
+    string,
+    strings,
+)
 from agentc_backends.alfworld.released import GAMES
 from agentc_backends.alfworld.sizes import (
     INVENTED,
@@ -45,7 +54,7 @@ FIELDS: tuple[Field, ...] = (
             "released, it costs a turn.", False),
     integer("invented_games", "How many games to invent for training.", 500, minimum=1,
             maximum=20000),
-    integer("invented_seed", "Seed of the invented games.", 0, minimum=0),
+    seed("invented_seed", "Seed of the invented games."),
     strings("invented_rooms", "Rooms to invent: " + ", ".join(ROOMS) + "; empty: all. Bathrooms "
             "have the fewest things and places.", ()),
     strings("invented_tasks", "Kinds of task to invent: " + ", ".join(TASKS) + "; empty: all. The "

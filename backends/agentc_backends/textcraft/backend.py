@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
-from agentc.kinds.field import Field, Json, boolean, choice, integer
+from agentc.kinds.field import (
+    Field,
+    Json,
+    boolean,
+    choice,
+    integer,
+    seed,
+)
 from agentc_backends.software import LIGHT
 
 FIELDS: tuple[Field, ...] = (
@@ -24,7 +31,7 @@ FIELDS: tuple[Field, ...] = (
            "minecraft"),
     integer("invented_families", "How many goals to invent, each with recipes around it.", 1000,
             minimum=1, maximum=20000),
-    integer("invented_seed", "Seed of the invented recipes.", 0, minimum=0),
+    seed("invented_seed", "Seed of the invented recipes."),
 )  # fmt: skip
 _FLAGS = {
     "max_depth": "--max-depth",

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from agentc.backend_api import LeaseDraft, OptionView, Ranks, ServerBackend, parallel_sizes
-from agentc.kinds.field import Field, boolean, choice, integer, number
+from agentc.kinds.field import (
+    Field,
+    boolean,
+    choice,
+    integer,
+    number,
+    seed,
+)
 from agentc_backends.software import VLLM
 
 FIELDS: tuple[Field, ...] = (
@@ -15,7 +22,7 @@ FIELDS: tuple[Field, ...] = (
            ("none", "awq", "gptq", "fp8", "bitsandbytes"), "none"),
     choice("kv_cache_dtype", "Arithmetic of keys and values; `auto` takes that of the weights.",
            ("auto", "bfloat16", "float16", "fp8"), "auto"),
-    integer("seed", "Seed of the server; requests carry their own.", 0, minimum=0),
+    seed("seed", "Seed of the server; requests carry their own."),
     boolean("trust_remote_code", "Run code that the checkpoint ships.", False),
     boolean("enable_prefix_caching", "Reuse keys and values of common prefixes.", True,
             identity="placement"),

@@ -11,7 +11,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
-from agentc.kinds.field import Field, Json, boolean, choice, integer, string
+from agentc.kinds.field import (
+    Field,
+    Json,
+    boolean,
+    choice,
+    integer,
+    seed,
+    string,
+)
 from agentc_backends.software import LIGHT
 from agentc_backends.webshop.expert import CASES, THOUGHTS
 from agentc_backends.webshop.pages import MOST_RESULTS, PAGE_SIZE
@@ -31,12 +39,12 @@ FIELDS: tuple[Field, ...] = (
            nullable=True),
     integer("products", "How many products: the first of the catalogue, or as many to invent; "
             "null: all.", 1000, minimum=1, nullable=True),
-    integer("invented_seed", "Seed of the invented catalogue.", 0, minimum=0),
+    seed("invented_seed", "Seed of the invented catalogue."),
     boolean("human_goals", "Goals from people's instructions instead of generated ones.", False),
-    integer("price_seed", "Seed of prices where a product has a range, and of the price limits of "
-            "goals; as released, each process draws others.", 0, minimum=0),
-    integer("shuffle_seed", "Seed of the order of goals; with the released one, goals have the "
-            "numbers of published lists.", 233, minimum=0),
+    seed("price_seed", "Seed of prices where a product has a range, and of the price limits of "
+            "goals; as released, each process draws others."),
+    seed("shuffle_seed", "Seed of the order of goals; with the released one, goals have the "
+            "numbers of published lists.", 233),
     Field(name="splits", schema={"type": "object"}, default=dict(DEFAULT),
           doc="Goals of each split: `{own: train}` (or dev, test: no product is in two of them), "
           "`{range: [0, 500]}` (the end is left out), `{ids: [...]}` or `{file: path}` (a list of "

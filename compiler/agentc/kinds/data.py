@@ -1,6 +1,15 @@
 """Fields of `dataset` and `mix`: conversations from outside, and their share in a training set."""
 
-from agentc.kinds.field import REQUIRED, Field, choice, integer, number, secret, string
+from agentc.kinds.field import (
+    REQUIRED,
+    Field,
+    choice,
+    integer,
+    number,
+    secret,
+    seed,
+    string,
+)
 
 DATASET_FIELDS: tuple[Field, ...] = (
     string("path", "A JSON or JSONL file, relative to the spec (dataset.path).", nullable=True),
@@ -16,7 +25,7 @@ DATASET_FIELDS: tuple[Field, ...] = (
            "`drop` it with a count, or fail.", ("error", "drop"), "error"),
     integer("limit", "Draw at most so many conversations; null: all.", None, minimum=1,
             nullable=True),
-    integer("seed", "Seed of the draw.", 0, minimum=0),
+    seed("seed", "Seed of the draw."),
 )  # fmt: skip
 
 MIX_FIELDS: tuple[Field, ...] = (
@@ -26,5 +35,5 @@ MIX_FIELDS: tuple[Field, ...] = (
            REQUIRED),
     choice("on_shortage", "Too few general rows: fail, `repeat` them, or take `fewer`.",
            ("error", "repeat", "fewer"), "error"),
-    integer("seed", "Seed of the draw of general rows.", 0, minimum=0),
+    seed("seed", "Seed of the draw of general rows."),
 )  # fmt: skip

@@ -74,6 +74,16 @@ def integer(
     return _bounded("integer", name, doc, default, minimum, maximum, None, nullable, identity)
 
 
+SEED_LIMIT = 2**31 - 1
+"""The largest seed of a spec. NumPy takes 32 bits, some servers a signed integer of 32; seeds that
+are counted up from one stay far below the unsigned limit."""
+
+
+def seed(name: str, doc: str, default: int = 0) -> Field:
+    """A seed: an integer that every library and server takes."""
+    return integer(name, doc, default, minimum=0, maximum=SEED_LIMIT)
+
+
 def number(
     name: str,
     doc: str,

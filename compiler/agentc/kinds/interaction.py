@@ -8,6 +8,7 @@ from agentc.kinds.field import (
     group,
     integer,
     number,
+    seed,
     string,
     strings,
 )
@@ -54,7 +55,7 @@ EXPERT_FIELDS: tuple[Field, ...] = (
         nullable=True,
     ),
     boolean("thoughts", "Write the expert's thought before each action.", True),
-    integer("seed", "Base of the prompt seeds.", 0, minimum=0),
+    seed("seed", "Base of the prompt seeds."),
     ENVIRONMENT_AT,
 )
 
@@ -84,12 +85,10 @@ ROLLOUT_FIELDS: tuple[Field, ...] = (
         ("end", "error"),
         "end",
     ),
-    integer("seed", "Base of the sampling seeds; each episode derives its own.", 0, minimum=0),
-    integer(
+    seed("seed", "Base of the sampling seeds; each episode derives its own."),
+    seed(
         "prompt_seed",
         "Base of the environment's prompt seeds; 0 with one attempt is the canonical prompt.",
-        0,
-        minimum=0,
     ),
     integer("concurrency", "Episodes in flight.", 32, minimum=1, identity="placement"),
     number(
@@ -147,5 +146,5 @@ PAIR_FIELDS: tuple[Field, ...] = (
         minimum=1,
         nullable=True,
     ),
-    integer("seed", "Seed of the choice when max_per_task applies.", 0, minimum=0),
+    seed("seed", "Seed of the choice when max_per_task applies."),
 )

@@ -1,6 +1,15 @@
 """Fields of the `model` kind, shared by model.scratch, model.hf and model.path."""
 
-from agentc.kinds.field import Field, boolean, choice, integer, number, secret, string
+from agentc.kinds.field import (
+    Field,
+    boolean,
+    choice,
+    integer,
+    number,
+    secret,
+    seed,
+    string,
+)
 
 MODEL_FIELDS: tuple[Field, ...] = (
     string("repo", "Hub id, such as `meta-llama/Llama-2-7b-chat-hf` (model.hf).", nullable=True),
@@ -52,5 +61,5 @@ MODEL_FIELDS: tuple[Field, ...] = (
         ("random", "induction"),
         "random",
     ),
-    integer("seed", "Seed of the initial weights.", 0, minimum=0),
+    seed("seed", "Seed of the initial weights."),
 )

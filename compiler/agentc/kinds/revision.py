@@ -8,6 +8,7 @@ from agentc.kinds.field import (
     group,
     integer,
     number,
+    seed,
     string,
     strings,
 )
@@ -80,7 +81,7 @@ REVISE_FIELDS: tuple[Field, ...] = (
             minimum=1, nullable=True),
     choice("verify", "Replay the spliced actions: `off`, `mark` rows whose good part cannot be "
            "replayed to the same reward, or `drop` them.", ("off", "mark", "drop"), "off"),
-    integer("seed", "Seed of the order of pairs and of all draws.", 123, minimum=0),
+    seed("seed", "Seed of the order of pairs and of all draws.", 123),
     integer("concurrency", "Trajectories judged at once.", 32, minimum=1, identity="placement"),
     number("error_budget", "Share of pairs that may be lost to an infrastructure error before the "
            "stage fails.", 0.0, minimum=0, maximum=1, identity="placement"),

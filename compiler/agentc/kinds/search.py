@@ -1,6 +1,15 @@
 """Fields of `search`: trees of attempts at a task (Agent-R, arXiv 2501.11425, section 3.1)."""
 
-from agentc.kinds.field import Field, boolean, choice, group, integer, number, strings
+from agentc.kinds.field import (
+    Field,
+    boolean,
+    choice,
+    group,
+    integer,
+    number,
+    seed,
+    strings,
+)
 from agentc.kinds.interaction import ENVIRONMENT_AT, LIMIT, SPLIT
 
 _DECODE = group(
@@ -35,9 +44,9 @@ SEARCH_FIELDS: tuple[Field, ...] = (
     ),
     boolean("flatten_observations", "Write observations, but for the first one, into one line, "
             "as the published search does (its evaluation does not).", False),
-    integer("seed", "Base of the sampling seeds; each node derives its own.", 0, minimum=0),
-    integer("tie_seed", "Seed of the choice between equally good nodes.", 0, minimum=0),
-    integer("prompt_seed", "Base of the environment's prompt seeds.", 0, minimum=0),
+    seed("seed", "Base of the sampling seeds; each node derives its own."),
+    seed("tie_seed", "Seed of the choice between equally good nodes."),
+    seed("prompt_seed", "Base of the environment's prompt seeds."),
     choice(
         "reach",
         "How the environment is brought to a node: `fork` its state, `replay` the actions from "

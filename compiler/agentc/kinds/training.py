@@ -8,6 +8,7 @@ from agentc.kinds.field import (
     group,
     integer,
     number,
+    seed,
     strings,
 )
 
@@ -71,7 +72,7 @@ _SHARED: tuple[Field, ...] = (
         "dtype", "Numeric type of the training computation.", ("float32", "bfloat16"), "float32"
     ),
     boolean("gradient_checkpointing", "Trade time for memory.", False, identity="placement"),
-    integer("seed", "Seed of shuffling and dropout.", 0, minimum=0),
+    seed("seed", "Seed of shuffling and dropout."),
     integer(
         "save_every",
         "Steps between resumable checkpoints; null: a tenth of the run.",

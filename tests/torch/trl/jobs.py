@@ -217,3 +217,45 @@ def small_model(root: Path, **changes: Any) -> Path:
     job = Job(make_job(root, "model", config, {"corpus": [corpus]}))
     create(job)
     return job.out
+
+
+def without_pad_token(model: Path, folder: Path) -> Path:
+    """A copy of a llama-2 model whose tokenizer is built as Llama's is (BPE with a fallback to
+    bytes, `<unk>`, `<s>` and `</s>`), which has no token to pad with."""
+    import shutil
+
+    from tokenizers import Tokenizer, decoders, models, normalizers, trainers
+    from transformers import AutoTokenizer, LlamaTokenizerFast
+
+    vocabulary = len(AutoTokenizer.from_pretrained(str(model)))
+    special = ["<unk>", "<s>", "</s>"]
+    octets = [f"<0x{number:02X}>" for number in range(256)]
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
+    texts = [message["content"] for row in trajectories(24) for message in row["messages"]]
+    tokenizer.train_from_iterator(
+        texts,
+        trainers.BpeTrainer(
+            vocab_size=vocabulary, special_tokens=[*special, *octets], show_progress=False
+        ),
+    )
+    # The bytes are ordinary tokens, which the trainer can only make as added ones.
+    value = json.loads(tokenizer.to_str())
+    value["added_tokens"] = [one for one in value["added_tokens"] if one["content"] in special]
+    tokenizer = Tokenizer.from_str(json.dumps(value))
+    shutil.copytree(model, folder)
+    fast = LlamaTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>"
+    )
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    fast.save_pretrained(str(folder))
+    loaded = AutoTokenizer.from_pretrained(str(folder))
+    assert (loaded.pad_token_id, loaded.eos_token) == (None, "</s>")
+    assert len(loaded) <= vocabulary
+    return folder
