@@ -18,6 +18,12 @@ def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     digest = None
     if not isinstance(path, str):
         view.refuse("path", "dataset.path needs `path`", fix="set path: <a JSON or JSONL file>")
+    elif context.is_directory(path):
+        view.refuse(
+            "path",
+            f"{path} is a directory, and dataset.path reads one file",
+            fix="name the JSON or JSONL file in it; several files are several dataset stages",
+        )
     else:
         # The file is no object of the store, so its content has to enter the key.
         digest = context.digest_of(path)

@@ -26,6 +26,12 @@ SPEAKERS: Mapping[str, str] = {
 """Who speaks, as ShareGPT's exports call it."""
 
 
+_TOO_DEEP = (
+    "holds lists or objects within each other more deeply than can be read; a conversation needs "
+    "three levels"
+)
+
+
 class DatasetError(ValueError):
     """A file that cannot be used; the message is written for people."""
 
@@ -60,6 +66,8 @@ def _whole(text: str, path: Path) -> list[Any]:
         found = json.loads(text)
     except ValueError as error:
         raise DatasetError(f"{path.name} is not JSON: {error}") from None
+    except RecursionError:
+        raise DatasetError(f"{path.name} {_TOO_DEEP}") from None
     assert isinstance(found, list)
     return found
 
@@ -67,6 +75,8 @@ def _whole(text: str, path: Path) -> list[Any]:
 def _line(text: str, place: int, path: Path) -> Any:
     try:
         return json.loads(text)
+    except RecursionError:
+        raise DatasetError(f"{path.name}, line {place}: {_TOO_DEEP}") from None
     except ValueError as error:
         raise DatasetError(
             f"{path.name}, line {place}: not JSON ({error}); expected one object a line, or one "

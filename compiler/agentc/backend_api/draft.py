@@ -165,6 +165,10 @@ class LowerContext(Protocol):
         at the spec), for `extra_identity`; None when there is none."""
         ...
 
+    def is_directory(self, path: str) -> bool:
+        """Whether a path outside the store, as `digest_of` takes it, is a directory."""
+        ...
+
     def pinned_revision(self, repo: str, revision: str) -> str | None:
         """The commit that a revision of a hub's model repository means: itself when it is a
         commit, else what the spec's lock pins; None when it is a branch or tag without a pin."""

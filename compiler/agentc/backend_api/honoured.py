@@ -63,6 +63,9 @@ class _SampleContext:
     def digest_of(self, path: str) -> str | None:
         return "0" * 64
 
+    def is_directory(self, path: str) -> bool:
+        return False
+
     def pinned_revision(self, repo: str, revision: str) -> str | None:
         return "0" * 40
 

@@ -172,6 +172,9 @@ class ModuleContext:
             known[path] = digest
         return known[path]
 
+    def is_directory(self, path: str) -> bool:
+        return self._boundary.find(path).is_dir()
+
     def content_of(self, path: str) -> bytes | None:
         """The content of a file that an environment's or server's entry names."""
         place = self._boundary.find(path)

@@ -160,3 +160,11 @@ def test_the_job_writes_rows_that_hold_their_contract(tmp_path: Path, run_job: A
     )
     assert changed.code == 1
     assert "has changed since the run was planned" in changed.output
+
+
+@pytest.mark.parametrize("opening", ["", "[\n"])
+def test_json_that_is_nested_too_deeply_is_named(tmp_path: Path, opening: str) -> None:
+    path = tmp_path / "deep.jsonl"
+    path.write_text(opening + json.dumps(GOOD) + (",\n" if opening else "\n") + "[" * 200_000)
+    with pytest.raises(DatasetError, match="more deeply than can be read"):
+        list(read_records(path))

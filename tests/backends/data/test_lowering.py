@@ -51,6 +51,8 @@ HUB = f"backend: hf; repo: some/data; revision: {'0123456789' * 4}; file: a/b.js
     [
         ("backend: path; path: ../talk.json", "AGC123", "outside of the spec's folder"),
         ("backend: path; path: none.json", "AGC603", "no readable file none.json"),
+        ("backend: path; path: .", "AGC603", "is a directory, and dataset.path reads one file"),
+        ("backend: path; path: ..", "AGC123", "outside of the spec's folder"),
         ("backend: path", "AGC603", "needs `path`"),
         (f"{PATH}; seed: 1", "AGC602", "nothing is drawn without `limit`"),
         (f"{PATH}; repo: some/data", "AGC602", "`repo` has no effect"),
