@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,31 @@ def variables() -> dict[str, str]:
     """The environment of such a job."""
     paths = os.pathsep.join(str(ROOT / name) for name in ("compiler", "backends"))
     return {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+
+
+def without_pad_token(model: Path, folder: Path) -> Path:
+    """A copy of a checkpoint whose tokenizer names no token to pad with, as Llama's does not."""
+    shutil.copytree(model, folder)
+    path = folder / "tokenizer_config.json"
+    settings = json.loads(path.read_text())
+    del settings["pad_token"]
+    path.write_text(json.dumps(settings))
+    return folder
+
+
+def by_hand(python: Path, kind: str, **arguments: Any) -> list[dict[str, float]]:
+    """What by_hand.py makes of a training, run by an interpreter that has torch."""
+    done = subprocess.run(
+        [python, Path(__file__).with_name("by_hand.py"), kind, json.dumps(arguments, default=str)],
+        env=variables(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines: list[dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
+    return lines
 
 
 def finish(process: subprocess.Popen[str]) -> str:
@@ -40,6 +67,23 @@ def finish_out_of_time(
 def steps_of(staging: Path) -> list[dict[str, Any]]:
     """The lines of its log of steps."""
     return [json.loads(line) for line in (staging / "logs/steps.jsonl").read_text().splitlines()]
+
+
+def windows(lines: Sequence[Mapping[str, float]], every: int) -> dict[int, dict[str, float]]:
+    """By step number, what the lines say where every so many steps are logged, and the first:
+    means over the steps since the line before, and tokens up to here."""
+    found: dict[int, dict[str, float]] = {}
+    begun = 0
+    for number in range(1, len(lines) + 1):
+        if number != 1 and number % every:
+            continue
+        held = lines[begun:number]
+        begun = number
+        found[number] = {name: sum(line[name] for line in held) / len(held) for name in held[0]}
+        found[number]["num_tokens"] = held[-1]["num_tokens"]
+        if "trained_tokens" in held[0]:
+            found[number]["trained_tokens"] = sum(line["trained_tokens"] for line in held)
+    return found
 
 
 def weights(staging: Path) -> bytes:

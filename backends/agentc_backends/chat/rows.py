@@ -152,9 +152,12 @@ def _checked(counts: Counts, rules: MaskRules) -> Counts:
             f"{rules.max_length} (first: {counts.untrained[0]}); raise max_length, or set "
             "truncation to drop to leave them out"
         )
-    if counts.rows == 0:
+    if counts.rows == 0 and counts.dropped:
         raise RowsError(
-            f"no rows to train on ({counts.dropped} were dropped); raise max_length or look at "
-            "the data"
+            f"no rows to train on: `truncation: drop` left out all {counts.dropped}, which have "
+            f"up to {counts.longest} tokens or none that is trained (max_length is "
+            f"{rules.max_length}); raise max_length, or look at the data"
         )
+    if counts.rows == 0:
+        raise RowsError("no rows to train on: the data hold none")
     return counts

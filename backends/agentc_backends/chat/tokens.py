@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentc_backends.chat.bounded import bounded
 from agentc_backends.chat.formats import (
     ChatFormat,
     FormatError,
@@ -54,6 +55,13 @@ class Encoder:
         self._control = {i: str(token) for i, token in added.items() if token.special}
         if self.chat is not None:
             require_tokens(tokenizer, self.chat)
+
+    @property
+    def pad(self) -> int:
+        """The id to fill rows up with. Llama's tokenizers name none; what fills up is masked, so
+        that any token will do."""
+        ids = (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id)
+        return next((i for i in ids if i is not None), 0)
 
     def segments(self, messages: Sequence[Message]) -> list[Segment]:
         """The rendered conversation, in segments."""
@@ -111,10 +119,11 @@ class Encoder:
             raise FormatError(
                 "this tokenizer ships no chat template; set chat_format on the model stage"
             )
-        text: str = self.tokenizer.apply_chat_template(
-            list(messages), tokenize=False, add_generation_prompt=generate
+        return bounded(
+            lambda: self.tokenizer.apply_chat_template(
+                list(messages), tokenize=False, add_generation_prompt=generate
+            )
         )
-        return text
 
 
 def load_encoder(model: Path) -> Encoder:

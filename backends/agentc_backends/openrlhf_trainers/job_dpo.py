@@ -27,7 +27,8 @@ def train(job: Job) -> None:
         return TokenPairs(pairs, schedule, tokenizer)
 
     lengths = [max(len(chosen.ids), len(rejected.ids)) for chosen, rejected in pairs]
-    train_with(job, "dpo", settings, lengths, counts, data_set)
+    tokens = [len(chosen.ids) + len(rejected.ids) for chosen, rejected in pairs]
+    train_with(job, "dpo", settings, lengths, tokens, counts, data_set)
 
 
 if __name__ == "__main__":

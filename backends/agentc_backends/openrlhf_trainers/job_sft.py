@@ -31,7 +31,7 @@ def train(job: Job) -> None:
         return TokenRows(sides, schedule, tokenizer)
 
     lengths = [len(side.ids) for side in sides]
-    train_with(job, "sft", settings, lengths, counts, data_set, **left_out)
+    train_with(job, "sft", settings, lengths, lengths, counts, data_set, **left_out)
 
 
 if __name__ == "__main__":

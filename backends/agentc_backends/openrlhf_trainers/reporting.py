@@ -17,8 +17,9 @@ from agentc_backends.trl_trainers.session import TrainingDivergedError, first_pr
 
 
 class StepReporter:
-    """Writes from the first process only. `tokens` are those of each step's rows; `begun` steps
-    were made by an attempt before this one."""
+    """Writes from the first process only. A line's numbers are means over the steps since the line
+    before, but for the rate and the gradient's norm, which are its step's own. `tokens` are those
+    of each step's rows; `begun` steps were made by an attempt before this one."""
 
     def __init__(self, job: Job, tokens: Sequence[int], *, begun: int, log_every: int) -> None:
         self.job = job
@@ -28,6 +29,7 @@ class StepReporter:
         self._log = job.logs / "steps.jsonl"
         self._time = time.monotonic()
         self._reported = begun
+        self._since: list[dict[str, float]] = []
         self._deadline = Deadline(job)
         if first_process():
             keep_steps(self._log, begun)
@@ -51,8 +53,12 @@ class StepReporter:
                 f"the loss is {numbers['loss']} at step {number}, the gradient's norm "
                 f"{numbers['grad_norm']}; lower lr, raise warmup_ratio or lower max_grad_norm"
             )
+        self._since.append(numbers)
         if not first_process() or not (number == 1 or number % self._log_every == 0):
             return
+        steps, self._since = self._since, []
+        means = {name: sum(step[name] for step in steps) / len(steps) for name in numbers}
+        numbers = {**means, "grad_norm": numbers["grad_norm"]}
         now = time.monotonic()
         tokens = sum(self._tokens[self._reported : number])
         rate = tokens / max(now - self._time, 1e-9) if self._reported else None

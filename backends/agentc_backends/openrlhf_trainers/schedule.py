@@ -28,12 +28,12 @@ class Schedule:
         """The step in which a place is trained."""
         return place // self.global_batch
 
-    def tokens(self, lengths: Sequence[int]) -> list[int]:
-        """Tokens of the rows of each step, `lengths` being those of the rows."""
+    def tokens(self, of_rows: Sequence[int]) -> list[int]:
+        """Tokens of the rows of each step, `of_rows` being those of the rows."""
         totals = [0] * len(self.held)
         for place, row in enumerate(self.places):
             if row is not None:
-                totals[self.step_of(place)] += lengths[row]
+                totals[self.step_of(place)] += of_rows[row]
         return totals
 
 

@@ -71,12 +71,14 @@ def train_with(
     command: str,
     settings: Settings,
     lengths: Sequence[int],
+    tokens: Sequence[int],
     counts: Counts,
     make_data: MakeData,
     **facts: Any,
 ) -> None:
-    """Train on rows of these lengths in tokens, and leave a checkpoint in `job.out`. `command` is
-    "sft" or "dpo". Raises TrainingDivergedError, OutOfTimeError."""
+    """Train on rows of these lengths, and of so many tokens in all (those of both sides of a pair),
+    and leave a checkpoint in `job.out`. `command` is "sft" or "dpo". Raises TrainingDivergedError,
+    OutOfTimeError."""
     import torch.distributed as dist
 
     schedule = lay_out(
@@ -104,7 +106,7 @@ def train_with(
 
         reporter = StepReporter(
             job,
-            schedule.tokens(lengths),
+            schedule.tokens(tokens),
             begun=begun,
             log_every=settings.value("--logger.logging_steps"),
         )

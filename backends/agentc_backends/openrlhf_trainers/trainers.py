@@ -19,6 +19,8 @@ from openrlhf.utils.deepspeed import DeepspeedStrategy
 
 from agentc_backends.openrlhf_trainers.datasets import Scored
 
+_REWARDS = tuple(f"rewards/{name}" for name in ("chosen", "rejected", "margins", "accuracies"))
+
 
 class Reporter(Protocol):
     """Where a step's numbers go; see `reporting.py`."""
@@ -136,8 +138,7 @@ class PairTrainer(_Reporting, DPOTrainer):  # type: ignore[misc]
         self, args: Any, global_step: int, step_bar: Any, logs_dict: Any = None, states: Any = None
     ) -> None:
         parts = self.strategy.accumulated_gradient
-        numbers = {name: total / parts for name, total in self.loss_fn.totals.items()}
-        self.loss_fn.totals.clear()
+        numbers = self.loss_fn.take(parts)
         numbers["loss"] = logs_dict["loss_mean"]
         numbers["grad_norm"] = logs_dict["grad_norm"]
         if self._nll:
@@ -155,7 +156,13 @@ class _WeightedLoss(torch.nn.Module):  # type: ignore[misc]
         super().__init__()
         self.loss = loss
         self.weights: list[float] = []
-        self.totals: dict[str, float] = {}
+        self.totals = dict.fromkeys(_REWARDS, 0.0)
+
+    def take(self, parts: int) -> dict[str, float]:
+        """The rewards of a step of so many micro-batches: the same names on every process, also
+        where a process had empty places alone, since processes add them up one by one."""
+        taken, self.totals = self.totals, dict.fromkeys(_REWARDS, 0.0)
+        return {name: total / parts for name, total in taken.items()}
 
     def forward(self, *log_probs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         held = [index for index, weight in enumerate(self.weights) if weight]
@@ -167,11 +174,7 @@ class _WeightedLoss(torch.nn.Module):  # type: ignore[misc]
         loss, chosen, rejected = self.loss(*log_probs)
         share = self.weights[held[0]] * len(held) / len(self.weights)
         margins = chosen - rejected
-        for name, value in (
-            ("rewards/chosen", chosen),
-            ("rewards/rejected", rejected),
-            ("rewards/margins", margins),
-            ("rewards/accuracies", (margins > 0).float()),
-        ):
-            self.totals[name] = self.totals.get(name, 0.0) + float(value.mean()) * share
+        values = (chosen, rejected, margins, (margins > 0).float())
+        for name, value in zip(_REWARDS, values, strict=True):
+            self.totals[name] += float(value.mean()) * share
         return loss * share, chosen, rejected

@@ -12,6 +12,7 @@ from typing import Any
 
 from jinja2 import TemplateError
 
+from agentc_backends.chat.bounded import bounded
 from agentc_backends.chat.formats import ChatFormat, FormatError, format_named, render
 from agentc_backends.chat.tokens import Encoder, chat_format_of
 
@@ -60,10 +61,11 @@ class ChatText:
         if not self._tokenizer.chat_template:
             raise FormatError("the model has no chat template; use /v1/completions")
         try:
-            text: str = self._tokenizer.apply_chat_template(list(messages), tokenize=False, **how)
+            return bounded(
+                lambda: self._tokenizer.apply_chat_template(list(messages), tokenize=False, **how)
+            )
         except TemplateError as error:
             raise FormatError(f"the chat template refuses these messages: {error}") from error
-        return text
 
     def _tokens(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]

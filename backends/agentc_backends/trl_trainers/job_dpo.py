@@ -8,7 +8,7 @@ from agentc.runtime.program import Job
 from agentc_backends.chat.rows import MaskRules, Side, encode_pairs
 from agentc_backends.chat.tokens import load_encoder
 from agentc_backends.models.checkpoint import load_model
-from agentc_backends.trl_trainers.order import StepSampler, empty_rows
+from agentc_backends.trl_trainers.order import StepSampler, empty_rows, step_totals
 from agentc_backends.trl_trainers.session import (
     fit,
     input_rows,
@@ -42,8 +42,14 @@ def train(job: Job) -> None:
     lora = lora_config(config["lora"])
     config.assert_all_read()
     multiple = args.per_device_train_batch_size * process_count()
-    pad = encoder.tokenizer.pad_token_id
+    pad = encoder.pad
     columns = pair_columns(pairs, empty_rows(len(pairs), multiple), pad)
+    global_batch = multiple * args.gradient_accumulation_steps
+    tokens = step_totals(
+        [len(chosen.ids) + len(rejected.ids) for chosen, rejected in pairs],
+        global_batch=global_batch,
+        seed=args.seed,
+    )
     set_seed(args.seed)
     trainer = PairTrainer(
         model=load_model(base),
@@ -55,10 +61,10 @@ def train(job: Job) -> None:
         processing_class=encoder.tokenizer,
         data_collator=PairCollator(pad),
         peft_config=lora,
-        callbacks=[Reporter(job)],
+        callbacks=[Reporter(job, tokens)],
         sampler=StepSampler(
             [max(len(chosen.ids), len(rejected.ids)) for chosen, rejected in pairs],
-            global_batch=multiple * args.gradient_accumulation_steps,
+            global_batch=global_batch,
             multiple=multiple,
             seed=args.seed,
         ),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 
 class StepSampler:
@@ -36,12 +37,24 @@ class StepSampler:
         return len(self.lengths) + self.empty
 
     def __iter__(self) -> Iterator[int]:
-        rows = list(range(len(self.lengths)))
-        random.Random(f"{self.seed}/{self.epoch}").shuffle(rows)
-        for start in range(0, len(rows), self.global_batch):
-            step = rows[start : start + self.global_batch]
+        for step in _steps(len(self.lengths), self.global_batch, self.seed, self.epoch):
             yield from sorted(step, key=lambda row: (-self.lengths[row], row))
         yield from range(len(self.lengths), len(self))
+
+
+def step_totals(numbers: Sequence[int], *, global_batch: int, seed: int) -> Iterator[int]:
+    """The sum over the rows of each step, without end; `numbers` are those of the rows."""
+    for epoch in count():
+        for step in _steps(len(numbers), global_batch, seed, epoch):
+            yield sum(numbers[row] for row in step)
+
+
+def _steps(rows: int, global_batch: int, seed: int, epoch: int) -> Iterator[list[int]]:
+    """The rows of each step of an epoch."""
+    order = list(range(rows))
+    random.Random(f"{seed}/{epoch}").shuffle(order)
+    for start in range(0, rows, global_batch):
+        yield order[start : start + global_batch]
 
 
 def empty_rows(rows: int, multiple: int) -> int:

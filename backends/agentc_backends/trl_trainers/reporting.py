@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +19,23 @@ from agentc_backends.trl_trainers.session import TrainingDivergedError
 
 
 class Reporter(TrainerCallback):  # type: ignore[misc]
-    """Writes from the first process only; on all of them it keeps the save points in step."""
+    """Writes from the first process only; on all of them it keeps the save points in step.
+    `tokens` are those of the rows of each step."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, tokens: Iterator[int]) -> None:
         self.job = job
         self._log = job.logs / "steps.jsonl"
         self._time = 0.0
-        self._tokens = 0.0
-        self._tokens_before = 0.0
+        self._of_steps = tokens
+        # Tokens of all steps up to the one that is named; None before this attempt's first line.
+        self._tokens = 0
+        self._counted = 0
+        self._last: int | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._time = time.monotonic()
         if state.is_world_process_zero:
-            kept = keep_steps(self._log, state.global_step)
-            # TRL counts the tokens of this process only.
-            self._tokens_before = kept[-1]["num_tokens"] if kept else 0.0
+            keep_steps(self._log, state.global_step)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.global_step >= state.max_steps:
@@ -51,12 +55,15 @@ class Reporter(TrainerCallback):  # type: ignore[misc]
         if not state.is_world_process_zero:
             return
         now = time.monotonic()
-        tokens = float(logs.get("num_tokens", 0.0))
-        rate = (tokens - self._tokens) / max(now - self._time, 1e-9) if self._tokens else None
-        self._time, self._tokens = now, tokens
+        self._tokens += sum(islice(self._of_steps, state.global_step - self._counted))
+        self._counted = state.global_step
+        rate = None
+        if self._last is not None:
+            rate = (self._tokens - self._last) / max(now - self._time, 1e-9)
+        self._time, self._last = now, self._tokens
         line = {"step": state.global_step, "lr": logs["learning_rate"], "tokens_per_s": rate}
         line |= {k: v for k, v in logs.items() if k not in ("learning_rate", "epoch")}
-        line["num_tokens"] = tokens + self._tokens_before
+        line["num_tokens"] = float(self._tokens)
         with self._log.open("a", encoding="utf-8") as log:
             log.write(json.dumps(line, sort_keys=True) + "\n")
         numbers = {"loss": logs["loss"], "tokens_per_s": rate}
@@ -73,10 +80,10 @@ class Reporter(TrainerCallback):  # type: ignore[misc]
             mark_complete(self.job.work, state.global_step)
 
 
-def keep_steps(log: Path, last: int) -> list[dict[str, Any]]:
-    """Drop the lines of steps after `last`, which a resumed run is about to repeat; the others."""
+def keep_steps(log: Path, last: int) -> None:
+    """Drop the lines of steps after `last`, which a resumed run is about to repeat."""
     if not log.exists():
-        return []
+        return
     kept = []
     for text in log.read_text(encoding="utf-8").splitlines():
         try:
@@ -88,4 +95,3 @@ def keep_steps(log: Path, last: int) -> list[dict[str, Any]]:
     whole = log.with_suffix(".tmp")
     write_rows(whole, kept)
     whole.replace(log)
-    return kept

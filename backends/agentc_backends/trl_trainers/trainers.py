@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,17 +19,23 @@ from datasets import Dataset
 from trl import DPOTrainer, SFTTrainer
 
 from agentc.runtime.program import write_json
+from agentc_backends.chat.rows import IGNORED
 from agentc_backends.trl_trainers.order import StepSampler
+from agentc_backends.trl_trainers.step_means import DPO_COUNTS, SFT_COUNTS, StepMeans
 
 _ZERO_SCORE = {"sigmoid": math.log(2), "robust": math.log(2), "sigmoid_norm": math.log(2)}
 
 
-class RowTrainer(SFTTrainer):  # type: ignore[misc]
-    """SFTTrainer in a given row order, writing no model cards."""
+class _Ordered:
+    """Shared by both trainers: a given row order, numbers that count no padding (those of tokens
+    are the Reporter's), and no model cards."""
 
-    def __init__(self, *, sampler: StepSampler, **options: Any) -> None:
-        self._order = sampler
-        super().__init__(**options)
+    _order: StepSampler
+    _means: StepMeans
+    model: Any
+    state: Any
+    accelerator: Any
+    _metrics: Any
 
     def _get_train_sampler(self, train_dataset: Any = None) -> StepSampler:
         return self._order
@@ -37,8 +43,42 @@ class RowTrainer(SFTTrainer):  # type: ignore[misc]
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         pass
 
+    def _over_processes(self, counts: torch.Tensor) -> torch.Tensor:
+        """Sums of these counts, on this process's device, over all processes."""
+        if self.accelerator.num_processes == 1:
+            return counts
+        gathered: torch.Tensor = self.accelerator.gather(counts.unsqueeze(0))
+        return gathered.sum(dim=0)
 
-class PairTrainer(DPOTrainer):  # type: ignore[misc]
+    def _keep(self, held: Mapping[str, tuple[int, int]]) -> None:
+        """Take over the numbers that TRL just made of a micro-batch."""
+        if self.model.training:
+            self._means.add(self.state.global_step, self._metrics["train"], held)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Hand a line on with its numbers."""
+        self._metrics["train"].clear()
+        super().log({**logs, **self._means.take()}, start_time)  # type: ignore[misc]
+
+
+class RowTrainer(_Ordered, SFTTrainer):  # type: ignore[misc]
+    """SFTTrainer on rows in a given order."""
+
+    def __init__(self, *, sampler: StepSampler, **options: Any) -> None:
+        self._order = sampler
+        self._means = StepMeans(SFT_COUNTS)
+        super().__init__(**options)
+
+    def compute_loss(self, model: Any, inputs: dict[str, torch.Tensor], **options: Any) -> Any:
+        """TRL's, with its numbers weighted by the tokens that they are means over."""
+        trained = (inputs["labels"][:, 1:] != IGNORED).sum()
+        loss = super().compute_loss(model, inputs, **options)
+        tokens = int(self._over_processes(trained.reshape(1))[0])
+        self._keep({"tokens": (tokens, tokens)})
+        return loss
+
+
+class PairTrainer(_Ordered, DPOTrainer):  # type: ignore[misc]
     """DPOTrainer on rows {chosen_ids, chosen_mask, rejected_ids, rejected_mask, ref_*_logps}.
 
     The loss of a step is the mean over its pairs; the `sft` term is the mean over the trained
@@ -50,6 +90,7 @@ class PairTrainer(DPOTrainer):  # type: ignore[misc]
 
     def __init__(self, *, sampler: StepSampler, reference_cache: Path, **options: Any) -> None:
         self._order = sampler
+        self._means = StepMeans(DPO_COUNTS)
         self._reference_cache = reference_cache
         super().__init__(**options)
         self._term_weights: list[float] = list(self.args.loss_weights)
@@ -105,21 +146,13 @@ class PairTrainer(DPOTrainer):  # type: ignore[misc]
             "ref_rejected_logps",
         ]
 
-    def _get_train_sampler(self, train_dataset: Any = None) -> StepSampler:
-        return self._order
-
-    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        pass
-
     def _get_num_items_in_batch(self, batch_samples: list[Any], device: Any) -> torch.Tensor:
         """Pairs and trained chosen tokens of the whole step, over all processes: shape (2,)."""
         counts = sum(
             (torch.stack(_held(batch["completion_mask"])) for batch in batch_samples),
             start=torch.zeros(2, dtype=torch.long),
         ).to(device)
-        if self.args.world_size > 1:
-            counts = self.accelerator.gather(counts.unsqueeze(0)).sum(dim=0)
-        return counts
+        return self._over_processes(counts)
 
     def compute_loss(
         self,
@@ -151,7 +184,21 @@ class PairTrainer(DPOTrainer):  # type: ignore[misc]
             terms.append(term)
         self.loss_types, self.loss_weights = terms, weights
         loss: torch.Tensor = super().compute_loss(model, inputs)
+        self._keep(self._places(mask))
         return (loss - surplus) * self.accelerator.num_processes
+
+    def _places(self, mask: torch.Tensor) -> dict[str, tuple[int, int]]:
+        """What TRL's numbers of a micro-batch are means over, and how much of it counts."""
+        pairs, chosen = _held(mask)
+        counts = torch.stack((pairs, chosen, mask[:, 1:].sum()))
+        held, scored, tokens = self._over_processes(counts).tolist()
+        places = mask.size(0) // 2 * self.accelerator.num_processes
+        return {
+            "pairs": (places, held),
+            "tokens": (tokens, tokens),
+            "chosen": (scored, scored),
+            "rejected": (tokens - scored, tokens - scored),
+        }
 
     def _terms(self) -> Sequence[str]:
         terms: list[str] = self.args.loss_type

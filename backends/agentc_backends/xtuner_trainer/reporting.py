@@ -28,7 +28,8 @@ class Reporter(Hook):  # type: ignore[misc]
     """Gathers the micro-batches of each optimiser step over all processes.
 
     `accumulation` micro-batches of a process make a step; every `log_interval` of them a line is
-    written. A step's loss is the mean over its micro-batches, which is what XTuner descends on.
+    written. A step's loss is the mean over its micro-batches, which is what XTuner descends on; a
+    line's is the mean over the steps since the line before.
     """
 
     priority = "NORMAL"  # before the hook that moves the learning rate on
@@ -40,6 +41,8 @@ class Reporter(Hook):  # type: ignore[misc]
         self._log = self.job.logs / "steps.jsonl"
         # Sums over the micro-batches of the step: their number, losses, tokens, trained tokens.
         self._sums = torch.zeros(4, dtype=torch.float64)
+        # Losses and trained tokens of the steps since the last line.
+        self._since: list[tuple[float, float]] = []
         self._tokens = 0.0
         self._time = 0.0
 
@@ -82,8 +85,11 @@ class Reporter(Hook):  # type: ignore[misc]
         runner.message_hub.update_info(_TOKENS, self._tokens)
         step = (batch_idx + 1) // self.accumulation
         self._check(loss / batches, step)
+        self._since.append((loss / batches, trained))
         if (batch_idx + 1) % self.log_interval == 0 or step == 1:
-            self._write(runner, step, loss / batches, trained)
+            steps, self._since = self._since, []
+            mean = sum(loss for loss, _ in steps) / len(steps)
+            self._write(runner, step, mean, sum(trained for _, trained in steps))
 
     def _check(self, loss: float, step: int) -> None:
         if math.isfinite(loss):

@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from agentc.backend_api import StageBackend, StageView
+from agentc.backend_api import SoftwareEnvironment, StageBackend, StageView
 from agentc.kinds import kind_named
 from agentc_backends.openrlhf_trainers.backend import DPO, SFT
-from agentc_backends.software import OPENRLHF
+from agentc_backends.software import OPENRLHF, TORCH
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -30,12 +30,15 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from smoke import agentc  # noqa: E402
 from training_job import (  # noqa: E402
+    by_hand,
     finish,
     finish_out_of_time,
     steps_of,
     tensors,
     variables,
     weights,
+    windows,
+    without_pad_token,
 )
 
 pytestmark = pytest.mark.slow
@@ -91,15 +94,20 @@ def pair(number: int) -> dict[str, Any]:
     }
 
 
+def interpreter(software: SoftwareEnvironment) -> Path:
+    """That of a software environment; the test is skipped where it is not built."""
+    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", ROOT / ".agentc" / "environments"))
+    digest = hashlib.sha256(software.text.encode()).hexdigest()[:16]
+    if not (folder / digest / "complete.json").exists():
+        pytest.skip(f"the software environment `{software.name}` ({digest}) is not in {folder}")
+    os.environ["AGENTC_ENVIRONMENTS"] = str(folder)
+    return folder / digest / "bin" / "python"
+
+
 @pytest.fixture(scope="module")
 def python() -> Path:
     """The interpreter of OpenRLHF's software environment."""
-    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", ROOT / ".agentc" / "environments"))
-    digest = hashlib.sha256(OPENRLHF.text.encode()).hexdigest()[:16]
-    if not (folder / digest / "complete.json").exists():
-        pytest.skip(f"OpenRLHF's software environment {digest} is not built in {folder}")
-    os.environ["AGENTC_ENVIRONMENTS"] = str(folder)
-    return folder / digest / "bin" / "python"
+    return interpreter(OPENRLHF)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +145,13 @@ def start(python: Path, experiment: Experiment, tmp_path: Path) -> Start:
     which a second start with the same name continues."""
 
     def begin(
-        kind: str, name: str = "job", *, time_left: float | None = None, **settings: Any
+        kind: str,
+        name: str = "job",
+        *,
+        time_left: float | None = None,
+        pairs: int = 16,
+        models: dict[str, list[str]] | None = None,
+        **settings: Any,
     ) -> tuple[subprocess.Popen[str], Path]:
         staging = tmp_path / name
         for folder in ("data", "work", "logs", "rows"):
@@ -145,7 +159,7 @@ def start(python: Path, experiment: Experiment, tmp_path: Path) -> Start:
         data = experiment.place("dataset") / "data"
         if kind == "dpo":
             data = staging / "rows"
-            lines = [json.dumps(pair(number)) + "\n" for number in range(16)]
+            lines = [json.dumps(pair(number)) + "\n" for number in range(pairs)]
             (data / "pairs.jsonl").write_text("".join(lines))
         job = {
             "id": name,
@@ -156,6 +170,7 @@ def start(python: Path, experiment: Experiment, tmp_path: Path) -> Start:
             "inputs": {
                 "model": [str(experiment.place("model") / "data")],
                 "data": [str(data)],
+                **(models or {}),
             },
             "leases": {},
             **{part: str(staging / part) for part in ("work", "logs")},
@@ -333,6 +348,66 @@ def test_neither_micro_batches_nor_processes_change_the_result(start: Start) -> 
     for one, parts in zip(*done, strict=True):
         assert parts["loss"] == pytest.approx(one["loss"], abs=2e-3)
         assert parts["grad_norm"] == pytest.approx(one["grad_norm"], rel=2e-2)
+
+
+def assert_by_hand(staging: Path, lines: list[dict[str, float]], every: int) -> None:
+    """OpenRLHF computes in bfloat16, which has three digits."""
+    expected = windows(lines, every)
+    found = {line["step"]: line for line in steps_of(staging)}
+    assert found.keys() == expected.keys()
+    for number, line in found.items():
+        names = line.keys() - {"step", "lr", "tokens_per_s", "grad_norm", "nll_loss"}
+        for name in names:
+            near = pytest.approx(expected[number][name], rel=3e-2, abs=3e-2)
+            assert line[name] == near, (number, name)
+        assert line["num_tokens"] == expected[number]["num_tokens"]
+
+
+def test_each_number_of_a_dpo_is_what_the_pairs_of_its_step_give(
+    start: Start, experiment: Experiment, tmp_path: Path
+) -> None:
+    """13 pairs, 6 a step, 3 a process: in the last step one process has empty places alone."""
+    policy, reference = (
+        without_pad_token(experiment.place(kind) / "data", tmp_path / kind)
+        for kind in ("model", "sft")
+    )
+    models = {"model": [str(policy)], "reference": [str(reference)]}
+    settings = {"epochs": 1, "lr": 1e-12, "processes": 2, "micro_batch": 3, "nll_weight": 0.0}
+    process, staging = start("dpo", pairs=13, models=models, **settings)
+    finish(process)
+    lines = by_hand(
+        interpreter(TORCH),
+        "dpo",
+        model=policy,
+        reference=reference,
+        rows=[pair(number) for number in range(13)],
+        mask=lowered(DPO)["mask"],
+        beta=0.1,
+        nll_weight=0.0,
+        global_batch=6,
+        epochs=1,
+    )
+    assert_by_hand(staging, lines, every=1)
+
+
+def test_each_number_of_an_sft_is_what_the_rows_of_its_step_give(
+    start: Start, experiment: Experiment
+) -> None:
+    """16 rows, 6 a step: the last one of an epoch has 4. A line of two steps is their mean."""
+    settings = {"epochs": 2, "lr": 1e-12, "micro_batch": 2, "log_every": 2}
+    process, staging = start("sft", **settings)
+    finish(process)
+    rows = (experiment.place("dataset") / "data" / "rows.jsonl").read_text().splitlines()
+    lines = by_hand(
+        interpreter(TORCH),
+        "sft",
+        model=experiment.place("model") / "data",
+        rows=[json.loads(row) for row in rows],
+        mask=lowered(SFT)["mask"],
+        global_batch=6,
+        epochs=2,
+    )
+    assert_by_hand(staging, lines, every=2)
 
 
 def test_adapters_are_merged(start: Start, experiment: Experiment) -> None:

@@ -30,12 +30,15 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from smoke import agentc  # noqa: E402
 from training_job import (  # noqa: E402
+    by_hand,
     finish,
     finish_out_of_time,
     steps_of,
     tensors,
     variables,
     weights,
+    windows,
+    without_pad_token,
 )
 
 pytestmark = pytest.mark.slow
@@ -116,6 +119,7 @@ def begin(
     *,
     processes: int = 1,
     time_left: float | None = None,
+    model: Path | None = None,
     **settings: Any,
 ) -> subprocess.Popen[str]:
     """Start the training job of the experiment again, with other settings; a second start in the
@@ -128,7 +132,7 @@ def begin(
         "id": staging.name, "key": "0", "kind": "sft", "config": config,
         "placement": {"processes": processes},
         "inputs": {
-            "model": [str(experiment.place("model") / "data")],
+            "model": [str(model or experiment.place("model") / "data")],
             "data": [str(experiment.place("dataset") / "data")],
         },
         "leases": {},
@@ -357,6 +361,35 @@ def test_two_processes_train_as_one(experiment: Experiment, start: Start) -> Non
     for name in ("num_tokens", "trained_tokens"):
         assert [line[name] for line in two] == [line[name] for line in one]
     assert json.loads((staging / "facts.json").read_text())["world_size"] == 2
+
+
+def test_each_number_is_what_the_rows_of_its_step_give(
+    experiment: Experiment, start: Start, tmp_path: Path
+) -> None:
+    """Micro-batches of unequal numbers of trained tokens; a line of two steps is their mean."""
+    model = without_pad_token(experiment.place("model") / "data", tmp_path / "model")
+    process, staging = start(processes=2, accumulative_counts=1, lr=1e-12, log_steps=2, model=model)
+    finish(process)
+    rows = (experiment.place("dataset") / "data" / "rows.jsonl").read_text().splitlines()
+    expected = windows(
+        by_hand(
+            interpreter(TORCH),
+            "micro_batches",
+            model=model,
+            rows=[json.loads(row) for row in rows],
+            mask=experiment.config()["mask"],
+            steps=STEPS,
+            global_batch=ACCUMULATION * BATCH,
+            micro_batch=BATCH,
+            seed=3,
+        ),
+        every=2,
+    )
+    found = {line["step"]: line for line in steps_of(staging)}
+    assert found.keys() == expected.keys()
+    for number, numbers in expected.items():
+        values = {name: found[number][name] for name in numbers}
+        assert values == pytest.approx(numbers, rel=1e-4), number
 
 
 def test_adapters_are_merged_and_packing_is_counted(experiment: Experiment, start: Start) -> None:

@@ -1,0 +1,60 @@
+"""A chat template that never ends, or writes without end, ends with words; others are let be."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from agentc_backends.chat import bounded as module
+from agentc_backends.chat.bounded import bounded
+from agentc_backends.chat.formats import FormatError
+
+BOMB = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+
+
+def render(template: str) -> str:
+    return ImmutableSandboxedEnvironment().from_string(template).render()
+
+
+def test_a_template_that_loops_is_ended() -> None:
+    with pytest.raises(FormatError, match=r"more than 0\.05 s of CPU time .* built-in chat_format"):
+        bounded(lambda: render(BOMB), limit_s=0.05)
+    # And what the thread does next is its own again.
+    assert bounded(lambda: render("{{ 1 + 1 }}"), limit_s=0.05) == "2"
+
+
+def test_one_that_waits_costs_nothing() -> None:
+    """CPU time is counted: on a busy machine a template may take long."""
+    pause = threading.Event()
+
+    def slow() -> str:
+        pause.wait(0.3)
+        return "late"
+
+    assert bounded(slow, limit_s=0.05) == "late"
+
+
+def test_threads_are_bounded_by_themselves() -> None:
+    found: list[str] = []
+
+    def loop() -> None:
+        with pytest.raises(FormatError):
+            bounded(lambda: render(BOMB), limit_s=0.1)
+        found.append("ended")
+
+    threads = [threading.Thread(target=loop) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(50):
+        assert bounded(lambda: render("{{ 'x' * 3 }}")) == "xxx"
+    for thread in threads:
+        thread.join(60)
+    assert found == ["ended"] * 3
+
+
+def test_a_template_that_writes_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LIMIT_CHARACTERS", 1000)
+    with pytest.raises(FormatError, match="wrote 2,000 characters"):
+        bounded(lambda: render("{{ 'x' * 2000 }}"))
