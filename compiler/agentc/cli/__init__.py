@@ -27,6 +27,7 @@ COMMANDS = (
     "compile",
     "bundle",
     "run",
+    "runs",
     "status",
     "cancel",
     "report",
@@ -71,8 +72,8 @@ exit codes:
   0 done            1 the spec has errors    2 wrong command line    3 a job failed
   4 the store is damaged or unusable         5 a named thing was not found
   6 a claim with `gate: true` is not reproduced
-  7 `preflight` found what would fail
-  130 interrupted
+  7 `preflight` found what would fail         70 a bug in agentc
+  130 interrupted (Ctrl-C)                  143 stopped by SIGTERM or `agentc cancel`
 """
 
 
@@ -90,6 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # A compilation makes many objects and lets go of few: the collector's usual threshold of 700
     # costs a fifth of the time of a large plan.
     gc.set_threshold(_COLLECT_AFTER)
+    arguments: argparse.Namespace | None = None
     try:
         arguments = _parse(words)
         execute = cast("_Command", arguments.command).execute
@@ -105,7 +107,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_DONE
     except Exception as error:
-        return _report_bug(error)
+        trouble = _store_trouble(error, arguments)
+        if trouble is None:
+            return _report_bug(error)
+        print(f"agentc: {trouble}", file=sys.stderr)
+        return EXIT_STORE
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
@@ -140,6 +146,22 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         subparser.set_defaults(command=command)
         command.configure(subparser)
     return parser.parse_args(words)
+
+
+def _store_trouble(error: Exception, arguments: argparse.Namespace | None) -> str | None:
+    """In words what a store's file system did; None for any other error."""
+    if arguments is None or not hasattr(arguments, "store"):
+        return None
+    from agentc.runtime.trouble import StoreWriteError, is_of_disk
+    from agentc.store.paths import StoreUnusableError, store_root, unusable
+
+    if isinstance(error, (StoreUnusableError, StoreWriteError)):
+        return str(error)
+    if not isinstance(error, OSError):
+        return None
+    root = store_root(arguments.store)
+    inside = str(error.filename or "").startswith(str(root))
+    return unusable(error, root) if inside or is_of_disk(error) else None
 
 
 def _report_bug(error: Exception) -> int:

@@ -36,14 +36,13 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.backend_api import load_backends
     from agentc.cli.store import shown_size
     from agentc.emit.bundle import BundleError, DamagedResultsError, write_bundle
-    from agentc.runtime.layout import StoreLayout
-    from agentc.store.paths import store_root
+    from agentc.store.paths import look_into
 
     compiled = compile_typed(arguments, load_backends())
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
         return 1
-    store = StoreLayout(store_root(arguments.store)) if arguments.with_results else None
+    store = look_into(arguments.store) if arguments.with_results else None
     if store is not None and not any(store.is_published(job.object) for job in compiled.plan.jobs):
         print(f"agentc: the store {store.root} has no result of this experiment", file=sys.stderr)
         return 5

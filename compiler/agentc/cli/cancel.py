@@ -36,10 +36,9 @@ def execute(arguments: argparse.Namespace) -> int:
     3 when something does not end, 5 when no run is at work."""
     from agentc.diagnostics.suggest import did_you_mean
     from agentc.run.active import active_runs
-    from agentc.runtime.layout import StoreLayout
-    from agentc.store.paths import store_root
+    from agentc.store.paths import look_into
 
-    layout = StoreLayout(store_root(arguments.store))
+    layout = look_into(arguments.store)
     runs = active_runs(layout)
     names = sorted({run.name for run in runs})
     if not names:

@@ -1,22 +1,24 @@
-"""`agentc claims [SPEC]`: what the paper says, what was measured, and the verdict on each claim."""
+"""`agentc claims [NAME|SPEC]`: what the paper says, what was measured, and each verdict."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics, wants_colour
+from agentc.cli.arguments import compile_typed, names_spec, show_diagnostics, wants_colour
+from agentc.cli.choose_run import NoRunError, add_run_choice, choose_run
 from agentc.cli.store_argument import add_store_argument
 
 if TYPE_CHECKING:
     from agentc.plan.work import Document
-    from agentc.runtime.layout import StoreLayout
 
 HELP = "show the verdicts on the claims of an experiment"
 
 _EPILOG = """\
-Without SPEC: those of the experiment that was run last. Verdicts: `reproduced`, `within noise` (the
+By a name: those of its run; by a spec: those of what it says now. Without either: those of what was
+run last. Verdicts: `reproduced`, `within noise` (the
 data cannot tell), `not reproduced`, `not judged`; docs/claims.md says how they are made.
 """
 
@@ -24,7 +26,7 @@ data cannot tell), `not reproduced`, `not judged`; docs/claims.md says how they 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
-    add_spec_arguments(parser, optional=True)
+    add_run_choice(parser)
     add_store_argument(parser)
     parser.add_argument("--json", action="store_true", help="the verdicts as JSON")
 
@@ -33,6 +35,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """0; 1 errors in the spec; 5 there is nothing to show; 6 a gated claim is not reproduced."""
     import json
 
+    from agentc.plan.work import read_plan
     from agentc.run.claims import (
         EXIT_CLAIM,
         find_verdicts,
@@ -41,17 +44,26 @@ def execute(arguments: argparse.Namespace) -> int:
         render_verdicts,
         shut_gates,
     )
-    from agentc.runtime.layout import StoreLayout
-    from agentc.store.paths import store_root
+    from agentc.store.paths import look_into
+    from agentc.store.variant import variant_of
 
-    layout = StoreLayout(store_root(arguments.store))
-    document = _last_run(layout) if arguments.spec is None else _compiled(arguments)
-    if isinstance(document, int):
-        return document
+    layout = look_into(arguments.store)
+    given = arguments.name
+    if given is not None and names_spec(given):
+        compiled = _compiled(arguments)
+        if compiled is None:
+            return 1
+        document = compiled
+    else:
+        try:
+            document = read_plan(choose_run(layout, given, arguments).folder.last_plan)
+        except NoRunError as error:
+            return error.tell()
     verdicts = find_verdicts(document, layout)
     if verdicts is None:
         what = "were not judged yet: run it first" if has_claims(document) else "there are none"
-        print(f"agentc: claims of {document['name']}: {what}", file=sys.stderr)
+        label = variant_of(document).label
+        print(f"agentc: claims of {label}: {what}", file=sys.stderr)
         return 5
     if arguments.json:
         print(json.dumps(verdicts, ensure_ascii=False, indent=2, sort_keys=True))
@@ -64,21 +76,11 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _last_run(layout: StoreLayout) -> Document | int:
-    from agentc.plan.work import read_plan
-    from agentc.store.paths import RunFolder, run_names
-
-    known = run_names(layout)
-    if not known:
-        print(f"agentc: nothing was run with the store {layout.root} yet", file=sys.stderr)
-        return 5
-    return read_plan(RunFolder.of(layout, known[0]).last_plan)
-
-
-def _compiled(arguments: argparse.Namespace) -> Document | int:
+def _compiled(arguments: argparse.Namespace) -> Document | None:
     from agentc.backend_api import load_backends
     from agentc.plan.render import plan_document
 
+    arguments.spec = Path(arguments.name)
     compiled = compile_typed(arguments, load_backends())
     show_diagnostics(compiled.diagnostics)
-    return 1 if compiled.plan is None else plan_document(compiled.plan)
+    return None if compiled.plan is None else plan_document(compiled.plan)

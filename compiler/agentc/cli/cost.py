@@ -56,7 +56,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.render import plan_document
     from agentc.plan.work import find_work
     from agentc.runtime.layout import StoreLayout
-    from agentc.store.paths import store_root
+    from agentc.store.paths import look_into
 
     if arguments.gpu is not None and arguments.gpu not in GPUS:
         hint = did_you_mean(arguments.gpu, GPUS) or f"known: {', '.join(GPUS)}"
@@ -74,7 +74,7 @@ def execute(arguments: argparse.Namespace) -> int:
     show_diagnostics(compiled.diagnostics, arguments.format if compiled.plan is None else "text")
     if compiled.plan is None:
         return 1
-    work = find_work(plan_document(compiled.plan), StoreLayout(store_root(arguments.store)))
+    work = find_work(plan_document(compiled.plan), look_into(arguments.store))
     estimates, summary = cost_of(
         work,
         compiled,

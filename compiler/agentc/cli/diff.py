@@ -70,9 +70,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.tree import coloured
     from agentc.run.past import UnknownRunError
     from agentc.source.boundary import allowed_paths
-    from agentc.store.paths import store_root
+    from agentc.store.paths import look_into
 
-    layout = StoreLayout(store_root(arguments.store))
+    layout = look_into(arguments.store)
     allowed = allowed_paths(arguments.allow_paths)
     documents = []
     names = (arguments.first, arguments.second)

@@ -76,11 +76,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """0 done; 1 errors in the spec; 3 an environment cannot be built; 4 damage, or a folder that
     cannot be used; 5 no such environment."""
-    from agentc.runtime.layout import StoreLayout
-    from agentc.store.paths import store_root
+    from agentc.store.paths import look_into
 
     try:
-        return int(arguments.action(arguments, StoreLayout(store_root(arguments.store))))
+        return int(arguments.action(arguments, look_into(arguments.store)))
     except OSError as error:
         print(f"agentc: the software environments cannot be used: {error}", file=sys.stderr)
         return _EXIT_STORE

@@ -54,9 +54,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.review import review_plan
     from agentc.plan.tree import headline
     from agentc.plan.work import find_work
-    from agentc.run.past import read_past
-    from agentc.runtime.layout import StoreLayout
-    from agentc.store.paths import RunFolder, store_root
+    from agentc.run.past import plan_before
+    from agentc.store.paths import look_into
 
     form = arguments.format or _form(arguments.output)
     if form is None:
@@ -71,9 +70,9 @@ def execute(arguments: argparse.Namespace) -> int:
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
         return 1
-    layout = StoreLayout(store_root(arguments.store))
+    layout = look_into(arguments.store)
     work = find_work(plan_document(compiled.plan), layout)
-    review = review_plan(work, read_past(RunFolder.of(layout, compiled.plan.name).last_plan))
+    review = review_plan(work, plan_before(layout, work.document))
     graph = stage_graph(review, every=arguments.all)
     if form in ("svg", "html") and len(graph.nodes) > _MOST_DRAWN:
         hint = "leave out --all, or use" if arguments.all else "use"

@@ -80,11 +80,10 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.review import review_plan
     from agentc.plan.tree import coloured, plan_text
     from agentc.plan.work import UnknownStageError, find_work
-    from agentc.run.past import read_past
+    from agentc.run.past import path_before, read_past
     from agentc.run.profile import ProfileError, find_profile
-    from agentc.runtime.layout import StoreLayout
     from agentc.software.needed import needed_by_plan, report_lacking
-    from agentc.store.paths import RunFolder, store_root
+    from agentc.store.paths import look_into
 
     requests: Requests | None = None
     if arguments.profile is not None:
@@ -100,12 +99,9 @@ def execute(arguments: argparse.Namespace) -> int:
         show_diagnostics(compiled.diagnostics, arguments.format)
         return 1
     show_diagnostics(compiled.diagnostics)
-    layout = StoreLayout(store_root(arguments.store))
+    layout = look_into(arguments.store)
     try:
         work = find_work(plan_document(compiled.plan), layout, arguments.until)
-    except OSError as error:
-        print(f"agentc: the store cannot be read: {error}", file=sys.stderr)
-        return 4
     except UnknownStageError as error:
         print(f"agentc: {error}", file=sys.stderr)
         return 5
@@ -113,8 +109,8 @@ def execute(arguments: argparse.Namespace) -> int:
     needed = needed_by_plan(compiled.plan, {str(job["id"]) for job in work.missing})
     report_lacking(needed, layout, lacking, severity="warning")
     show_diagnostics(lacking.sorted())
-    path = RunFolder.of(layout, compiled.plan.name).last_plan
-    review = review_plan(work, read_past(path))
+    path = path_before(layout, work.document)
+    review = review_plan(work, None if path is None else read_past(path))
     estimates, expected = cost_to_run(work, compiled, table)
     placed = () if requests is None else settle_plan(work.document, requests)
     if arguments.format == "json":
@@ -123,7 +119,7 @@ def execute(arguments: argparse.Namespace) -> int:
             described["placement"] = placement_document(placed, requests.profile)
         print(json.dumps(described, indent=2, ensure_ascii=False))
     else:
-        since = f"the last run ({_when(path)})" if review.compared else ""
+        since = f"the last run ({_when(path)})" if review.compared and path is not None else ""
         text = plan_text(
             review,
             every=arguments.all,

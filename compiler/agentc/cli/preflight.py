@@ -62,8 +62,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.work import UnknownStageError, find_work
     from agentc.preflight.render import findings_document, findings_text
     from agentc.run.profile import ProfileError, find_profile
-    from agentc.runtime.layout import StoreLayout
-    from agentc.store.paths import store_root
+    from agentc.store.paths import look_into
 
     started = time.monotonic()
     requests: Requests | None = None
@@ -80,7 +79,7 @@ def execute(arguments: argparse.Namespace) -> int:
         return 1
     show_diagnostics(compiled.diagnostics)
     try:
-        layout = StoreLayout(store_root(arguments.store))
+        layout = look_into(arguments.store)
         work = find_work(plan_document(compiled.plan), layout, arguments.until)
     except UnknownStageError as error:
         print(f"agentc: {error}", file=sys.stderr)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from agentc.cli.choose_run import NoRunError, add_variant_arguments, choose_run
 from agentc.cli.store_argument import add_store_argument
 from agentc.runtime.layout import StoreLayout
 from agentc.store.lineage import Lineage
@@ -25,8 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "job of the last run",
     )
     parser.add_argument(
-        "--run", metavar="EXPERIMENT", help="name of the experiment; default: the one run last"
+        "--run", metavar="NAME|SPEC", help="the experiment; default: the one run last"
     )
+    add_variant_arguments(parser)
     add_store_argument(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="output form")
 
@@ -34,10 +36,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """0; 4 when a manifest cannot be read; 5 when there is no such object or no result yet."""
     from agentc.store.lineage import trace
-    from agentc.store.paths import store_root
+    from agentc.store.paths import look_into
 
-    layout = StoreLayout(store_root(arguments.store))
-    name, complaint = _find(arguments.name, arguments.run, layout)
+    layout = look_into(arguments.store)
+    name, complaint = _find(arguments, layout)
     if name is None:
         print(f"agentc: {complaint}", file=sys.stderr)
         return 5
@@ -58,26 +60,27 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _find(given: str, run: str | None, layout: StoreLayout) -> tuple[str | None, str]:
+def _find(arguments: argparse.Namespace, layout: StoreLayout) -> tuple[str | None, str]:
     """The object meant, or None with the reason."""
-    from agentc.diagnostics.suggest import did_you_mean, listed
+    from agentc.diagnostics.suggest import listed
     from agentc.plan.stage_names import meant_by, nearest
     from agentc.plan.work import object_of, read_plan
     from agentc.store.objects import object_names
-    from agentc.store.paths import RunFolder, run_names
 
-    runs = run_names(layout)
-    run = run or (runs[0] if runs else None)
+    given = arguments.name
+    run = ""
     ids: dict[str, str] = {}
-    if run is not None:
-        if run not in runs:
-            hint = did_you_mean(run, runs) or f"there are {listed(runs)}"
-            return None, f"the experiment `{run}` was not run; {hint}"
-        try:
-            jobs = read_plan(RunFolder.of(layout, run).last_plan)["jobs"]
-        except (OSError, ValueError) as error:
-            return None, f"the last plan of {run} cannot be read: {error}"
+    try:
+        chosen = choose_run(layout, arguments.run, arguments)
+        run = chosen.label
+        jobs = read_plan(chosen.folder.last_plan)["jobs"]
         ids = {job["id"]: object_of(job) for job in jobs}
+    except NoRunError as error:
+        # Objects of a store without runs go by their keys.
+        if arguments.run or arguments.scale or arguments.params:
+            return None, str(error)
+    except (OSError, ValueError) as error:
+        return None, f"the last plan of {run} cannot be read: {error}"
     meant = meant_by(given, ids)
     results = [name for name in meant if ":" not in name] or meant
     if len(results) == 1:

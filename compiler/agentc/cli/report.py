@@ -10,23 +10,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from agentc.cli.choose_run import NoRunError, add_run_choice, choose_run
 from agentc.cli.store_argument import add_store_argument
 from agentc.runtime.layout import StoreLayout
 from agentc.store.paths import RunFolder
 
 HELP = "print the path of a run's report; render a partial one while the run is unfinished"
 
-_SPEC_ENDINGS = (".yaml", ".yml")
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument(
-        "name",
-        nargs="?",
-        metavar="NAME|SPEC",
-        help="the experiment, by name or by its spec (default: the one run last)",
-    )
+    add_run_choice(parser)
     add_store_argument(parser)
     parser.add_argument("--open", action="store_true", help="open it in the web browser, too")
 
@@ -35,13 +29,14 @@ def execute(arguments: argparse.Namespace) -> int:
     """0 with the path on standard output; 1 the spec cannot be read, 3 the report could not be
     rendered, 5 there is nothing to report on."""
     from agentc.plan.work import find_work, read_plan
-    from agentc.store.paths import store_root
+    from agentc.store.paths import look_into
 
-    layout = StoreLayout(store_root(arguments.store))
-    name, code = _experiment(arguments.name, layout)
-    if name is None:
-        return code
-    folder = RunFolder.of(layout, name)
+    layout = look_into(arguments.store)
+    try:
+        run = choose_run(layout, arguments.name, arguments)
+    except NoRunError as error:
+        return error.tell()
+    name, folder = run.label, run.folder
     work = find_work(read_plan(folder.last_plan), layout)
     job = next((job for job in work.needed if job["kind"] == "report"), None)
     if job is None:
@@ -73,39 +68,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 class _RenderError(Exception):
     """The report program failed; the message holds what it said."""
-
-
-def _experiment(given: str | None, layout: StoreLayout) -> tuple[str | None, int]:
-    """The name of the experiment meant, or None with the exit code, after saying why."""
-    from agentc.diagnostics.suggest import did_you_mean
-    from agentc.store.paths import run_names
-
-    known = run_names(layout)
-    name = given or (known[0] if known else None)
-    if name is None:
-        return None, _fail(f"nothing was run with the store {layout.root} yet", 5)
-    if name.endswith(_SPEC_ENDINGS):
-        spec = _name_in(Path(name))
-        if spec is None:
-            return None, 1
-        name = spec
-    if name not in known:
-        hint = did_you_mean(name, known) or f"known: {', '.join(known) or 'none'}"
-        return None, _fail(f"no run of `{name}`; {hint}", 5)
-    return name, 0
-
-
-def _name_in(spec: Path) -> str | None:
-    """The experiment's name in a spec; None, with its errors shown, when it cannot be read."""
-    from agentc.backend_api import load_backends
-    from agentc.cli.arguments import show_diagnostics
-    from agentc.compilation import compile_spec
-
-    compiled = compile_spec(spec, {}, load_backends())
-    if compiled.module is None:
-        show_diagnostics(compiled.diagnostics)
-        return None
-    return compiled.module.name
 
 
 def _render_partial(

@@ -86,6 +86,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.runtime.trouble import StoreWriteError, writing
     from agentc.software.needed import needed_by_plan, report_lacking
     from agentc.store.paths import open_store, plans_folder
+    from agentc.store.variant import variant_of
 
     try:
         profile = find_profile(arguments.profile, os.environ)
@@ -114,9 +115,6 @@ def execute(arguments: argparse.Namespace) -> int:
     document = plan_document(compiled.plan)
     try:
         work = find_work(document, layout, arguments.until)
-    except OSError as error:
-        print(f"agentc: the store cannot be read: {error}", file=sys.stderr)
-        return 4
     except UnknownStageError as error:
         print(f"agentc: {error}", file=sys.stderr)
         return 5
@@ -166,7 +164,7 @@ def execute(arguments: argparse.Namespace) -> int:
         with ExitStack() as stack:
             with writing("the compiled plan", plans_folder(layout)):
                 plan_text = document_text(document)
-                claimed = claim_plan_folder(layout, compiled.plan.name, plan_text)
+                claimed = claim_plan_folder(layout, variant_of(document).label, plan_text)
                 directory = stack.enter_context(claimed)
                 compile_to(directory, compiled.plan, spec_text, Path(arguments.spec).parent)
             return run_plan(work, directory, options)
@@ -179,10 +177,9 @@ def _tell(work: Work, estimates: Mapping[str, Estimate], expected: Summary | Non
     from agentc.cost.render import cost_column, summary_sentence
     from agentc.plan.review import review_plan
     from agentc.plan.tree import plan_text
-    from agentc.run.past import read_past
-    from agentc.store.paths import RunFolder
+    from agentc.run.past import plan_before
 
-    before = read_past(RunFolder.of(work.layout, str(work.document["name"])).last_plan)
+    before = plan_before(work.layout, work.document)
     print(plan_text(review_plan(work, before), costs=cost_column(estimates)), end="")
     if expected is not None:
         print(f"estimate: {summary_sentence(expected)}; `agentc cost` says what it rests on")

@@ -1,12 +1,12 @@
-"""`agentc status [NAME]`: how the last run of an experiment stands, from the store's own files."""
+"""`agentc status [NAME|SPEC]`: how the jobs of a run stand, from the store's own files."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping
 from typing import Any
 
+from agentc.cli.choose_run import NoRunError, add_run_choice, choose_run
 from agentc.cli.store_argument import add_store_argument
 
 HELP = "show how the jobs of the last run stand"
@@ -14,9 +14,7 @@ HELP = "show how the jobs of the last run stand"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="the experiment (default: the one run last)"
-    )
+    add_run_choice(parser)
     add_store_argument(parser)
     parser.add_argument(
         "--cost",
@@ -32,26 +30,20 @@ def execute(arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from agentc.cost.expected import outcome_lines, outcomes, read_expected
-    from agentc.diagnostics.suggest import did_you_mean
     from agentc.plan.work import find_work, object_of, read_plan
     from agentc.run.observe import Observer
     from agentc.run.wording import sentence
-    from agentc.runtime.layout import StoreLayout
-    from agentc.store.paths import RunFolder, run_names, store_root
+    from agentc.store.paths import look_into
 
-    layout = StoreLayout(store_root(arguments.store))
-    known = run_names(layout)
-    name = arguments.name or (known[0] if known else None)
-    if name is None or name not in known:
-        if name is None:
-            print(f"agentc: nothing was run with the store {layout.root} yet", file=sys.stderr)
-        else:
-            hint = did_you_mean(name, known) or f"known: {', '.join(known) or 'none'}"
-            print(f"agentc: no run of `{name}`; {hint}", file=sys.stderr)
-        return 5
-    work = find_work(read_plan(RunFolder.of(layout, name).last_plan), layout)
+    layout = look_into(arguments.store)
+    try:
+        run = choose_run(layout, arguments.name, arguments)
+    except NoRunError as error:
+        return error.tell()
+    name = run.label
+    work = find_work(read_plan(run.folder.last_plan), layout)
     seen = Observer(layout, work.needed, since=0.0).look()
-    expected = read_expected(RunFolder.of(layout, name))
+    expected = read_expected(run.folder)
     entries = {str(job["id"]): expected.get(object_of(job)) for job in work.needed}
     if arguments.json:
         for one in seen:

@@ -15,6 +15,7 @@ from agentc.cli.arguments import (
     names_spec,
     show_diagnostics,
 )
+from agentc.cli.choose_run import NoRunError, choose_run
 from agentc.cli.store_argument import add_store_argument
 from agentc.runtime.layout import StoreLayout
 
@@ -34,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.usage = (
         "agentc why [-h] [-p NAME=VALUE] [--scale NAME] [--allow-path DIR] "
-        "[--run EXPERIMENT] [--store DIR] [SPEC] JOB|STAGE"
+        "[--run NAME] [--store DIR] [SPEC] JOB|STAGE"
     )
     add_allow_path_argument(parser)
     parser.set_defaults(locked=False)
@@ -54,9 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="value of one of the spec's params",
     )
     parser.add_argument("--scale", metavar="NAME", help="one of the spec's `scales:`")
-    parser.add_argument(
-        "--run", metavar="EXPERIMENT", help="name of the experiment; default: the one run last"
-    )
+    parser.add_argument("--run", metavar="NAME", help="the experiment; default: the one run last")
     add_store_argument(parser)
 
 
@@ -64,7 +63,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """0; 1 when the spec has errors; 2 for a wrong command line; 5 when there was no such run or
     there is no such job."""
     from agentc.plan.stage_names import meant_by, nearest
-    from agentc.store.paths import store_root
+    from agentc.store.paths import look_into
 
     specs = [name for name in arguments.names if names_spec(name)]
     names = [name for name in arguments.names if name not in specs]
@@ -72,8 +71,8 @@ def execute(arguments: argparse.Namespace) -> int:
         words = "name one job or stage" if not names else "name one spec and one job or stage"
         print(f"agentc: {words}; `agentc plan SPEC` shows all jobs", file=sys.stderr)
         return 2
-    layout = StoreLayout(store_root(arguments.store))
-    found = _of_spec(arguments, specs[0], layout) if specs else _of_run(arguments.run, layout)
+    layout = look_into(arguments.store)
+    found = _of_spec(arguments, specs[0], layout) if specs else _of_run(arguments, layout)
     if isinstance(found, int):
         return found
     review, since = found
@@ -97,7 +96,7 @@ def _of_spec(
     from agentc.plan.render import plan_document
     from agentc.plan.review import review_plan
     from agentc.plan.work import find_work
-    from agentc.run.past import read_past
+    from agentc.run.past import plan_before, read_past
     from agentc.store.paths import RunFolder
 
     arguments.spec = Path(spec)
@@ -105,33 +104,30 @@ def _of_spec(
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
         return 1
-    folder = RunFolder.of(layout, compiled.plan.name)
     work = find_work(plan_document(compiled.plan), layout)
-    review = review_plan(work, read_past(folder.last_plan))
-    before = read_past(folder.previous_plan)
+    review = review_plan(work, plan_before(layout, work.document))
+    before = read_past(RunFolder.of_plan(layout, work.document).previous_plan)
     if before is not None and all(diff.novelty == "same" for diff in review.diffs.values()):
         # The last run was of this very plan: what it was compared with is the answer.
         return review_plan(work, before), "the run before the last"
     return review, "the last run"
 
 
-def _of_run(name: str | None, layout: StoreLayout) -> tuple[Review, str] | int:
+def _of_run(arguments: argparse.Namespace, layout: StoreLayout) -> tuple[Review, str] | int:
     """What the last run had to do, compared with the plan before; or the exit code."""
-    from agentc.diagnostics.suggest import listed
     from agentc.plan.review import review_plan
     from agentc.plan.work import find_work
     from agentc.run.past import read_past
-    from agentc.store.paths import RunFolder, run_names
 
-    known = run_names(layout)
-    run = name or (known[0] if known else None)
-    after = None if run is None else read_past(RunFolder.of(layout, run).last_plan)
-    if run is None or after is None:
-        hint = f"; there are {listed(known)}" if known else ""
-        asked = f"the experiment `{run}` was not run" if run else "nothing was run"
-        print(f"agentc: {asked} with the store {layout.root}{hint}", file=sys.stderr)
+    try:
+        folder = choose_run(layout, arguments.run, arguments).folder
+    except NoRunError as error:
+        return error.tell()
+    after = read_past(folder.last_plan)
+    if after is None:
+        print(f"agentc: the last plan of {folder.label} cannot be read", file=sys.stderr)
         return 5
-    before = read_past(RunFolder.of(layout, run).previous_plan)
+    before = read_past(folder.previous_plan)
     return review_plan(find_work(after, layout), before), "the run before"
 
 

@@ -127,6 +127,8 @@ class Module:
     prompts: Mapping[str, Prompt]
     software: Mapping[str, OwnLock] = field(default_factory=dict)
     params: Mapping[str, Json] = field(default_factory=dict)
+    chosen: Mapping[str, Json] = field(default_factory=dict)
+    """Params that were given with `-p` a value which is not their default."""
     matrix: Mapping[str, list[Json]] = field(default_factory=dict)
     scale: str | None = None
     """The scale chosen with `--scale`; claims are judged at the paper's own only."""

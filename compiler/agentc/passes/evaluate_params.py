@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds.field import Field, Json
+from agentc.plan.canonical import canonical_text
 from agentc.schema import language
 from agentc.schema.coerce import Coercion, Failed, as_json
 from agentc.schema.describe import describe
@@ -19,6 +20,7 @@ from agentc.source.credentials import blanked, find_credentials
 from agentc.source.load import forbidden_in_values, load_text, without_forbidden
 from agentc.source.span import Source, Span
 from agentc.source.tree import Entry, Node, Scalar, Sequence, described, shortened
+from agentc.source.tree import Mapping as Table
 from agentc.syntax.expression import MISSING, RESERVED_NAMES, Evaluator
 from agentc.syntax.nodes import ParamDecl, Spec
 
@@ -55,6 +57,27 @@ def evaluate_params(
                 fix=did_you_mean(name, spec.params),
             )
     return scope
+
+
+def chosen_params(
+    spec: Spec, given: Mapping[str, str], values: Mapping[str, Json]
+) -> dict[str, Json]:
+    """The params given with `-p` whose values are not what they would be without it: their default
+    by the params above them. A param that is swept is chosen whatever it is given, since its axis
+    goes. Reports nothing."""
+    chosen: dict[str, Json] = {}
+    axes = set()
+    if isinstance(spec.matrix, Table):
+        axes = {entry.key.text for entry in spec.matrix.entries}
+    for name, declared in spec.params.items():
+        if name not in given or name not in values:
+            continue
+        usual: Json = MISSING
+        if "default" in declared.settings and name not in axes:
+            usual = _value(declared, None, None, values, Evaluator(Sink()), Sink())
+        if usual is MISSING or canonical_text(usual) != canonical_text(values[name]):
+            chosen[name] = values[name]
+    return chosen
 
 
 def _checked_text(name: str, text: str, sink: Sink) -> str:

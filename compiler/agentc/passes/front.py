@@ -13,7 +13,7 @@ from agentc.diagnostics.sink import Sink
 from agentc.ir.module import Module
 from agentc.kinds.field import Json
 from agentc.passes.apply_scale import apply_scale, scale_names
-from agentc.passes.evaluate_params import evaluate_params
+from agentc.passes.evaluate_params import chosen_params, evaluate_params
 from agentc.passes.expand_matrix import expand_matrix
 from agentc.passes.expand_repeat import MOST_STAGES, expand_repeat
 from agentc.passes.expand_templates import expand_templates
@@ -95,7 +95,8 @@ def build_module(
         shown: sha256(path.read_bytes()).hexdigest()
         for shown, path in sorted(library.files.items())
     }
-    return spec, replace(module, scale=scale, templates=templates)
+    chosen = chosen_params(spec, params, module.params)
+    return spec, replace(module, scale=scale, chosen=chosen, templates=templates)
 
 
 def _warn(spec: Spec, cells: list[SweptModule], evaluator: Evaluator, sink: Sink) -> None:

@@ -66,6 +66,7 @@ def lower(unit: Unit, context: PassContext) -> Unit:
         spec_file=PurePath(source.name).name,
         spec_sha256=EnvLock(name="", lock=source.text).sha256,
         params=module.params,
+        chosen=module.chosen,
         environments=environments.locks(),
         jobs=tuple(jobs),
     )

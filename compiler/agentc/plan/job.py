@@ -185,6 +185,8 @@ class Plan:
     servers: tuple[Server, ...] = ()
     targets: tuple[str, ...] = ()
     experiment: Mapping[str, Json] = field(default_factory=dict)
+    chosen: Mapping[str, Json] = field(default_factory=dict)
+    """Params that were given a value which is not their default: they tell runs apart."""
 
     def by_id(self) -> dict[str, Job]:
         """Jobs by id."""

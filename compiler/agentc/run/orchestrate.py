@@ -33,6 +33,7 @@ from agentc.software.build import build_all
 from agentc.software.needed import Needed
 from agentc.store.in_use import plan_in_use
 from agentc.store.paths import RunFolder
+from agentc.store.variant import variant_of
 
 EXIT_INTERRUPTED = 130
 
@@ -54,8 +55,7 @@ class RunOptions:
 def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
     """Make what is missing. `directory` holds the compiled plan. Returns the exit code."""
     began = time.time()
-    layout, name = work.layout, str(work.document["name"])
-    folder = RunFolder.of(layout, name)
+    folder = RunFolder.of_plan(work.layout, work.document)
     plan_text = (directory / "plan.json").read_text(encoding="utf-8")
     with ExitStack() as stack:
         with writing("the record of the run", folder.path):
@@ -70,7 +70,7 @@ def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
 
 def _run(work: Work, directory: Path, options: RunOptions, record: Record) -> int:
     began = record.began
-    layout, name = work.layout, str(work.document["name"])
+    layout, name = work.layout, variant_of(work.document).label
     ended = end_leftover_processes(layout)
     if ended:
         print(f"ended {ended} processes that a killed run had left behind")

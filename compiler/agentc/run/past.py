@@ -1,13 +1,13 @@
-"""Plans of past runs: the last of an experiment, the different one before it, and those that its
-history names, as `quickstart@3` for its third run."""
+"""Plans of past runs: the last of a variant, the different one before it, and those that its
+history names, as `quickstart@3` for its third run, or `quickstart@smoke@3`."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds.field import Json
 from agentc.plan.render import read_document
 from agentc.runtime.layout import StoreLayout
+from agentc.store.known_runs import known_runs, read_history
 from agentc.store.paths import RunFolder, run_names
 
 
@@ -34,22 +35,50 @@ def read_past(path: Path) -> dict[str, Json] | None:
 
 def keep_plan(folder: RunFolder, plan_text: str) -> str:
     """Keep the plan of a run for later comparisons, each text once; returns its digest."""
-    data = plan_text.encode("utf-8")
-    digest = hashlib.sha256(data).hexdigest()[:16]
+    digest = plan_digest(plan_text)
     path = folder.kept_plan(digest)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        draft.write_bytes(gzip.compress(data, compresslevel=3, mtime=0))
+        draft.write_bytes(gzip.compress(plan_text.encode("utf-8"), compresslevel=3, mtime=0))
         draft.replace(path)
     return digest
 
 
+def plan_digest(plan_text: str) -> str:
+    """What names a kept plan."""
+    return hashlib.sha256(plan_text.encode("utf-8")).hexdigest()[:16]
+
+
+def plan_before(layout: StoreLayout, document: Mapping[str, Any]) -> dict[str, Json] | None:
+    """What a plan is compared with: the last plan of its variant, else the last one of any variant
+    of its experiment."""
+    path = path_before(layout, document)
+    return None if path is None else read_past(path)
+
+
+def path_before(layout: StoreLayout, document: Mapping[str, Any]) -> Path | None:
+    """Where that one lies."""
+    own = RunFolder.of_plan(layout, document).last_plan
+    if own.is_file():
+        return own
+    name = str(document["name"])
+    return next(
+        (run.folder.last_plan for run in known_runs(layout) if run.variant.name == name), None
+    )
+
+
 def find_past(layout: StoreLayout, reference: str) -> dict[str, Json]:
-    """The plan of a run: `quickstart` is the last run of that experiment, `quickstart@3` its
-    third. Raises UnknownRunError."""
-    name, at, number = reference.partition("@")
+    """The plan of a run: `quickstart` is the last run of that variant, `quickstart@3` its third.
+    Raises UnknownRunError."""
+    name, at, number = reference.rpartition("@")
+    if not number.isdecimal():
+        name, at = reference, ""
     known = run_names(layout)
+    if name not in known and not at:
+        # A name alone: the latest of its variants.
+        same = (run.label for run in known_runs(layout) if run.variant.name == name)
+        name = next(same, name)
     if name not in known:
         hint = did_you_mean(name, known) or f"there are {listed(known) or 'none'}"
         raise UnknownRunError(f"no run of `{name}` with the store {layout.root}; {hint}")
@@ -61,27 +90,12 @@ def find_past(layout: StoreLayout, reference: str) -> dict[str, Json]:
 
 
 def _of_history(folder: RunFolder, name: str, number: str) -> dict[str, Json] | None:
-    lines = _history(folder)
+    lines = read_history(folder)
     if not number.isdecimal() or not 1 <= int(number) <= len(lines):
         runs = "; ".join(f"{name}@{n} {_words(line)}" for n, line in enumerate(lines, 1))
         raise UnknownRunError(f"no run {name}@{number}; there are: {runs or 'none'}")
     digest = lines[int(number) - 1].get("plan")
     return read_past(folder.kept_plan(str(digest))) if digest else None
-
-
-def _history(folder: RunFolder) -> list[dict[str, Any]]:
-    try:
-        text = folder.history.read_text(encoding="utf-8")
-    except OSError:
-        return []
-    found = []
-    for line in text.splitlines():
-        try:
-            entry = json.loads(line)
-        except ValueError:  # a line that a kill cut off
-            continue
-        found.append(entry if isinstance(entry, dict) else {})
-    return found
 
 
 def _words(line: dict[str, Any]) -> str:

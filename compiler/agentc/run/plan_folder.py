@@ -1,4 +1,4 @@
-"""Where a plan is compiled to for a run: `plans/<name>/` beside the store.
+"""Where a plan is compiled to for a run: `plans/<label>/` beside the store.
 
 Jobs read plan.json when they start, so a run must never replace the plan of another one.
 """

@@ -1,4 +1,4 @@
-"""Records of runs in `runs/<name>/`: the plan that was run, the one before it, and a history."""
+"""Records of runs in `runs/<label>/`: the plan that was run, the one before it, and a history."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from typing import Any
 from agentc.cost.estimate import Estimate
 from agentc.cost.expected import expected_entry, read_expected
 from agentc.plan.work import Work, object_of
-from agentc.run.past import keep_plan
+from agentc.run.past import keep_plan, plan_digest
+from agentc.runtime.layout import StoreLayout
+from agentc.runtime.program import read_json
 from agentc.runtime.trouble import explain
+from agentc.store.known_runs import read_history
 from agentc.store.paths import RunFolder
 
 
@@ -35,12 +38,30 @@ class Record:
         if folder.last_plan.exists():
             before = folder.last_plan.read_text(encoding="utf-8")
             if before != plan_text:
+                self._note_complete(before)
                 _write(folder.previous_plan, before)
         if not folder.last_plan.exists() or before != plan_text:
             _write(folder.last_plan, plan_text)
         self._plan = keep_plan(folder, plan_text)
         state = {"began": self.began, "pid": os.getpid(), "plan": str(directory / "plan.json")}
         _write(folder.state, json.dumps(state, sort_keys=True) + "\n")
+
+    def _note_complete(self, before: str) -> None:
+        """Enter into the history that the plan which goes was complete, where the run that made it
+        so was killed before it could: `gc` keeps the results of the last complete plan."""
+        digest = plan_digest(before)
+        lines = read_history(self._folder)
+        if any(line.get("plan") == digest and line.get("complete") for line in lines):
+            return
+        try:
+            targets = json.loads(before).get("targets")
+        except (ValueError, AttributeError):
+            return
+        if _all_published(self._work.layout, targets):
+            keep_plan(self._folder, before)
+            state = read_json(self._folder.state)
+            line = {"began": state.get("began"), "ended": None, "exit": None}
+            _append(self._folder.history, {**line, "plan": digest, "complete": True})
 
     def expect(self, estimates: Mapping[str, Estimate]) -> None:
         """Keep what was expected of each job that has to run. Of jobs that are there already stays
@@ -69,16 +90,33 @@ class Record:
             "spec": self._work.document["spec"],
             "params": self._work.document.get("params") or {},
             "plan": self._plan,
+            "complete": _all_published(layout, self._work.document["targets"]),
             "ran": ran,
             "reused": self._reused,
             "failed": list(failed),
         }
         try:
-            with self._folder.history.open("a", encoding="utf-8") as out:
-                out.write(json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n")
+            _append(self._folder.history, line)
         except OSError as error:  # a full disk: what the run was about matters more
             told = explain(error, "the history of runs", self._folder.path)
             print(f"agentc: {told}", file=sys.stderr)
+
+
+def _all_published(layout: StoreLayout, targets: Sequence[str] | None) -> bool:
+    try:
+        return bool(targets) and all(layout.is_published(name) for name in targets or ())
+    except OSError:
+        return False
+
+
+def _append(path: Path, line: Mapping[str, Any]) -> None:
+    """One line; what a kill or a full disk has cut off before it stays a line of its own."""
+    text = json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n"
+    with path.open("ab+") as out:
+        if out.tell():
+            out.seek(-1, os.SEEK_END)
+            text = text if out.read(1) == b"\n" else "\n" + text
+        out.write(text.encode("utf-8"))
 
 
 def _wall(manifest: Path) -> float | None:

@@ -2,11 +2,12 @@
 
 The page is an object of the store, with a key: what it shows follows from its inputs. Estimates
 follow from the moment and the machine, so they stand in the record of the run, and this module
-puts both together into `runs/<name>/report.html`. The object itself is never touched.
+puts both together into `runs/<label>/report.html`. The object itself is never touched.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
 from html import escape
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from agentc.cost.expected import Outcome, outcomes, read_expected, verdict
 from agentc.cost.render import shown_count, shown_time
-from agentc.plan.work import Work
+from agentc.plan.work import Work, object_of
 from agentc.store.paths import RunFolder
 
 _END = "</main>"
@@ -28,7 +29,7 @@ _NOTE = (
 def page_with_costs(page: Path, work: Work) -> Path:
     """The page to show for a finished report: with a section on expected and actual times where
     something was expected of jobs that have finished, else the page itself."""
-    folder = RunFolder.of(work.layout, str(work.document["name"]))
+    folder = RunFolder.of_plan(work.layout, work.document)
     found = outcomes(work.document["jobs"], work.layout, read_expected(folder))
     if not found:
         return page
@@ -39,11 +40,13 @@ def page_with_costs(page: Path, work: Work) -> Path:
         # A page of another backend may be built differently, or refer to files beside it.
         if not end or not alone:
             return page
-        target = folder.path / "report.html"
+        target = folder.report
         draft = target.with_name(f"{target.name}.{os.getpid()}.tmp")
         before = before.replace(_NAVIGATION, f'<a href="#cost">Expected</a>\n{_NAVIGATION}', 1)
         draft.write_text(before + cost_section(found) + end + after, encoding="utf-8")
         draft.replace(target)
+        source = next((object_of(job) for job in work.needed if job["produces"] == "Report"), None)
+        folder.report_source.write_text(json.dumps({"object": source}) + "\n", encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return page
     return target

@@ -35,6 +35,11 @@ def told(error: Exception, what: str, folder: Path) -> Exception:
     return error
 
 
+def is_of_disk(error: OSError) -> bool:
+    """Whether it says that a disk or a file server is full, read-only or failing."""
+    return error.errno in _DISK
+
+
 @contextmanager
 def writing(what: str, folder: Path) -> Iterator[None]:
     """Within this block errors of the file system are told in terms of `what` and `folder`."""
@@ -79,6 +84,10 @@ def explain(error: OSError, what: str, folder: Path) -> str:
             "the file server or the disk failed (%s; %s). Run again once it answers. %s"
             % (errno.errorcode[number], room(folder), _KEPT)
         )
+    if number in (errno.EEXIST, errno.ENOTDIR):
+        return at + "a file stands where a folder has to be: %s" % (error.filename or folder)
+    if number == errno.ENAMETOOLONG:
+        return at + "a name is too long for its file system: %s" % (error.filename or folder)
     return at + "%s (%s)" % (error.strerror or error, room(folder))
 
 

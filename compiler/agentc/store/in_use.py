@@ -58,7 +58,7 @@ def plans_in_use(layout: StoreLayout) -> list[Path]:
             except FileNotFoundError:
                 continue
             except (OSError, ValueError) as error:
-                raise ValueError(f"{path} cannot be read ({error}); nothing was deleted") from None
+                raise ValueError(f"{path} cannot be read ({error})") from None
             if not holder.is_gone(record) and quiet < _QUIET_S:
                 found.append(run.kept_plan(str(record.get("plan"))))
     return found

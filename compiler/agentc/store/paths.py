@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.modes import adopt_umask
 from agentc.runtime.trouble import writing
+from agentc.store.variant import variant_of
 
 STORE_VARIABLE = "AGENTC_STORE"
 DEFAULT = Path(".agentc") / "store"
@@ -36,6 +40,32 @@ def open_store(option: str | None) -> StoreLayout:
     return layout
 
 
+class StoreUnusableError(Exception):
+    """The store cannot be looked into; the message is for people."""
+
+
+def look_into(option: str | None) -> StoreLayout:
+    """The store by that rule, to be read; that there is none yet is no fault.
+
+    Raises StoreUnusableError, here and not deep in a command, when it cannot be read."""
+    root = store_root(option)
+    try:
+        for folder in (root, root / "objects", root / "runs"):
+            with suppress(FileNotFoundError), os.scandir(folder) as entries:
+                next(entries, None)
+    except OSError as error:
+        raise StoreUnusableError(unusable(error, root)) from error
+    return StoreLayout(root)
+
+
+def unusable(error: OSError, root: Path) -> str:
+    """Why a store cannot be used, for people."""
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        return f"the store {root} is no folder; --store or {STORE_VARIABLE} names another"
+    what = "" if error.filename in (None, str(root)) else f" ({error.filename})"
+    return f"the store {root} cannot be read: {error.strerror or error}{what}"
+
+
 def plans_folder(layout: StoreLayout) -> Path:
     """Compiled plans lie beside the store: `.agentc/plans`."""
     return layout.root.parent / "plans"
@@ -43,7 +73,8 @@ def plans_folder(layout: StoreLayout) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """`runs/<name>/` of a store: what the last run of an experiment meant, and what runs did.
+    """`runs/<label>/` of a store: what the last run of an experiment at a scale, with chosen params
+    (`variant.py`), meant, and what runs did.
 
     `last_plan` is the plan that was run last and `previous_plan` the different one before it;
     `history` has one line for each run.
@@ -52,9 +83,18 @@ class RunFolder:
     path: Path
 
     @classmethod
-    def of(cls, layout: StoreLayout, name: str) -> RunFolder:
-        """The folder of an experiment."""
-        return cls(layout.root / "runs" / name)
+    def of(cls, layout: StoreLayout, label: str) -> RunFolder:
+        """The folder of a variant, by its label."""
+        return cls(layout.root / "runs" / label)
+
+    @classmethod
+    def of_plan(cls, layout: StoreLayout, document: Mapping[str, Any]) -> RunFolder:
+        """The folder that runs of a plan (plan.json, decoded) have."""
+        return cls.of(layout, variant_of(document).label)
+
+    @property
+    def label(self) -> str:
+        return self.path.name
 
     @property
     def last_plan(self) -> Path:
@@ -78,6 +118,16 @@ class RunFolder:
         return self.path / "estimate.json"
 
     @property
+    def report(self) -> Path:
+        """report.html: the page that people see."""
+        return self.path / "report.html"
+
+    @property
+    def report_source(self) -> Path:
+        """report.json: the object that report.html was made from."""
+        return self.path / "report.json"
+
+    @property
     def state(self) -> Path:
         """state.json: the run that is going on, or the last one."""
         return self.path / "state.json"
@@ -94,8 +144,18 @@ class RunFolder:
 
 
 def run_names(layout: StoreLayout) -> list[str]:
-    """Experiments that were run with this store, the latest first."""
-    folder = layout.root / "runs"
-    plans = [RunFolder(path).last_plan for path in folder.iterdir()] if folder.is_dir() else []
-    known = [(plan.stat().st_mtime, plan.parent.name) for plan in plans if plan.is_file()]
-    return [name for _, name in sorted(known, reverse=True)]
+    """Labels of what was run with this store, the latest first."""
+    return [folder.label for _, folder in run_folders(layout)]
+
+
+def run_folders(layout: StoreLayout) -> list[tuple[float, RunFolder]]:
+    """Folders of runs, each with the time when its last run began, the latest first."""
+    runs = layout.root / "runs"
+    known = []
+    for path in runs.iterdir() if runs.is_dir() else ():
+        folder = RunFolder(path)
+        if folder.last_plan.is_file():
+            # A run whose plan is that of the run before writes its state alone.
+            told = folder.state if folder.state.is_file() else folder.last_plan
+            known.append((told.stat().st_mtime, folder))
+    return sorted(known, key=lambda each: (each[0], each[1].label), reverse=True)

@@ -1,21 +1,19 @@
-"""Roots: what a store must keep. The objects of each experiment's last plan, of the plans of runs
-that are going on, and what any wrapper at work makes or reads."""
+"""Roots: what a store must keep. Of each variant that was run (`variant.py`) the objects of its
+last plan and of its last complete ones, those of the plans of runs that are going on, and what any
+wrapper at work makes or reads."""
 
 from __future__ import annotations
 
-import gzip
-import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from agentc.runtime import holder
 from agentc.runtime.claim import read_records
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.visible import patience, refresh
 from agentc.store.in_use import plans_in_use
-from agentc.store.paths import RunFolder, run_names
+from agentc.store.known_runs import complete_plans, read_facts
+from agentc.store.paths import run_folders
 
 _QUIET_S = 900.0
 """A wrapper on another machine that was not heard of for so long is gone."""
@@ -29,16 +27,25 @@ class Roots:
     environments: frozenset[str]
 
 
-def find_roots(layout: StoreLayout, but: Collection[str] = ()) -> Roots:
-    """What is needed now, by others than the holders `but` (by nonce). Raises ValueError when a
-    plan cannot be read: its objects would look like garbage."""
-    paths = [RunFolder.of(layout, name).last_plan for name in run_names(layout)]
-    plans = [_read_plan(path) for path in (*paths, *plans_in_use(layout))]
-    objects = {name for plan in plans for name in plan_objects(plan)}
-    environments = {e["lock"][:16] for plan in plans for e in plan["environments"].values()}
+def find_roots(layout: StoreLayout, but: Collection[str] = (), keep_runs: int = 1) -> Roots:
+    """What is needed now, by others than the holders `but` (by nonce); `keep_runs` complete plans
+    count of each variant. Raises ValueError when a plan cannot be read: its objects would look
+    like garbage."""
+    try:
+        # Those at work first: a run that ends meanwhile has left its plan as the last one.
+        paths = plans_in_use(layout)
+        paths += [folder.last_plan for _, folder in run_folders(layout)]
+        paths += complete_plans(layout, keep_runs)
+        plans = [read_facts(path) for path in dict.fromkeys(paths)]
+    except ValueError as error:
+        raise ValueError(
+            f"{error}; nothing was deleted. A folder under {layout.root / 'runs'} that is removed"
+            " takes its runs out of the reckoning"
+        ) from None
+    objects = {name for plan in plans for name in plan.objects}
     return Roots(
         objects=frozenset(objects | used_by_wrappers(layout, but)),
-        environments=frozenset(environments),
+        environments=frozenset(digest for plan in plans for digest in plan.environments),
     )
 
 
@@ -51,19 +58,3 @@ def used_by_wrappers(layout: StoreLayout, but: Collection[str] = ()) -> set[str]
         if record.get("nonce") not in but and not holder.is_gone(record):
             used |= {str(record.get("object")), *map(str, record.get("needs") or ())}
     return used
-
-
-def plan_objects(plan: Mapping[str, Any]) -> set[str]:
-    """Every object that a plan (plan.json, decoded) names."""
-    jobs = {f"{job['kind']}/{job['key']}" for job in plan["jobs"]}
-    return jobs | {f"session/{session['key']}" for session in plan.get("sessions") or []}
-
-
-def _read_plan(path: Path) -> dict[str, Any]:
-    try:
-        data = path.read_bytes()
-        plan = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
-    except (OSError, ValueError, EOFError) as error:
-        raise ValueError(f"{path} cannot be read ({error}); nothing was deleted") from None
-    assert isinstance(plan, dict)
-    return plan

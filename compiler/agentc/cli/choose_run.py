@@ -1,0 +1,165 @@
+"""Which run is meant: by NAME, by label, by SPEC, with `--scale` and `-p` as they were run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentc.cli.arguments import (
+    Param,
+    add_allow_path_argument,
+    compile_typed,
+    names_spec,
+    show_diagnostics,
+)
+
+if TYPE_CHECKING:
+    from agentc.runtime.layout import StoreLayout
+    from agentc.store.known_runs import KnownRun
+    from agentc.store.variant import Variant
+
+FULL = "full"
+"""What `--scale` calls the spec as it is written, where runs are chosen."""
+
+_NOT_FOUND = 5
+
+
+class NoRunError(Exception):
+    """None is meant; the message (empty when the reason was shown) and the exit code say why."""
+
+    def __init__(self, message: str, code: int = _NOT_FOUND) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def tell(self) -> int:
+        """Show it; returns the exit code."""
+        if str(self):
+            print(f"agentc: {self}", file=sys.stderr)
+        return self.code
+
+
+def add_run_choice(parser: argparse.ArgumentParser, default: str = "the one run last") -> None:
+    """NAME|SPEC, --scale and -p."""
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME|SPEC",
+        help=f"the experiment, by name or by its spec (default: {default}); `agentc runs` lists"
+        " what was run",
+    )
+    add_variant_arguments(parser)
+
+
+def add_variant_arguments(parser: argparse.ArgumentParser) -> None:
+    """--scale and -p, as the run had them."""
+    parser.add_argument(
+        "--scale", metavar="NAME", help=f"its scale; `{FULL}` is the spec as it is written"
+    )
+    parser.add_argument(
+        "-p",
+        "--param",
+        dest="params",
+        action=Param,
+        default={},
+        metavar="NAME=VALUE",
+        help="a param of it; may be given several times",
+    )
+    add_allow_path_argument(parser)
+    parser.set_defaults(locked=False)
+
+
+def choose_run(
+    layout: StoreLayout, given: str | None, arguments: argparse.Namespace, *, quiet: bool = False
+) -> KnownRun:
+    """The run that is meant. Where a name alone leaves several variants it is the latest, and
+    standard error has the others. Raises NoRunError."""
+    from agentc.diagnostics.suggest import did_you_mean, listed
+    from agentc.store.known_runs import known_runs
+
+    runs = known_runs(layout)
+    scale, params = arguments.scale, arguments.params
+    if given is not None and names_spec(given):
+        return _of_spec(runs, _variant_of_spec(given, arguments), layout)
+    if not runs:
+        raise NoRunError(f"nothing was run with the store {layout.root} yet")
+    exact = [run for run in runs if run.label == given] if given and "@" in given else []
+    if exact:
+        return exact[0]
+    named = [run for run in runs if given in (None, run.variant.name)]
+    if not named:
+        names = [*dict.fromkeys(run.variant.name for run in runs), *(run.label for run in runs)]
+        hint = did_you_mean(str(given), names) or f"known: {listed(dict.fromkeys(names))}"
+        raise NoRunError(f"no run of `{given}`; {hint}")
+    found = [run for run in named if _fits(run, scale, params)]
+    if not found:
+        asked = " ".join(_words(scale, params))
+        raise NoRunError(
+            f"no run of {given or 'any experiment'} with {asked}; there are {_listed(named)}"
+        )
+    if scale is not None and not params:
+        # As `run --scale` without -p: every param has its default.
+        found = [run for run in found if not run.variant.chosen] or found
+    if given is not None and not quiet:
+        others = [run for run in found if run.variant != found[0].variant]
+        if others:
+            print(
+                f"agentc: of {given} this is {found[0].label}, run last; --scale and -p choose"
+                f" among {_listed(found)}",
+                file=sys.stderr,
+            )
+    return found[0]
+
+
+def options_of(variant: Variant) -> str:
+    """What chooses a variant, beside its name."""
+    scale = FULL if variant.scale is None else variant.scale
+    return " ".join(_words(scale, variant.chosen))
+
+
+def _of_spec(runs: Sequence[KnownRun], variant: Variant, layout: StoreLayout) -> KnownRun:
+    found = next((run for run in runs if run.variant == variant), None)
+    if found is not None:
+        return found
+    others = [run for run in runs if run.variant.name == variant.name]
+    if not runs:
+        raise NoRunError(f"nothing was run with the store {layout.root} yet")
+    hint = f"of {variant.name} there are {_listed(others)}" if others else f"known: {_listed(runs)}"
+    raise NoRunError(f"no run of `{variant.label}`; {hint}")
+
+
+def _variant_of_spec(spec: str, arguments: argparse.Namespace) -> Variant:
+    from agentc.backend_api import load_backends
+    from agentc.store.variant import Variant
+
+    arguments.spec = Path(spec)
+    compiled = compile_typed(arguments, load_backends())
+    module = compiled.module
+    if module is None or not module.name:
+        show_diagnostics(compiled.diagnostics)
+        raise NoRunError("", 1)
+    return Variant(name=module.name, scale=module.scale, chosen=module.chosen)
+
+
+def _fits(run: KnownRun, scale: str | None, params: Mapping[str, str]) -> bool:
+    from agentc.store.variant import value_text
+
+    if scale is not None and scale != (run.variant.scale or FULL):
+        return False
+    known = {name: value_text(value) for name, value in run.params.items()}
+    return all(known.get(name) == text.strip() for name, text in params.items())
+
+
+def _words(scale: str | None, params: Mapping[str, object]) -> list[str]:
+    from agentc.store.variant import value_text
+
+    words = [] if scale is None else [f"--scale {scale}"]
+    return words + [f"-p {name}={value_text(value)}" for name, value in params.items()]
+
+
+def _listed(runs: Sequence[KnownRun]) -> str:
+    from agentc.diagnostics.suggest import listed
+
+    return listed([f"{run.label} ({options_of(run.variant)})" for run in runs])

@@ -1,0 +1,145 @@
+"""What was run with a store: each variant of each experiment, its history, and the plans of it
+that count (`roots.py` keeps their objects)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from agentc.runtime.layout import StoreLayout
+from agentc.store.paths import RunFolder, run_folders
+from agentc.store.variant import Variant, variant_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFacts:
+    """What a plan names: `objects` with the job that makes each, and the digests of the locks of
+    its software environments."""
+
+    variant: Variant
+    params: Mapping[str, Any]
+    objects: Mapping[str, str]
+    targets: tuple[str, ...]
+    environments: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownRun:
+    """A variant that was run; `began` is when its last run did."""
+
+    folder: RunFolder
+    began: float
+    variant: Variant
+    params: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        """The name of its folder."""
+        return self.folder.label
+
+
+def known_runs(layout: StoreLayout) -> list[KnownRun]:
+    """All of them, the latest first; those whose last plan cannot be read are left out."""
+    found = []
+    for began, folder in run_folders(layout):
+        try:
+            facts = read_facts(folder.last_plan)
+        except ValueError:
+            continue
+        found.append(
+            KnownRun(folder=folder, began=began, variant=facts.variant, params=facts.params)
+        )
+    return found
+
+
+def read_history(folder: RunFolder) -> list[dict[str, Any]]:
+    """A line for each run, the oldest first; what a kill cut off is passed over."""
+    try:
+        text = folder.history.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in text.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        found.append(entry if isinstance(entry, dict) else {})
+    return found
+
+
+def complete_plans(layout: StoreLayout, count: int = 1) -> list[Path]:
+    """Of each variant the last so many different plans all of whose targets were made.
+
+    Raises ValueError when one cannot be read."""
+    found: dict[Path, None] = {}
+    covered: set[str] = set()
+    older: dict[str, list[Path]] = {}
+    for _, folder in run_folders(layout):
+        own: dict[Path, None] = {}
+        # Of an agentc that knew of no variants: what had one name lies in one folder.
+        unmarked = [folder.previous_plan]
+        for line in reversed(read_history(folder)):
+            if not line.get("plan"):
+                continue
+            path = folder.kept_plan(str(line["plan"]))
+            if "complete" not in line:
+                unmarked.insert(-1, path)
+            elif line["complete"] and len(own) < count:
+                own[path] = None
+        covered |= {_group(read_facts(path)) for path in own}
+        found.update(own)
+        for path in unmarked:
+            if path.is_file():
+                facts = read_facts(path)
+                kept = older.setdefault(_group(facts), [])
+                if path not in kept and len(kept) < count and is_complete(layout, facts):
+                    kept.append(path)
+    for group, paths in older.items():
+        if group not in covered:
+            found.update(dict.fromkeys(paths))
+    return list(found)
+
+
+def _group(facts: PlanFacts) -> str:
+    variant = facts.variant
+    return json.dumps([variant.name, variant.scale, facts.params], sort_keys=True)
+
+
+def is_complete(layout: StoreLayout, facts: PlanFacts) -> bool:
+    """Whether all that the plan is for has been made."""
+    return bool(facts.targets) and all(layout.is_published(name) for name in facts.targets)
+
+
+def read_facts(path: Path) -> PlanFacts:
+    """Of a plan, packed or not. Raises ValueError when it cannot be read."""
+    try:
+        state = path.stat()
+        return _facts(path, state.st_mtime_ns, state.st_size)
+    except (OSError, ValueError, EOFError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} cannot be read ({error})") from None
+
+
+@lru_cache(maxsize=4096)
+def _facts(path: Path, _changed: int, _size: int) -> PlanFacts:
+    data = path.read_bytes()
+    plan = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+    return PlanFacts(
+        variant=variant_of(plan),
+        params=plan.get("params") or {},
+        objects=dict(_objects(plan)),
+        targets=tuple(plan.get("targets") or ()),
+        environments=frozenset(entry["lock"][:16] for entry in plan["environments"].values()),
+    )
+
+
+def _objects(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for job in plan["jobs"]:
+        yield f"{job['kind']}/{job['key']}", str(job["id"])
+    for session in plan.get("sessions") or []:
+        yield f"session/{session['key']}", str(session["id"])
