@@ -197,6 +197,7 @@ def test_record_of_a_killed_run_keeps_nothing(filled: TinyPlan) -> None:
     layout = StoreLayout(filled.store)
     folder = RunFolder.of(layout, "tiny")
     remember(filled, "tiny", "model")
+    filled.job("later", kind="pair", inputs={"x": ["act"]})  # it was killed before that
     digest = keep_plan(folder, json.dumps(filled.document()))
     with plan_in_use(folder, digest) as run:
         record = json.loads(run.read_text())

@@ -26,7 +26,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
     parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="the experiment (default: the one at work)"
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="the experiment, or one run of it as `agentc runs` writes it (default: the one at"
+        " work)",
     )
     add_store_argument(parser)
 
@@ -45,6 +49,13 @@ def execute(arguments: argparse.Namespace) -> int:
         print(f"agentc: no run is at work with the store {layout.root}", file=sys.stderr)
         return 5
     name = arguments.name or names[0]
+    if name not in names:
+        # A name stands for its scales and params where they leave no choice.
+        ours = [label for label in names if label.partition("@")[0] == name]
+        if len(ours) > 1:
+            print(f"agentc: at work are {', '.join(ours)}; name one", file=sys.stderr)
+            return 2
+        name = ours[0] if ours else name
     if name not in names:
         hint = did_you_mean(name, names) or f"at work: {', '.join(names)}"
         print(f"agentc: no run of `{name}` is at work; {hint}", file=sys.stderr)

@@ -84,7 +84,8 @@ def choose_run(
     if given is not None and names_spec(given):
         return _of_spec(runs, _variant_of_spec(given, arguments), layout)
     if not runs:
-        raise NoRunError(f"nothing was run with the store {layout.root} yet")
+        asked = "" if given is None else f"`{given}` was not run: "
+        raise NoRunError(f"{asked}nothing was run with the store {layout.root} yet")
     exact = [run for run in runs if run.label == given] if given and "@" in given else []
     if exact:
         return exact[0]
@@ -97,7 +98,7 @@ def choose_run(
     if not found:
         asked = " ".join(_words(scale, params))
         raise NoRunError(
-            f"no run of {given or 'any experiment'} with {asked}; there are {_listed(named)}"
+            f"no run{f' of `{given}`' if given else ''} with {asked}; there are {_listed(named)}"
         )
     if scale is not None and not params:
         # As `run --scale` without -p: every param has its default.
@@ -160,6 +161,7 @@ def _words(scale: str | None, params: Mapping[str, object]) -> list[str]:
 
 
 def _listed(runs: Sequence[KnownRun]) -> str:
-    from agentc.diagnostics.suggest import listed
-
-    return listed([f"{run.label} ({options_of(run.variant)})" for run in runs])
+    most = 12
+    words = [f"`{run.label}` ({options_of(run.variant)})" for run in runs[:most]]
+    more = f" and {len(runs) - most} more" if len(runs) > most else ""
+    return ", ".join(words) + more

@@ -5,8 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from agentc.cli.store_argument import add_store_argument
+
+if TYPE_CHECKING:
+    from agentc.runtime.layout import StoreLayout
+    from agentc.store.gc import Garbage
 
 HELP = "list, verify or clean the store of results"
 
@@ -19,15 +25,40 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     ls = actions.add_parser("ls", help="list the objects of the store, the latest last")
     ls.add_argument("--kind", help="only objects of this kind (sft, rollout, ...)")
+    ls.add_argument(
+        "--sort",
+        choices=("time", "size", "stage"),
+        default="time",
+        help="the latest, the largest, or by stage (default: time)",
+    )
     ls.add_argument("--json", action="store_true", help="one JSON object a line")
     verify = actions.add_parser(
         "verify", help="compare every file with its manifest; exit code 4 when one differs"
     )
     verify.add_argument("objects", nargs="*", metavar="KIND/KEY", help="default: all of them")
     gc = actions.add_parser(
-        "gc", help="show what the last plan of no experiment needs; delete it with --delete"
+        "gc",
+        help="list objects that no run needs; delete them with --delete",
+        description="List objects that no run needs, by run, stage and size; with --delete they"
+        " go. Of each experiment, scale and choice of params stay the objects of the latest plan"
+        " and of the last complete one; so do those of runs at work.",
     )
     gc.add_argument("--delete", action="store_true", help="really delete")
+    gc.add_argument(
+        "--keep-runs",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="complete runs to keep of each experiment, scale and choice of params whose plans"
+        " differ (default: 1)",
+    )
+    gc.add_argument(
+        "--older-than",
+        type=_age,
+        default=0.0,
+        metavar="AGE",
+        help="only what was made longer ago: 30d, 12h, 90m",
+    )
     gc.add_argument(
         "--environments", action="store_true", help="also software environments no plan uses"
     )
@@ -38,15 +69,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Exit code of the action; 4 when the store is damaged or unusable."""
-    from agentc.runtime.layout import StoreLayout
-    from agentc.store.paths import store_root
+    from agentc.store.paths import look_into
 
-    root = store_root(arguments.store)
-    if not root.is_dir():
-        print(f"agentc: there is no store at {root}; --store names another", file=sys.stderr)
+    layout = look_into(arguments.store)
+    if not layout.root.is_dir():
+        print(f"agentc: there is no store at {layout.root}; --store names another", file=sys.stderr)
         return _EXIT_NOT_FOUND
     try:
-        return int(arguments.action(arguments, StoreLayout(root)))
+        return int(arguments.action(arguments, layout))
     except (OSError, ValueError) as error:
         print(f"agentc: the store is unusable: {error}", file=sys.stderr)
         return _EXIT_STORE
@@ -55,18 +85,23 @@ def execute(arguments: argparse.Namespace) -> int:
 def _ls(arguments: argparse.Namespace, layout: object) -> int:
     import json
 
+    from agentc.run.wording import counted
     from agentc.runtime.layout import StoreLayout
     from agentc.store.objects import list_objects
 
     assert isinstance(layout, StoreLayout)
     found, problems = list_objects(layout)
+    found = [each for each in found if arguments.kind in (None, each.manifest.get("kind"))]
+    sizes = {stored.name: stored.size for stored in found}
     found.sort(key=lambda stored: (stored.manifest.get("started") or 0, stored.name))
+    if arguments.sort == "size":
+        found.sort(key=lambda stored: sizes[stored.name])
+    elif arguments.sort == "stage":
+        found.sort(key=lambda stored: str(stored.manifest.get("id")))
     for stored in found:
         manifest = stored.manifest
-        if arguments.kind not in (None, manifest.get("kind")):
-            continue
         if arguments.json:
-            line = {"object": stored.name, "size": stored.size} | {
+            line = {"object": stored.name, "size": sizes[stored.name]} | {
                 name: manifest.get(name) for name in ("id", "type", "backend", "started", "wall_s")
             }
             print(json.dumps(line, sort_keys=True))
@@ -74,10 +109,14 @@ def _ls(arguments: argparse.Namespace, layout: object) -> int:
             started = manifest.get("started")
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(started)) if started else "?"
             seconds = manifest.get("wall_s") or 0.0
+            size = shown_size(sizes[stored.name])
             print(
-                f"{stored.name:<44} {manifest.get('type', '?'):<16} {shown_size(stored.size):>8}"
+                f"{stored.name:<44} {manifest.get('type', '?'):<16} {size:>8}"
                 f" {seconds:>8.1f} s  {when}  {manifest.get('id', '')}"
             )
+    if not arguments.json:
+        total = f"{counted(len(found), 'object')}, {shown_size(sum(sizes.values()))}"
+        print(total, file=sys.stderr)
     for problem in problems:
         print(f"damaged: {problem}", file=sys.stderr)
     return _EXIT_STORE if problems else 0
@@ -118,16 +157,16 @@ def _gc(arguments: argparse.Namespace, layout: object) -> int:
     from agentc.store.gc import StoreBusyError, collect, find_garbage
 
     assert isinstance(layout, StoreLayout)
-    garbage = find_garbage(layout, environments=arguments.environments)
-    for title, part in (
-        ("object", garbage.objects),
-        ("unfinished work", garbage.staging),
-        ("software environment", garbage.environments),
-    ):
-        for name, size in part.items():
-            print(f"{title:<21} {name:<44} {shown_size(size):>8}")
+    garbage = find_garbage(
+        layout,
+        environments=arguments.environments,
+        keep_runs=arguments.keep_runs,
+        older_than_s=arguments.older_than,
+    )
+    for line in _garbage_lines(garbage, layout):
+        print(line)
     if not garbage:
-        print("nothing to delete: the last plans and runs at work need everything that is there")
+        print("nothing to delete: all that is there belongs to a run")
         return 0
     if not arguments.delete:
         print(f"{shown_size(garbage.size)} could be deleted; `agentc store gc --delete` does it")
@@ -142,6 +181,47 @@ def _gc(arguments: argparse.Namespace, layout: object) -> int:
     left = garbage.without(kept)
     print(f"deleted {shown_size(left.size)}")
     return 0
+
+
+def _garbage_lines(garbage: Garbage, layout: StoreLayout) -> Iterator[str]:
+    """By run, then by stage, then the pages that show what goes."""
+    from agentc.run.wording import counted
+    from agentc.store.ownership import find_owners, reports_of
+
+    owners = find_owners(layout, garbage.objects)
+    runs: dict[str, list[str]] = {}
+    for name in garbage.objects:
+        runs.setdefault(owners[name].label, []).append(name)
+    for label, names in sorted(runs.items()):
+        size = shown_size(sum(garbage.objects[name] for name in names))
+        whose = f"{label}, of earlier plans" if label else "of no run that is known"
+        yield f"{whose}: {counted(len(names), 'object')}, {size}"
+        width = max(len(owners[name].job) for name in names)
+        for name in sorted(names, key=lambda one: (owners[one].job, one)):
+            stage = owners[name].job.ljust(width)
+            yield f"  {stage}  {name:<44} {shown_size(garbage.objects[name]):>8}"
+    for title, part in (
+        ("unfinished work", garbage.staging),
+        ("software environment", garbage.environments),
+    ):
+        for name, size_of_it in part.items():
+            yield f"{title:<21} {name:<44} {shown_size(size_of_it):>8}"
+    for page, goes in reports_of(layout, garbage.objects):
+        yield f"a report goes: {page}" if goes else f"a report stays without its results: {page}"
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError("expected 1 or more")
+    return int(text)
+
+
+def _age(text: str) -> float:
+    """Seconds of `30d`, `12h` or `90m`."""
+    units = {"d": 86400.0, "h": 3600.0, "m": 60.0}
+    if text[-1:] not in units or not text[:-1].isdecimal():
+        raise argparse.ArgumentTypeError("expected an age such as 30d, 12h or 90m")
+    return int(text[:-1]) * units[text[-1]]
 
 
 def shown_size(count: float) -> str:

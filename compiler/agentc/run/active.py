@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentc.runtime.layout import StoreLayout
+from agentc.runtime.visible import now_at
 from agentc.store.paths import RunFolder
 
 _RENEW_S = 5.0
@@ -25,8 +26,9 @@ _LOOK_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveRun:
-    """A run as its record tells it. `token` is part of the names of its jobs in a queue; `queue`
-    names the executor that has them, None when they are processes of `host`."""
+    """A run as its record tells it. `name` is the label of its variant, `token` is part of the
+    names of its jobs in a queue; `queue` names the executor that has them, None when they are
+    processes of `host`."""
 
     name: str
     token: str
@@ -37,12 +39,13 @@ class ActiveRun:
     path: Path
 
     def is_alive(self) -> bool:
-        """Whether somebody holds the record, or renewed it a moment ago on another machine."""
+        """Whether somebody holds the record, or renewed it a moment ago on another machine, by the
+        clock of the file server: those of nodes differ."""
         try:
             with self.path.open("r+") as file:
                 if not _lock(file.fileno()):
                     return True
-                silent = time.time() - os.fstat(file.fileno()).st_mtime
+                silent = now_at(self.path.parent) - os.fstat(file.fileno()).st_mtime
         except OSError:
             return False
         return self.host != os.uname().nodename and silent < _SILENT_S
@@ -58,7 +61,7 @@ class ActiveRun:
 
 
 def active_runs(layout: StoreLayout, name: str | None = None) -> tuple[ActiveRun, ...]:
-    """Records of runs of an experiment, or of all, the oldest first; dead ones too."""
+    """Records of runs of a variant (by its label), or of all, the oldest first; dead ones too."""
     folders = (
         [RunFolder.of(layout, name).path] if name else sorted((layout.root / "runs").glob("*"))
     )
@@ -112,7 +115,8 @@ def attended(layout: StoreLayout, name: str, queue: str | None) -> Iterator[Acti
         finally:
             over.set()
             watcher.join()
-            run.forget()
+            with suppress(OSError):  # a store that fails now: the next run finds nobody at work
+                run.forget()
 
 
 def _watch(path: Path, over: threading.Event) -> None:

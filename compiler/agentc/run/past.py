@@ -26,11 +26,15 @@ class UnknownRunError(Exception):
 def read_past(path: Path) -> dict[str, Json] | None:
     """A plan that a run left, or None when there is none that can be read."""
     try:
-        data = path.read_bytes()
-        text = gzip.decompress(data) if path.suffix == ".gz" else data
-        return read_document(text.decode("utf-8"))
+        return read_document(read_plan_text(path))
     except (OSError, ValueError, EOFError):
         return None
+
+
+def read_plan_text(path: Path) -> str:
+    """Of a plan, packed or not. Raises OSError, EOFError or ValueError."""
+    data = path.read_bytes()
+    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
 
 
 def keep_plan(folder: RunFolder, plan_text: str) -> str:

@@ -15,6 +15,7 @@ from typing import TextIO
 
 from agentc.runtime.claim import FLOCK_VARIABLE, NO_FLOCK
 from agentc.runtime.layout import StoreLayout
+from agentc.runtime.visible import patience
 from agentc.store.paths import plans_folder
 
 _LOCK = ".run.lock"
@@ -25,11 +26,12 @@ _LOCK = ".run.lock"
 def claim_plan_folder(layout: StoreLayout, name: str, plan_text: str) -> Iterator[Path]:
     """A folder for this plan, held while the block runs: `plans/<name>`, or, while a run of
     another plan of that name is at work there, `plans/<name>-<digest>`. Runs of one plan share.
-    Where nothing can be locked, each plan has a folder of the second kind.
+    Where nothing can be locked, and on file systems of several machines, some of which keep locks
+    within one, each plan has a folder of the second kind.
     """
     digest = hashlib.sha256(plan_text.encode("utf-8")).hexdigest()
     shared, own = plans_folder(layout) / name, plans_folder(layout) / f"{name}-{digest[:8]}"
-    for folder in (shared, own):
+    for folder in (own,) if patience(layout) > 0 else (shared, own):
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / _LOCK).open("a+", encoding="utf-8") as lock:
             locked = _lock(lock, digest)

@@ -13,10 +13,11 @@ from typing import Any
 from agentc.cost.estimate import Estimate
 from agentc.cost.expected import expected_entry, read_expected
 from agentc.plan.work import Work, object_of
-from agentc.run.past import keep_plan, plan_digest
+from agentc.run.past import keep_plan, plan_digest, read_plan_text
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.program import read_json
 from agentc.runtime.trouble import explain
+from agentc.store.in_use import plan_uses
 from agentc.store.known_runs import read_history
 from agentc.store.paths import RunFolder
 
@@ -42,6 +43,11 @@ class Record:
                 _write(folder.previous_plan, before)
         if not folder.last_plan.exists() or before != plan_text:
             _write(folder.last_plan, plan_text)
+        for use in plan_uses(folder):
+            if not use.alive:
+                if use.plan.is_file():
+                    self._note_complete(read_plan_text(use.plan))
+                use.path.unlink(missing_ok=True)
         self._plan = keep_plan(folder, plan_text)
         state = {"began": self.began, "pid": os.getpid(), "plan": str(directory / "plan.json")}
         _write(folder.state, json.dumps(state, sort_keys=True) + "\n")

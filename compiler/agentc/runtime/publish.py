@@ -10,6 +10,7 @@ import errno
 import hashlib
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
@@ -58,7 +59,7 @@ def publish(
         raise LostClaimError(claim.name)
     target = layout.object(staging.name)
     with writing("the object " + staging.name, target.parent):
-        target.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(target.parent)
         _put_in_place(whole, target, text, staging.path / "torn")
         _sync_directory(target.parent)
     if claim is not None and patience(layout) > 0:
@@ -84,6 +85,17 @@ def _put_in_place(whole: Path, target: Path, text: str, torn: Path) -> None:
             # Without a manifest it is no object: somebody removed a part of it by hand.
             remove_tree(torn)
             target.rename(torn)
+
+
+def _make_folder(path: Path) -> None:
+    """With its entries in the folders above synced: what lies in a folder whose own name a power
+    cut takes is lost."""
+    if path.is_dir():
+        return
+    _make_folder(path.parent)
+    with suppress(FileExistsError):
+        path.mkdir()
+    _sync_directory(path.parent)
 
 
 def _holds(manifest: Path, text: str) -> bool:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from agentc.runtime.claim import Claim
 from agentc.runtime.layout import StoreLayout
+from agentc.runtime.visible import now_at
 from agentc.store.objects import object_names, size_of
 from agentc.store.presence import staged_names
 from agentc.store.roots import find_roots
@@ -41,6 +42,7 @@ class Garbage:
     objects: dict[str, int] = field(default_factory=dict)
     staging: dict[str, int] = field(default_factory=dict)
     environments: dict[str, int] = field(default_factory=dict)
+    keep_runs: int = 1
 
     @property
     def size(self) -> int:
@@ -54,29 +56,39 @@ class Garbage:
             objects={name: size for name, size in self.objects.items() if name not in kept},
             staging={name: size for name, size in self.staging.items() if name not in kept},
             environments=self.environments,
+            keep_runs=self.keep_runs,
         )
 
     def __bool__(self) -> bool:
         return bool(self.objects or self.staging or self.environments)
 
 
-def find_garbage(layout: StoreLayout, *, environments: bool = False) -> Garbage:
+def find_garbage(
+    layout: StoreLayout,
+    *,
+    environments: bool = False,
+    keep_runs: int = 1,
+    older_than_s: float = 0.0,
+) -> Garbage:
     """What no root reaches, and staging directories of work that is published or that nobody asks
     for. With `environments`, software environments that no plan uses, too (those of a shared
-    AGENTC_ENVIRONMENTS folder are never touched).
+    AGENTC_ENVIRONMENTS folder are never touched). `keep_runs` complete plans of each variant are
+    roots; objects and staging that were touched less than `older_than_s` ago stay.
 
     Raises ValueError when a plan cannot be read: its objects would look like garbage.
     """
-    roots = find_roots(layout)
+    roots = find_roots(layout, keep_runs=keep_runs)
+    before = now_at(layout.root) - older_than_s if older_than_s > 0 else float("inf")
     objects = {
         name: size_of(layout.object(name))
         for name in object_names(layout)
-        if name not in roots.objects
+        if name not in roots.objects and layout.object(name).stat().st_mtime < before
     }
     staging = {
         name: size_of(layout.staging(name))
         for name in sorted(staged_names(layout))
-        if name not in roots.objects or layout.is_published(name)
+        if (name not in roots.objects or layout.is_published(name))
+        and layout.staging(name).stat().st_mtime < before
     }
     unused: dict[str, int] = {}
     own = layout.root / "environments"
@@ -86,7 +98,7 @@ def find_garbage(layout: StoreLayout, *, environments: bool = False) -> Garbage:
             for path in sorted(own.iterdir())
             if path.is_dir() and path.name not in roots.environments
         }
-    return Garbage(objects=objects, staging=staging, environments=unused)
+    return Garbage(objects=objects, staging=staging, environments=unused, keep_runs=keep_runs)
 
 
 def collect(layout: StoreLayout, garbage: Garbage) -> tuple[str, ...]:
@@ -103,7 +115,7 @@ def collect(layout: StoreLayout, garbage: Garbage) -> tuple[str, ...]:
             kept += _collect_some(layout, garbage, names[start : start + _AT_ONCE], trash)
             collector.beat()
         for digest in garbage.environments:
-            if digest not in find_roots(layout).environments:
+            if digest not in find_roots(layout, keep_runs=garbage.keep_runs).environments:
                 _drop(layout.root / "environments" / digest, trash)
         _remove_drafts(layout)
         _remove_servers(layout)
@@ -132,7 +144,8 @@ def _collect_some(
                 aside[name] = _put_aside(layout.object(name), trash)
         # From here on a run that looks at the store does not see them; one that has looked is
         # registered.
-        needed = find_roots(layout, but={str(claim.record["nonce"]) for claim in claims}).objects
+        own = {str(claim.record["nonce"]) for claim in claims}
+        needed = find_roots(layout, own, garbage.keep_runs).objects
         for claim in claims:
             name, place = claim.name, aside.get(claim.name)
             if place is not None and name in needed:

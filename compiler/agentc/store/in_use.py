@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from agentc.runtime import holder
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.visible import refresh
+from agentc.runtime.visible import now_at, refresh
 from agentc.store.paths import RunFolder
 
 _QUIET_S = 900.0
@@ -37,30 +36,40 @@ def plan_in_use(folder: RunFolder, plan: str) -> Iterator[Path]:
     finally:
         over.set()
         renewer.join()
-        path.unlink(missing_ok=True)
+        # Of a store that fails now the run has told already; its record is found to be old later.
+        with suppress(OSError):
+            path.unlink()
 
 
-def plans_in_use(layout: StoreLayout) -> list[Path]:
-    """Plans of the runs that are going on, or may be.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanUse:
+    """A run's word that it uses a plan; not `alive` where the run was killed."""
+
+    path: Path
+    plan: Path
+    alive: bool
+
+
+def plan_uses(folder: RunFolder) -> list[PlanUse]:
+    """Of the runs of a variant that are going on, or may be, and of those that were killed.
 
     Raises ValueError when a file cannot be read: nobody could tell whose objects are garbage."""
-    runs = layout.root / "runs"
-    found: list[Path] = []
-    for folder in sorted(runs.iterdir()) if runs.is_dir() else ():
-        run = RunFolder(folder)
-        if not run.in_use.is_dir():
+    if not folder.in_use.is_dir():
+        return []
+    refresh(folder.in_use)
+    now = now_at(folder.in_use)
+    found = []
+    for path in sorted(folder.in_use.glob("*.json")):
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            quiet = now - path.stat().st_mtime
+        except FileNotFoundError:
             continue
-        refresh(run.in_use)
-        for path in sorted(run.in_use.glob("*.json")):
-            try:
-                record = json.loads(path.read_text(encoding="utf-8"))
-                quiet = time.time() - path.stat().st_mtime
-            except FileNotFoundError:
-                continue
-            except (OSError, ValueError) as error:
-                raise ValueError(f"{path} cannot be read ({error})") from None
-            if not holder.is_gone(record) and quiet < _QUIET_S:
-                found.append(run.kept_plan(str(record.get("plan"))))
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path} cannot be read ({error})") from None
+        alive = not holder.is_gone(record) and quiet < _QUIET_S
+        plan = folder.kept_plan(str(record.get("plan")))
+        found.append(PlanUse(path=path, plan=plan, alive=alive))
     return found
 
 

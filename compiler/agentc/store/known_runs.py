@@ -82,6 +82,7 @@ def complete_plans(layout: StoreLayout, count: int = 1) -> list[Path]:
     older: dict[str, list[Path]] = {}
     for _, folder in run_folders(layout):
         own: dict[Path, None] = {}
+        closed: set[Path] = set()
         # Of an agentc that knew of no variants: what had one name lies in one folder.
         unmarked = [folder.previous_plan]
         for line in reversed(read_history(folder)):
@@ -90,8 +91,11 @@ def complete_plans(layout: StoreLayout, count: int = 1) -> list[Path]:
             path = folder.kept_plan(str(line["plan"]))
             if "complete" not in line:
                 unmarked.insert(-1, path)
-            elif line["complete"] and len(own) < count:
+            elif line["complete"] and len(closed) < count:
                 own[path] = None
+                # Of a run that was killed nobody knows when it got so far: it counts besides.
+                if line.get("ended") is not None:
+                    closed.add(path)
         covered |= {_group(read_facts(path)) for path in own}
         found.update(own)
         for path in unmarked:

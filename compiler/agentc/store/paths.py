@@ -112,6 +112,10 @@ class RunFolder:
         """The plan of a run in the history, which names it by the digest of its text."""
         return self.path / "plans" / f"{digest}.json.gz"
 
+    def kept_plans(self) -> list[Path]:
+        """All that were kept."""
+        return sorted(self.kept_plan("").parent.glob("*.json.gz"))
+
     @property
     def estimate(self) -> Path:
         """estimate.json: what was expected of each object before the job that makes it ran."""
@@ -148,12 +152,16 @@ def run_names(layout: StoreLayout) -> list[str]:
     return [folder.label for _, folder in run_folders(layout)]
 
 
+def all_folders(layout: StoreLayout) -> list[RunFolder]:
+    """Folders of runs, with those whose first run is only beginning."""
+    runs = layout.root / "runs"
+    return [RunFolder(path) for path in sorted(runs.iterdir())] if runs.is_dir() else []
+
+
 def run_folders(layout: StoreLayout) -> list[tuple[float, RunFolder]]:
     """Folders of runs, each with the time when its last run began, the latest first."""
-    runs = layout.root / "runs"
     known = []
-    for path in runs.iterdir() if runs.is_dir() else ():
-        folder = RunFolder(path)
+    for folder in all_folders(layout):
         if folder.last_plan.is_file():
             # A run whose plan is that of the run before writes its state alone.
             told = folder.state if folder.state.is_file() else folder.last_plan

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 
 from agentc.runtime import holder
 from agentc.runtime.claim import read_records
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.visible import patience, refresh
-from agentc.store.in_use import plans_in_use
-from agentc.store.known_runs import complete_plans, read_facts
-from agentc.store.paths import run_folders
+from agentc.store.in_use import plan_uses
+from agentc.store.known_runs import complete_plans, is_complete, read_facts
+from agentc.store.paths import all_folders, run_folders
 
 _QUIET_S = 900.0
 """A wrapper on another machine that was not heard of for so long is gone."""
@@ -32,8 +33,9 @@ def find_roots(layout: StoreLayout, but: Collection[str] = (), keep_runs: int = 
     count of each variant. Raises ValueError when a plan cannot be read: its objects would look
     like garbage."""
     try:
-        # Those at work first: a run that ends meanwhile has left its plan as the last one.
-        paths = plans_in_use(layout)
+        # Those at work first: a run that ends meanwhile has entered its plan into the history.
+        uses = [use for folder in all_folders(layout) for use in plan_uses(folder)]
+        paths = [use.plan for use in uses if use.alive or _was_finished(layout, use.plan)]
         paths += [folder.last_plan for _, folder in run_folders(layout)]
         paths += complete_plans(layout, keep_runs)
         plans = [read_facts(path) for path in dict.fromkeys(paths)]
@@ -47,6 +49,11 @@ def find_roots(layout: StoreLayout, but: Collection[str] = (), keep_runs: int = 
         objects=frozenset(objects | used_by_wrappers(layout, but)),
         environments=frozenset(digest for plan in plans for digest in plan.environments),
     )
+
+
+def _was_finished(layout: StoreLayout, plan: Path) -> bool:
+    """Whether a run that was killed had made all, which nobody has entered into the history yet."""
+    return plan.is_file() and is_complete(layout, read_facts(plan))
 
 
 def used_by_wrappers(layout: StoreLayout, but: Collection[str] = ()) -> set[str]:
