@@ -101,6 +101,11 @@ class Cluster:
         (self.root / "spool" / name).mkdir(parents=True, exist_ok=True)
         self.daemons.start(f"slurmd.{name}", [*within, "slurmd", "-D", "-N", name])
 
+    def start_controller(self) -> None:
+        """Start (again) the controller and wait until it answers."""
+        self.daemons.start("slurmctld", ["slurmctld", "-D"])
+        self.wait_idle()
+
     def kill_node(self, name: str) -> None:
         """kill -9 of a node's daemon; the steps of its jobs go on, as on a real node."""
         self.daemons.stop(f"slurmd.{name}", signal.SIGKILL)

@@ -6,22 +6,31 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from agentc.plan.work import Work
+from agentc.run import slurm_queue
 from agentc.run.driver import Driver, DriverOptions, driver_argv
 from agentc.run.observe import Observer, Seen
+from agentc.run.profile import SLURM
 from agentc.run.resubmission import Resubmissions
 from agentc.run.servers import ServerWatch, release_servers
-from agentc.run.slurm_endings import read_endings
+from agentc.run.slurm_endings import read_endings, read_refusals, submitted
+from agentc.run.slurm_watch import QueueWatch, Verdict
+from agentc.run.wording import counted
 from agentc.runtime.stopping import STOPPING
 from agentc.runtime.visible import await_published, patience
 
 EXIT_DONE, EXIT_FAILED = 0, 3
 DRIVER_LOG = "snakemake.log"
 LOOK_S = 0.25
+_QUEUE_S = 5.0
+_PAUSE_S = 5.0
+_REFUSALS = 20
+"""So often in a row SLURM may answer and take no job: a quarter of an hour."""
 
 
 class View(Protocol):
@@ -45,21 +54,33 @@ def drive(
     log = directory / DRIVER_LOG
     log.unlink(missing_ok=True)
     resubmissions = Resubmissions(work)
+    refused = 0
     while True:
         read = log.stat().st_size if log.exists() else 0
         code = _drive_once(work, directory, options, observer, servers, view)
+        if code is None:
+            continue
         if code == EXIT_DONE or not _is_queued(options):
             return code
         with log.open("rb") as file:
             file.seek(read)
-            endings = read_endings(file.read().decode("utf-8", "replace"), work)
-        if not endings or not all(ending.again for ending in endings):
+            text = file.read().decode("utf-8", "replace")
+        endings, refusals = read_endings(text, work), read_refusals(text)
+        if not (endings or refusals) or not all(ending.again for ending in endings):
+            return code
+        if not all(refusal.away for refusal in refusals):
             return code
         decided = [resubmissions.decide(ending) for ending in endings]
         for _, said in decided:
             view.say(said)
         if not all(again for again, _ in decided):
             return code
+        if refusals:
+            refused = 1 if submitted(text) else refused + 1
+            if refused > _REFUSALS:
+                return code
+            view.say(f"SLURM takes no jobs ({refusals[0].said}): waiting for it; Ctrl-C ends this")
+            _await_slurm(observer, view, pause=min(60.0, _PAUSE_S * refused))
 
 
 def _drive_once(
@@ -69,29 +90,83 @@ def _drive_once(
     observer: Observer,
     servers: ServerWatch,
     view: View,
-) -> int:
+) -> int | None:
+    """Exit code of one Snakemake; None where another one has to go on."""
     argv = driver_argv(directory, work.layout, work.manifests(), options)
-    driver = Driver(argv, directory, directory / DRIVER_LOG, queued=_is_queued(options))
+    log = directory / DRIVER_LOG
+    start = log.stat().st_size if log.exists() else 0
+    driver = Driver(argv, directory, log, queued=_is_queued(options))
+    watch = _queue_watch(work, log, start, options)
+    verdict: Verdict = "wait"
     try:
-        while driver.status() is None:
+        while driver.status() is None and verdict == "wait":
             began = time.monotonic()
             view.show(observer.look())
+            if watch is not None:
+                verdict, said = watch.look()
+                for line in said:
+                    view.say(line)
             for line in servers.news():
                 view.say(line)
             # A look at ten thousand jobs takes a while; nine tenths of the time is for the jobs.
             time.sleep(max(LOOK_S, 9 * (time.monotonic() - began)))
+        if verdict != "wait":
+            driver.abandon()
+            _await_the_others(options, observer, view)
     except BaseException:
         view.say("stopping the jobs at work")
         with deaf():
             driver.stop()
             _release(work, driver, view)
         raise
+    finally:
+        if watch is not None:
+            watch.close()
     _release(work, driver, view)
     view.show(observer.look())
+    if verdict == "again":
+        return None
     # What another node published a moment ago may not show here yet.
     delay = patience(work.layout) if driver.status() == 0 else 0.0
     complete = all(await_published(work.layout, name, delay) for name in work.wanted)
     return EXIT_DONE if driver.status() == 0 and complete else EXIT_FAILED
+
+
+def _queue_watch(work: Work, log: Path, start: int, options: DriverOptions) -> QueueWatch | None:
+    """Of runs whose jobs are in SLURM's queue."""
+    token, profile = options.token, options.profile
+    if token is None or profile is None or profile.executor != SLURM:
+        return None
+    ask = partial(slurm_queue.states, token)
+    return QueueWatch(work, log, start, ask, keep_going=options.keep_going)
+
+
+def _await_the_others(options: DriverOptions, observer: Observer, view: View) -> None:
+    """As Snakemake does after a failure: jobs in the queue are let finish."""
+    said = False
+    while True:
+        with suppress(slurm_queue.QueueError):
+            left = slurm_queue.queued_jobs([options.token or ""])
+            if not left:
+                return
+            if not said:
+                view.say(f"waiting for {counted(len(left), 'other job')} in the queue")
+                said = True
+        _pass_time(_QUEUE_S, observer, view)
+
+
+def _await_slurm(observer: Observer, view: View, pause: float) -> None:
+    _pass_time(pause, observer, view)
+    while not slurm_queue.answers():
+        _pass_time(_QUEUE_S, observer, view)
+    view.say("SLURM answers: going on")
+
+
+def _pass_time(seconds: float, observer: Observer, view: View) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        view.show(observer.look())
+        time.sleep(LOOK_S)
 
 
 def _release(work: Work, driver: Driver, view: View) -> None:

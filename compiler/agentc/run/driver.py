@@ -131,6 +131,11 @@ class Driver:
         process.signal_group(self.pid, signal.SIGKILL)
         self._process.wait()
 
+    def abandon(self) -> None:
+        """End it alone: its jobs in a queue go on."""
+        process.signal_group(self.pid, signal.SIGKILL)
+        self._process.wait()
+
     def _group_is_alive(self) -> bool:
         self._process.poll()
         return process.signal_group(self.pid, 0)

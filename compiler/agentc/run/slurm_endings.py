@@ -19,6 +19,19 @@ OUT_OF_TIME = "OUT_OF_TIME"
 
 _SUBMITTED = re.compile(r"SLURM jobid (\d+) \(log: \S*/rule_([a-z_]+)/([0-9a-f]{32})/")
 _ENDED = re.compile(r"SLURM-job '(\d+)' failed.*?SLURM status is:\s*'([A-Z_]+)'", re.DOTALL)
+_FINISHED = re.compile(r"^Finished jobid: \d+ \(Rule: (\w+)\)", re.MULTILINE)
+_REFUSED = re.compile(
+    r"SLURM sbatch failed\. The error message was '(.*?)'\.\n|"
+    r"Job submission failed with exception: (.*)",
+    re.DOTALL,
+)
+_AWAY = re.compile(
+    r"unable to contact slurm|connect failure|connection (refused|reset|timed out)|"
+    r"timed out|zero bytes were transmitted|temporarily un|standby mode|not responding|"
+    r"slurm_persist_conn|problem talking to|transport endpoint",
+    re.IGNORECASE,
+)
+"""What SLURM's commands say of a controller or an accounting daemon that is away."""
 _REMEDIES = {
     OUT_OF_TIME: "its time limit was near; raise `placement: {minutes: ...}` of the stage, or"
     " `runtime` in the profile",
@@ -31,7 +44,9 @@ _REMEDIES = {
     "BOOT_FAIL": "its node did not start",
     "PREEMPTED": "a job of higher priority took its place; `slurm-requeue: true` in the profile"
     " lets SLURM start it again",
-    "CANCELLED": "somebody cancelled it",
+    "CANCELLED": "somebody cancelled it (`scancel`, or an administrator); another `agentc run`"
+    " goes on from what it has saved",
+    "VANISHED": "SLURM knows nothing of it any more, and it published nothing",
 }
 _AGAIN = (OUT_OF_TIME, "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "PREEMPTED")
 
@@ -69,9 +84,41 @@ class Ending:
         return f"SLURM ended {which}: {self.status}"
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A submission that SLURM did not take; `away` when it was not there to take it."""
+
+    said: str
+    away: bool
+
+
+def read_refusals(log: str) -> tuple[Refusal, ...]:
+    """Submissions that failed, in SLURM's words."""
+    found = []
+    for match in _REFUSED.finditer(log):
+        said = " ".join((match.group(1) or match.group(2).partition("\n    ")[0]).split())
+        found.append(Refusal(said, _AWAY.search(said) is not None))
+    return tuple(found)
+
+
+def submitted(log: str) -> dict[str, str]:
+    """Objects that jobs make, by the jobs' numbers."""
+    return {number: f"{rule}/{key}" for number, rule, key in _SUBMITTED.findall(log)}
+
+
+def count_finished(log: str) -> int:
+    """How many of its jobs Snakemake has seen done; those on this machine are not counted."""
+    return sum(rule not in ("all", "server") for rule in _FINISHED.findall(log))
+
+
+def in_words_of_plugin(ending: Ending) -> str:
+    """How the plugin would report an ending, for `read_endings`."""
+    return f"SLURM-job '{ending.number}' failed, SLURM status is: '{ending.status}'"
+
+
 def read_endings(log: str, work: Work) -> tuple[Ending, ...]:
     """Jobs that the plugin reported as failed."""
-    units = {number: f"{rule}/{key}" for number, rule, key in _SUBMITTED.findall(log)}
+    units = submitted(log)
     found = dict(_ENDED.findall(log))
     return tuple(
         _settled(Ending(number, units[number], status), work)

@@ -56,6 +56,23 @@ def queued_jobs(tokens: Iterable[str]) -> tuple[QueuedJob, ...]:
     return tuple(found)
 
 
+def states(token: str) -> dict[str, str]:
+    """States of a run's jobs by number, also of those that ended within the last minutes. Asked
+    once: whoever calls it asks again. Raises QueueError."""
+    lines = _ask("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%j", once=True)
+    rows = [line.split("|", 2) for line in lines.splitlines()]
+    return {row[0]: row[1] for row in rows if len(row) == 3 and PREFIX + token in row[2]}
+
+
+def answers() -> bool:
+    """Whether SLURM's controller does."""
+    try:
+        _ask("squeue", "--me", "--noheader", once=True)
+    except QueueError:
+        return False
+    return True
+
+
 def cancel(jobs: Iterable[QueuedJob]) -> None:
     """Ask SLURM to end these jobs; those that are gone already are no fault. Raises QueueError."""
     numbers = [job.id for job in jobs]
@@ -95,9 +112,9 @@ def _is_submitted_now(name: str) -> bool:
     return False
 
 
-def _ask(*words: str) -> str:
+def _ask(*words: str, once: bool = False) -> str:
     why = ""
-    for pause in _PAUSES_S:
+    for pause in _PAUSES_S[:1] if once else _PAUSES_S:
         time.sleep(pause)
         try:
             done = subprocess.run(

@@ -1,0 +1,38 @@
+"""The commonest incidents on a real SLURM: its controller is away while a job is submitted, and
+somebody cancels one."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from tests.slurm.cluster import Cluster
+from tests.slurm.test_runs import assert_nothing_left, running
+from tiny_plan import TinyPlan, wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.slurm]
+
+
+def test_controller_is_away_at_submission_and_then_a_job_is_cancelled(
+    plan: TinyPlan, cluster: Cluster, profile: Path
+) -> None:
+    plan.job("rollout", rows=1000, delay=0.1, resume=True)
+    log = plan.folder / "snakemake.log"
+    cluster.daemons.stop("slurmctld", signal.SIGKILL)
+    process = plan.start_all(f"profile={profile}")
+    wait_for(lambda: log.exists() and "SLURM sbatch failed" in log.read_text(), timeout=120)
+    cluster.start_controller()
+    wait_for(lambda: running(plan) == ["rollout"], timeout=180)
+    (job,) = cluster.queue()
+    cluster.command("scancel", str(job.id))
+    cancelled = time.monotonic()
+    said, _ = process.communicate(timeout=150)
+    took = time.monotonic() - cancelled
+    assert process.returncode == 3, said
+    assert "SLURM takes no jobs (" in said
+    assert "SLURM answers: going on" in said
+    assert f"SLURM ended job {job.id} (rollout): CANCELLED; somebody cancelled it" in said
+    print(f"the run was over {took:.0f} s after the cancellation")
+    assert_nothing_left(plan, cluster)
