@@ -81,6 +81,21 @@ def test_late_server_is_given_up_with_the_reason(
     assert reason in done.stderr
 
 
+@pytest.mark.parametrize("route", ["/create", "/reset", "/close"])
+def test_an_environment_that_is_slow_to_play_is_given_up_in_time(
+    plan: TinyPlan, route: str
+) -> None:
+    lease = plan.lease("environment", arguments=["--slow-route", route], ready_timeout_s=1.5)
+    plan.job("act", leases=[lease])
+    began = time.monotonic()
+    done = plan.run("act")
+    # A minute is what one answer takes.
+    assert time.monotonic() - began < 45
+    assert done.returncode == 1
+    assert "was not ready within 1.5 s" in done.stderr
+    assert f"{route} (timed out)" in done.stderr
+
+
 def test_wrong_model_is_refused(rollout: TinyPlan, tmp_path: Path) -> None:
     lease = rollout.lease()
     lease["program"] = [w.replace("{model}", str(tmp_path)) for w in lease["program"]]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -148,3 +151,78 @@ def test_a_member_whose_input_fails_is_told_so(shared: TinyPlan) -> None:
     assert done.returncode == 1
     assert f"its input {shared.object('left')} is not in the store" in done.stderr
     assert shared.published("right")
+
+
+@pytest.fixture
+def two_worlds(plan: TinyPlan, tmp_path: Path) -> TinyPlan:
+    """A session of two jobs on environment servers that differ; each finds its port taken three
+    times before it can serve."""
+    server = Path(__file__).parents[1] / "support" / "programs" / "server.py"
+    for name in ("one", "two"):
+        count = tmp_path / f"starts.{name}"
+        thief = tmp_path / f"{name}.py"
+        thief.write_text(
+            "import pathlib, runpy, sys\n"
+            f"count = pathlib.Path({str(count)!r})\n"
+            "with count.open('a') as out: out.write('x')\n"
+            "if len(count.read_text()) < 4: sys.exit('[Errno 98] Address already in use')\n"
+            f"runpy.run_path({str(server)!r}, run_name='__main__')\n"
+        )
+        lease = plan.lease("environment", port="held", expect={"name": name})
+        identity = ["--identity", json.dumps({"name": name})]
+        lease["program"] = [str(thief), *lease["program"][1:], *identity]
+        plan.job(name, leases=[lease], rows=1)
+    plan.session("both", "one", "two")
+    return plan
+
+
+def test_servers_of_one_role_do_not_meet_in_a_session(two_worlds: TinyPlan) -> None:
+    done = two_worlds.run(session="both")
+    assert done.returncode == 0, done.stderr
+    for name in ("one", "two"):
+        (described,) = two_worlds.manifest(name)["leases"]
+        assert (described["role"], described["served"]) == ("environment", {"name": name})
+    first, second = two_worlds.manifest("both")["leases"]
+    assert "name" not in first
+    assert re.fullmatch(r"environment-[0-9a-f]{8}", second["name"])
+    logs = {"logs/environment.log", f"logs/{second['name']}.log"}
+    assert set(two_worlds.manifest("both")["files"]) == logs
+
+
+def test_servers_of_one_role_that_write_ready_files_do_not_meet(plan: TinyPlan) -> None:
+    for name in ("one", "two"):
+        identity = ["--identity", json.dumps({"name": name})]
+        plan.job(
+            name, leases=[plan.lease("environment", arguments=identity, expect={"name": name})]
+        )
+    plan.session("both", "one", "two")
+    done = plan.run(session="both")
+    assert done.returncode == 0, done.stderr
+
+
+def test_each_remote_endpoint_has_its_own_key(plan: TinyPlan, tmp_path: Path) -> None:
+    seen = tmp_path / "seen.json"
+    tell = (
+        "import json, os\n"
+        "found = {n: v for n, v in os.environ.items() if n.startswith('AGENTC_REMOTE')}\n"
+        f"json.dump(found, open({str(seen)!r}, 'w'))\n"
+    )
+    leases = [
+        plan.lease(
+            role, port="none", url=f"https://{role}.invalid/v1", probe="", identity_check="none",
+            program=[], environment=None, input=None,
+            secrets={"AGENTC_REMOTE_TOKEN": role.upper() + "_KEY"},
+        )
+        for role in ("policy", "judge")
+    ]  # fmt: skip
+    plan.job("act", leases=leases, run=[sys.executable, "-c", tell], exit=3)
+    done = plan.run("act", POLICY_KEY="key-of-the-policy", JUDGE_KEY="key-of-the-judge")
+    assert "about to fail" in done.stderr
+    told = json.loads((plan.staging("act") / "job.json").read_text())["leases"]
+    variables = {role: told[role]["secrets"]["AGENTC_REMOTE_TOKEN"] for role in told}
+    found = json.loads(seen.read_text())
+    assert {role: found.pop(name) for role, name in variables.items()} == {
+        "policy": "key-of-the-policy",
+        "judge": "key-of-the-judge",
+    }
+    assert found == {}

@@ -18,7 +18,7 @@ from agentc_backends.client.replicated import ReplicatedEnvironment
 from agentc_backends.client.retry import RetryPolicy
 
 REMOTE_TOKEN = "AGENTC_REMOTE_TOKEN"
-"""Environment variable of the job that holds the key of a remote endpoint."""
+"""What a remote endpoint's lease calls its key; the job file says which variable holds it."""
 # A local server that refuses connections is dead: waiting longer would only delay the news.
 LOCAL_RETRY = RetryPolicy(attempts=4, base_s=0.2, cap_s=1.0, patient=True)
 
@@ -28,7 +28,7 @@ def chat_client(lease: Mapping[str, Any], *, concurrency: int) -> ChatClient:
     in flight (fewer when the lease says so)."""
     settings: Mapping[str, Any] = lease.get("client") or {}
     remote = "log" not in lease
-    token = lease["token"] or (os.environ.get(REMOTE_TOKEN) if remote else None)
+    token = lease["token"] or (_key_of(lease) if remote else None)
     limits = RateLimits(
         requests_per_minute=settings.get("requests_per_minute"),
         tokens_per_minute=settings.get("tokens_per_minute"),
@@ -39,6 +39,12 @@ def chat_client(lease: Mapping[str, Any], *, concurrency: int) -> ChatClient:
     return ChatClient(
         urls, token or None, lease["model"], retry=retry, limits=limits, direct=not remote
     )
+
+
+def _key_of(lease: Mapping[str, Any]) -> str | None:
+    """The key of a remote endpoint, from the variable that is this lease's alone."""
+    variable = (lease.get("secrets") or {}).get(REMOTE_TOKEN)
+    return None if variable is None else os.environ.get(variable)
 
 
 def environment_client(lease: Mapping[str, Any], *, concurrency: int) -> EnvironmentCalls:

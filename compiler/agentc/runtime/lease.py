@@ -8,13 +8,14 @@ before work starts is in `agentc.runtime.probe`.
 from __future__ import annotations
 
 import binascii
+import hashlib
 import json
 import os
 import socket
 import threading
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence
 
 from agentc.runtime import rendezvous
 from agentc.runtime.imported import FOLDER_VARIABLE, read_reports
@@ -46,11 +47,15 @@ class Lease:
         folder: Path,
         logs: Path,
         host: str = LOOPBACK,
+        name: Optional[str] = None,
     ) -> None:
+        """`name` tells its files from those of other servers in these folders; by default there
+        is none of the same role."""
         self.role: str = spec["role"]
+        self.name = name or self.role
         self.spec = spec
         self.model = model
-        self.log = logs / (self.role + ".log")
+        self.log = logs / (self.name + ".log")
         self.child: Optional[Child] = None
         self.ready_s = 0.0
         self.software: Dict[str, Any] = {}
@@ -60,9 +65,9 @@ class Lease:
         self.url: Optional[str] = spec.get("url")
         self._python = list(python)
         self._variables = dict(variables)
-        self._ready_file = folder / (self.role + ".ready.json")
-        self._ranks_file = folder / (self.role + ".ranks.json")
-        self.imported = folder / "imported" / self.role
+        self._ready_file = folder / (self.name + ".ready.json")
+        self._ranks_file = folder / (self.name + ".ranks.json")
+        self.imported = folder / "imported" / self.name
         self._host = host
         self._held: Optional[socket.socket] = None
 
@@ -121,7 +126,7 @@ class Lease:
         remove_tree(self.imported)
         try:
             self.child = supervisor.start(
-                self.role, argv, cwd=self.log.parent.parent, variables=variables, log=self.log
+                self.name, argv, cwd=self.log.parent.parent, variables=variables, log=self.log
             )
         except OSError as error:
             raise LeaseError("the %s server cannot be started: %s" % (self.role, error)) from None
@@ -179,6 +184,8 @@ class Lease:
         if self.inside:
             found["inside"] = True
             return found
+        if self.name != self.role:
+            found["name"] = self.name
         found["ready_s"] = round(self.ready_s, 3)
         if not self.remote:
             found.update(self.software)
@@ -211,14 +218,13 @@ def start_all(
     try:
         for check in checks:
             check.begin()
-        tries = {lease.role: 1 for lease in leases}
 
         def settled() -> bool:
             for check in checks:
                 child = check.lease.child
                 if not check.done and child is not None and child.status is not None:
-                    if check.lease.port_was_taken() and tries[check.lease.role] < _PORT_TRIES:
-                        tries[check.lease.role] += 1
+                    if check.lease.port_was_taken() and check.tries < _PORT_TRIES:
+                        check.tries += 1
                         check.cancel()
                         check.lease.start(supervisor)
                         check.begin()
@@ -234,6 +240,40 @@ def start_all(
         for check in checks:
             check.cancel()
             check.lease.release_port()
+
+
+def distinct_name(role: str, identity: str, taken: Collection[str]) -> str:
+    """The name of one of several servers in one folder: its role for the first, and for others
+    with the same one eight digits of what they are besides."""
+    if role not in taken:
+        return role
+    return "%s-%s" % (role, hashlib.sha256(identity.encode("utf-8")).hexdigest()[:8])
+
+
+def caller_variables(job: Mapping[str, Any]) -> Dict[str, Dict[str, str]]:
+    """Role of each remote endpoint with secrets -> what its backend calls them -> the variable of
+    the job's program that holds the value. No two have one in common, so that no endpoint is sent
+    what is another's."""
+    taken = set(job.get("secrets") or {})
+    found: Dict[str, Dict[str, str]] = {}
+    for spec in job["leases"]:
+        wanted = spec.get("secrets") if spec.get("port") == "none" else None
+        if wanted:
+            suffix = "_" + str(spec["role"]).upper()
+            own = {name: name + suffix if name in taken else name for name in wanted}
+            found[spec["role"]] = own
+            taken.update(own.values())
+    return found
+
+
+def caller_secrets(job: Mapping[str, Any]) -> Dict[str, str]:
+    """Environment variable -> name of the secret, of all that the job's program is given."""
+    found = dict(job.get("secrets") or {})
+    variables = caller_variables(job)
+    for spec in job["leases"]:
+        for name, variable in variables.get(spec["role"], {}).items():
+            found[variable] = spec["secrets"][name]
+    return found
 
 
 def end_all(leases: Sequence[Any], supervisor: Supervisor) -> None:
@@ -301,6 +341,7 @@ class _Check:
         self.lease = lease
         self.done = False
         self.error: Optional[str] = None
+        self.tries = 1
         self._stop: Optional[threading.Event] = None
 
     def begin(self) -> None:

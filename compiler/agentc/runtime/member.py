@@ -16,7 +16,7 @@ from agentc.runtime.contracts import ContractError, check_artifact
 from agentc.runtime.hardware import Machine
 from agentc.runtime.imported import FOLDER_VARIABLE, read_reports
 from agentc.runtime.layout import StoreLayout
-from agentc.runtime.lease import Lease, fill, last_lines
+from agentc.runtime.lease import Lease, caller_variables, fill, last_lines
 from agentc.runtime.lease import end_all as end_servers
 from agentc.runtime.publish import publish
 from agentc.runtime.redact import Redactor
@@ -251,6 +251,9 @@ class Member:
         endpoint = lease.endpoint
         if lease.inside:
             endpoint["inside"]["account"] = str(self.staging.account_file)
+        secrets = caller_variables(self.job).get(lease.role)
+        if secrets:
+            endpoint["secrets"] = secrets
         return endpoint
 
     def _lease_manifest(self, lease: Union[Lease, SharedLease]) -> Dict[str, Any]:

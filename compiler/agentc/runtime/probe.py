@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import os
 import threading
 import time
@@ -43,7 +44,7 @@ def await_ready(lease: Lease, started: float, stop: threading.Event) -> None:
             )
         try:
             if lease.url is not None or lease.read_ready_file():
-                _probe(lease)
+                _probe(lease, deadline)
                 _check_identity(lease, deadline)
                 return
         except NotReadyError as late:
@@ -53,12 +54,19 @@ def await_ready(lease: Lease, started: float, stop: threading.Event) -> None:
 
 
 def request(
-    lease: Lease, method: str, path: str, body: Optional[Mapping[str, Any]], timeout: float
+    lease: Lease,
+    method: str,
+    path: str,
+    body: Optional[Mapping[str, Any]],
+    most_s: float,
+    deadline: float,
 ) -> Tuple[int, Any]:
-    """One request to the server: status and decoded JSON (text when it is none).
+    """One request to the server: status and decoded JSON (text when it is none). It takes `most_s`
+    at most, and never much longer than until `deadline`.
 
     Raises NotReadyError when there is no answer.
     """
+    timeout = min(most_s, deadline - time.monotonic())
     address = urlsplit(lease.url or "")
     secure = address.scheme == "https"
     kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
@@ -95,11 +103,11 @@ def _token(lease: Lease) -> str:
     return os.environ.get(names[0], "") if names else ""
 
 
-def _probe(lease: Lease) -> None:
+def _probe(lease: Lease, deadline: float) -> None:
     path = lease.spec.get("probe")
     if not path:
         return
-    status, answer = request(lease, "GET", path, None, 5.0)
+    status, answer = request(lease, "GET", path, None, 5.0, deadline)
     if status != 200:
         raise NotReadyError("GET %s answers %d: %s" % (path, status, _short(answer)))
     # From here on the port is the server's own.
@@ -115,7 +123,7 @@ def _check_identity(lease: Lease, deadline: float) -> None:
 
 
 def _check_model(lease: Lease, deadline: float) -> None:
-    status, answer = request(lease, "GET", _versioned(lease, "/v1/models"), None, 10.0)
+    status, answer = request(lease, "GET", _versioned(lease, "/v1/models"), None, 10.0, deadline)
     if status != 200 or not isinstance(answer, dict):
         raise ProbeError(
             "the policy server answers GET /v1/models with %d: %s" % (status, _short(answer))
@@ -150,8 +158,8 @@ def _complete_one_token(lease: Lease, deadline: float) -> None:
     attempts = [("/v1/completions", text), ("/v1/chat/completions", chat)]
     # Hosted endpoints have mostly dropped plain completions.
     for path, body in reversed(attempts) if lease.remote else attempts:
-        timeout = max(5.0, deadline - time.monotonic())
-        status, answer = request(lease, "POST", _versioned(lease, path), body, timeout)
+        where = _versioned(lease, path)
+        status, answer = request(lease, "POST", where, body, math.inf, deadline)
         if status == 200:
             if not isinstance(answer, dict) or not answer.get("choices"):
                 raise ProbeError("%s answers without choices: %s" % (path, _short(answer)))
@@ -165,7 +173,7 @@ def _complete_one_token(lease: Lease, deadline: float) -> None:
 
 
 def _check_environment(lease: Lease, deadline: float) -> None:
-    status, meta = request(lease, "GET", "/meta", None, 10.0)
+    status, meta = request(lease, "GET", "/meta", None, 10.0, deadline)
     if status != 200 or not isinstance(meta, dict):
         raise ProbeError(
             "the environment server answers GET /meta with %d: %s" % (status, _short(meta))
@@ -175,7 +183,7 @@ def _check_environment(lease: Lease, deadline: float) -> None:
         raise ProbeError("the environment server is not the one that was planned:\n" + differing)
     if isinstance(meta.get("identity"), dict):
         lease.served = meta["identity"]
-    _play_nothing(lease, meta)
+    _play_nothing(lease, meta, deadline)
 
 
 def differences(expect: Mapping[str, Any], meta: Mapping[str, Any]) -> str:
@@ -191,17 +199,17 @@ def differences(expect: Mapping[str, Any], meta: Mapping[str, Any]) -> str:
     )
 
 
-def _play_nothing(lease: Lease, meta: Dict[str, Any]) -> None:
+def _play_nothing(lease: Lease, meta: Dict[str, Any], deadline: float) -> None:
     tasks = [task for split in (meta.get("splits") or {}).values() for task in split]
-    created = _expect_ok(lease, "/create", {})
+    created = _expect_ok(lease, "/create", {}, deadline)
     number = created.get("id") if isinstance(created, dict) else created
     if tasks:
-        _expect_ok(lease, "/reset", {"id": number, "task_id": tasks[0], "seed": 0})
-    _expect_ok(lease, "/close", {"id": number})
+        _expect_ok(lease, "/reset", {"id": number, "task_id": tasks[0], "seed": 0}, deadline)
+    _expect_ok(lease, "/close", {"id": number}, deadline)
 
 
-def _expect_ok(lease: Lease, path: str, body: Mapping[str, Any]) -> Any:
-    status, answer = request(lease, "POST", path, body, 60.0)
+def _expect_ok(lease: Lease, path: str, body: Mapping[str, Any], deadline: float) -> Any:
+    status, answer = request(lease, "POST", path, body, 60.0, deadline)
     failed = isinstance(answer, dict) and answer.get("error")
     if status != 200 or failed:
         raise ProbeError(

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from agentc import __version__
 from agentc.runtime import environment, lease, process, prologue, visible
@@ -208,6 +208,7 @@ class Unit:
         code = environment.code_directory(self.layout, environment.packages_of(programs))
         leases: List[AnyLease] = []
         known: Dict[str, AnyLease] = {}
+        names: Set[str] = set()
         for member in members:
             job = member.job
             member.leases = []
@@ -222,10 +223,7 @@ class Unit:
             cpus = (job.get("resources") or {}).get("cpus") or 1
             cpus = (job.get("placement") or {}).get("threads") or cpus
             network = bool((job.get("contract") or {}).get("network"))
-            remote = [spec for spec in job["leases"] if spec.get("port") == "none"]
-            secrets = environment.resolve_secrets(job.get("secrets") or {})
-            for spec in remote:
-                secrets.update(environment.resolve_secrets(spec.get("secrets") or {}))
+            secrets = environment.resolve_secrets(lease.caller_secrets(job))
             member.variables = environment.job_variables(
                 code, cpus, network, secrets, environment.programs_of(path, complete)
             )
@@ -250,8 +248,10 @@ class Unit:
                         model=model,
                         folder=staging.path,
                         logs=staging.logs,
+                        name=lease.distinct_name(spec["role"], identity, names),
                     )
                     if python:
+                        names.add(own_server.name)
                         own_server.software = {
                             "lock": complete["lock"],
                             "python": complete["python"],

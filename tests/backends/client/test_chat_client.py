@@ -201,17 +201,20 @@ def test_requests_per_minute_are_kept(serve: Serve) -> None:
 
 def test_a_lease_becomes_a_client(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve([FINE])
-    monkeypatch.setenv("AGENTC_REMOTE_TOKEN", "the-key")
+    monkeypatch.setenv("AGENTC_REMOTE_TOKEN_POLICY", "the-key")
+    monkeypatch.setenv("AGENTC_REMOTE_TOKEN_JUDGE", "another-key")
 
     async def talk(lease: dict[str, Any]) -> None:
         async with chat_client(lease, concurrency=4) as chat:
             await chat.chat(TALK)
 
     remote = {"url": server.url + "/v1", "token": "", "model": "big", "client": {"concurrency": 2}}
-    asyncio.run(talk(remote))
+    for role in ("POLICY", "JUDGE"):
+        variable = {"AGENTC_REMOTE_TOKEN": f"AGENTC_REMOTE_TOKEN_{role}"}
+        asyncio.run(talk({**remote, "secrets": variable}))
     local = {"url": server.url, "token": "run-token", "model": "policy", "log": "server.log"}
     asyncio.run(talk(local))
     asyncio.run(talk({**local, "token": ""}))
     sent = [headers.get("Authorization") for _, _, headers in server.seen]
-    assert sent == ["Bearer the-key", "Bearer run-token", None]
-    assert [body["model"] for _, body, _ in server.seen] == ["big", "policy", "policy"]
+    assert sent == ["Bearer the-key", "Bearer another-key", "Bearer run-token", None]
+    assert [body["model"] for _, body, _ in server.seen] == ["big", "big", "policy", "policy"]

@@ -23,6 +23,7 @@ parser.add_argument("--never-ready", action="store_true")
 parser.add_argument("--no-completions", action="store_true")
 parser.add_argument("--deaf", action="store_true", help="ignores SIGTERM")
 parser.add_argument("--fork", action="store_true", help="leaves daemons behind")
+parser.add_argument("--slow-route", default="", help="answers there a minute later")
 parser.add_argument("--identity", default="{}")
 parser.add_argument("--count", help="a file that gets one byte for each start")
 options = parser.parse_args()
@@ -73,6 +74,8 @@ class Handler(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if not self.allowed():
             return
+        if self.path == options.slow_route:
+            time.sleep(60)
         if self.path == "/v1/completions":
             calls += 1
             if options.no_completions:
