@@ -124,6 +124,43 @@ def test_an_artifact_that_holds_it_is_not_published(leak: str, plan: TinyPlan) -
     assert not (plan.store / "objects" / plan.object("leaks")).exists()
 
 
+@pytest.mark.parametrize("coded", [False, True], ids=["plain", "base64"])
+def test_staged_work_forgets_it_and_the_next_run_goes_on(
+    coded: bool, plan: TinyPlan, tmp_path: Path
+) -> None:
+    calm = tmp_path / "calm"
+    add(plan, "leaks", leak="journal", calm=str(calm), coded=coded)
+    secret = "canary-7f3a9c-and-more"
+    done = plan.run("leaks", MY_KEY=secret)
+    assert done.returncode == 1
+    assert "Run again: the rest of the work is kept" in done.stderr
+    assert_nowhere(secret, plan.store)
+    work = plan.staging("leaks") / "work"
+    assert [json.loads(line)["id"] for line in (work / "rows.jsonl").open()] == ["kept#0"]
+    assert not (work / "state.bin").exists()
+    assert {place.stat().st_mode & 0o777 for place in (work, work.parent / "data")} == {0o700}
+    calm.touch()
+    done = plan.run("leaks", MY_KEY=secret)
+    assert done.returncode == 0, done.stderr
+    rows = (plan.data("leaks") / "trajectories.jsonl").read_text().splitlines()
+    assert [json.loads(row)["id"] for row in rows] == ["kept#0", "t#0"]
+    assert plan.data("leaks").stat().st_mode & 0o055 == 0o055
+
+
+def test_what_a_killed_attempt_left_of_it_goes_before_the_next(
+    plan: TinyPlan, tmp_path: Path
+) -> None:
+    calm = tmp_path / "calm"
+    calm.touch()
+    add(plan, "leaks", leak="journal", calm=str(calm), coded=False)
+    secret = "canary-7f3a9c-and-more"
+    work = plan.staging("leaks") / "work"
+    work.mkdir(parents=True)
+    (work / "rows.jsonl").write_text(json.dumps({"id": "t#0", "said": secret}) + "\n")
+    done = plan.run("leaks", MY_KEY=secret)
+    assert "canary" not in (plan.data("leaks") / "trajectories.jsonl").read_text(), done.stderr
+
+
 def test_other_jobs_do_not_get_it(plan: TinyPlan) -> None:
     add(plan, "speaks")
     plan.job("other", rows=1, echo=["API_KEY", "MY_KEY"])

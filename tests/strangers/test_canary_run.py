@@ -3,6 +3,7 @@ log, plan, report, record or process list."""
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -19,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from test_canary import assert_nowhere, command_lines, forms
 
+ECHOED = "(echoed)"
 CANARY = "canary-4b1d/77+e2-and-some-length"
 SPEC = """\
 agentc: 1
@@ -57,13 +59,16 @@ class Endpoint(BaseHTTPRequestHandler):
     """Answers like a hosted API, and keeps the keys that it was sent."""
 
     keys: ClassVar[list[str]] = []
+    echo: ClassVar[bool] = False
 
     def do_GET(self) -> None:
         self._answer({"data": [{"id": "teacher"}]})
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
-        text = "Thought: look. Action: inventory"
+        key = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        coded = base64.b64encode(key.encode()).decode()
+        text = coded if self.echo else "Thought: look. Action: inventory"
         choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         usage = {"prompt_tokens": 1, "completion_tokens": 1}
         self._answer({"choices": [{"index": 0, **choice}], "usage": usage, "model": "teacher"})
@@ -84,6 +89,7 @@ class Endpoint(BaseHTTPRequestHandler):
 @pytest.fixture
 def port() -> Iterator[int]:
     Endpoint.keys.clear()
+    Endpoint.echo = False
     server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server.server_port
@@ -106,15 +112,21 @@ def test_a_real_run(port: int, tmp_path: Path) -> None:
             ["cost", str(spec), "--store", str(store)],
             ["graph", str(spec), "--store", str(store)],
             ["bundle", str(spec), "-o", str(tmp_path / "bundle")],
+            ["run", str(spec), "--store", str(store), "--plain", ECHOED],
             ["run", str(spec), "--store", str(store), "--plain"],
             ["report", str(spec), "--store", str(store)],
             ["status", "canary", "--store", str(store)],
         ):
+            # An endpoint that sends the key back fails its job; the next run goes on from there.
+            Endpoint.echo = ECHOED in words
             done = subprocess.run(
-                [agentc, *words], capture_output=True, text=True, env=variables, check=False
-            )
+                [agentc, *(word for word in words if word != ECHOED)],
+                capture_output=True, text=True, env=variables, check=False,
+            )  # fmt: skip
             printed += done.stdout + done.stderr
-            assert done.returncode == 0, printed[-3000:]
+            assert done.returncode == (3 if Endpoint.echo else 0), printed[-3000:]
+            assert_nowhere(CANARY, tmp_path)
+    assert "replace the key" in printed
     assert Endpoint.keys
     assert set(Endpoint.keys) == {f"Bearer {CANARY}"}
     assert_nowhere(CANARY, tmp_path)

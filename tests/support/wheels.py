@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
+import tarfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,4 +30,32 @@ def write_wheel(
             digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest())
             record += f"{file},sha256={digest.decode().rstrip('=')},{len(text.encode())}\n"
         archive.writestr(f"{info}/RECORD", record + f"{info}/RECORD,,\n")
+    return path
+
+
+def write_sdist(folder: Path, name: str, version: str, script: str) -> Path:
+    """A source distribution with a build script of its own, which needs nothing to be built:
+    `script` runs while it is, as any setup.py would."""
+    top = f"{name}-{version}"
+    backend = (
+        "import pathlib, sys\n"
+        "sys.path.insert(0, str(pathlib.Path(__file__).parent))\n"
+        "from wheels import write_wheel\n"
+        "def build_wheel(folder, settings=None, metadata=None):\n"
+        f"    exec({script!r})\n"
+        f"    return write_wheel(pathlib.Path(folder), {name!r}, {version!r}, {{}}).name\n"
+    )
+    files = {
+        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\n'
+        'backend-path = ["."]\n',
+        "backend.py": backend,
+        "wheels.py": Path(__file__).read_text(),
+        "PKG-INFO": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+    }
+    path = folder / f"{top}.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for file, text in files.items():
+            entry = tarfile.TarInfo(f"{top}/{file}")
+            entry.size = len(text.encode())
+            archive.addfile(entry, io.BytesIO(text.encode()))
     return path

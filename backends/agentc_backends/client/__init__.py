@@ -3,7 +3,8 @@
 `chat.py` talks to OpenAI-compatible servers, `environment.py` to AgentGym-protocol ones
 (`calls.py`: its calls, which an environment in the same process answers too). Both share
 `transport.py` (one request), `retry.py` (when to try again), `limits.py` (how fast), `routing.py`
-(which replica) and `errors.py` (what went wrong, by whose fault).
+(which replica), `guard.py` (keys that come back) and `errors.py` (what went wrong, by whose
+fault).
 """
 
 from agentc_backends.client.calls import EnvironmentCalls
@@ -12,6 +13,7 @@ from agentc_backends.client.environment import EnvironmentClient, StepResult
 from agentc_backends.client.errors import (
     BadRequestError,
     ContextOverflowError,
+    EchoedSecretError,
     EnvironmentServerError,
     InfrastructureError,
     ServiceError,
@@ -25,6 +27,7 @@ __all__ = [
     "BadRequestError",
     "ChatClient",
     "ContextOverflowError",
+    "EchoedSecretError",
     "EnvironmentCalls",
     "EnvironmentClient",
     "EnvironmentServerError",

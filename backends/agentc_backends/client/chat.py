@@ -42,7 +42,8 @@ class ChatClient:
     """An asynchronous client of one model on one or more replicas of a server.
 
     `url` may end in /v1 or not. Every method raises InfrastructureError, BadRequestError or
-    ContextOverflowError. Calls with the same `affinity` go to the same replica.
+    ContextOverflowError, and EchoedSecretError where it is `guarded` and a reply holds the token.
+    Calls with the same `affinity` go to the same replica.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class ChatClient:
         limits: RateLimits | None = None,
         timeouts: Timeouts | None = None,
         direct: bool = False,
+        guarded: bool = False,
     ) -> None:
         urls = [url] if isinstance(url, str) else list(url)
         self.model = model
@@ -65,6 +67,7 @@ class ChatClient:
             limits=limits or RateLimits(),
             timeouts=timeouts or Timeouts(),
             direct=direct,
+            guarded=guarded,
         )
 
     async def __aenter__(self) -> ChatClient:

@@ -32,5 +32,9 @@ class ContextOverflowError(BadRequestError):
     """The prompt and the reply's limit do not fit into the model's context."""
 
 
+class EchoedSecretError(ServiceError):
+    """A reply holds the key that the endpoint was sent. Asking again would not help."""
+
+
 class EnvironmentServerError(ServiceError):
     """An environment server reports an error of its own in a reply that looks like success."""

@@ -37,7 +37,14 @@ def chat_client(lease: Mapping[str, Any], *, concurrency: int) -> ChatClient:
     retry = RetryPolicy(attempts=settings.get("attempts", 8)) if remote else LOCAL_RETRY
     urls = lease.get("urls") or lease["url"]
     return ChatClient(
-        urls, token or None, lease["model"], retry=retry, limits=limits, direct=not remote
+        urls,
+        token or None,
+        lease["model"],
+        retry=retry,
+        limits=limits,
+        direct=not remote,
+        # The key of a remote endpoint outlives the run; a token of ours does not.
+        guarded=remote,
     )
 
 

@@ -1,6 +1,6 @@
 """One JSON request with retries: what chat and environment clients share.
 
-Neighbours: `retry.py`, `limits.py`, `routing.py`, `errors.py`.
+Neighbours: `retry.py`, `limits.py`, `routing.py`, `guard.py`, `errors.py`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from agentc_backends.client.errors import (
     ContextOverflowError,
     InfrastructureError,
 )
+from agentc_backends.client.guard import Guard
 from agentc_backends.client.limits import Gate, RateLimits
 from agentc_backends.client.retry import RETRIED_STATUSES, RetryPolicy, retry_after
 from agentc_backends.client.routing import ranked
@@ -36,8 +37,8 @@ class Timeouts:
 
 
 class Transport:
-    """Sends JSON to one of several replicas, `direct` without a proxy wherever they are. Close it,
-    or use it as a context manager."""
+    """Sends JSON to one of several replicas, `direct` without a proxy wherever they are; with
+    `guarded`, no reply may hold the token. Close it, or use it as a context manager."""
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class Transport:
         limits: RateLimits,
         timeouts: Timeouts,
         direct: bool = False,
+        guarded: bool = False,
     ) -> None:
         if not urls:
             raise ValueError("a client needs at least one address")
@@ -56,6 +58,7 @@ class Transport:
         """Replicas that could not be reached: asked last, until one of them answers again."""
         self._retry = retry
         self.gate = Gate(limits)
+        self._guard = Guard(token if guarded else None)
         # The environment's proxies are not for servers of this run.
         hosts = {httpx.URL(url).host for url in self._urls}
         local = direct or hosts <= {"127.0.0.1", "::1", "localhost"}
@@ -92,7 +95,7 @@ class Transport:
         `key` chooses the replica; the next one is tried when it cannot be reached. `cost` is what
         the request is expected to take from the tokens per minute. With `resend` false, only a
         request that surely never reached the service is sent again. Raises InfrastructureError,
-        BadRequestError or ContextOverflowError.
+        BadRequestError, ContextOverflowError or EchoedSecretError.
         """
         order = ranked(self._urls, key) if len(self._urls) > 1 else list(self._urls)
         order.sort(key=lambda url: url in self._lost)
@@ -118,10 +121,12 @@ class Transport:
             else:
                 self._lost.discard(base)
                 if reply.status_code < 400:
-                    return _decoded(reply, method, url)
+                    answer = _decoded(reply, method, url, self._guard)
+                    self._guard.inspect(answer, f"{method} {url}")
+                    return answer
                 if reply.status_code not in RETRIED_STATUSES:
-                    raise _refusal(reply, method, url)
-                failure = f"{method} {url}: {reply.status_code} {reply.text[:_EXCERPT]}"
+                    raise _refusal(reply, method, url, self._guard)
+                failure = f"{method} {url}: {reply.status_code} {_excerpt(reply, self._guard)}"
                 asked = retry_after(reply.headers)
                 if reply.status_code == 503 and asked is not None and self._retry.patient:
                     tries -= 1
@@ -138,29 +143,34 @@ def _described(error: httpx.HTTPError) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _decoded(reply: httpx.Response, method: str, url: str) -> Any:
+def _excerpt(reply: httpx.Response, guard: Guard) -> str:
+    return guard.clean(reply.text)[:_EXCERPT]
+
+
+def _decoded(reply: httpx.Response, method: str, url: str, guard: Guard) -> Any:
     try:
         return reply.json()
     except ValueError as error:
-        excerpt = reply.text[:_EXCERPT]
+        excerpt = _excerpt(reply, guard)
         raise InfrastructureError(f"{method} {url}: the reply is not JSON: {excerpt}") from error
 
 
-def _refusal(reply: httpx.Response, method: str, url: str) -> BadRequestError:
+def _refusal(reply: httpx.Response, method: str, url: str, guard: Guard) -> BadRequestError:
     try:
         body = reply.json()
     except ValueError:
         body = None
     error = body.get("error", body) if isinstance(body, dict) else None
     details: Mapping[str, Any] = error if isinstance(error, dict) else {}
-    said = details.get("message") or (error if isinstance(error, str) else reply.text[:_EXCERPT])
+    said = details.get("message") or (error if isinstance(error, str) else _excerpt(reply, guard))
+    said = guard.clean(str(said))
     code, param = details.get("code"), details.get("param")
-    kind = ContextOverflowError if _is_overflow(code, str(said)) else BadRequestError
+    kind = ContextOverflowError if _is_overflow(code, said) else BadRequestError
     return kind(
         f"{method} {url}: {reply.status_code} {said}",
         status=reply.status_code,
-        code=None if code is None else str(code),
-        param=None if param is None else str(param),
+        code=None if code is None else guard.clean(str(code)),
+        param=None if param is None else guard.clean(str(param)),
     )
 
 

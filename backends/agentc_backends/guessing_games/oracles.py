@@ -14,6 +14,8 @@ from typing import Protocol
 
 import httpx
 
+from agentc_backends.client.errors import EchoedSecretError
+from agentc_backends.client.guard import Guard
 from agentc_backends.environment_server.environment import EnvironmentFailure
 from agentc_backends.guessing_games.expert import Table
 from agentc_backends.guessing_games.questions import asked
@@ -95,6 +97,7 @@ class ServerOracle:
         """`instruction` is the system prompt; `{secret}` in it is filled in."""
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._client = httpx.Client(headers=headers, timeout=60.0)
+        self._guard = Guard(key)
         self._url, self._model, self._instruction = url.rstrip("/"), model, instruction
         self._cache: dict[tuple[str, str], str] = {}
         self._lock = threading.Lock()
@@ -127,7 +130,11 @@ class ServerOracle:
             try:
                 response = self._client.post(f"{self._url}/chat/completions", json=body)
                 response.raise_for_status()
-                return _content(response.json())
+                answer = response.json()
+                self._guard.inspect(answer, f"the oracle at {self._url}")
+                return _content(answer)
+            except EchoedSecretError as error:
+                raise EnvironmentFailure(str(error)) from error
             except (httpx.HTTPError, ValueError) as error:
                 problem = str(error) or type(error).__name__
         raise EnvironmentFailure(f"the oracle at {self._url} does not answer: {problem}")

@@ -1,8 +1,9 @@
 """Connects episodes to the leased servers through the client library, or to an environment in this
 process, and says what failures mean.
 
-A request that a server refuses for what it says is a FatalError; a server that fails or does not
-answer is an InfrastructureError; a prompt over the context is a ContextOverflowError.
+A request that a server refuses for what it says is a FatalError, and so is a reply that holds a
+key; a server that fails or does not answer is an InfrastructureError; a prompt over the context is
+a ContextOverflowError.
 """
 
 from __future__ import annotations
@@ -219,7 +220,7 @@ def _translated() -> Iterator[None]:
         yield
     except client.ContextOverflowError as error:
         raise ContextOverflowError(str(error)) from error
-    except client.BadRequestError as error:
+    except (client.BadRequestError, client.EchoedSecretError) as error:
         raise FatalError(str(error)) from error
     except client.ServiceError as error:
         # An environment's own error leaves the episode's state unknown: play it again.

@@ -166,6 +166,7 @@ def _build_environments(
             lambda one, line: lines.put((one, line)),
             stop=stop,
             spec_directory=spec_directory,
+            withheld=_secret_names(work),
         )
         try:
             while not (built.done() and lines.empty()):
@@ -177,6 +178,12 @@ def _build_environments(
             stop.set()
             raise
         built.result()
+
+
+def _secret_names(work: Work) -> set[str]:
+    jobs = work.document["jobs"]
+    asking = [spec for job in jobs for spec in (job, *job["leases"])]
+    return {name for spec in asking for name in (spec.get("secrets") or {}).values()}
 
 
 def _there(work: Work) -> str:

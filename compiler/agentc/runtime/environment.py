@@ -14,7 +14,7 @@ import os
 import shutil
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
 from agentc.runtime.layout import StoreLayout
 
@@ -29,6 +29,7 @@ _INHERITED = (
     "HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "AGENTC_SPEC_DIR", "AGENTC_ALLOW_LAUNCH",
     "JAVA_HOME",
 )  # fmt: skip
+_DECLARED: Set[str] = set()
 _INHERITED_PREFIXES = ("CUDA_", "NVIDIA_", "NCCL_", "ROCR_", "HIP_", "SLURM_", "GLOO_")
 
 
@@ -240,6 +241,7 @@ def resolve_secrets(wanted: Mapping[str, str]) -> Dict[str, str]:
     """Environment variable -> value, for a mapping of variables to names of secrets, which are
     variables of this process. Raises SoftwareEnvironmentError naming the first that is not set."""
     found = {}
+    _DECLARED.update(wanted.values())
     for variable, name in wanted.items():
         value = os.environ.get(name)
         if not value:
@@ -249,6 +251,11 @@ def resolve_secrets(wanted: Mapping[str, str]) -> Dict[str, str]:
             )
         found[variable] = value
     return found
+
+
+def declared_secrets() -> Set[str]:
+    """Names of all secrets that this process was asked for."""
+    return _DECLARED
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
+from agentc.runtime.build_variables import variables_for_engine, variables_for_pip
 from agentc.runtime.environment import COMPLETE, SoftwareEnvironmentError
 from agentc.runtime.install_failure import explain_failure
 from agentc.runtime.interpreter import Interpreter, InterpreterMissingError, find_interpreter
@@ -26,11 +27,11 @@ from agentc.runtime.program import write_json
 
 REQUIREMENTS = "requirements.txt"
 Report = Callable[[str], None]
-_OF_THE_USER = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER",
-                "PIP_REQUIRE_VIRTUALENV", "__PYVENV_LAUNCHER__")  # fmt: skip
 _TOLD = ("Collecting ", "Processing ", "Downloading ", "Building ", "Installing ")
 _CLAUSE = re.compile(r"(>=|<=|==|!=|<|>)\s*(\d+)\.(\d+)")
 _ROUNDS = 8
+_MOST_ADDED = 64
+"""Packages beyond the lock: some twenty libraries of CUDA are the most that is known."""
 # Every requirement of an installed distribution that is not installed: lists of name, requirement.
 _FIND_LACKING = """\
 import json, re, sys
@@ -52,6 +53,8 @@ while todo:
             continue
         other = plain(wanted.name)
         if other not in there:
+            # An address is not for a package to choose: the lock names those.
+            wanted.url = None
             lacking[str(wanted)] = other
         elif not wanted.extras <= extras[other]:
             extras[other] |= wanted.extras
@@ -109,13 +112,6 @@ def build(directory: Path, lock_sha256: str, lock_text: str, report: Report) -> 
     return value
 
 
-def variables_for_pip(extra: Mapping[str, str]) -> Dict[str, str]:
-    """This process's variables, less what would let pip see or write to other places."""
-    found = {name: value for name, value in os.environ.items() if name not in _OF_THE_USER}
-    found.update(PYTHONNOUSERSITE="1", PIP_DISABLE_PIP_VERSION_CHECK="1", **extra)
-    return found
-
-
 def _install(
     directory: Path, lock: LockText, lock_text: str, interpreter: Interpreter, report: Report
 ) -> Dict[str, Any]:
@@ -164,9 +160,9 @@ def _provide_container(directory: Path, lock: LockText, report: Report) -> Dict[
     try:
         command = provide_image(lock.container, directory)
         if command:
-            _call(command, directory, report)
+            _call(command, directory, report, engine=True)
         return {
-            **describe_image(directory, variables_for_pip({})),
+            **describe_image(directory, variables_for_engine({})),
             "container": lock.container.source,
             "complete": True,
         }
@@ -196,16 +192,27 @@ def _add_lacking(
 ) -> bool:
     """Install what this platform's wheels need beyond the lock, which was made on another one
     (CUDA libraries of torch, for instance), except what it leaves out on purpose. Pins that
-    contradict each other stay as they are. False when packages are still missing."""
+    contradict each other stay as they are. False when packages are still missing.
+
+    Nobody has looked at what is added: it comes from the lock's indexes, by name, as wheels, whose
+    installation runs no code of theirs."""
     file = directory / "requirements.more.txt"
+    added = 0
     for _ in range(_ROUNDS):
         lacking = _find_lacking(python, lock)
         if not lacking:
             return True
-        report("this platform's packages need more than the lock names; adding it")
+        added += len(lacking)
+        if added > _MOST_ADDED:
+            report("its packages need %d more than the lock names; none is added" % added)
+            return False
+        report(
+            "this platform's packages need more than the lock names; adding %s" % ", ".join(lacking)
+        )
         file.write_text("\n".join([*lock.options, *lacking]) + "\n", encoding="utf-8")
         try:
-            _call([*install, "--no-deps", "-r", str(file)], directory, report)
+            words = ["--no-deps", "--only-binary", ":all:", "-r", str(file)]
+            _call([*install, *words], directory, report)
         except SoftwareEnvironmentError as error:
             report(str(error).splitlines()[0])
             return False
@@ -271,15 +278,20 @@ def _size_of(directory: Path) -> int:
 
 
 def _call(
-    argv: List[str], directory: Path, report: Report, variables: Optional[Mapping[str, str]] = None
+    argv: List[str],
+    directory: Path,
+    report: Report,
+    variables: Optional[Mapping[str, str]] = None,
+    engine: bool = False,
 ) -> None:
     me = os.getpid()
+    choose = variables_for_engine if engine else variables_for_pip
     process = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env=variables_for_pip({**(variables or {}), MARK_VARIABLE: _mark(directory)}),
+        env=choose({**(variables or {}), MARK_VARIABLE: _mark(directory)}),
         preexec_fn=lambda: die_with_parent(signal.SIGKILL, me),
     )
     assert process.stdout is not None

@@ -18,6 +18,7 @@ from agentc.runtime.imported import FOLDER_VARIABLE, read_reports
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.lease import Lease, caller_variables, fill, last_lines
 from agentc.runtime.lease import end_all as end_servers
+from agentc.runtime.modes import keep_private
 from agentc.runtime.publish import publish
 from agentc.runtime.redact import Redactor
 from agentc.runtime.shared_lease import SharedLease
@@ -100,6 +101,8 @@ class Member:
         """Start the program."""
         if self._tries and not self.job.get("resume"):
             self.staging.empty_data()
+        if self.redactor.secrets:
+            keep_private(self.layout, self.staging.data, self.staging.work)
         self.staging.begin_attempt(self._job_file())
         self._tries += 1
         argv = [*self.python, *fill(self.job["program"], {"{job}": self._job_path()})]
@@ -149,6 +152,7 @@ class Member:
             delay = RETRY_DELAYS_S[self._tries - 1]
             self._not_before = time.monotonic() + delay
             because = "the program asked for another attempt (exit 75)"
+            self.purge()
             self.staging.history.end(because)
             self.staging.status("running", because)
             return
@@ -168,7 +172,10 @@ class Member:
         leaking = self.redactor.find(self.staging.data)
         if leaking is not None:
             self.fail(
-                "its program wrote the value of a secret into data/%s; nothing is published"
+                "its program wrote the value of a secret into data/%s; nothing is published, and "
+                "what held the value is removed from its staged work. If a server sent it back, "
+                "look at the address (`agentc check` lists where each secret goes) and replace "
+                "the key if others may have seen it. Run again: the rest of the work is kept"
                 % leaking
             )
             return
@@ -181,11 +188,17 @@ class Member:
         """Give the job up, or leave the rest of it to another submission; its staging directory
         stays."""
         self.failure = self.redactor.clean_text(message)
+        self.purge()
         self.out_of_time = out_of_time
         if self._tries:
             self.staging.history.end(self.failure)
         self._clean()
         self.staging.status("failed", self.failure, out_of_time)
+
+    def purge(self) -> None:
+        """Remove what an attempt wrote of a secret: of this one, or of one that was killed."""
+        for folder in (self.staging.data, self.staging.work):
+            self.redactor.purge(folder)
 
     def _clean(self) -> None:
         """Programs may write to logs/ themselves; log.txt has been cleaned as it grew."""

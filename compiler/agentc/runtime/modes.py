@@ -26,6 +26,15 @@ def adopt_umask(layout: StoreLayout) -> None:
         os.umask(before & ~(mode & 0o077))
 
 
+def keep_private(layout: StoreLayout, *folders: Path) -> None:
+    """Close folders of a job that was given secrets to other users, until it is published; in a
+    store that a group writes to they stay open to its members, who may have to go on with it."""
+    if layout.root.stat().st_mode & stat.S_IWGRP:
+        return
+    for folder in folders:
+        folder.chmod(0o700)
+
+
 def seal(layout: StoreLayout, folder: Path) -> None:
     """Modes of an object that is about to be published: files are read-only, and readable for
     those who can read the store, whatever umask their program had."""

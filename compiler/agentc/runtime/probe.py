@@ -15,6 +15,8 @@ import time
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple
 from urllib.parse import urlsplit
 
+from agentc.runtime.redact import Redactor
+
 if TYPE_CHECKING:
     from agentc.runtime.lease import Lease
 
@@ -90,6 +92,9 @@ def request(
         ) from None
     finally:
         connection.close()
+    if lease.remote and token:
+        # What it says stands in messages, cut short: a part of the key would not be recognised.
+        raw = Redactor([token]).clean(raw)
     try:
         return status, json.loads(raw.decode("utf-8"))
     except ValueError:

@@ -72,6 +72,31 @@ class Redactor:
             if self._holds(path):
                 path.write_bytes(self.clean(path.read_bytes()))
 
+    def holds(self, text: str) -> bool:
+        """Whether a text holds a value."""
+        found = self._pattern.search(text.encode("utf-8", "surrogatepass"))
+        return bool(self.secrets) and found is not None
+
+    def purge(self, folder: Path) -> Optional[str]:
+        """Take what holds a value out of a folder of staged work: lines of journals (`.jsonl`),
+        whose other rows are worth keeping, and other files whole. Relative name of the first,
+        cleaned, or None."""
+        first: Optional[str] = None
+        for path in _files(folder) if self.secrets else ():
+            name = path.relative_to(folder).as_posix()
+            clean = self.clean_text(name)
+            if clean == name and not self._holds(path):
+                continue
+            first = first or clean
+            kept = b""
+            if clean == name and path.suffix == ".jsonl":
+                lines = path.read_bytes().splitlines(keepends=True)
+                kept = b"".join(line for line in lines if not self._pattern.search(line))
+            path.unlink()
+            if kept:
+                path.write_bytes(kept)
+        return first
+
     def find(self, folder: Path) -> Optional[str]:
         """Relative name of the first file under a folder that holds a value, in its content or
         in its name, or None. The name is cleaned."""

@@ -107,6 +107,7 @@ class Unit:
             redactor, limit = Redactor(self.secrets), stop_by(os.environ)
             for member in members:
                 member.redactor, member.stop_by = redactor, limit
+                member.purge()
             while True:
                 open_ones = [member for member in members if not member.settled]
                 specs = [spec for member in open_ones for spec in member.job["leases"]]

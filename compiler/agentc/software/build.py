@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,9 +33,11 @@ def build_all(
     at_once: int = AT_ONCE,
     stop: threading.Event | None = None,
     spec_directory: Path | None = None,
+    withheld: Iterable[str] = (),
 ) -> None:
     """Build those that are not ready. `report` receives lines of progress, from several threads.
-    Files of container images may lie in the spec's directory.
+    Files of container images may lie in the spec's directory; builders do not see the variables
+    that are `withheld`.
 
     One that fails does not stop the others; `stop`, once set, ends them all. Raises
     SoftwareEnvironmentError with every failure.
@@ -43,7 +45,8 @@ def build_all(
     missing = [one for one in needed if not one.ready(layout)]
     if not missing:
         return
-    variables = dict(os.environ)
+    kept_back = set(withheld)
+    variables = {name: value for name, value in os.environ.items() if name not in kept_back}
     if spec_directory is not None:
         variables.setdefault("AGENTC_SPEC_DIR", str(spec_directory.absolute()))
     running = _Running(variables)

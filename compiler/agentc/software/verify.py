@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
 
+from agentc.runtime.build_variables import variables_for_engine, variables_for_pip
 from agentc.runtime.container import ContainerError, describe_image
 from agentc.runtime.environment import SoftwareEnvironmentError, python_command
-from agentc.runtime.installation import REQUIREMENTS, variables_for_pip
+from agentc.runtime.installation import REQUIREMENTS
 from agentc.runtime.lock_text import LockText, normalised, read_lock_text
 from agentc.runtime.publish import sha256_of
 from agentc.software.inventory import Installed
@@ -89,7 +90,7 @@ def _ask_interpreter(one: Installed) -> str | None:
 
 def _against_image(one: Installed) -> Iterator[str]:
     try:
-        found = describe_image(one.path, variables_for_pip({}))
+        found = describe_image(one.path, variables_for_engine({}))
     except ContainerError as error:
         yield str(error)
         return

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import socket
 import time
+import urllib.parse
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -218,3 +220,69 @@ def test_a_lease_becomes_a_client(serve: Serve, monkeypatch: pytest.MonkeyPatch)
     sent = [headers.get("Authorization") for _, _, headers in server.seen]
     assert sent == ["Bearer the-key", "Bearer another-key", "Bearer run-token", None]
     assert [body["model"] for _, body, _ in server.seen] == ["big", "big", "policy", "policy"]
+
+
+KEY = "sk-canary/77+e2 and some length"
+
+
+def saying(text: str) -> Answer:
+    message = {"message": {"content": text}, "finish_reason": "stop"}
+    return Answer(body={"choices": [{"index": 0, **message}]})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"your key is {KEY}!",
+        base64.b64encode(f"user:{KEY}".encode()).decode(),
+        KEY.encode().hex(),
+        urllib.parse.quote(KEY, safe=""),
+    ],
+    ids=["plain", "base64", "hex", "address"],
+)
+def test_a_reply_that_holds_the_key_is_refused_and_not_asked_for_again(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    server = serve([saying("hi"), saying(text)])
+    monkeypatch.setenv("KEY_OF_MINE", KEY)
+    lease = {
+        "url": server.url, "token": "", "model": "big",
+        "secrets": {"AGENTC_REMOTE_TOKEN": "KEY_OF_MINE"},
+    }  # fmt: skip
+
+    async def talk() -> str:
+        async with chat_client(lease, concurrency=4) as chat:
+            assert (await chat.chat(TALK)).text == "hi"
+            with pytest.raises(client.EchoedSecretError) as caught:
+                await chat.chat(TALK)
+        return str(caught.value)
+
+    said = asyncio.run(talk())
+    assert "run again" in said
+    assert text not in said
+    assert "sk-canary" not in said
+    assert len(server.seen) == 2
+
+
+@pytest.mark.parametrize("status", [400, 401, 500])
+@pytest.mark.parametrize("before", [0, 290])
+def test_no_message_holds_a_part_of_the_key(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, status: int, before: int
+) -> None:
+    server = serve([Answer(status=status, body={"error": "x" * before + KEY})])
+    monkeypatch.setenv("KEY_OF_MINE", KEY)
+    secrets = {"AGENTC_REMOTE_TOKEN": "KEY_OF_MINE"}
+    lease = {
+        "url": server.url, "token": "", "model": "big", "client": {"attempts": 1},
+        "secrets": secrets,
+    }  # fmt: skip
+
+    async def talk() -> str:
+        async with chat_client(lease, concurrency=4) as chat:
+            with pytest.raises(client.ServiceError) as caught:
+                await chat.chat(TALK)
+        return str(caught.value)
+
+    said = asyncio.run(talk())
+    assert "sk-ca" not in said
+    assert str(status) in said

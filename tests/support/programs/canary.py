@@ -1,11 +1,13 @@
 """A job program that lets its secret out in every way it can, and makes a good artifact.
 
-Config: `leak` (where: "data" or "name"), `exit` (status at the end), `hold` (seconds at work).
+Config: `leak` (where: "data", "name" or "journal"), `calm` (a file: where it exists, nothing of the
+journal is leaked), `exit` (status at the end), `hold` (seconds at work).
 """
 
 import base64
 import json
 import os
+import pathlib
 import sys
 import time
 import urllib.parse
@@ -55,6 +57,22 @@ row = {
     "source": "policy",
 }  # fmt: skip
 (job.out / "trajectories.jsonl").write_text(json.dumps(row) + "\n")
+if values.get("leak") == "journal":
+    # As a rollout does: rows of a journal from which it goes on, and an artifact made of them.
+    journal = job.work / "rows.jsonl"
+    kept = {**row, "id": "kept#0", "task_id": "kept"}
+    known = journal.read_text() if journal.exists() else json.dumps(kept) + "\n"
+    calm = pathlib.Path(values["calm"]).exists()
+    if '"t#0"' not in known:
+        text = "" if calm else "user:" + secret
+        row["messages"][0]["content"] += (
+            base64.b64encode(text.encode()).decode() if values["coded"] else text
+        )
+        known += json.dumps(row) + "\n"
+    journal.write_text(known)
+    if not calm:
+        (job.work / "state.bin").write_text(secret)
+    (job.out / "trajectories.jsonl").write_text(known)
 if values.get("leak") == "data":
     (job.out / "notes.bin").write_bytes(b"\0" * (1 << 20) + secret.encode() + b"\0")
 if values.get("leak") == "name":
