@@ -19,11 +19,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentc.backend_api import load_backends
-from agentc.cost.estimate import Estimator, environment_facts
+from agentc.cost.estimate import Estimator
 from agentc.cost.observe import actual_wall, learn, read_past
 from agentc.cost.past import Past
+from agentc.cost.stated import Stated
 from agentc.cost.subject import Subject
-from agentc.cost.workload import ExpectedTasks, Forecaster
+from agentc.cost.workload import Forecaster
 from agentc.runtime.layout import StoreLayout
 
 LEAST_S = 1.0
@@ -49,36 +50,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not (store.root / "objects").is_dir():
             print(f"{store.root} is no store", file=sys.stderr)
             return 2
-    tasks, turns = environment_facts(load_backends())
+    stated = Stated.of(load_backends())
     print(f"{time.strftime('%Y-%m-%d')}, {platform.machine()}, jobs of {LEAST_S:g} s and more")
     kinds = {"expert", "model", "sft", "dpo", "rollout", "pair", "evaluate", "compare", "report"}
     for number, store in enumerate(stores, 1):
         subjects = read_past([store], kinds, most=10_000)
-        past = learn(subjects, [store], tasks, turns)
+        past = learn(subjects, [store], stated)
         print(f"\nstore {number}: {len(subjects)} finished jobs, {_machine(subjects)}")
         print(_header("one job, its inputs known"))
         for title, observed in (("prior alone", False), ("leave one out", True)):
-            trials = list(_each_job(subjects, past if observed else Past(), tasks, turns))
+            trials = list(_each_job(subjects, past if observed else Past(), stated))
             for kind in ("all", *sorted({trial.kind for trial in trials})):
                 print(_row(f"{title}, {kind}", [t for t in trials if kind in ("all", t.kind)]))
     print()
     print("whole plans, nothing of them there: estimate of all jobs' time / actual, per job median")
     for number, store in enumerate(stores, 1):
         for plan in sorted(store.root.glob("runs/*/last-plan.json")):
-            _whole_plan(number, store, plan, stores, tasks, turns)
+            _whole_plan(number, store, plan, stores, stated)
     return 0
 
 
-def _each_job(
-    subjects: dict[str, Subject], past: Past, tasks: ExpectedTasks, turns: dict[str, int]
-) -> Iterable[Trial]:
+def _each_job(subjects: dict[str, Subject], past: Past, stated: Stated) -> Iterable[Trial]:
     for subject in subjects.values():
         wall = actual_wall(subject.measured)
         if wall is None or wall < LEAST_S:
             continue
         before = past.without(subject.object)
-        forecaster = Forecaster(subjects.get, before, tasks, turns)
-        yield _trial(subject, wall, forecaster, before, tasks, turns)
+        forecaster = Forecaster(subjects.get, before, stated)
+        yield _trial(subject, wall, forecaster, before, stated)
 
 
 def _trial(
@@ -86,12 +85,9 @@ def _trial(
     wall: float,
     forecaster: Forecaster,
     past: Past,
-    tasks: ExpectedTasks,
-    turns: dict[str, int],
+    stated: Stated,
 ) -> Trial:
-    estimator = Estimator(
-        store=None, subjects={}, past=past, expected_tasks=tasks, max_turns=turns, walls={}
-    )
+    estimator = Estimator(store=None, subjects={}, past=past, stated=stated, walls={})
     # As a plan would know it: its inputs are finished, itself it is not.
     unseen = replace(subject, measured={})
     seconds, _ = estimator.time(unseen, forecaster.forecast(unseen))
@@ -103,8 +99,7 @@ def _whole_plan(
     store: StoreLayout,
     path: Path,
     stores: Sequence[StoreLayout],
-    tasks: ExpectedTasks,
-    turns: dict[str, int],
+    stated: Stated,
 ) -> None:
     document = json.loads(path.read_text(encoding="utf-8"))
     kinds = {str(job["kind"]) for job in document["jobs"]}
@@ -112,10 +107,8 @@ def _whole_plan(
     walls = {name: actual_wall(subject.measured) for name, subject in made.items()}
     for source in (None, *(other for other in stores if other is not store)):
         learned = {} if source is None else read_past([source], kinds, most=10_000)
-        past = learn(learned, [] if source is None else [source], tasks, turns)
-        estimator = Estimator(
-            store=None, subjects={}, past=past, expected_tasks=tasks, max_turns=turns, walls={}
-        )
+        past = learn(learned, [] if source is None else [source], stated)
+        estimator = Estimator(store=None, subjects={}, past=past, stated=stated, walls={})
         found = estimator.estimate(document, {})
         pairs = {
             each.object: (each.seconds.median, wall)

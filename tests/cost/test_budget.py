@@ -58,7 +58,7 @@ def test_a_run_over_its_budget_starts_nothing(
 def test_the_quantile_decides(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A budget between the middle and the high end of the estimate."""
     for quantile, code in (("p10", 0), ("p50", 0), ("p90", 1)):
-        path = write(spec, f"budget: {{wall_hours: 0.02, quantile: {quantile}}}")
+        path = write(spec, f"budget: {{wall_hours: 0.0013, quantile: {quantile}}}")
         assert main(["run", path, "--store", store(spec), "--dry-run"]) == code, quantile
     assert "p90 of the estimate" in capsys.readouterr().err
 

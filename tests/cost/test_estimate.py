@@ -183,3 +183,23 @@ def test_a_policy_that_learned_is_not_like_random_weights(
     raw, trained = found["evaluate_untrained:rollout"], found["evaluate_sft:rollout"]
     assert raw.tokens.median == pytest.approx(190_687, rel=0.25)
     assert trained.tokens.median < 0.7 * raw.tokens.median
+
+
+def test_the_quickstart_took_what_an_empty_store_says(
+    planned: Planned, table: BackendTable
+) -> None:
+    """Held to a real run (quickstart_run.json: `wall_s` of its manifests)."""
+    ran = json.loads((Path(__file__).parent / "quickstart_run.json").read_text(encoding="utf-8"))
+    document = planned("quickstart")
+    found = estimate_plan(document, None, table=table)
+    took = {name: wall for name, wall in ran["jobs"].items() if name in found}
+    assert len(took) > 20
+    for name in ("expert", "expert_again", "practice", "base", "sft", "eto.1.dpo", "eto.2.dpo"):
+        assert found[name].seconds.low < took[name] < found[name].seconds.high, name
+    within = [found[name].seconds.low < wall < found[name].seconds.high
+              for name, wall in took.items()]  # fmt: skip
+    assert sum(within) >= 0.8 * len(within)
+    whole = summarise(document, found, 2)
+    assert whole.wall.low < ran["wall_s"] < whole.wall.high
+    # A newcomer's first number: no more than twice off.
+    assert 0.5 < whole.wall.median / ran["wall_s"] < 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
+from agentc.backend_api import EnvironmentBackend, ExpectedExpert, LeaseDraft, OptionView
 from agentc.kinds.field import (
     Field,
     Json,
@@ -103,6 +103,21 @@ def _expected_tasks(given: Mapping[str, Json]) -> Mapping[str, tuple[float, floa
     return {name: (share * count, 1.5) for name, count in kept.items()}
 
 
+def _expected_expert(given: Mapping[str, Json]) -> ExpectedExpert:
+    """Means over the training goals. Plans: 5.7 actions, 4.2 where at most two crafts build on each
+    other, 3.4 of invented goals; 2.0, 3.0 and 4.4 of plans of at most 2, 4 and 8 actions. Prompts
+    list the recipes of a plan and the distractors; of invented recipes few are alike enough."""
+    depth, steps = given.get("max_depth"), given.get("max_expert_steps")
+    invented = given.get("recipes") == "invented"
+    turns = 3.4 if invented else 4.2 if isinstance(depth, int) and depth <= 2 else 5.7
+    if isinstance(steps, int):
+        turns = min(turns, 1 + steps / 2)
+    distractors = given.get("distractors")
+    listed = distractors if isinstance(distractors, int) else 10
+    prompt = 170 if invented else 50 + 45 * turns + 40 * listed
+    return ExpectedExpert(turns=turns, prompt=prompt, reply=60, observation=40, factor=1.3)
+
+
 BACKEND = EnvironmentBackend(
     id="env.textcraft",
     version=1,
@@ -116,5 +131,6 @@ BACKEND = EnvironmentBackend(
     success_at=1.0,
     max_turns=60,
     expected_tasks=_expected_tasks,
+    expected_expert=_expected_expert,
     capabilities=frozenset({"expert", "fork", "snapshot", "seed"}),
 )

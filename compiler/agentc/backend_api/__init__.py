@@ -7,6 +7,7 @@ from agentc.backend_api.data_set import DataSet, DataSource
 from agentc.backend_api.declare import (
     Backend,
     EnvironmentBackend,
+    ExpectedExpert,
     ServerBackend,
     SoftwareEnvironment,
     StageBackend,
@@ -22,6 +23,7 @@ __all__ = [
     "DataSet",
     "DataSource",
     "EnvironmentBackend",
+    "ExpectedExpert",
     "JobDraft",
     "LeaseDraft",
     "LowerContext",

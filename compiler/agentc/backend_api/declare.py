@@ -58,6 +58,18 @@ class StageBackend:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedExpert:
+    """An expert's episode on average: its turns, and the characters of a task's prompt, of a reply
+    and of an observation. `factor`: how many times more each may well be."""
+
+    turns: float
+    prompt: float
+    reply: float
+    observation: float
+    factor: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentBackend:
     """Serves tasks to agents over the AgentGym protocol. `id` is `env.<name>`.
 
@@ -79,6 +91,8 @@ class EnvironmentBackend:
     expected_tasks: Callable[[Mapping[str, Json]], Mapping[str, tuple[float, float]]] | None = None
     """For estimates of cost: from the settings that differ from their defaults to (number of tasks,
     how many times more it may well be) by split; 1.0 where the data fixes the number."""
+    expected_expert: Callable[[Mapping[str, Json]], ExpectedExpert] | None = None
+    """For estimates as well, from the same settings: what an expert's episode is like."""
     configured: Callable[[Mapping[str, Json]], EnvironmentBackend] | None = None
     """Where settings decide what is declared (splits, rewards, step limit): this declaration under
     the settings that a spec gives. Must not raise, whatever they are."""

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
+from agentc.backend_api import ExpectedExpert
 from agentc.cost.parameters import ModelShape
 from agentc.cost.past import Traits
 from agentc.cost.priors import prior, value
@@ -56,6 +57,17 @@ class Workload:
     pieces: tuple[Piece, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Talk:
+    """Tokens of a task's own text, of an expert's reply and of an observation; turns of an expert's
+    episode, None where nothing is stated."""
+
+    prompt: Quantity
+    reply: Quantity
+    observation: Quantity
+    turns: Quantity | None
+
+
 class Guesses(Protocol):
     """What forecasts of a kind ask of the forecaster."""
 
@@ -67,6 +79,10 @@ class Guesses(Protocol):
 
     def tasks_of(self, subject: Subject) -> tuple[Quantity, str, float]:
         """Tasks of the split within `limit`, a label of the environment, its step limit."""
+        ...
+
+    def talk_of(self, subject: Subject) -> Talk:
+        """What is said in its environment."""
         ...
 
     def rows_of(self, subject: Subject, role: str | None = None) -> list[Rows]:
@@ -89,16 +105,31 @@ def split_of(subject: Subject) -> str:
     return str(subject.setting("split") or subject.config.get("split") or "")
 
 
-def first_prompt(subject: Subject) -> Quantity:
+def talk_where(stated: ExpectedExpert | None) -> Talk:
+    """What is said where an environment states this, or nothing."""
+    if stated is None:
+        reply, observation = prior("reply_tokens"), prior("observation_tokens")
+        return Talk(prompt=prior("prompt_tokens"), reply=reply, observation=observation, turns=None)
+    each = prior("characters_per_token")
+    known = Quantity.between(1.0, stated.factor).widened(each.spread)
+    prompt, reply, observation = (
+        known.times(characters / each.median)
+        for characters in (stated.prompt, stated.reply, stated.observation)
+    )
+    turns = Quantity.between(stated.turns, stated.factor)
+    return Talk(prompt=prompt, reply=reply, observation=observation, turns=turns)
+
+
+def first_prompt(subject: Subject, talk: Talk) -> Quantity:
     """Tokens before the first reply."""
     own = Quantity(subject.prompt_characters / value("characters_per_token"), 0.2)
-    return total([own, prior("prompt_tokens")])
+    return total([own, talk.prompt])
 
 
-def row_tokens(subject: Subject, turns: Quantity, reply: Quantity) -> Quantity:
+def row_tokens(subject: Subject, talk: Talk, turns: Quantity, reply: Quantity) -> Quantity:
     """Tokens of a conversation of so many replies."""
-    each = total([reply, prior("observation_tokens")])
-    return total([first_prompt(subject), turns.times(each)])
+    each = total([reply, talk.observation])
+    return total([first_prompt(subject, talk), turns.times(each)])
 
 
 def row_bytes(tokens: Quantity) -> Quantity:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from agentc.backend_api import BackendTable, EnvironmentBackend
+from agentc.backend_api import BackendTable
 from agentc.cost.amounts import Workload
 from agentc.cost.hardware import DEFAULT_GPU
 from agentc.cost.observe import actual_wall, learn, read_past, read_subject
@@ -15,8 +15,9 @@ from agentc.cost.past import Past
 from agentc.cost.quantity import ZERO, Quantity
 from agentc.cost.refine import weighted_median
 from agentc.cost.seconds import program_time, server_start, time_traits
+from agentc.cost.stated import Stated
 from agentc.cost.subject import Subject, subject_of_job
-from agentc.cost.workload import ACTING, TRAINING, ExpectedTasks, Forecaster
+from agentc.cost.workload import ACTING, TRAINING, Forecaster
 from agentc.runtime.layout import StoreLayout
 from agentc.store.presence import find_published
 
@@ -71,16 +72,15 @@ def estimate_plan(
     """
     stores = (*(() if store is None else (store,)), *others)
     kinds = {str(job["kind"]) for job in document["jobs"]}
-    tasks, turns = environment_facts(table)
+    stated = Stated.of(table)
     subjects = read_past(stores, kinds)
-    past = learn(subjects, stores, tasks, turns)
+    past = learn(subjects, stores, stated)
     walls = _walls_of_history(store, str(document.get("name") or ""))
     return Estimator(
         store=store,
         subjects=subjects,
         past=past,
-        expected_tasks=tasks,
-        max_turns=turns,
+        stated=stated,
         walls=walls,
         gpu=gpu,
     ).estimate(document, states or {})
@@ -93,8 +93,7 @@ class Estimator:
     store: StoreLayout | None
     subjects: Mapping[str, Subject]
     past: Past
-    expected_tasks: ExpectedTasks
-    max_turns: Mapping[str, int]
+    stated: Stated
     walls: Mapping[str, list[float]]
     gpu: str = DEFAULT_GPU
 
@@ -118,7 +117,7 @@ class Estimator:
         def find(name: str) -> Subject | None:
             return cached.get(name) or jobs.get(name)
 
-        forecaster = Forecaster(find, self.past, self.expected_tasks, self.max_turns)
+        forecaster = Forecaster(find, self.past, self.stated)
         found: dict[str, Estimate] = {}
         for job in document["jobs"]:
             name = f"{job['kind']}/{job['key']}"
@@ -214,23 +213,6 @@ class Estimator:
             wall = actual_wall(elsewhere.measured)
             times += [wall] if wall is not None else []
         return times
-
-
-def environment_facts(table: BackendTable | None) -> tuple[ExpectedTasks, dict[str, int]]:
-    """What the environments' backends state: numbers of tasks, and step limits."""
-    backends = {} if table is None else {each.id: each for each in table.environments()}
-
-    def expected(backend: str, identity: str, split: str) -> Quantity | None:
-        stated: EnvironmentBackend | None = backends.get(backend)
-        if stated is None or stated.expected_tasks is None:
-            return None
-        try:
-            count, factor = stated.expected_tasks(json.loads(identity))[split]
-        except (KeyError, TypeError, ValueError):
-            return None
-        return Quantity.between(float(count), max(1.0, float(factor)))
-
-    return expected, {name: each.max_turns for name, each in backends.items()}
 
 
 def _basis(like: int) -> str:

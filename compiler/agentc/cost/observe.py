@@ -12,8 +12,9 @@ from agentc.cost.amounts import Piece, Rows, Workload
 from agentc.cost.past import Past
 from agentc.cost.quantity import Quantity
 from agentc.cost.seconds import program_time, server_start, time_traits
+from agentc.cost.stated import Stated
 from agentc.cost.subject import Subject, subject_of_manifest
-from agentc.cost.workload import TRAINING, ExpectedTasks, Forecaster, fact_behind
+from agentc.cost.workload import TRAINING, Forecaster, fact_behind
 from agentc.runtime.layout import MANIFEST, StoreLayout
 
 MOST = 150
@@ -49,8 +50,7 @@ def read_subject(folder: Path) -> Subject | None:
 def learn(
     subjects: Mapping[str, Subject],
     stores: Iterable[StoreLayout],
-    expected_tasks: ExpectedTasks,
-    max_turns: Mapping[str, int],
+    stated: Stated,
 ) -> Past:
     """Samples of all that those jobs measured, against what the prior says."""
     past = Past()
@@ -65,7 +65,7 @@ def learn(
         past.observe(piece.name, piece.backend, actual, piece.prior, piece.traits, subject.object)
         return piece.prior if actual is None else Quantity(actual)
 
-    forecaster = Forecaster(finder(subjects, layouts), past, expected_tasks, max_turns, settle)
+    forecaster = Forecaster(finder(subjects, layouts), past, stated, settle)
     for subject in subjects.values():
         # Manifests are read from a disk; one of an odd shape teaches nothing.
         with suppress(TypeError, ValueError, KeyError, AttributeError, ArithmeticError):

@@ -30,14 +30,17 @@ class Prior:
 _ENVIRONMENTS = (
     Prior("tasks", 500, 6, "tasks of a split", "when the environment's backend states no number"),
     Prior("turn_share", 0.6, 1.6, "of max_turns", "episodes end early by success or failure"),
-    Prior("expert_share", 0.25, 2.5, "of max_turns", "experts are short: TextCraft 3 of 60, "
+    Prior("expert_share", 0.25, 2.5, "of max_turns", "where the backend states nothing: "
           "WebShop about 4 of 10 (ETO, table 1), ScienceWorld 14 of 100"),
     Prior("reply_tokens", 40, 2.5, "tokens", "a thought and an action; never more than max_tokens"),
     Prior("observation_tokens", 60, 3, "tokens", "what the environment says each turn"),
     Prior("prompt_tokens", 150, 2.5, "tokens", "a task's own text, besides instruction and "
           "examples"),
     Prior("characters_per_token", 4, 1.25, "characters", "English under common tokenizers"),
-    Prior("environment_turn", 0.004, 4, "s", "one step of a text game over HTTP on one core"),
+    Prior("environment_turn", 0.0025, 3, "s", "one turn of an episode on one core, model server "
+          "aside: 2.0 to 2.6 ms with the environment in the job's process, 4.8 to 6.3 over HTTP"),
+    Prior("expert_turn", 0.0005, 8, "s", "one turn of an expert on one core: TextCraft 0.2 ms in "
+          "the job's process and 2.9 over HTTP, a step of ScienceWorld 6"),
     Prior("environment_start", 1.5, 5, "s", "a server that loads its tasks"),
 )  # fmt: skip
 

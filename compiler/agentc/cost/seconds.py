@@ -37,7 +37,7 @@ def program_time(subject: Subject, work: Workload) -> Effort:
     if subject.kind in ("rollout", "search") or work.replied.median > 0:
         return _episodes(subject, work)
     if subject.kind == "expert":
-        amount = work.turns.times(prior("environment_turn"))
+        amount = work.turns.times(prior("expert_turn"))
         return _sum([prior("light_job"), amount], amount, work.turns.spread)
     if subject.kind == "model":
         return _making(subject, work)

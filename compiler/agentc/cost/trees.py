@@ -42,8 +42,9 @@ def forecast_search(guesses: Guesses, subject: Subject) -> Workload:
     reply = Quantity(min(reply.median, longest), reply.spread)
     words: Traits = {**traits, "max_tokens": longest}
     reply = guesses.settle(subject, "reply", environment, reply, words)
-    each = total([reply, prior("observation_tokens")])
-    context = total([first_prompt(subject), each.times(max(0.0, (path.median - 1) / 2))])
+    talk = guesses.talk_of(subject)
+    each = total([reply, talk.observation])
+    context = total([first_prompt(subject, talk), each.times(max(0.0, (path.median - 1) / 2))])
     context = guesses.settle(subject, "context", environment, context, traits)
     leaves = prior("tree_leaves").times(iterations)
     leaves = guesses.settle(subject, "tree_leaves", environment, leaves, traits)
@@ -59,7 +60,7 @@ def forecast_search(guesses: Guesses, subject: Subject) -> Workload:
         output=Rows(
             count=trees,
             turns=path,
-            tokens=row_tokens(subject, path, reply),
+            tokens=row_tokens(subject, talk, path, reply),
             label=f"policy {label}",
             leaves=leaves,
         ),

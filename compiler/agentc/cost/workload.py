@@ -6,13 +6,13 @@ by the past; what the store has measured replaces it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
 
 from agentc.cost.amounts import (
     Piece,
     Rows,
+    Talk,
     Workload,
     environment_of,
     first_prompt,
@@ -20,6 +20,7 @@ from agentc.cost.amounts import (
     row_bytes,
     row_tokens,
     split_of,
+    talk_where,
 )
 from agentc.cost.parameters import (
     ModelShape,
@@ -30,15 +31,13 @@ from agentc.cost.parameters import (
 from agentc.cost.past import Past, Traits
 from agentc.cost.priors import prior
 from agentc.cost.quantity import Quantity, sum_in_step, total
+from agentc.cost.stated import Stated
 from agentc.cost.subject import Subject
 from agentc.cost.trees import forecast_dataset, forecast_mix, forecast_revise, forecast_search
 
 TRAINING = ("sft", "dpo", "critic", "rl")
 ACTING = ("rollout", "search", "revise")
 """Kinds whose jobs ask a model server."""
-
-ExpectedTasks: TypeAlias = Callable[[str, str, str], Quantity | None]
-"""Tasks by (environment backend, identity as JSON, split), where the backend states them."""
 
 
 class Forecaster:
@@ -49,15 +48,13 @@ class Forecaster:
         self,
         find: Callable[[str], Subject | None],
         past: Past,
-        expected_tasks: ExpectedTasks,
-        max_turns: Mapping[str, int],
+        stated: Stated,
         correct: Callable[[Subject, Piece], Quantity] | None = None,
     ) -> None:
         self._find = find
         self._past = past
         self._correct = correct or self._from_past
-        self._expected_tasks = expected_tasks
-        self._max_turns = max_turns
+        self._stated = stated
         self._done: dict[str, Workload] = {}
         self._pieces: list[Piece] = []
 
@@ -133,10 +130,11 @@ class Forecaster:
     def _expert(self, subject: Subject) -> Workload:
         tasks, label, limit = self.tasks_of(subject)
         episodes = tasks.times(subject.number("attempts", 1))
-        turns = prior("expert_share").times(limit)
+        talk = self.talk_of(subject)
+        turns = talk.turns or prior("expert_share").times(limit)
         traits: Traits = {"environment": label}
         turns = self.settle(subject, "expert_turns", environment_of(subject), turns, traits)
-        tokens = row_tokens(subject, turns, prior("reply_tokens"))
+        tokens = row_tokens(subject, talk, turns, talk.reply)
         output = Rows(count=episodes, turns=turns, tokens=tokens, label=f"expert {label}")
         disk = episodes.times(row_bytes(tokens))
         return Workload(rows=episodes, turns=episodes.times(turns), output=output, disk=disk)
@@ -148,6 +146,7 @@ class Forecaster:
         raw = model is not None and not model.trained
         longest = subject.number("decode.max_tokens", 512)
         environment = environment_of(subject)
+        talk = self.talk_of(subject)
         traits: Traits = {
             "environment": label,
             "policy": "unknown" if model is None else "raw" if raw else "trained",
@@ -162,16 +161,18 @@ class Forecaster:
             {**traits, "split": split_of(subject)},
         )
         # Random weights seldom end a reply.
-        reply = Quantity(0.7 * longest, 0.5) if raw else prior("reply_tokens")
+        # A policy replies as the expert does, give or take what makes replies differ.
+        usual = Quantity(talk.reply.median, prior("reply_tokens").spread)
+        reply = Quantity(0.7 * longest, 0.5) if raw else usual
         reply = Quantity(min(reply.median, longest), reply.spread)
         words = {**traits, "max_tokens": longest}
         reply = self.settle(subject, "reply", environment, reply, words)
-        first = first_prompt(subject)
-        each = total([reply, prior("observation_tokens")])
+        first = first_prompt(subject, talk)
+        each = total([reply, talk.observation])
         context = total([first, each.times(max(0.0, (turns.median - 1) / 2))])
         context = self.settle(subject, "context", environment, context, traits)
         all_turns = episodes.times(turns)
-        tokens = row_tokens(subject, turns, reply)
+        tokens = row_tokens(subject, talk, turns, reply)
         return Workload(
             rows=episodes,
             turns=all_turns,
@@ -238,9 +239,7 @@ class Forecaster:
         backend, identity = (server.backend, server.identity) if server else ("", "{}")
         split = split_of(subject)
         seen = self._past.tasks_of(backend, identity, split)
-        tasks = (
-            Quantity(seen) if seen is not None else self._expected_tasks(backend, identity, split)
-        )
+        tasks = Quantity(seen) if seen is not None else self._stated.tasks(backend, identity, split)
         tasks = tasks or prior("tasks")
         limit = subject.setting("limit")
         if isinstance(limit, int) and limit < tasks.high:
@@ -255,8 +254,15 @@ class Forecaster:
             if subject.kind == "expert"
             else (subject.setting("max_turns") or subject.config.get("max_turns"))
         )
-        turns = float(given) if isinstance(given, int) else float(self._max_turns.get(backend, 30))
+        turns = float(given) if isinstance(given, int) else float(self._stated.max_turns(backend))
         return tasks, f"{backend} {identity}", turns
+
+    def talk_of(self, subject: Subject) -> Talk:
+        """What is said in its environment."""
+        server = subject.servers.get("environment")
+        if server is None:
+            return talk_where(None)
+        return talk_where(self._stated.expert(server.backend, server.identity))
 
     def rows_of(self, subject: Subject, role: str | None = None) -> list[Rows]:
         names = subject.all_inputs() if role is None else subject.inputs.get(role, ())
