@@ -62,7 +62,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.work import UnknownStageError, find_work
     from agentc.preflight.render import findings_document, findings_text
     from agentc.run.profile import ProfileError, find_profile
-    from agentc.store.paths import look_into
+    from agentc.runtime.layout import StoreLayout
+    from agentc.store.paths import store_root
 
     started = time.monotonic()
     requests: Requests | None = None
@@ -79,7 +80,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return 1
     show_diagnostics(compiled.diagnostics)
     try:
-        layout = look_into(arguments.store)
+        # A store that is in no state to be used is something to find here.
+        layout = StoreLayout(store_root(arguments.store))
         work = find_work(plan_document(compiled.plan), layout, arguments.until)
     except UnknownStageError as error:
         print(f"agentc: {error}", file=sys.stderr)

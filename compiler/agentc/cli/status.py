@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from agentc.cli.choose_run import NoRunError, add_run_choice, choose_run
@@ -31,8 +33,10 @@ def execute(arguments: argparse.Namespace) -> int:
 
     from agentc.cost.expected import outcome_lines, outcomes, read_expected
     from agentc.plan.work import find_work, object_of, read_plan
+    from agentc.run.active import active_runs
     from agentc.run.observe import Observer
     from agentc.run.wording import sentence
+    from agentc.store.known_runs import read_history
     from agentc.store.paths import look_into
 
     layout = look_into(arguments.store)
@@ -56,9 +60,39 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         width = max((len(one.id) for one in seen), default=0)
         print(f"{name}: {sum(one.state == 'done' for one in seen)} of {len(seen)} jobs are done")
+        at_work = any(each.is_alive() for each in active_runs(layout, name))
+        logs = {str(job["id"]): layout.staging(object_of(job)) / "logs" / "log.txt" for job in
+                work.needed}  # fmt: skip
         for one in seen:
-            print(f"  {one.id:<{width}}  {sentence(one)}{_expectation(entries.get(one.id))}")
+            words = sentence(one) if at_work or one.state != "waiting" else "not started"
+            print(f"  {one.id:<{width}}  {words}{_expectation(entries.get(one.id))}")
+            if one.state in ("failed", "killed"):
+                print("\n".join(_cause(one.message, logs[one.id], width)))
+        if not at_work and any(one.state != "done" for one in seen):
+            print(f"  {_ending(read_history(run.folder))}")
     return 3 if any(one.state in ("failed", "killed") for one in seen) else 0
+
+
+def _cause(message: str, log: Path, width: int) -> list[str]:
+    """The rest of a message, the last line of the log, and where it is."""
+    from agentc.runtime.lease import last_lines
+
+    last = next((line for line in reversed(last_lines(log, 20).splitlines()) if line.strip()), "")
+    lines = [*message.splitlines()[1:], *([f"| {last.strip()}"] if last else [])]
+    lines += [f"log: {log}"] if log.exists() else []
+    return [f"  {' ' * width}  {line}" for line in lines]
+
+
+def _ending(history: Sequence[Mapping[str, Any]]) -> str:
+    """How the last run ended."""
+    last = history[-1] if history else {}
+    code, ended = last.get("exit"), last.get("ended")
+    if code is None or ended is None:
+        return "no run is at work; `agentc run` goes on"
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(ended))
+    names = {130: "interrupted by SIGINT", 143: "stopped by SIGTERM", 129: "stopped by SIGHUP"}
+    how = f": {names[code]}" if code in names else ""
+    return f"the last run ended {when} with exit code {code}{how}; `agentc run` goes on"
 
 
 def _expectation(entry: Mapping[str, Any] | None) -> str:

@@ -144,7 +144,9 @@ def _verify(arguments: argparse.Namespace, layout: object) -> int:
     if damaged:
         print(
             f"{len(damaged)} of {max(len(found), len(damaged))} objects are damaged. Delete each"
-            f" one's folder under {layout.root / 'objects'}; the next run makes it again.",
+            f" one's folder under {layout.root / 'objects'}: a run that needs it makes it again."
+            " Where all that was made from it is there, no run does; to have it made anew, delete"
+            " that, too.",
             file=sys.stderr,
         )
         return _EXIT_STORE

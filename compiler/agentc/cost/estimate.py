@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -19,6 +20,8 @@ from agentc.cost.stated import Stated
 from agentc.cost.subject import Subject, subject_of_job
 from agentc.cost.workload import ACTING, TRAINING, Forecaster
 from agentc.runtime.layout import StoreLayout
+from agentc.store.known_runs import read_history
+from agentc.store.paths import all_folders
 from agentc.store.presence import find_published
 
 State: TypeAlias = Literal["cached", "run", "unneeded"]
@@ -83,7 +86,7 @@ def estimate_plan(
         stated=stated,
         walls=walls,
         gpu=gpu,
-    ).estimate(document, states or {})
+    ).estimate(document, states)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,9 +101,10 @@ class Estimator:
     gpu: str = DEFAULT_GPU
 
     def estimate(
-        self, document: Mapping[str, Any], states: Mapping[str, State]
+        self, document: Mapping[str, Any], states: Mapping[str, State] | None
     ) -> dict[str, Estimate]:
-        """Estimates by job id; a job that neither the store nor `states` knows is to run."""
+        """Estimates by job id. Without `states` every job that the store lacks is to run; with them
+        those that they do not know are not asked for (`--until`)."""
         jobs = {
             f"{job['kind']}/{job['key']}": subject_of_job(job, self.gpu) for job in document["jobs"]
         }
@@ -134,7 +138,7 @@ class Estimator:
             else:
                 work = forecaster.workload(subject)
                 made_now = self._to_run(job_id, stages[job_id], subject, work)
-                state = states.get(job_id, "run")
+                state = "run" if states is None else states.get(job_id, "unneeded")
                 found[job_id] = made_now if state == "run" else replace(made_now, state=state)
         return found
 
@@ -225,20 +229,15 @@ def _model_tokens(subject: Subject, work: Workload) -> Quantity:
 
 
 def _walls_of_history(store: StoreLayout | None, name: str) -> dict[str, list[float]]:
-    """Wall times by object from the history of an experiment: results may be gone since."""
+    """Wall times by object from the histories of an experiment, at whichever scale and with
+    whichever params: results may be gone since."""
     walls: dict[str, list[float]] = {}
     if store is None:
         return walls
-    try:
-        lines = (store.root / "runs" / name / "history.jsonl").read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return walls
-    for line in lines.splitlines():
-        try:
-            ran = json.loads(line).get("ran") or []
-            for each in ran:
-                if isinstance(each.get("wall_s"), (int, float)):
-                    walls.setdefault(str(each["object"]), []).append(float(each["wall_s"]))
-        except (ValueError, AttributeError, KeyError, TypeError):
-            continue
+    for folder in all_folders(store):
+        for line in read_history(folder) if folder.label.partition("@")[0] == name else ():
+            with suppress(AttributeError, KeyError, TypeError):
+                for each in line.get("ran") or []:
+                    if isinstance(each.get("wall_s"), (int, float)):
+                        walls.setdefault(str(each["object"]), []).append(float(each["wall_s"]))
     return walls

@@ -26,6 +26,8 @@ from agentc.runtime.visible import await_published, patience
 
 EXIT_DONE, EXIT_FAILED = 0, 3
 DRIVER_LOG = "snakemake.log"
+OWN_LOG = "snakemake-{token}.log"
+"""Of a run beside which another is at work on the same plan, in the same folder."""
 LOOK_S = 0.25
 _QUEUE_S = 5.0
 _PAUSE_S = 5.0
@@ -48,16 +50,17 @@ def drive(
     observer: Observer,
     servers: ServerWatch,
     view: View,
+    log: Path | None = None,
 ) -> int:
     """Run Snakemake until the plan is done, or something fails by its own fault; returns the exit
     code. Jobs that the cluster ended are submitted again, within bounds (resubmission.py)."""
-    log = directory / DRIVER_LOG
+    log = log or directory / DRIVER_LOG
     log.unlink(missing_ok=True)
     resubmissions = Resubmissions(work)
     refused = 0
     while True:
         read = log.stat().st_size if log.exists() else 0
-        code = _drive_once(work, directory, options, observer, servers, view)
+        code = _drive_once(work, directory, log, options, observer, servers, view)
         if code is None:
             continue
         if code == EXIT_DONE or not _is_queued(options):
@@ -86,6 +89,7 @@ def drive(
 def _drive_once(
     work: Work,
     directory: Path,
+    log: Path,
     options: DriverOptions,
     observer: Observer,
     servers: ServerWatch,
@@ -93,7 +97,6 @@ def _drive_once(
 ) -> int | None:
     """Exit code of one Snakemake; None where another one has to go on."""
     argv = driver_argv(directory, work.layout, work.manifests(), options)
-    log = directory / DRIVER_LOG
     start = log.stat().st_size if log.exists() else 0
     driver = Driver(argv, directory, log, queued=_is_queued(options))
     watch = _queue_watch(work, log, start, options)

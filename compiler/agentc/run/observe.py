@@ -54,13 +54,25 @@ class Observer:
         self._finished: dict[str, Seen] = {}
         self._first: dict[str, tuple[float, float]] = {}
         self._began: dict[str, float] = {}
+        self._failures: dict[str, Seen] = {}
 
     def look(self) -> tuple[Seen, ...]:
         """Every job, in the plan's order. One listing tells of thousands which to look at."""
         open_ones = [job for job in self._jobs if str(job["id"]) not in self._finished]
         there = listed_names(self._layout, (str(job["kind"]) for job in open_ones))
         there |= staged_names(self._layout) if open_ones else set()
-        return tuple(self._look_at(job, there) for job in self._jobs)
+        seen = tuple(self._look_at(job, there) for job in self._jobs)
+        for one in seen:
+            if one.state in ("failed", "killed"):
+                self._failures[one.id] = one
+            elif one.state == "done":
+                self._failures.pop(one.id, None)
+        return seen
+
+    def failures(self) -> tuple[Seen, ...]:
+        """Jobs that were seen to fail, and not to be done since: another run may be trying one of
+        them again by now."""
+        return tuple(self._failures.values())
 
     def _look_at(self, job: Mapping[str, Any], there: set[str]) -> Seen:
         name, job_id = object_of(job), str(job["id"])

@@ -15,8 +15,17 @@ from queue import Empty, SimpleQueue
 from agentc.cost.estimate import Estimate
 from agentc.plan.work import Work, look_again, object_of
 from agentc.run import claims, inherit, outcome, slurm_endings
-from agentc.run.active import ActiveRun, attended
-from agentc.run.drive import DRIVER_LOG, EXIT_DONE, EXIT_FAILED, LOOK_S, View, deaf, drive
+from agentc.run.active import ActiveRun, active_runs, attended
+from agentc.run.drive import (
+    DRIVER_LOG,
+    EXIT_DONE,
+    EXIT_FAILED,
+    LOOK_S,
+    OWN_LOG,
+    View,
+    deaf,
+    drive,
+)
 from agentc.run.driver import DriverMissingError, DriverOptions
 from agentc.run.leftovers import end_leftover_processes, remove_stale_folders
 from agentc.run.observe import Observer
@@ -28,7 +37,7 @@ from agentc.run.servers import ServerWatch
 from agentc.run.wording import counted
 from agentc.runtime.environment import SoftwareEnvironmentError
 from agentc.runtime.stopping import StoppedError, stoppable
-from agentc.runtime.trouble import writing
+from agentc.runtime.trouble import explain, is_of_disk, writing
 from agentc.software.build import build_all
 from agentc.software.needed import Needed
 from agentc.store.in_use import plan_in_use
@@ -36,6 +45,7 @@ from agentc.store.paths import RunFolder
 from agentc.store.variant import variant_of
 
 EXIT_INTERRUPTED = 130
+EXIT_STORE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +99,7 @@ def _run(work: Work, directory: Path, options: RunOptions, record: Record) -> in
         print(f"estimate: {options.expected}")
     observer = Observer(layout, work.missing, since=began)
     servers = ServerWatch(layout, work.document, since=began)
+    log = directory / DRIVER_LOG
     try:
         with (
             stoppable(),
@@ -99,7 +110,18 @@ def _run(work: Work, directory: Path, options: RunOptions, record: Record) -> in
             with _clear_queue((run, *awaited), view):
                 inherit.wait_for(awaited, lambda: view.show(observer.look()))
                 _build_environments(work, directory, view, options.spec_directory)
-                code = drive(work, directory, driver, observer, servers, view)
+                # Each of two runs that begin at once sees the other: both have their record.
+                if any(other.token != run.token for other in active_runs(layout, name)):
+                    log = directory / OWN_LOG.format(token=run.token)
+                code = drive(work, directory, driver, observer, servers, view, log)
+    except OSError as error:
+        if not is_of_disk(error):
+            raise
+        code = EXIT_STORE
+        print(f"agentc: {explain(error, 'results', layout.root)}", file=sys.stderr)
+        with suppress(OSError):
+            known = outcome.describe_failures(layout, work.missing, observer.failures(), log)
+            print(f"\n{known}", file=sys.stderr)
     except StoppedError as stop:
         code = 128 + stop.number
         print("interrupted; finished work is kept, run again to go on", file=sys.stderr)
@@ -107,9 +129,11 @@ def _run(work: Work, directory: Path, options: RunOptions, record: Record) -> in
         code = EXIT_FAILED
         print(f"agentc: {error}", file=sys.stderr)
     else:
-        seen = observer.look()
         if code:
-            log = directory / DRIVER_LOG
+            seen = observer.look()
+            if not any(one.state in ("failed", "killed") for one in seen):
+                # Another run has taken over meanwhile what failed here.
+                seen = (*seen, *observer.failures())
             causes = [*servers.failures(), *slurm_endings.describe(log, work)]
             text = outcome.describe_failures(layout, work.missing, seen, log, causes)
             print(f"\n{text}", file=sys.stderr)
@@ -117,7 +141,7 @@ def _run(work: Work, directory: Path, options: RunOptions, record: Record) -> in
             expected = f"; expected: {options.expected}" if options.expected else ""
             print(f"{name}: done in {time.time() - began:.0f} s{expected}")
             code = _show_results(work, options)
-    record.close(code, [one.id for one in observer.look() if one.state in ("failed", "killed")])
+    record.close(code, [] if code == EXIT_DONE else [one.id for one in observer.failures()])
     return code
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from agentc.runtime.program import read_json
 from agentc.runtime.trouble import full_disk_hint
 
 _FULL = "(ENOSPC; "
+_FAILED = re.compile(r"agentc: job (?P<job>\S+) failed: (?P<why>.*)")
 
 
 def describe_failures(
@@ -24,7 +26,9 @@ def describe_failures(
     servers: Sequence[str] = (),
 ) -> str:
     """Why shared servers failed, and each failed job with its last log lines and the path of its
-    log; when none is known to have failed, the last lines of the driver's log."""
+    log; when none is known to have failed, what the driver's log says of any, or its last lines.
+    A full disk comes first: all else follows from it."""
+    # The last word about a job counts: another run may have taken one over that failed here.
     by_id = {one.id: one for one in seen}
     parts: list[str] = [*servers]
     told: set[str] = set()
@@ -43,14 +47,31 @@ def describe_failures(
         text += f"\n  log: {log}" if log.exists() else ""
         parts.append(text)
     if not parts:
+        parts += _told_by(driver_log, layout, jobs)
+    if not parts:
         tail = "\n".join(f"  | {line}" for line in last_lines(driver_log, 25).splitlines())
         parts.append(f"Snakemake stopped without finishing:\n{tail}")
     # On a full disk a job cannot write down why it failed.
     full = full_disk_hint("", layout.root)
     if full and not any(_FULL in text for text in parts):
         parts.append(full)
+    parts.sort(key=lambda text: _FULL not in text)
     parts.append(f"Snakemake's log: {driver_log}")
     return "\n\n".join(parts)
+
+
+def _told_by(driver_log: Path, layout: StoreLayout, jobs: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What wrappers of this run said of jobs that another run has taken over since."""
+    logs = {str(job["id"]): layout.staging(object_of(job)) / "logs" / "log.txt" for job in jobs}
+    found: dict[str, str] = {}
+    for line in last_lines(driver_log, 500).splitlines():
+        told = _FAILED.match(line)
+        if told is not None and told["job"] in logs:
+            found[told["job"]] = told["why"]
+    return [
+        f"{job} failed: {why} (another run tries it again)\n  log: {logs[job]}"
+        for job, why in found.items()
+    ]
 
 
 def tables(document: Document, layout: StoreLayout) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 from agentc.cost.estimate import Estimate
 from agentc.cost.expected import expected_entry, read_expected
 from agentc.plan.work import Work, object_of
+from agentc.run.claims import EXIT_CLAIM
+from agentc.run.drive import EXIT_DONE
 from agentc.run.past import keep_plan, plan_digest, read_plan_text
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.program import read_json
@@ -83,29 +85,34 @@ class Record:
 
     def close(self, code: int, failed: Sequence[str]) -> None:
         """Add the run to the history: which jobs ran, which were there already, which failed."""
-        layout = self._work.layout
+        try:
+            _append(self._folder.history, self._line(code, failed))
+        except OSError as error:  # a full disk: what the run was about matters more
+            told = explain(error, "the history of runs", self._folder.path)
+            print(f"agentc: {told}", file=sys.stderr)
+
+    def _line(self, code: int, failed: Sequence[str]) -> dict[str, Any]:
+        work, layout = self._work, self._work.layout
         ran = [
             {"id": job["id"], "object": object_of(job), "wall_s": _wall(layout.manifest(name))}
-            for job in self._work.missing
+            for job in work.missing
             if layout.is_published(name := object_of(job))
         ]
-        line: Mapping[str, Any] = {
+        targets = work.document["targets"]
+        # What another node has made may show here a little later.
+        whole = code in (EXIT_DONE, EXIT_CLAIM) and set(targets) <= set(work.wanted)
+        return {
             "began": self.began,
             "ended": time.time(),
             "exit": code,
-            "spec": self._work.document["spec"],
-            "params": self._work.document.get("params") or {},
+            "spec": work.document["spec"],
+            "params": work.document.get("params") or {},
             "plan": self._plan,
-            "complete": _all_published(layout, self._work.document["targets"]),
+            "complete": whole or _all_published(layout, targets),
             "ran": ran,
             "reused": self._reused,
             "failed": list(failed),
         }
-        try:
-            _append(self._folder.history, line)
-        except OSError as error:  # a full disk: what the run was about matters more
-            told = explain(error, "the history of runs", self._folder.path)
-            print(f"agentc: {told}", file=sys.stderr)
 
 
 def _all_published(layout: StoreLayout, targets: Sequence[str] | None) -> bool:

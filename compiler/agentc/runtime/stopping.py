@@ -17,7 +17,9 @@ class StoppedError(Exception):
     """A signal asked this process to stop."""
 
     def __init__(self, number: int) -> None:
-        super().__init__("interrupted by %s" % signal.Signals(number).name)
+        # `agentc run` stops its jobs by INT whatever signal it was itself stopped by.
+        by = "" if number == signal.SIGINT else " by %s" % signal.Signals(number).name
+        super().__init__("interrupted" + by)
         self.number = number
 
 

@@ -27,9 +27,9 @@ def store_root(option: str | None) -> Path:
 def open_store(option: str | None) -> StoreLayout:
     """The store by that rule; its folder is made when it is not there.
 
-    Raises OSError when it cannot be made or written to.
+    Raises OSError when it cannot be made or written to, StoreUnusableError when not even read.
     """
-    root = store_root(option)
+    root = look_into(option).root
     with writing("results", root):
         root.mkdir(parents=True, exist_ok=True)
         if not os.access(root, os.W_OK | os.X_OK):

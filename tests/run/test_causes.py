@@ -1,0 +1,224 @@
+"""What people are told of runs that went wrong: the cause, by whichever command they ask."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from tiny_plan import TinyPlan
+
+from agentc.backend_api import load_backends
+from agentc.cli import main
+from agentc.compilation import compile_spec
+from agentc.cost.estimate import estimate_plan
+from agentc.plan.render import plan_document
+from agentc.plan.work import find_work
+from agentc.run import drive, orchestrate
+from agentc.run.active import ActiveRun
+from agentc.run.driver import DriverOptions
+from agentc.run.observe import Observer
+from agentc.run.orchestrate import RunOptions, run_plan
+from agentc.run.outcome import describe_failures
+from agentc.run.plan_folder import claim_plan_folder
+from agentc.run.record import Record
+from agentc.runtime import publish, visible
+from agentc.runtime.layout import StoreLayout
+from agentc.store.paths import RunFolder
+
+SPEC = Path(__file__).parents[2] / "specs" / "quickstart.yaml"
+
+
+def tell_status(plan: TinyPlan, job: str, state: str, message: str = "") -> None:
+    staging = plan.staging(job)
+    (staging / "logs").mkdir(parents=True, exist_ok=True)
+    value = {"state": state, "time": time.time(), "message": message, "host": "elsewhere", "pid": 1}
+    (staging / "status.json").write_text(json.dumps(value))
+
+
+@pytest.fixture
+def chain(plan: TinyPlan) -> TinyPlan:
+    plan.job("base")
+    plan.job("next", kind="pair", inputs={"x": ["base"]})
+    plan.store.mkdir(exist_ok=True)
+    return plan
+
+
+def test_status_after_a_failure_has_the_cause(
+    chain: TinyPlan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout = StoreLayout(chain.store)
+    record = Record(RunFolder.of(layout, "tiny"), find_work(chain.document(), layout), time.time())
+    record.open(json.dumps(chain.document()), chain.folder)
+    tell_status(chain, "base", "failed", "its program exited with 1")
+    log = chain.staging("base") / "logs" / "log.txt"
+    log.write_text("epoch 1\nValueError: the seed is too large\n\n")
+    record.close(143, ["base"])
+    assert main(["status", "--store", str(chain.store)]) == 3
+    shown = capsys.readouterr().out
+    assert "failed: its program exited with 1" in shown
+    assert "| ValueError: the seed is too large" in shown
+    assert f"log: {log}" in shown
+    assert "next  not started" in shown
+    assert "with exit code 143: stopped by SIGTERM" in shown
+
+
+def test_a_failure_that_another_run_tries_again_is_told(chain: TinyPlan, tmp_path: Path) -> None:
+    """The other run's wrapper waits for the claim, and has it the moment ours has failed."""
+    layout = StoreLayout(chain.store)
+    observer = Observer(layout, chain.jobs, since=0.0)
+    tell_status(chain, "base", "failed", "its program exited with 1")
+    observer.look()
+    tell_status(chain, "base", "running")
+    observer.look()
+    log = tmp_path / "snakemake.log"
+    log.write_text("")
+    told = describe_failures(layout, chain.jobs, observer.failures(), log)
+    assert "base failed: its program exited with 1" in told
+    # It went by between two looks: our own Snakemake's log has it.
+    log.write_text("agentc: job base failed: its program exited with 1\n  | more\nShutting down\n")
+    told = describe_failures(layout, chain.jobs, (), log)
+    assert told.startswith("base failed: its program exited with 1 (another run tries it again)")
+    assert "log.txt" in told
+
+
+def test_a_full_disk_is_told_first(chain: TinyPlan, tmp_path: Path) -> None:
+    tell_status(chain, "base", "failed", "killed: its wrapper was killed")
+    full = "cannot write: no space is left on its file system (ENOSPC; 0 B free)"
+    tell_status(chain, "next", "failed", full)
+    layout = StoreLayout(chain.store)
+    seen = Observer(layout, chain.jobs, since=0.0).look()
+    told = describe_failures(layout, chain.jobs, seen, tmp_path / "none.log")
+    assert told.startswith("next failed: cannot write: no space is left")
+
+
+def test_a_store_that_fails_is_no_bug(
+    chain: TinyPlan, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """EIO of everything that the run looks at, in the middle of it, as when a disk goes."""
+    layout = StoreLayout(chain.store)
+    chain.write_compiled()
+
+    def fail(*words: object) -> int:
+        tell_status(chain, "base", "failed", "its program exited with 1")
+        observer = words[3]
+        assert isinstance(observer, Observer)
+        observer.look()
+
+        def broken(self: StoreLayout, name: str) -> bool:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(layout.object(name)))
+
+        monkeypatch.setattr(StoreLayout, "is_published", broken)
+        layout.is_published("x")
+        return 0
+
+    monkeypatch.setattr(orchestrate, "drive", fail)
+    monkeypatch.setattr(orchestrate, "_build_environments", lambda *words: None)
+    code = run_plan(
+        find_work(chain.document(), layout),
+        chain.folder,
+        RunOptions(driver=DriverOptions(jobs=1), plain=True),
+    )
+    said = capsys.readouterr().err
+    assert code == 4
+    assert "the file server or the disk failed (EIO" in said
+    assert "base failed: its program exited with 1" in said
+
+
+def test_two_runs_of_a_plan_have_logs_of_their_own(
+    chain: TinyPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = StoreLayout(chain.store)
+    chain.write_compiled()
+    logs: list[Path] = []
+    monkeypatch.setattr(orchestrate, "_build_environments", lambda *words: None)
+    options = RunOptions(driver=DriverOptions(jobs=1), plain=True)
+
+    def drive_both(*words: object) -> int:
+        assert isinstance(words[-1], Path)
+        logs.append(words[-1])
+        if len(logs) == 1:
+            run_plan(find_work(chain.document(), layout), chain.folder, options)
+        return 3
+
+    monkeypatch.setattr(orchestrate, "drive", drive_both)
+    run_plan(find_work(chain.document(), layout), chain.folder, options)
+    assert [log.name == drive.DRIVER_LOG for log in logs] == [True, False]
+
+
+def test_a_clock_that_is_ahead_does_not_take_a_live_run_for_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.json"
+    path.write_text("{}")
+    run = ActiveRun(
+        name="x", token="x", host="elsewhere", pid=1, began=0.0, queue=None, path=path
+    )  # fmt: skip
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 120.0)
+    assert run.is_alive()
+    os.utime(path, (now - 120, now - 120))
+    assert not run.is_alive()
+
+
+def test_plans_never_share_a_folder_where_nodes_share_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some mounts keep flock within a node: two nodes would both be given `plans/exp`."""
+    monkeypatch.setenv(visible.VISIBLE_VARIABLE, "1")
+    layout = StoreLayout(tmp_path / "store")
+    with claim_plan_folder(layout, "exp", "one") as first:
+        assert first.name.startswith("exp-")
+
+
+def test_the_first_object_of_a_kind_has_its_folder_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(publish, "_sync_directory", synced.append)
+    publish._make_folder(tmp_path / "objects" / "sft")
+    assert synced == [tmp_path, tmp_path / "objects"]
+    publish._make_folder(tmp_path / "objects" / "sft")
+    assert len(synced) == 2
+
+
+def test_the_estimate_is_of_what_until_asks_for(tmp_path: Path) -> None:
+    compiled = compile_spec(SPEC, {}, load_backends())
+    assert compiled.plan is not None
+    document = plan_document(compiled.plan)
+    layout = StoreLayout(tmp_path)
+    work = find_work(document, layout, "expert")
+    found = estimate_plan(document, layout, states=work.states)
+    assert {name for name, each in found.items() if each.state == "run"} == {"expert"}
+    whole = estimate_plan(document, layout)
+    assert all(each.state == "run" for each in whole.values())
+
+
+READERS = (
+    ("plan", "SPEC"), ("cost", "SPEC"), ("graph", "SPEC"), ("why", "SPEC", "sft"),
+    ("preflight", "SPEC", "--offline"), ("status",), ("report",), ("claims",), ("runs",),
+    ("claims", "SPEC"), ("provenance", "sft"), ("store", "ls"), ("store", "gc"), ("cancel",),
+    ("diff", "a", "b"), ("env", "ls"), ("run", "SPEC"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", READERS, ids=lambda words: "-".join(words))
+@pytest.mark.parametrize("what", ["name too long", "a file"])
+def test_a_store_that_cannot_be_read_is_no_bug(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], what: str
+) -> None:
+    store = tmp_path / ("s" * 300 if what == "name too long" else "file")
+    if what == "a file":
+        store.write_text("")
+    named = [str(SPEC) if word == "SPEC" else word for word in words]
+    if words[0] == "preflight" and what == "a file":
+        assert main([*named, "--store", str(store)]) == 7, "it is what preflight looks for"
+        return
+    assert main([*named, "--store", str(store)]) == 4
+    said = capsys.readouterr().err
+    assert "bug" not in said
+    assert ("is no folder" if what == "a file" else "too long") in said
+    assert "free" not in said
