@@ -61,7 +61,7 @@ def look_into(option: str | None) -> StoreLayout:
 def unusable(error: OSError, root: Path) -> str:
     """Why a store cannot be used, for people."""
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
-        return f"the store {root} is no folder; --store or {STORE_VARIABLE} names another"
+        return f"no usable store: {root} is no folder; --store or {STORE_VARIABLE} names another"
     what = "" if error.filename in (None, str(root)) else f" ({error.filename})"
     return f"the store {root} cannot be read: {error.strerror or error}{what}"
 
