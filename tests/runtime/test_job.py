@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 from tiny_plan import TinyPlan, processes_of, wait_for
@@ -244,3 +245,14 @@ def test_wrong_content_of_the_lock_file_is_refused(plan: TinyPlan) -> None:
     done = plan.run("collect", AGENTC_ENVIRONMENTS=str(plan.store / "environments"))
     assert done.returncode == 1
     assert "compile the spec again" in done.stderr
+
+
+def test_module_that_is_missing_names_the_command_that_looks(plan: TinyPlan) -> None:
+    """Somebody changed the software environment after it was built."""
+    plan.job("rows", run=[sys.executable, "-c", "import torch_that_is_gone"])
+    done = plan.run("rows")
+    assert done.returncode == 1
+    assert "the module torch_that_is_gone is missing in its software environment `empty`" in (
+        done.stderr
+    )
+    assert "`agentc env verify empty --imports`" in done.stderr

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tiny_plan import TinyPlan
 
-from agentc.runtime.prologue import memory_limit, read_asked, shortfalls
+from agentc.runtime.prologue import clock_trouble, memory_limit, read_asked, shortfalls, time_left
 
 STEP = {
     "SLURM_JOB_ID": "2",
@@ -62,6 +62,29 @@ def test_what_is_missing_is_named(asked: str, changes: dict[str, str], words: li
     (sentence,) = missing(asked, {**STEP, **changes})
     for word in words:
         assert word in sentence
+
+
+BEGAN = {**STEP, "SLURM_JOB_START_TIME": "6400"}
+
+
+@pytest.mark.parametrize("now", [6400.0 + 600, 6400.0 - 600])
+def test_node_with_another_clock_gets_what_it_was_given(now: float) -> None:
+    assert missing("runtime=60", BEGAN, now=now) == []
+    (sentence,) = missing("runtime=90", BEGAN, now=now)
+    assert "90 minutes were asked for, and it was given 60" in sentence
+    left = time_left(BEGAN, now)
+    assert left is not None
+    assert left[0] <= 3600, "a clock that is behind promises nothing"
+
+
+def test_clocks_that_disagree_are_named() -> None:
+    for now, words in ((7000.0, "the job began 10 minutes ago"), (5800.0, "began 600 s from now")):
+        said = clock_trouble(BEGAN, now)
+        assert said.startswith(f"the clock of {os.uname().nodename} and that of SLURM's controller")
+        assert words in said
+    for now in (6390.0, 6400.0, 6460.0):
+        assert clock_trouble(BEGAN, now) == ""
+    assert clock_trouble({}, 0.0) == clock_trouble(STEP, 0.0) == ""
 
 
 def test_slurm_gave_no_gpu_at_all() -> None:

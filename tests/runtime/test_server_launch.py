@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import os
+from pathlib import Path
 
+import pytest
+from tiny_plan import TinyPlan
+
+from agentc.runtime import server_launch
+from agentc.runtime.layout import StoreLayout
+from agentc.runtime.server_folder import ServerFolder
 from agentc.runtime.server_launch import sbatch_options
 
 
@@ -24,3 +31,35 @@ from agentc.runtime.server_launch import sbatch_options
 )
 def test_options_of_sbatch(resources: dict[str, str], options: list[str]) -> None:
     assert sorted(sbatch_options(resources)) == sorted(options)
+
+
+@pytest.mark.parametrize(
+    ("sbatch", "kind", "words"),
+    [
+        ("echo 'Unable to contact slurm controller (connect failure)' >&2; exit 1",
+         server_launch.SlurmAwayError, "connect failure"),
+        ("exec sleep 30", server_launch.SlurmAwayError, "sbatch timed out after"),
+        ("echo 'invalid partition specified: nowhere' >&2; exit 1",
+         server_launch.LaunchError, "invalid partition"),
+    ],
+)  # fmt: skip
+def test_slurm_that_does_not_take_a_server(
+    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch, sbatch: str, kind: type, words: str
+) -> None:
+    """One that is away is told from one that refuses, and holds the lock of the server for a
+    bounded time."""
+    plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
+    plan.job("act", inputs={"policy": ["model"]}, leases=[plan.lease()])
+    server = plan.share("policy", "act")
+    script = plan.folder / "bin" / "sbatch"
+    script.parent.mkdir()
+    script.write_text(f"#!/bin/sh\n{sbatch}\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(server_launch, "_SUBMIT_S", 1)
+    layout = StoreLayout(plan.store)
+    folder = ServerFolder(layout, server)
+    launch = {"how": "slurm", "argv": ["true"], "options": [], "cwd": str(Path.cwd())}
+    with pytest.raises(server_launch.LaunchError, match=words) as raised:
+        server_launch.ensure(layout, folder, launch, 0.0, failed_too=True)
+    assert raised.type is kind

@@ -24,6 +24,8 @@ def test_limit_is_the_earlier_one_less_a_margin(tmp_path: Path) -> None:
     slurm = {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(int(now) + 600)}
     assert stop_by({}) is None
     assert stop_by(slurm) == pytest.approx(now + 600 - MARGIN_S, abs=2)
+    hour = {**slurm, "SLURM_JOB_END_TIME": str(int(now) + 3600)}
+    assert stop_by(hour) == pytest.approx(now + 3600 - 60, abs=14), "a busy node takes longer"
     assert stop_by({"AGENTC_STOP_BY": str(now + 5)}) == pytest.approx(now + 5)
     assert stop_by({**slurm, "AGENTC_STOP_BY": str(now + 5)}) == pytest.approx(now + 5)
     assert stop_by({**slurm, "AGENTC_STOP_BY": str(now + 9e9)}) == stop_by(slurm)

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.slurm.configuration import (
+    CONTROL_GROUPS,
     Ports,
     can_hold_to_memory,
     cgroup_conf,
@@ -268,12 +269,21 @@ def _succeeds(*words: str) -> bool:
 
 
 def _clear(root: Path) -> None:
-    """Remove what an earlier cluster left: processes, links in /etc/slurm, its folder."""
+    """Remove what an earlier cluster left: processes, links in /etc/slurm, its folder, and the
+    control groups of its nodes."""
     end_recorded(root)
     for name in ("slurm.conf", "gres.conf", "cgroup.conf", "slurmdbd.conf"):
         link = SYSTEM / name
         if link.is_symlink() and link.readlink().parent == root:
             link.unlink()
+    for folder in CONTROL_GROUPS.glob("*/slurm_n[0-9]*"):
+        # Deepest first: each is empty once those in it are gone, and its files are the kernel's.
+        for inner in sorted(folder.rglob("*"), reverse=True):
+            if inner.is_dir():
+                with contextlib.suppress(OSError):
+                    inner.rmdir()
+        with contextlib.suppress(OSError):
+            folder.rmdir()
     shutil.rmtree(root, ignore_errors=True)
 
 

@@ -18,6 +18,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from tests.slurm.cluster import Cluster, ClusterUnavailableError, running_cluster
+from tests.slurm.configuration import CONTROL_GROUPS
 from tests.slurm.daemons import DaemonError
 from tiny_plan import TinyPlan, drivers_of, processes_of, wait_for
 
@@ -29,6 +30,7 @@ def whole_cluster() -> Iterator[Cluster]:
         with running_cluster(4) as found:
             print(f"SLURM of {len(found.nodes)} nodes up in {found.seconds:.1f} s")
             yield found
+        assert not list(CONTROL_GROUPS.glob("*/slurm_n[0-9]*")), "nothing of it is left"
     except ClusterUnavailableError as error:
         pytest.skip(str(error))
     except DaemonError as error:

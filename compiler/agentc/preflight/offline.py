@@ -26,13 +26,13 @@ from agentc.plan.work import Work
 from agentc.preflight.finding import Finding, named
 from agentc.run.profile import Profile, ProfileError, require_executor
 from agentc.runtime.layout import StoreLayout
+from agentc.runtime.visible import LOCAL, file_system
 from agentc.software.needed import needed_by_plan, report_lacking
 
 CHECKPOINTS = 9
 """Weights that lie in the staging folder while a training saves: three checkpoints (two that are
 kept and the one being written), each with both moments of Adam."""
 _FEW_FILES = 20_000
-_OF_ONE_MACHINE = ("tmpfs", "ramfs", "overlay", "ext2", "ext3", "ext4", "xfs", "btrfs")
 _JAVA_S = 5.0
 
 
@@ -93,9 +93,8 @@ def check_shared(layout: StoreLayout, profile: Profile | None) -> Iterator[Findi
     """A cluster's nodes have to see the store."""
     if profile is None or not profile.queued:
         return
-    place = _existing(layout.root)
-    kind = _file_system(place)
-    if kind in _OF_ONE_MACHINE:
+    kind, _ = file_system(layout.root)
+    if kind in LOCAL:
         yield Finding(
             check="store",
             verdict="warning",
@@ -310,20 +309,3 @@ def _existing(path: Path) -> Path:
     while not path.exists() and path != path.parent:
         path = path.parent
     return path
-
-
-def _file_system(path: Path) -> str | None:
-    """The type of the mount that a path is on, as Linux tells it."""
-    try:
-        lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    best, kind = "", None
-    real = str(path.resolve())
-    for line in lines:
-        _, place, each, *_ = line.split()
-        place = place.replace("\\040", " ")
-        inside = real == place or real.startswith(place.rstrip("/") + "/")
-        if inside and len(place) >= len(best):
-            best, kind = place, each
-    return kind

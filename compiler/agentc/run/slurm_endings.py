@@ -12,6 +12,7 @@ from typing import Any
 from agentc.plan.work import Work, object_of
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.program import read_json
+from agentc.runtime.scontrol import is_away
 from agentc.runtime.visible import refresh
 
 OUT_OF_TIME = "OUT_OF_TIME"
@@ -25,13 +26,6 @@ _REFUSED = re.compile(
     r"Job submission failed with exception: (.*)",
     re.DOTALL,
 )
-_AWAY = re.compile(
-    r"unable to contact slurm|connect failure|connection (refused|reset|timed out)|"
-    r"timed out|zero bytes were transmitted|temporarily un|standby mode|not responding|"
-    r"slurm_persist_conn|problem talking to|transport endpoint",
-    re.IGNORECASE,
-)
-"""What SLURM's commands say of a controller or an accounting daemon that is away."""
 _REMEDIES = {
     OUT_OF_TIME: "its time limit was near; raise `placement: {minutes: ...}` of the stage, or"
     " `runtime` in the profile",
@@ -97,7 +91,7 @@ def read_refusals(log: str) -> tuple[Refusal, ...]:
     found = []
     for match in _REFUSED.finditer(log):
         said = " ".join((match.group(1) or match.group(2).partition("\n    ")[0]).split())
-        found.append(Refusal(said, _AWAY.search(said) is not None))
+        found.append(Refusal(said, is_away(said)))
     return tuple(found)
 
 

@@ -25,7 +25,7 @@ from agentc.runtime.shared_lease import SharedLease
 from agentc.runtime.staging import Staging
 from agentc.runtime.supervise import Child, Supervisor
 from agentc.runtime.time_limit import stopped_early
-from agentc.runtime.trouble import full_disk_hint
+from agentc.runtime.trouble import full_disk_hint, missing_module_hint
 
 TRY_AGAIN = 75
 """Exit code of a program, or of a wrapper, that asks for another attempt (EX_TEMPFAIL)."""
@@ -158,8 +158,10 @@ class Member:
             return
         if child.status != 0:
             said = "its program %s" % how_it_ended(child.status)
-            full = full_disk_hint(last_lines(self.staging.log, 20), self.staging.path)
-            hints = [said, control_group.out_of_memory(self._kills), full]
+            log = last_lines(self.staging.log, 20)
+            full = full_disk_hint(log, self.staging.path)
+            lacking = missing_module_hint(log, str(self.job["environment"]))
+            hints = [said, control_group.out_of_memory(self._kills), full, lacking]
             self.fail("\n".join(filter(None, hints)))
             return
         ended = time.time()

@@ -19,6 +19,8 @@ MODE_VARIABLE = "AGENTC_PROLOGUE"
 """`warn`: say what is missing and go on."""
 _SLACK_S = 120.0
 """A job starts a little after its allocation does."""
+_LATE_S = 300.0
+"""A job that seems to have begun so long before its wrapper is on a node with another clock."""
 _LOCAL_SLACK = 0.95
 """Machines sold with 64 GiB show a little less."""
 
@@ -59,17 +61,31 @@ def shortfalls(
             found.append("%d MiB of memory were asked for, and it has %d (%s)" % (memory, *had))
     minutes = _number(asked.get("runtime"))
     if minutes:
-        left = time_left(environ, time.time() if now is None else now)
-        if left is not None and left[0] + _SLACK_S < minutes * 60 * _LOCAL_SLACK:
-            found.append(
-                "%d minutes were asked for, and it ends in %d (%s)"
-                % (minutes, max(0, left[0] // 60), left[1])
-            )
+        found += _too_short(minutes, environ, time.time() if now is None else now)
     if nodes > 1 and "SLURM_JOB_ID" in environ:
         there = allocated_nodes(environ)
         if there < nodes:
             found.append("%d nodes were asked for, and it has %d" % (nodes, there))
     return found
+
+
+def clock_trouble(environ: Mapping[str, str], now: float) -> str:
+    """A sentence where this node's clock and that of SLURM's controller cannot both be right."""
+    span = _allocation(environ)
+    if span is None or span[0] is None or -_SLACK_S / 4 <= now - span[0] <= _LATE_S:
+        return ""
+    late = now - span[0]
+    return (
+        "the clock of %s and that of SLURM's controller disagree: by this one the job began %s "
+        "(%s). Time limits are the controller's, so the job may stop too early or be cut off "
+        "before it has saved its work; let the node's clock be set (`chronyc tracking`, "
+        "`timedatectl`)"
+        % (
+            os.uname().nodename,
+            "%d minutes ago" % (late // 60) if late > 0 else "%d s from now" % -late,
+            span[2],
+        )
+    )
 
 
 def assert_granted(
@@ -79,6 +95,9 @@ def assert_granted(
     warn: Callable[[str], None],
 ) -> None:
     """Raise NotGrantedError where something is missing, or with AGENTC_PROLOGUE=warn say it."""
+    trouble = clock_trouble(environ, time.time())
+    if trouble:
+        warn(trouble)
     missing = shortfalls(asked, environ, machine_gpus) if asked else []
     if not missing:
         return
@@ -136,21 +155,50 @@ def memory_limit(environ: Mapping[str, str]) -> Optional[Fact]:
 
 def time_left(environ: Mapping[str, str], now: float) -> Optional[Fact]:
     """Seconds until SLURM ends the job; None outside of SLURM, or without a limit."""
+    span = _allocation(environ)
+    if span is None:
+        return None
+    # A clock that is behind the controller's would promise more than was given.
+    return span[1] - max(now, span[0] or now), span[2]
+
+
+def _allocation(environ: Mapping[str, str]) -> Optional[Tuple[Optional[float], float, str]]:
+    """When SLURM began the job, as far as it says, when it will end it, and what says so."""
     job = environ.get("SLURM_JOB_ID")
     if not job:
         return None
-    end = _number(environ.get("SLURM_JOB_END_TIME"))
+    start, end = (_number(environ.get("SLURM_JOB_%s_TIME" % word)) for word in ("START", "END"))
     if end:
-        return end - now, "SLURM_JOB_END_TIME"
+        return start or _shown_times(job).get("StartTime"), end, "SLURM_JOB_END_TIME"
+    known = _shown_times(job)
+    if "EndTime" not in known:
+        return None
+    return known.get("StartTime"), known["EndTime"], "scontrol show job %s" % job
+
+
+def _shown_times(job: str) -> Dict[str, float]:
+    found = {}
     for word in shown("job", job).split():
         name, _, value = word.partition("=")
-        if name == "EndTime":
+        if name in ("StartTime", "EndTime"):
             try:
-                at = time.mktime(time.strptime(value, "%Y-%m-%dT%H:%M:%S"))
+                found[name] = time.mktime(time.strptime(value, "%Y-%m-%dT%H:%M:%S"))
             except ValueError:  # Unknown, or no limit
-                return None
-            return at - now, "scontrol show job %s" % job
-    return None
+                continue
+    return found
+
+
+def _too_short(minutes: int, environ: Mapping[str, str], now: float) -> List[str]:
+    """Begin and end are by the controller's clock, from which this node's may differ."""
+    span = _allocation(environ)
+    if span is None:
+        return []
+    length = span[1] - (now if span[0] is None else span[0])
+    if length + _SLACK_S >= minutes * 60 * _LOCAL_SLACK:
+        return []
+    left = max(0, length // 60)
+    got = "it was given %d" if span[0] is not None else "it ends in %d by this node's clock"
+    return ["%d minutes were asked for, and %s (%s)" % (minutes, got % left, span[2])]
 
 
 def _gpus_on_node(asked: Mapping[str, str], nodes: int) -> int:

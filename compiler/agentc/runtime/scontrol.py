@@ -1,14 +1,28 @@
-"""What SLURM's `scontrol show` tells of a job or a node, asked on the node itself.
+"""What SLURM's `scontrol show` tells of a job or a node, asked on the node itself; and how its
+commands say that a daemon is away.
 
 Neighbours: `prologue.py` (what a job has got), `rendezvous.py` (where its nodes are).
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 
 _PATIENCE_S = 10.0
+_AWAY = re.compile(
+    r"unable to contact slurm|connect failure|connection (refused|reset|timed out)|"
+    r"timed out|zero bytes were transmitted|temporarily un|standby mode|not responding|"
+    r"slurm_persist_conn|problem talking to|transport endpoint",
+    re.IGNORECASE,
+)
+
+
+def is_away(said: str) -> bool:
+    """Whether these words of a command say that the controller or the accounting daemon does not
+    answer, so that it is worth another try."""
+    return _AWAY.search(said) is not None
 
 
 def shown(kind: str, name: str) -> str:

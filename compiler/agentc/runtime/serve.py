@@ -23,6 +23,7 @@ from agentc.runtime.server_folder import Renewal, ServerFolder
 from agentc.runtime.shared_lease import SharedLease
 
 _WATCH_S = 0.3
+_AWAY_S = 5.0
 STARTS = 2
 """How often `up` starts a copy that vanished before it was ready."""
 
@@ -109,7 +110,7 @@ def _start_until_ready(
 ) -> None:
     told = ""
     for number in range(1, STARTS + 1):
-        server_launch.ensure(layout, folder, launch, renewal.now(), failed_too=number == 1)
+        _launch(layout, folder, launch, renewal, failed_too=number == 1)
         try:
             while not lease.ready(every=True):
                 if lease.waits_for() != told:
@@ -121,6 +122,26 @@ def _start_until_ready(
             if number == STARTS or getattr(error, "final", False):
                 raise
             print("agentc: %s; once more" % error, file=sys.stderr)
+
+
+def _launch(
+    layout: StoreLayout,
+    folder: ServerFolder,
+    launch: Mapping[str, object],
+    renewal: Renewal,
+    failed_too: bool,
+) -> None:
+    """Start the copies; a SLURM that does not answer is waited for."""
+    told = False
+    while True:
+        try:
+            server_launch.ensure(layout, folder, launch, renewal.now(), failed_too=failed_too)
+            return
+        except server_launch.SlurmAwayError as error:
+            if not told:
+                print("agentc: %s\nwaiting until it answers" % error, file=sys.stderr, flush=True)
+            told = True
+            time.sleep(_AWAY_S)
 
 
 def _leave_to_keeper(folder: ServerFolder, options: argparse.Namespace) -> None:

@@ -20,6 +20,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.program import read_json, write_json
+from agentc.runtime.scontrol import is_away
 from agentc.runtime.server_folder import (
     LOST_S,
     CopyFolder,
@@ -30,6 +31,8 @@ from agentc.runtime.server_folder import (
 
 _STARTING_S = 20.0
 """How long a process that was started may take until it holds its lock."""
+_SUBMIT_S = 60
+"""Others wait for the lock meanwhile. A copy that is submitted twice finds the first one's lock."""
 _OPTIONS = {
     "slurm_account": "--account",
     "slurm_partition": "--partition",
@@ -49,6 +52,10 @@ SLURM_RESOURCES = (*_OPTIONS, "gpu_model", "mem_mb", "mem_mb_per_cpu", "slurm_ex
 
 class LaunchError(Exception):
     """A copy cannot be started; the message says what to do."""
+
+
+class SlurmAwayError(LaunchError):
+    """SLURM does not answer: it is worth another try."""
 
 
 def sbatch_options(resources: Mapping[str, str]) -> List[str]:
@@ -246,18 +253,23 @@ def _submit(
     command += ["--output", str(copy.path / "host.log"), "--chdir", launch["cwd"]]
     command += launch["options"]
     command += ["--wrap", "exec " + " ".join(map(shlex.quote, argv))]
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        universal_newlines=True,
-        env=environment,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise LaunchError(
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            universal_newlines=True,
+            env=environment,
+            timeout=_SUBMIT_S,
+            check=False,
+        )
+        failed, said = done.returncode != 0, done.stderr.strip()
+    except subprocess.TimeoutExpired:
+        failed, said = True, "sbatch timed out after %d s" % _SUBMIT_S
+    if failed:
+        raise (SlurmAwayError if is_away(said) else LaunchError)(
             "the shared server %s cannot be submitted: %s\n(%s)"
-            % (folder.server["id"], done.stderr.strip(), " ".join(map(shlex.quote, command[:-2])))
+            % (folder.server["id"], said, " ".join(map(shlex.quote, command[:-2])))
         )
     return done.stdout.strip().split(";")[0]

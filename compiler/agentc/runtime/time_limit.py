@@ -12,7 +12,9 @@ from agentc.runtime.prologue import NotGrantedError, time_left
 VARIABLE = "AGENTC_STOP_BY"
 """Unix seconds, for other schedulers than SLURM, and for tests; of two limits the earlier holds."""
 MARGIN_S = 20.0
-"""What servers, the last records and the two Snakemakes around a wrapper take to end."""
+"""What servers, the last records and the two Snakemakes around a wrapper take to end; on a busy
+node more, so a fiftieth of long limits is kept, up to a minute."""
+_LONGEST_MARGIN_S = 60.0
 
 
 def stop_by(environ: Mapping[str, str]) -> Optional[float]:
@@ -30,7 +32,7 @@ def stop_by(environ: Mapping[str, str]) -> Optional[float]:
     now = time.time()
     left = time_left(environ, now)
     if left is not None:
-        known.append(now + left[0] - MARGIN_S)
+        known.append(now + left[0] - min(_LONGEST_MARGIN_S, max(MARGIN_S, left[0] / 50)))
     return min(known) if known else None
 
 

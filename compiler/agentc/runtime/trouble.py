@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from agentc.runtime.visible import file_system
 
 _FULL_LOG = ("no space left on device", "errno 28", "disk quota exceeded", "errno 122")
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ESTALE, errno.EIO)
+_NO_MODULE = re.compile(r"^(?:ModuleNotFoundError|ImportError): .*?'([\w.]+)'", re.MULTILINE)
 _KEPT = "Nothing that is published is lost, and the next run goes on from what is staged."
 
 
@@ -121,6 +123,19 @@ def full_disk_hint(log: str, folder: Path) -> str:
         return ""
     number = errno.EDQUOT if "quota" in low else errno.ENOSPC
     return explain(OSError(number, os.strerror(number)), "what the program made", folder)
+
+
+def missing_module_hint(log: str, environment: str) -> str:
+    """A sentence for a program whose last words are that a module is not there; else ""."""
+    found = _NO_MODULE.findall(log)
+    if not found:
+        return ""
+    return (
+        "the module %s is missing in its software environment `%s`, or cannot be imported:"
+        " `agentc env verify %s --imports` compares it with what was built; `agentc env rm %s`"
+        " removes it, and the next run builds it again"
+        % (found[-1], environment, environment, environment)
+    )
 
 
 def _permissions(folder: Path) -> str:

@@ -3,8 +3,8 @@ is not there which another node has published (attribute caching)."""
 
 from __future__ import annotations
 
-import errno
 import os
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +16,7 @@ VISIBLE_VARIABLE = "AGENTC_VISIBLE_S"
 """How long to wait for what another node has published; default: by the kind of file system."""
 PATIENCE_S = 60.0
 """NFS keeps what it knows of a folder for up to 60 s (acdirmax)."""
-_LOCAL = frozenset(
+LOCAL = frozenset(
     [
         "ext2",
         "ext3",
@@ -35,6 +35,9 @@ _LOCAL = frozenset(
         "exfat",
     ]
 )
+"""File systems of one machine alone."""
+MOUNTS = Path("/proc/self/mountinfo")
+_OCTAL = re.compile(r"\\([0-7]{3})")
 
 _known: Dict[str, float] = {}
 
@@ -48,7 +51,7 @@ def patience(layout: StoreLayout) -> float:
             return max(0.0, float(told))
     root = str(layout.root)
     if root not in _known:
-        _known[root] = 0.0 if file_system(layout.root)[0] in _LOCAL else PATIENCE_S
+        _known[root] = 0.0 if file_system(layout.root)[0] in LOCAL else PATIENCE_S
     return _known[root]
 
 
@@ -92,11 +95,6 @@ def now_at(folder: Path) -> float:
         return time.time()
 
 
-def is_stale(error: OSError) -> bool:
-    """Whether the error says that a file was replaced or removed on another node meanwhile."""
-    return error.errno == errno.ESTALE
-
-
 def file_system(path: Path) -> Tuple[str, str]:
     """Type and mount point of the file system that holds a folder (or will, once it is made);
     empty texts where the system does not tell."""
@@ -105,14 +103,15 @@ def file_system(path: Path) -> Tuple[str, str]:
     real = os.path.realpath(str(path))
     best = ("", "")
     try:
-        lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+        lines = MOUNTS.read_text(encoding="utf-8").splitlines()
     except OSError:
         return best
     for line in lines:
         fields = line.split(" ")
         if "-" not in fields:
             continue
-        point = fields[4].replace("\\040", " ")
+        # Blanks, tabs, newlines and backslashes of its name are written as octal numbers.
+        point = _OCTAL.sub(lambda found: chr(int(found.group(1), 8)), fields[4])
         inside = real == point or real.startswith(point.rstrip("/") + "/")
         # Of two mounts on one point the later one is on top.
         if inside and len(point) >= len(best[1]):

@@ -1,0 +1,37 @@
+"""A cluster's nodes have to see the store: which file systems other machines do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentc.preflight import offline
+from agentc.run.profile import Profile
+from agentc.runtime import visible
+from agentc.runtime.layout import StoreLayout
+
+SLURM = Profile(name="ours", file=Path("config.yaml"), settings={"executor": "slurm"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdict", "patience"),
+    [("zfs", "warning", 0), ("f2fs", "warning", 0), ("vfat", "warning", 0), ("ext4", "warning", 0),
+     ("nfs4", "ok", 60), ("lustre", "ok", 60)],
+)  # fmt: skip
+def test_preflight_and_runtime_agree(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str, verdict: str, patience: int
+) -> None:
+    table = tmp_path / "mountinfo"
+    point = str(tmp_path / "a store").replace(" ", "\\040")
+    table.write_text(
+        "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+        f"21 20 0:40 / {point} rw,relatime shared:1 - {kind} somewhere rw\n"
+    )
+    monkeypatch.setattr(visible, "MOUNTS", table)
+    monkeypatch.delenv(visible.VISIBLE_VARIABLE, raising=False)
+    layout = StoreLayout(tmp_path / "a store" / "store")
+    (tmp_path / "a store").mkdir()
+    assert visible.file_system(layout.root) == (kind, str(tmp_path / "a store"))
+    assert [each.verdict for each in offline.check_shared(layout, SLURM)] == [verdict]
+    assert visible.patience(layout) == patience
