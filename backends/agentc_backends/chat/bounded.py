@@ -29,9 +29,10 @@ class TemplateTimeError(FormatError):
         super().__init__(f"the model's chat template does not end (time limit); {_REMEDY}")
 
 
-def bounded(render: Callable[[], str], limit_s: float = LIMIT_S) -> str:
+def bounded(render: Callable[[], str], limit_s: float | None = None) -> str:
     """The text that `render` gives in this thread. Raises FormatError where it takes more than
-    `limit_s` of CPU time, or writes more than LIMIT_CHARACTERS."""
+    `limit_s` (else LIMIT_S) of CPU time, or writes more than LIMIT_CHARACTERS."""
+    limit_s = LIMIT_S if limit_s is None else limit_s
     entry = _Entry(threading.get_ident(), limit_s, _clock_of(threading.get_ident()))
     _WATCH.add(entry)
     try:

@@ -12,9 +12,11 @@ from typing import Any
 from tokenizers import Tokenizer, decoders, models, normalizers, trainers
 from transformers import PreTrainedTokenizerFast
 
+from agentc_backends.chat import bounded
 from agentc_backends.chat.formats import FORMATS, ChatFormat, FormatError, format_named, render
 from agentc_backends.chat.tokens import Encoder
 from agentc_backends.models.vocabulary import corpus_texts, train_tokenizer
+from agentc_backends.transformers_server.chat_text import ChatText
 
 Conversation = list[dict[str, str]]
 
@@ -181,6 +183,19 @@ class TestShippedTemplate:
         )
         with pytest.raises(FormatError, match="rewrites history"):
             Encoder(tokenizer, "tokenizer").encode(TALK)
+
+    def test_a_template_that_does_not_end_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """In a trainer, and in the server's own way to a prompt."""
+        monkeypatch.setattr(bounded, "LIMIT_S", 0.1)
+        tokenizer = encoder_for(format_named("chatml")).tokenizer
+        many = "{% for _ in range(99999) %}"
+        end = "{% endfor %}"
+        tokenizer.chat_template = f"{many}{many}{many}{end}{end}{end}"
+        with pytest.raises(FormatError, match=r"more than 0\.1 s of CPU time"):
+            Encoder(tokenizer, "tokenizer").encode(TALK)
+        served = ChatText("no folder, so that the format is the tokenizer's", tokenizer)
+        with pytest.raises(FormatError, match=r"more than 0\.1 s of CPU time"):
+            served.encode(TALK[:3], add_generation_prompt=True, continue_final_message=False)
 
     def test_a_missing_template_is_refused(self) -> None:
         tokenizer = encoder_for(format_named("chatml")).tokenizer
