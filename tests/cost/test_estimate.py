@@ -203,3 +203,17 @@ def test_the_quickstart_took_what_an_empty_store_says(
     assert whole.wall.low < ran["wall_s"] < whole.wall.high
     # A newcomer's first number: no more than twice off.
     assert 0.5 < whole.wall.median / ran["wall_s"] < 2
+
+
+@pytest.mark.parametrize(("backend", "width"), [("trl.dpo", 4), ("openrlhf.dpo", 2)])
+def test_a_checkpoint_has_the_width_that_its_trainer_writes(
+    planned: Planned, table: BackendTable, backend: str, width: int
+) -> None:
+    """TRL computes in bfloat16 and writes float32, whatever the size; OpenRLHF writes bfloat16."""
+    document = planned("eto/webshop")
+    for job in document["jobs"]:
+        if job["kind"] == "dpo":
+            job["backend"] = backend
+    found = estimate_plan(document, None, table=table)
+    weights = 6.74e9
+    assert found["eto.1.dpo"].disk.median == pytest.approx(weights * width, rel=0.02)

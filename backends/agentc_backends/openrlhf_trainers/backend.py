@@ -184,7 +184,16 @@ def _preference_loss(view: StageView) -> tuple[str, ...]:
 
 
 _TRAINER = frozenset(
-    {"lora", "resume", "multiprocess", "observation_mask", "after_prompt", "bfloat16", "zero"}
+    {
+        "bfloat16_weights",
+        "lora",
+        "resume",
+        "multiprocess",
+        "observation_mask",
+        "after_prompt",
+        "bfloat16",
+        "zero",
+    }
 )
 
 SFT = StageBackend(

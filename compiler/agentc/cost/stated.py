@@ -1,5 +1,5 @@
-"""What the environments' backends state of themselves for estimates: numbers of tasks, length of an
-expert's episode, step limits. Read by workload.py through a Stated."""
+"""What backends state of themselves for estimates. Environments: numbers of tasks, length of an
+expert's episode, step limits; trainers: the width of what they write. Read by workload.py."""
 
 from __future__ import annotations
 
@@ -7,22 +7,36 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agentc.backend_api import BackendTable, EnvironmentBackend, ExpectedExpert
+from agentc.backend_api import BackendTable, EnvironmentBackend, ExpectedExpert, StageBackend
 from agentc.cost.quantity import Quantity
 
 _USUAL_TURNS = 30
 
 
+HALVES = "bfloat16_weights"
+"""The capability of a trainer that keeps and writes its weights in bfloat16."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """The declarations, by the id of the backend; none is known to an empty one."""
+    """The declarations, by the id of the backend; none is known to an empty one. `halving`
+    trainers write their weights in 16 bits."""
 
     environments: Mapping[str, EnvironmentBackend] = field(default_factory=dict)
+    halving: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, table: BackendTable | None) -> Stated:
         """What the installed backends state."""
-        return cls({} if table is None else {each.id: each for each in table.environments()})
+        if table is None:
+            return cls()
+        halving = (b.id for b in table if isinstance(b, StageBackend) and HALVES in b.capabilities)
+        return cls({each.id: each for each in table.environments()}, frozenset(halving))
+
+    def weight_bytes(self, backend: str, adapters: bool) -> int:
+        """Bytes of a weight in the checkpoint that a training leaves; adapters are merged into
+        float32 weights."""
+        return 2 if backend in self.halving and not adapters else 4
 
     def tasks(self, backend: str, identity: str, split: str) -> Quantity | None:
         """Tasks of a split of an environment with this identity (JSON), where it is stated."""

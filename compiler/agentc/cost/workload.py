@@ -221,7 +221,8 @@ class Forecaster:
             passed = rows.times(epochs)
             steps = Quantity(max(1.0, passed.median / batch), passed.spread)
         shape = replace(model, trained=True)
-        width = 2 if subject.setting("dtype") == "bfloat16" and model.parameters.median > 1e9 else 4
+        adapters = subject.config.get("lora") is not None or subject.setting("lora") is not None
+        width = self._stated.weight_bytes(subject.backend, adapters)
         disk = total([model.parameters.times(width), Quantity(1e5, 0.5)])
         return Workload(
             rows=rows,
