@@ -1,6 +1,7 @@
 """One JSON request with retries: what chat and environment clients share.
 
-Neighbours: `retry.py`, `limits.py`, `routing.py`, `guard.py`, `errors.py`.
+Servers of this run are asked through `connections.py`, endpoints of others by httpx. Neighbours:
+`retry.py`, `limits.py`, `routing.py`, `guard.py`, `errors.py`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import httpx
 
+from agentc_backends.client.connections import Answer, Connections
 from agentc_backends.client.errors import (
     BadRequestError,
     ContextOverflowError,
@@ -60,24 +63,20 @@ class Transport:
         self.gate = Gate(limits)
         self._guard = Guard(token if guarded else None)
         # The environment's proxies are not for servers of this run.
-        hosts = {httpx.URL(url).host for url in self._urls}
-        local = direct or hosts <= {"127.0.0.1", "::1", "localhost"}
-        self._client = httpx.AsyncClient(
-            headers={} if token is None else {"Authorization": f"Bearer {token}"},
-            timeout=httpx.Timeout(
-                timeouts.read_s, connect=timeouts.connect_s, pool=None, write=timeouts.read_s
-            ),
-            limits=httpx.Limits(
-                max_connections=limits.concurrency,
-                max_keepalive_connections=limits.concurrency,
-                # A kept connection that the server closes at the same moment is an error to us.
-                keepalive_expiry=60.0,
-            ),
-            trust_env=not local,
-        )
+        addresses = [httpx.URL(url) for url in self._urls]
+        ours = direct or {url.host for url in addresses} <= {"127.0.0.1", "::1", "localhost"}
+        self._near: Connections | None = None
+        self._far: httpx.AsyncClient | None = None
+        if ours and all(url.scheme == "http" for url in addresses):
+            self._near = Connections(token, connect_s=timeouts.connect_s, read_s=timeouts.read_s)
+        else:
+            self._far = _general_client(token, limits, timeouts, trust_env=not ours)
 
     async def close(self) -> None:
-        await self._client.aclose()
+        if self._near is not None:
+            await self._near.close()
+        if self._far is not None:
+            await self._far.aclose()
 
     async def call(
         self,
@@ -100,7 +99,6 @@ class Transport:
         order = ranked(self._urls, key) if len(self._urls) > 1 else list(self._urls)
         order.sort(key=lambda url: url in self._lost)
         content = None if body is None else json.dumps(body).encode()
-        headers = {} if content is None else {"Content-Type": "application/json"}
         start, tries, reached = monotonic(), 0, 0
         while True:
             base = order[reached % len(order)]
@@ -109,9 +107,7 @@ class Transport:
             asked: float | None = None
             try:
                 async with self.gate.admit(cost):
-                    reply = await self._client.request(
-                        method, url, content=content, headers=headers, params=query
-                    )
+                    reply = await self._send(method, base, path, content, query)
             except httpx.HTTPError as error:
                 failure = f"{method} {url}: {_described(error)}"
                 again = resend or isinstance(error, _NEVER_SENT)
@@ -120,44 +116,79 @@ class Transport:
                     self._lost.add(base)
             else:
                 self._lost.discard(base)
-                if reply.status_code < 400:
+                if reply.status < 400:
                     answer = _decoded(reply, method, url, self._guard)
                     self._guard.inspect(answer, f"{method} {url}")
                     return answer
-                if reply.status_code not in RETRIED_STATUSES:
+                if reply.status not in RETRIED_STATUSES:
                     raise _refusal(reply, method, url, self._guard)
-                failure = f"{method} {url}: {reply.status_code} {_excerpt(reply, self._guard)}"
+                failure = f"{method} {url}: {reply.status} {_excerpt(reply, self._guard)}"
                 asked = retry_after(reply.headers)
-                if reply.status_code == 503 and asked is not None and self._retry.patient:
+                if reply.status == 503 and asked is not None and self._retry.patient:
                     tries -= 1
                 # 429 and 503 say that nothing was done.
-                again = resend or reply.status_code in (429, 503)
+                again = resend or reply.status in (429, 503)
             elapsed = monotonic() - start
             wait = self._retry.wait(tries, asked, elapsed) if again else None
             if wait is None:
                 raise InfrastructureError(f"{failure} (tries: {tries}, {elapsed:.1f} s)")
             await asyncio.sleep(wait)
 
+    async def _send(
+        self,
+        method: str,
+        base: str,
+        path: str,
+        content: bytes | None,
+        query: Mapping[str, str] | None,
+    ) -> Answer:
+        if query:
+            path += "?" + urlencode(query, quote_via=quote)
+        if self._near is not None:
+            return await self._near.request(method, base, path, content)
+        assert self._far is not None
+        headers = {} if content is None else {"Content-Type": "application/json"}
+        reply = await self._far.request(method, base + path, content=content, headers=headers)
+        return Answer(reply.status_code, dict(reply.headers), reply.content)
+
+
+def _general_client(
+    token: str | None, limits: RateLimits, timeouts: Timeouts, *, trust_env: bool
+) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        headers={} if token is None else {"Authorization": f"Bearer {token}"},
+        timeout=httpx.Timeout(
+            timeouts.read_s, connect=timeouts.connect_s, pool=None, write=timeouts.read_s
+        ),
+        limits=httpx.Limits(
+            max_connections=limits.concurrency,
+            max_keepalive_connections=limits.concurrency,
+            # A kept connection that the server closes at the same moment is an error to us.
+            keepalive_expiry=60.0,
+        ),
+        trust_env=trust_env,
+    )
+
 
 def _described(error: httpx.HTTPError) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _excerpt(reply: httpx.Response, guard: Guard) -> str:
+def _excerpt(reply: Answer, guard: Guard) -> str:
     return guard.clean(reply.text)[:_EXCERPT]
 
 
-def _decoded(reply: httpx.Response, method: str, url: str, guard: Guard) -> Any:
+def _decoded(reply: Answer, method: str, url: str, guard: Guard) -> Any:
     try:
-        return reply.json()
+        return json.loads(reply.body)
     except ValueError as error:
         excerpt = _excerpt(reply, guard)
         raise InfrastructureError(f"{method} {url}: the reply is not JSON: {excerpt}") from error
 
 
-def _refusal(reply: httpx.Response, method: str, url: str, guard: Guard) -> BadRequestError:
+def _refusal(reply: Answer, method: str, url: str, guard: Guard) -> BadRequestError:
     try:
-        body = reply.json()
+        body = json.loads(reply.body)
     except ValueError:
         body = None
     error = body.get("error", body) if isinstance(body, dict) else None
@@ -167,8 +198,8 @@ def _refusal(reply: httpx.Response, method: str, url: str, guard: Guard) -> BadR
     code, param = details.get("code"), details.get("param")
     kind = ContextOverflowError if _is_overflow(code, said) else BadRequestError
     return kind(
-        f"{method} {url}: {reply.status_code} {said}",
-        status=reply.status_code,
+        f"{method} {url}: {reply.status} {said}",
+        status=reply.status,
         code=None if code is None else guard.clean(str(code)),
         param=None if param is None else guard.clean(str(param)),
     )

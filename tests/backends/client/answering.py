@@ -43,6 +43,7 @@ def serving(answer: Callable[[int, str, Any], Answer]) -> Iterator[Scripted]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def _handle(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
