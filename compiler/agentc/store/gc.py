@@ -82,13 +82,13 @@ def find_garbage(
     objects = {
         name: size_of(layout.object(name))
         for name in object_names(layout)
-        if name not in roots.objects and layout.object(name).stat().st_mtime < before
+        if name not in roots.objects and _touched(layout.object(name)) < before
     }
     staging = {
         name: size_of(layout.staging(name))
         for name in sorted(staged_names(layout))
         if (name not in roots.objects or layout.is_published(name))
-        and layout.staging(name).stat().st_mtime < before
+        and _touched(layout.staging(name)) < before
     }
     unused: dict[str, int] = {}
     own = layout.root / "environments"
@@ -99,6 +99,13 @@ def find_garbage(
             if path.is_dir() and path.name not in roots.environments
         }
     return Garbage(objects=objects, staging=staging, environments=unused, keep_runs=keep_runs)
+
+
+def _touched(path: Path) -> float:
+    """When; of what somebody has removed this moment, long ago."""
+    with suppress(FileNotFoundError):
+        return path.stat().st_mtime
+    return 0.0
 
 
 def collect(layout: StoreLayout, garbage: Garbage) -> tuple[str, ...]:
