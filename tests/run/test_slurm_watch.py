@@ -119,6 +119,24 @@ def test_with_keep_going_the_others_are_let_finish(plan: TinyPlan) -> None:
     assert scene.after(LOOK_S) == ("failed", [])
 
 
+@pytest.mark.parametrize(("said", "typed"), [(True, False), (False, True), (None, False)])
+def test_profile_may_say_that_it_keeps_going(
+    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch, said: bool | None, typed: bool
+) -> None:
+    """As the one that ships does: Snakemake heeds it, and so must whoever ends Snakemake."""
+    scene = Scene(plan)
+    settings = {"executor": "slurm", **({} if said is None else {"keep-going": said})}
+    profile = Profile(name="ours", file=Path("config.yaml"), settings=settings)
+    options = DriverOptions(profile=profile, token="x", keep_going=typed)
+    monkeypatch.setattr(drive.slurm_queue, "states", lambda _: scene.queue)
+    watch = drive._queue_watch(scene.work, scene.log, 0, options)
+    assert watch is not None
+    watch._clock = lambda: scene.now
+    watch._next, scene.watch = 0.0, watch
+    scene.after(LOOK_S, _7="CANCELLED")
+    assert scene.after(2 * LOOK_S)[0] == ("wait" if said or typed else "failed")
+
+
 @pytest.mark.parametrize("back", ["PENDING", "COMPLETING"])
 def test_job_that_slurm_starts_again_is_waited_for(plan: TinyPlan, back: str) -> None:
     scene = Scene(plan)

@@ -107,6 +107,13 @@ class Cluster:
         self.daemons.start("slurmctld", ["slurmctld", "-D"])
         self.wait_idle()
 
+    def start_accounting(self) -> None:
+        """Start (again) the accounting daemon and wait until it answers."""
+        socket = {"MYSQL_UNIX_PORT": str(self.root / "database.socket")}
+        self.daemons.start("slurmdbd", ["slurmdbd", "-D"], socket)
+        asked = ("sacctmgr", "-n", "list", "cluster")
+        self.daemons.wait_for("slurmdbd", lambda: _succeeds(*asked), 30)
+
     def kill_node(self, name: str) -> None:
         """kill -9 of a node's daemon; the steps of its jobs go on, as on a real node."""
         self.daemons.stop(f"slurmd.{name}", signal.SIGKILL)
@@ -253,8 +260,7 @@ def _start_accounting(root: Path, ports: Ports, cluster: Cluster) -> None:
     conf.write_text(slurmdbd_conf(root, ports))
     (SYSTEM / "slurmdbd.conf").unlink(missing_ok=True)
     (SYSTEM / "slurmdbd.conf").symlink_to(conf)
-    daemons.start("slurmdbd", ["slurmdbd", "-D"], {"MYSQL_UNIX_PORT": str(socket)})
-    daemons.wait_for("slurmdbd", lambda: _succeeds("sacctmgr", "-n", "list", "cluster"), 30)
+    cluster.start_accounting()
     user = os.environ.get("USER") or "root"
     for words in (
         ("cluster", "agentc"),

@@ -36,3 +36,28 @@ def test_controller_is_away_at_submission_and_then_a_job_is_cancelled(
     assert f"SLURM ended job {job.id} (rollout): CANCELLED; somebody cancelled it" in said
     print(f"the run was over {took:.0f} s after the cancellation")
     assert_nothing_left(plan, cluster)
+
+
+@pytest.mark.long
+def test_accounting_is_away_from_submission_to_end(
+    plan: TinyPlan, cluster: Cluster, profile: Path
+) -> None:
+    """Jobs end while nobody tells Snakemake: it is started anew, finds them in the store, and
+    goes on."""
+    if not cluster.accounting:
+        pytest.skip("this cluster keeps no accounts")
+    plan.job("first", rows=5, delay=0.1)
+    plan.job("second", rows=5, delay=0.1, inputs={"x": ["first"]}, kind="pair")
+    cluster.daemons.stop("slurmdbd", signal.SIGKILL)
+    try:
+        process = plan.start_all(f"profile={profile}")
+        wait_for(lambda: plan.published("first"), timeout=240)
+        wait_for(lambda: plan.published("second"), timeout=400)
+        cluster.start_accounting()
+        said, _ = process.communicate(timeout=240)
+    finally:
+        if not cluster.daemons.is_running("slurmdbd"):
+            cluster.start_accounting()
+    assert process.returncode == 0, said
+    assert "Snakemake is not told that its jobs are done; starting it once more" in said
+    assert_nothing_left(plan, cluster)

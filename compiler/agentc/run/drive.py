@@ -141,7 +141,8 @@ def _queue_watch(work: Work, log: Path, start: int, options: DriverOptions) -> Q
     if token is None or profile is None or profile.executor != SLURM:
         return None
     ask = partial(slurm_queue.states, token)
-    return QueueWatch(work, log, start, ask, keep_going=options.keep_going)
+    keep_going = options.keep_going or profile.settings.get("keep-going") is True
+    return QueueWatch(work, log, start, ask, keep_going=keep_going)
 
 
 def _await_the_others(options: DriverOptions, observer: Observer, view: View) -> None:
