@@ -95,7 +95,12 @@ CASES: dict[str, tuple[str | bytes, str]] = {
     "an escape sequence, computed": (HEAD + "description: \"{{ '\\\\x1b[2J' }}\"", "AGC122"),
     "an override of direction": (HEAD + "# \u202eevil\u202c", "AGC121"),
     "an isolate of direction": (HEAD + "params: {\u2066a\u2069: {type: int}}", "AGC121"),
-    "an override in a name": (HEAD + 'params: {"a\\u202eb": {type: int, default: 1}}', "AGC206"),
+    "an override in a name": (HEAD + 'params: {"a\\u202eb": {type: int, default: 1}}', "AGC121"),
+    "an override by escape in a value": (HEAD + 'description: "a\\u202eb"', "AGC121"),
+    "an isolate by escape in an expression": (
+        HEAD + "params: {a: {type: str, default: \"{{ '\\\\u2066' }}\"}}",
+        "AGC121",
+    ),
     "a Cyrillic letter in a key": (HEAD + "p\u0430rams: {}", "AGC201"),
     "an invisible letter in a key": (HEAD + "par\u200bams: {}", "AGC201"),
     "a line break in a name": ('agentc: 1\nname: "demo\\n"\n', "AGC210"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.ir.artifacts import CHECKPOINT
 from agentc.kinds.field import Json
+from agentc_backends.models.remote_code import refuse_remote_code
 from agentc_backends.software import TORCH
 
 _VERSION = 1
@@ -78,7 +79,7 @@ def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     ):
         if not view.is_set(name):
             view.refuse(name, f"model.hf needs `{name}`", fix=f"set {name}: {example}")
-    _refuse_remote_code(view)
+    refuse_remote_code(view)
     repo, revision = view.get("repo"), view.get("revision")
     commit = None
     if isinstance(repo, str) and isinstance(revision, str):
@@ -107,7 +108,7 @@ def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 
 
 def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    _refuse_remote_code(view)
+    refuse_remote_code(view)
     path = view.get("path")
     digest = None
     if not isinstance(path, str):
@@ -141,16 +142,6 @@ def _draft(name: str, view: StageView, config: dict[str, Json]) -> JobDraft:
         inputs=view.inputs,
         produces=CHECKPOINT.name,
     )
-
-
-def _refuse_remote_code(view: StageView) -> None:
-    if view.flag("trust_remote_code"):
-        view.refuse(
-            "trust_remote_code",
-            "the trainers and servers of agentc do not run code from model repositories",
-            capability="trust_remote_code",
-            fix="choose a model whose architecture transformers has built in",
-        )
 
 
 def _or(value: Json, default: int) -> int:

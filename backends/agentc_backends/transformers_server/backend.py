@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
 from agentc.kinds.field import Field, boolean, choice, integer
+from agentc_backends.models.remote_code import refuse_remote_code
 from agentc_backends.software import TORCH
 
 FIELDS: tuple[Field, ...] = (
@@ -12,7 +13,7 @@ FIELDS: tuple[Field, ...] = (
     choice("dtype", "Arithmetic of the weights and of the keys and values. Only float32 makes "
            "replies independent of what else is being served.",
            ("float32", "bfloat16", "float16"), "float32"),
-    boolean("trust_remote_code", "Run code that the checkpoint ships.", False),
+    boolean("trust_remote_code", "Refused: no server runs code that a checkpoint ships.", False),
     integer("threads", "Threads of torch.", 1, minimum=1, identity="placement"),
     integer("max_batch_tokens", "Tokens in one pass.", 512, minimum=16, identity="placement"),
     integer("max_sequences", "Replies under way at once.", 64, minimum=1, identity="placement"),
@@ -37,8 +38,7 @@ def _lease(options: OptionView) -> LeaseDraft:
         value = options.get(name)
         if value is not None:
             program += [flag, str(value)]
-    if options.flag("trust_remote_code"):
-        program.append("--trust-remote-code")
+    refuse_remote_code(options)
     return LeaseDraft(
         role="policy",
         backend=BACKEND.id,

@@ -45,7 +45,7 @@ class Checkpoint:
     ends: frozenset[int]
 
 
-def load_checkpoint(path: str, dtype: str, *, trust_remote_code: bool = False) -> Checkpoint:
+def load_checkpoint(path: str, dtype: str) -> Checkpoint:
     """Load a directory in Hugging Face layout.
 
     Raises ValueError when it holds no causal language model with safetensors weights, and
@@ -54,7 +54,7 @@ def load_checkpoint(path: str, dtype: str, *, trust_remote_code: bool = False) -
     root = Path(path)
     if not (root / "config.json").is_file():
         raise ValueError(f"{path} holds no config.json: not a model directory")
-    settings: dict[str, Any] = {"local_files_only": True, "trust_remote_code": trust_remote_code}
+    settings: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         model = AutoModelForCausalLM.from_pretrained(
             str(root),

@@ -39,9 +39,7 @@ def _serve(options: argparse.Namespace, token: str | None) -> int:
     # leave the engine waiting for as long as one of its steps takes.
     sys.setswitchinterval(0.0005)
     try:
-        checkpoint = load_checkpoint(
-            options.model, options.dtype, trust_remote_code=options.trust_remote_code
-        )
+        checkpoint = load_checkpoint(options.model, options.dtype)
         model = ServedModel(
             checkpoint,
             Limits(
@@ -52,7 +50,6 @@ def _serve(options: argparse.Namespace, token: str | None) -> int:
             ),
             max_model_len=options.max_model_len,
             dtype=options.dtype,
-            trust_remote_code=options.trust_remote_code,
             on_crash=_end_soon,
         )
     except ValueError as error:
@@ -78,7 +75,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-batch-tokens", type=int, default=512, help="tokens in one pass")
     parser.add_argument("--max-sequences", type=int, default=64, help="replies under way")
     parser.add_argument("--cache-mb", type=int, default=2048, help="for keys and values, in MiB")
-    parser.add_argument("--trust-remote-code", action="store_true")
     return parser
 
 

@@ -36,7 +36,6 @@ class ServedModel:
         *,
         max_model_len: int | None,
         dtype: str,
-        trust_remote_code: bool = False,
         on_crash: Callable[[], None] | None = None,
     ) -> None:
         if max_model_len is not None and max_model_len > checkpoint.context:
@@ -47,7 +46,6 @@ class ServedModel:
         self._checkpoint = checkpoint
         self._chat = ChatText(checkpoint.root, checkpoint.tokenizer)
         self._dtype = dtype
-        self._trust = trust_remote_code
         self._length = max_model_len or checkpoint.context
         self._engine = Engine(checkpoint, limits, self._length, on_crash)
         self._engine.start()
@@ -136,7 +134,7 @@ class ServedModel:
         loop = asyncio.get_running_loop()
         fresh = await loop.run_in_executor(
             None,
-            lambda: load_checkpoint(path, self._dtype, trust_remote_code=self._trust),
+            lambda: load_checkpoint(path, self._dtype),
         )
         if fresh.context < self._length:
             raise ValueError(

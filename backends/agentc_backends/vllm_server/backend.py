@@ -11,6 +11,7 @@ from agentc.kinds.field import (
     number,
     seed,
 )
+from agentc_backends.models.remote_code import refuse_remote_code
 from agentc_backends.software import VLLM
 
 FIELDS: tuple[Field, ...] = (
@@ -23,7 +24,7 @@ FIELDS: tuple[Field, ...] = (
     choice("kv_cache_dtype", "Arithmetic of keys and values; `auto` takes that of the weights.",
            ("auto", "bfloat16", "float16", "fp8"), "auto"),
     seed("seed", "Seed of the server; requests carry their own."),
-    boolean("trust_remote_code", "Run code that the checkpoint ships.", False),
+    boolean("trust_remote_code", "Refused: no server runs code that a checkpoint ships.", False),
     boolean("enable_prefix_caching", "Reuse keys and values of common prefixes.", True,
             identity="placement"),
     boolean("enable_chunked_prefill", "Compute long prompts in pieces beside replies under way. "
@@ -64,7 +65,6 @@ _SWITCHES = {
     "enable_prefix_caching": "enable-prefix-caching",
     "enable_chunked_prefill": "enable-chunked-prefill",
     "enforce_eager": "enforce-eager",
-    "trust_remote_code": "trust-remote-code",
 }
 _GATE = "agentc_backends.vllm_server.gate.Gate"
 
@@ -76,6 +76,7 @@ def _lease(options: OptionView) -> LeaseDraft:
     # Weights from safetensors only; sampling as each request says, whatever the checkpoint's
     # generation_config.json suggests.
     program += ["--load-format", "safetensors", "--generation-config", "vllm"]
+    refuse_remote_code(options)
     tensor, pipeline = _sizes(options)
     derived = {"tensor_parallel": tensor, "pipeline_parallel": pipeline}
     for name, flag in _FLAGS.items():
@@ -88,6 +89,7 @@ def _lease(options: OptionView) -> LeaseDraft:
         f"--{switch}" if options.flag(name) else f"--no-{switch}"
         for name, switch in _SWITCHES.items()
     ]
+    program += ["--no-trust-remote-code"]
     threads = str(options.integer("threads"))
     return LeaseDraft(
         role="policy",

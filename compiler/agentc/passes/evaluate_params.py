@@ -92,12 +92,10 @@ def _checked_text(name: str, text: str, sink: Sink) -> str:
             notes=("it is not shown here, but the shell's history and the process list have it",),
             fix="put it into an environment variable; settings that take a secret take its name",
         )
-    control = forbidden_in_values(text)
-    if control is not None:
-        sink.error(
-            "AGC122",
-            f"the value of `-p {shortened(name)}` holds the control character U+{ord(control):04X}",
-        )
+    forbidden = forbidden_in_values(text)
+    if forbidden is not None:
+        code, character = forbidden
+        sink.error(code, f"the value of `-p {shortened(name)}` holds the {character}")
     start = len(name) + 1
     return without_forbidden(blanked(whole, credentials)[start:])
 

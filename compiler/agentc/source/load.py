@@ -26,6 +26,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 # They change the order in which an editor or a terminal shows what follows them.
 _REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_IN_NO_VALUE = re.compile(f"{_CONTROL.pattern}|{_REORDERING.pattern}")
 _FAST_PARSER = getattr(yaml, "CSafeLoader", None)
 
 
@@ -98,7 +99,7 @@ def load_text(source: Source, sink: Sink, limits: Limits = Limits()) -> Node | N
             "AGC121",
             f"character U+{ord(turning[0]):04X} changes the order in which text is shown",
             _span_at(source, turning.start(), 1),
-            fix=f'remove it; if it is meant, write "\\u{ord(turning[0]):04X}" in double quotes',
+            fix="remove it; languages that are written from right to left do not need it",
         )
         return None
     try:
@@ -110,15 +111,21 @@ def load_text(source: Source, sink: Sink, limits: Limits = Limits()) -> Node | N
         return None
 
 
-def forbidden_in_values(text: str) -> str | None:
-    """The first character that no value may hold: a control character or half a surrogate pair."""
-    found = _CONTROL.search(text)
-    return None if found is None else found[0]
+def forbidden_in_values(text: str) -> tuple[str, str] | None:
+    """The code, and in words the character, of the first one that no value may hold: a control
+    character, half a surrogate pair, or an override of the writing direction."""
+    found = _IN_NO_VALUE.search(text)
+    if found is None:
+        return None
+    number = f"U+{ord(found[0]):04X}"
+    if _REORDERING.match(found[0]):
+        return "AGC121", f"character {number}, which changes the order in which text is shown"
+    return "AGC122", f"control character {number}"
 
 
 def without_forbidden(text: str) -> str:
     """The text with a replacement character for each of those."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+    return _IN_NO_VALUE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _decoded(data: bytes, name: str, sink: Sink) -> str | None:
@@ -237,11 +244,12 @@ class _Reader:
         if len(event.value) > self.limits.scalar_characters:
             most = self.limits.scalar_characters // 1024
             self._stop("AGC105", f"a single value is longer than {most} KiB", event)
-        control = forbidden_in_values(event.value)
-        if control is not None:
+        forbidden = forbidden_in_values(event.value)
+        if forbidden is not None:
+            code, character = forbidden
             self._stop(
-                "AGC122",
-                f"a value may not hold the control character U+{ord(control):04X}",
+                code,
+                f"a value may not hold the {character}",
                 event,
                 fix="remove the escape that gives it",
             )

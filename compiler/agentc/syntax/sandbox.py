@@ -352,12 +352,11 @@ def _as_json(value: object) -> Json:
 
 
 def _check_characters(text: str) -> None:
-    control = forbidden_in_values(text)
-    if control is not None:
+    forbidden = forbidden_in_values(text)
+    if forbidden is not None:
+        code, character = forbidden
         raise ExpressionError(
-            "AGC122",
-            f"a value may not hold the control character U+{ord(control):04X}",
-            "remove the escape that gives it",
+            code, f"a value may not hold the {character}", "remove the escape that gives it"
         )
 
 

@@ -55,6 +55,14 @@ def test_each_field_changes_the_lease(backend: ServerBackend, name: str) -> None
     assert changes_key == (field.identity == "semantic")
 
 
+@pytest.mark.parametrize("backend", [TRANSFORMERS, VLLM], ids=lambda b: b.id)
+def test_code_of_a_checkpoint_is_refused_as_for_models(backend: ServerBackend) -> None:
+    draft, view = lease(backend, trust_remote_code=True)
+    assert [refusal.path for refusal in view.refusals] == ["trust_remote_code"]
+    assert "--trust-remote-code" not in draft.program
+    assert not lease(backend)[1].refusals
+
+
 @pytest.mark.parametrize("backend", BACKENDS, ids=lambda b: b.id)
 def test_defaults_do_not_enter_the_key(backend: ServerBackend) -> None:
     draft, _ = lease(backend)

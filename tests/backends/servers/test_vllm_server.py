@@ -31,7 +31,7 @@ from conformance import CHECKS, ROOT, Target
 pytestmark = [pytest.mark.slow, pytest.mark.vllm]
 FLIPPED: dict[str, Any] = {
     "max_model_len": 256, "dtype": "bfloat16", "quantization": "awq", "kv_cache_dtype": "fp8",
-    "seed": 7, "trust_remote_code": True, "enable_prefix_caching": False, "enforce_eager": True,
+    "seed": 7, "enable_prefix_caching": False, "enforce_eager": True,
     "enable_chunked_prefill": True,
     "tensor_parallel": 2, "pipeline_parallel": 2, "gpu_memory_utilization": 0.5,
     "max_num_seqs": 8, "max_num_batched_tokens": 512, "cpu_offload_gb": 1.5,

@@ -90,8 +90,9 @@ SOURCE: tuple[Code, ...] = (
         "AGC121",
         "a character that changes the order of text",
         "Unicode's overrides and isolates of writing direction (U+202A to U+202E, U+2066 to "
-        "U+2069) make a reviewer see another text than the one that is compiled. Languages that "
-        "are written from right to left do not need them; an escape in double quotes gives one.",
+        "U+2069) make a reviewer see another text than the one that is compiled, in the file or, "
+        "given by an escape, in a report or terminal. Languages that are written from right to "
+        "left do not need them.",
         no_example="An example would show you what it is not, and so spoil this page.",
     ),
     Code(
