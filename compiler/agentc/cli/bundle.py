@@ -1,4 +1,5 @@
-"""`agentc bundle SPEC -o DIR`: a directory that reruns where agentc is not installed."""
+"""`agentc bundle SPEC -o DIR`: a directory that reruns where agentc is not installed; with
+`--check DIR`, what of somebody's bundle is not what agentc makes of the spec inside."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from agentc import __version__
 from agentc.cli.arguments import (
     add_locked_argument,
     add_spec_arguments,
@@ -19,10 +21,15 @@ HELP = "write a directory that reruns under `snakemake` where agentc is not inst
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    add_spec_arguments(parser)
+    add_spec_arguments(parser, optional=True)
     add_locked_argument(parser)
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="must not exist yet")
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="DIR", help="must not exist yet"
+        "--check",
+        type=Path,
+        metavar="DIR",
+        help="instead: compile the spec inside of a bundle again and show what differs; nothing "
+        "of the bundle is executed",
     )
     parser.add_argument(
         "--with-results", action="store_true", help="also the results that the store has"
@@ -32,7 +39,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """0 with the directory written; 1 when the spec has errors; 2 when DIR cannot be written;
-    4 when the store is damaged; 5 when it has none of the results asked for."""
+    4 when the store is damaged; 5 when it has none of the results asked for. With --check: 0 when
+    the bundle is what its spec gives, 1 when it is not, 2 when DIR is no bundle."""
+    if arguments.check is not None:
+        return _check(arguments)
+    if arguments.spec is None or arguments.output is None:
+        print("agentc: give SPEC and -o DIR to write a bundle, or --check DIR", file=sys.stderr)
+        return 2
     from agentc.backend_api import load_backends
     from agentc.cli.store import shown_size
     from agentc.emit.bundle import BundleError, DamagedResultsError, write_bundle
@@ -66,4 +79,47 @@ def execute(arguments: argparse.Namespace) -> int:
     for name in bundle.absent:
         print(f"not in it, since it lies outside of the spec's folder: {name}")
     print(f"run it with: cd {directory} && snakemake -c4")
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from agentc.backend_api import load_backends
+    from agentc.emit.bundle import BundleError
+    from agentc.emit.bundle_check import check_bundle
+    from agentc.source.boundary import allowed_paths
+    from agentc.source.load import without_forbidden
+
+    directory: Path = arguments.check
+    if arguments.spec is not None or arguments.output is not None or arguments.params:
+        print("agentc: --check takes the bundle alone: its plan has the params", file=sys.stderr)
+        return 2
+    try:
+        checked = check_bundle(directory, load_backends(), allowed_paths(arguments.allow_paths))
+    except BundleError as error:
+        print(f"agentc: {without_forbidden(str(error))}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        print(f"agentc: cannot read {directory}: {reason}", file=sys.stderr)
+        return 2
+    show_diagnostics(checked.compiled.diagnostics)
+    for found in checked.differences:
+        detail = f" ({found.detail})" if found.detail else ""
+        print(without_forbidden(f"{found.kind}: {found.name}{detail}"))
+    plan = checked.compiled.plan
+    if plan is None:
+        print("agentc: the spec inside does not compile here: nothing could be compared",
+              file=sys.stderr)  # fmt: skip
+        return 1
+    if checked.differences:
+        print(
+            f"{directory} is not what agentc {__version__} makes of {plan.spec_file}: whatever "
+            "differs is code of its sender. (A bundle of another release differs in packages/.)"
+        )
+        return 1
+    given = ", ".join(f"{name} = {value}" for name, value in plan.params.items()) or "none"
+    print(f"{directory}: {checked.files} files, as agentc {__version__} makes them of "
+          f"{plan.spec_file} (params: {given})")  # fmt: skip
+    if checked.results:
+        print(f"{checked.results} of them are results, compared with their sums alone")
     return 0

@@ -19,7 +19,14 @@ a package index for the software environments, which the first run builds:
 
 Results go to `.agentc/store`. What is there already is not run again, and a run that was cut off
 goes on where it was. `sha256sum -c --quiet SHA256SUMS` compares this directory with what was
-bundled. On a cluster: `snakemake --workflow-profile profiles/slurm`.""".splitlines()
+bundled, results included, and so finds files that were lost or damaged on the way. On a cluster:
+`snakemake --workflow-profile profiles/slurm`.
+
+**This directory is code.** Snakemake executes its Snakefile, everything under `packages/` and the
+programs that plan.json names, with all rights of whoever starts it, and the sums come from whoever
+sent it. Where agentc is installed, `agentc bundle --check .` compiles the spec again and shows what
+differs, without executing anything; else run it as you would any program of its sender.
+""".splitlines()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
