@@ -128,6 +128,33 @@ def test_a_store_that_fails_is_no_bug(
     assert "base failed: its program exited with 1" in said
 
 
+@pytest.mark.parametrize(("number", "code"), [(errno.EIO, 4), (errno.ENOSPC, 3)])
+def test_a_job_that_fails_because_the_store_does(
+    chain: TinyPlan,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    code: int,
+) -> None:
+    """The kernel still has what was read, and its status could not be written."""
+    layout = StoreLayout(chain.store)
+    chain.write_compiled()
+    opened = os.open
+
+    def broken(path: str, *words: int) -> int:
+        if str(path).startswith(f"{layout.root}/.probe"):
+            raise OSError(number, os.strerror(number), path)
+        return opened(path, *words)
+
+    monkeypatch.setattr(orchestrate, "_build_environments", lambda *words: None)
+    monkeypatch.setattr(orchestrate, "drive", lambda *words: 3)
+    monkeypatch.setattr(os, "open", broken)
+    options = RunOptions(driver=DriverOptions(jobs=1), plain=True)
+    assert run_plan(find_work(chain.document(), layout), chain.folder, options) == code
+    told = "cannot write results to" in capsys.readouterr().err.strip().splitlines()[0]
+    assert told == (number == errno.EIO)
+
+
 def test_two_runs_of_a_plan_have_logs_of_their_own(
     chain: TinyPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:

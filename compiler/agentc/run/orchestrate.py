@@ -37,7 +37,7 @@ from agentc.run.servers import ServerWatch
 from agentc.run.wording import counted
 from agentc.runtime.environment import SoftwareEnvironmentError
 from agentc.runtime.stopping import StoppedError, stoppable
-from agentc.runtime.trouble import explain, is_of_disk, writing
+from agentc.runtime.trouble import explain, failing, is_of_disk, writing
 from agentc.software.build import build_all
 from agentc.software.needed import Needed
 from agentc.store.in_use import plan_in_use
@@ -134,7 +134,10 @@ def _run(work: Work, directory: Path, options: RunOptions, record: Record) -> in
             if not any(one.state in ("failed", "killed") for one in seen):
                 # Another run has taken over meanwhile what failed here.
                 seen = (*seen, *observer.failures())
-            causes = [*servers.failures(), *slurm_endings.describe(log, work)]
+            trouble = failing(layout.root)
+            code = EXIT_STORE if trouble else code
+            causes = [*([trouble] if trouble else []), *servers.failures()]
+            causes += slurm_endings.describe(log, work)
             text = outcome.describe_failures(layout, work.missing, seen, log, causes)
             print(f"\n{text}", file=sys.stderr)
         else:

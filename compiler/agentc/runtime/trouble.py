@@ -109,6 +109,23 @@ def room(folder: Path) -> str:
     return text
 
 
+def failing(folder: Path) -> str:
+    """Why nothing can be written to a folder now, in words, where its disk or file server fails;
+    else "". Of a full one `full_disk_hint` tells."""
+    probe = folder / (".probe-%s-%d" % (os.uname().nodename, os.getpid()))
+    try:
+        descriptor = os.open(str(probe), os.O_WRONLY | os.O_CREAT, 0o666)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+            probe.unlink()
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return explain(error, "results", folder) if is_of_disk(error) and not full else ""
+    return ""
+
+
 def full_disk_hint(log: str, folder: Path) -> str:
     """A sentence for a program that failed, when its last words or the file system say that the
     disk is full; else ""."""
