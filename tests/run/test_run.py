@@ -172,7 +172,7 @@ def test_shipped_profile_and_driver_agree(tmp_path: Path) -> None:
 def test_status_tells_where_a_run_stands(
     plan: TinyPlan, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan.job("first", rows=100, delay=0.05)
+    plan.job("first", rows=100, hold_after=5)
     plan.job("second", inputs={"x": ["first"]}, kind="pair")
     process = subprocess.Popen(plan.run_all_argv(), stdout=subprocess.DEVNULL)
     wait_for(lambda: (plan.staging("first") / "progress.json").exists())

@@ -115,7 +115,7 @@ def test_exit_75_is_not_tried_for_ever(plan: TinyPlan) -> None:
 
 
 def test_rerun_continues_from_the_work_folder(plan: TinyPlan) -> None:
-    plan.job("collect", rows=40, delay=0.05)
+    plan.job("collect", rows=40, hold_after=5)
     process = plan.start("collect")
     kept = plan.staging("collect") / "work" / "rows.jsonl"
     wait_for(lambda: kept.exists() and len(kept.read_text().splitlines()) >= 5)

@@ -74,7 +74,7 @@ def run(plan: TinyPlan, user: int, job: str, **words: int) -> tuple[int, str]:
 
 
 def test_users_of_a_group_share_a_store(shared: TinyPlan) -> None:
-    shared.job("first", rows=40, delay=0.05)
+    shared.job("first", rows=40, hold_after=5)
     shared.job("second", rows=1, inputs={"x": ["first"]}, kind="pair")
     # The software environment is made by whoever comes first.
     shared.job("empty", rows=1)

@@ -289,7 +289,7 @@ class TinyPlan:
             return {}
 
 
-def wait_for(condition: Callable[[], Any], timeout: float = 20.0) -> Any:
+def wait_for(condition: Callable[[], Any], timeout: float = 120.0) -> Any:
     """Wait until the condition holds and return its value."""
     deadline = time.monotonic() + timeout
     while True:

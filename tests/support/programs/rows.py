@@ -5,7 +5,8 @@ exit 75 first), `spoil` (one row gets a fault), `children` (processes that outli
 (ask the policy server once for each row), `say` (printed), `echo` (variables printed), `run`
 (a command line that is run first), `heed` (seconds before `stop_by` at which it stops),
 `stop_after` (rows of an attempt after which it stops, where there is a `stop_by`), `stop_with` (its
-status then, as a launcher of its own may give it).
+status then, as a launcher of its own may give it), `hold_after` (rows of the first attempt after
+which it waits to be killed).
 """
 
 import json
@@ -41,6 +42,8 @@ with kept.open("a") as out:
         if late:
             job.progress(number, count, "rows", force=True)
             sys.exit(values.get("stop_with", job.out_of_time()))
+        if not rows and number == values.get("hold_after"):
+            time.sleep(600)
         time.sleep(values.get("delay", 0.0))
         if values.get("call"):
             lease = job.leases["policy"]
