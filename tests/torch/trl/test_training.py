@@ -143,6 +143,8 @@ def test_two_processes_are_two_and_train_the_same_weights(
     assert difference(single, tmp_path) < 2e-4
     for a, b in zip(steps(single), steps(tmp_path), strict=True):
         assert a["loss"] == pytest.approx(b["loss"], abs=2e-4)
+        assert a["grad_norm"] == pytest.approx(b["grad_norm"], rel=2e-3)
+        assert (a["lr"], a["num_tokens"]) == (b["lr"], b["num_tokens"])
     assert difference(one, tmp_path) > 1e-3
 
 
