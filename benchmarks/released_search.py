@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentc_backends.rollout_react.prompt import observation_message
+from agentc_backends.rollout_react.prompt import OBSERVATION_PREFIX, observation_message
 from agentc_backends.rollout_react.seeds import child_seed, tree_seed
 
 OPENING = 3
@@ -94,7 +94,7 @@ class Conversation:
 
     def to_openai_api_messages(self) -> list[dict[str, Any]]:
         return [
-            observation_message(text)
+            observation_message(OBSERVATION_PREFIX, text)
             if role == "user" and number >= OPENING
             else {"role": role, "content": text}
             for number, (role, text) in enumerate(self.messages)

@@ -22,7 +22,7 @@ from agentc_backends.chat.formats import (
     Segment,
     format_named,
 )
-from agentc_backends.chat.shipped import shipped_segments
+from agentc_backends.chat.shipped import Renderer, shipped_segments
 
 CHAT_FILE = "agentc_chat.json"
 """Beside a checkpoint's weights: `{"chat_format": name}`."""
@@ -67,6 +67,7 @@ class Encoder:
         """The rendered conversation, in segments."""
         if self.chat is not None:
             return self.chat.segments(messages)
+        _require_system(self._render_shipped, messages)
         return shipped_segments(self._render_shipped, messages, tuple(self._control.values()))
 
     def encode(self, messages: Sequence[Message]) -> Encoded:
@@ -119,10 +120,31 @@ class Encoder:
             raise FormatError(
                 "this tokenizer ships no chat template; set chat_format on the model stage"
             )
-        return bounded(
-            lambda: self.tokenizer.apply_chat_template(
-                list(messages), tokenize=False, add_generation_prompt=generate
+        from jinja2.exceptions import TemplateError
+
+        try:
+            return bounded(
+                lambda: self.tokenizer.apply_chat_template(
+                    list(messages), tokenize=False, add_generation_prompt=generate
+                )
             )
+        except TemplateError as error:
+            raise FormatError(
+                f"the tokenizer's chat template refuses the conversation: {error}; choose a "
+                "built-in chat_format, or leave out what it refuses"
+            ) from error
+
+
+def _require_system(render: Renderer, messages: Sequence[Message]) -> None:
+    """A template that leaves the system message out would train and serve another prompt than the
+    spec says. Raises FormatError."""
+    if not messages or messages[0]["role"] != "system":
+        return
+    said = messages[0]["content"].strip()
+    if said not in render(messages[:2], False):
+        raise FormatError(
+            f"the tokenizer's chat template leaves the system message {said[:40]!r} out; choose a "
+            "built-in chat_format, or take `system` out of the prompt"
         )
 
 

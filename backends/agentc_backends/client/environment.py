@@ -29,11 +29,13 @@ _BUSY = 503
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What the agent sees after a reset or an action."""
+    """What the agent sees after a reset or an action. `step_limit`, after a reset: how many steps
+    the environment allows in the episode, where it says so."""
 
     observation: str
     reward: float
     done: bool
+    step_limit: int | None = None
 
 
 class EnvironmentClient:
@@ -274,6 +276,12 @@ def _session(path: str, answer: Any) -> int:
 def _result(path: str, answer: Any) -> StepResult:
     found = _object(path, answer)
     try:
-        return StepResult(str(found["observation"]), float(found["reward"]), bool(found["done"]))
+        limit = found.get("step_limit")
+        return StepResult(
+            str(found["observation"]),
+            float(found["reward"]),
+            bool(found["done"]),
+            limit if isinstance(limit, int) else None,
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise InfrastructureError(f"{path}: not a step's result: {str(found)[:200]}") from error

@@ -144,7 +144,7 @@ def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
 
 BACKEND = EnvironmentBackend(
     id="env.detective",
-    version=1,
+    version=2,
     doc="Detective, the text adventure of ArCHer's experiments (or another Z-machine game), on "
     "jericho's interpreter. One task, so training and evaluation are on the same one; needs the "
     "game's file.",

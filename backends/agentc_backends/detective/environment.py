@@ -65,7 +65,7 @@ class DetectiveEnvironment:
     splits: ClassVar[tuple[str, ...]] = (SPLIT,)
     blocking: ClassVar[bool] = True
     resets_on_create: ClassVar[bool] = False
-    reported: ClassVar[tuple[str, ...]] = ("score", "refused", "exploits")
+    reported: ClassVar[tuple[str, ...]] = ("score", "refused", "exploits", "step_limit")
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -123,7 +123,8 @@ class DetectiveEnvironment:
             raise EpisodeError(f"{self.title} has no task {task_id!r}")
         self._position = self._world.game.opening
         self._steps = self._refused = self._exploits = 0
-        return self._observation(self._position, self._position.text), self._info(self._position)
+        info = {**self._info(self._position), "step_limit": self._world.rules.max_steps}
+        return self._observation(self._position, self._position.text), info
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         position = self._open()

@@ -69,7 +69,9 @@ class Environment(Protocol):
 
     @property
     def reported(self) -> tuple[str, ...]:
-        """Names of `info` values that replies carry beside observation, reward and done."""
+        """Names of `info` values that replies carry beside observation, reward and done. An
+        environment that ends episodes by a count of steps reports it as `step_limit` after each
+        reset, so that a reply without an action, which it never sees, costs a step as well."""
 
     def tasks(self, split: str) -> Sequence[str]:
         """The task ids of a split, in a fixed order."""

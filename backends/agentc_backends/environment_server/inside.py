@@ -188,7 +188,13 @@ def _broken(path: str, error: Exception) -> InfrastructureError:
 
 
 def _result(session: Session) -> StepResult:
-    return StepResult(str(session.observation), float(session.reward), bool(session.done))
+    limit = session.info.get("step_limit")
+    return StepResult(
+        str(session.observation),
+        float(session.reward),
+        bool(session.done),
+        limit if isinstance(limit, int) else None,
+    )
 
 
 def _through_json(value: object) -> object:

@@ -36,7 +36,7 @@ async def replay(
 
     A plan that ends before the environment says so is a failure with the reward so far.
     """
-    record = EpisodeRecord(rules, attempt, "expert")
+    record, prefix = EpisodeRecord(rules, attempt, "expert"), rules.prompt.observation_prefix
     async with world.open(attempt.task_id, attempt.prompt_seed) as session:
         record.open(session.observation)
         for step in plan:
@@ -45,7 +45,7 @@ async def replay(
             record.add_reply(Reply(reply_text(rules.prompt, step.action, thought), "plan", 0, 0))
             answer = await session.step(step.action)
             record.add_reward(answer.reward)
-            record.messages.append(observation_message(answer.observation))
+            record.messages.append(observation_message(prefix, answer.observation))
             if answer.done:
                 break
     return record.row("success" if record.reward >= rules.success_at else "failure")

@@ -80,7 +80,7 @@ def _lease_of(name: str) -> Callable[[OptionView], LeaseDraft]:
         return LeaseDraft(
             role="environment",
             backend=f"env.{name}",
-            version=1,
+            version=2,
             software=LIGHT,
             program=(*program, *more),
             identity=identity,
@@ -162,7 +162,7 @@ def _declared(name: str, fields: tuple[Field, ...], doc: str) -> EnvironmentBack
 
     plain = EnvironmentBackend(
         id=f"env.{name}",
-        version=1,
+        version=2,
         doc=doc,
         software=LIGHT,
         lease=_lease_of(name),

@@ -48,7 +48,7 @@ class GuessingEnvironment:
     version: ClassVar[str] = "1"
     capabilities: ClassVar[frozenset[str]] = frozenset({"expert", "fork", "snapshot"})
     resets_on_create: ClassVar[bool] = False
-    reported: ClassVar[tuple[str, ...]] = ()
+    reported: ClassVar[tuple[str, ...]] = ("step_limit",)
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -82,7 +82,7 @@ class GuessingEnvironment:
         if task_id not in self._world.secrets:
             raise KeyError(f"{self.title} has no secret {task_id!r} with these options")
         self._secret, self._turns, self._won = self._world.secrets[task_id], [], False
-        return self._opening(), {}
+        return self._opening(), {"step_limit": self._world.rules.questions}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Ask one question: observation, reward, terminated, truncated (never), info."""

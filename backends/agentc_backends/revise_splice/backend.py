@@ -8,6 +8,7 @@ from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend,
 from agentc.ir.artifacts import SFT_DATASET
 from agentc.ir.module import Prompt
 from agentc.kinds.field import Json
+from agentc.kinds.interaction import OBSERVATION_PREFIX
 from agentc_backends.revise_splice.thoughts import THOUGHTS
 from agentc_backends.software import LIGHT
 
@@ -48,6 +49,10 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         leases.append(context.environment_lease(view))
     signal, reply_format = _signal(view, prompt, spliced)
     best = _best_reward(facts) if "optimal" in parts else None
+    prefix = OBSERVATION_PREFIX if prompt is None else prompt.observation_prefix
+    identity: dict[str, Json] = {"reply_format": reply_format, "best_reward": best}
+    if prefix != OBSERVATION_PREFIX:
+        identity["observation_prefix"] = prefix
     config: dict[str, Json] = {
         "parts": list(parts),
         "bars": _bars(view, parts, spliced),
@@ -57,6 +62,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         "best_reward": best,
         **_draws(view, parts, spliced),
         "verify": verify,
+        "observation_prefix": prefix,
     }
     return (
         JobDraft(
@@ -71,7 +77,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             inputs=inputs,
             produces=SFT_DATASET.name,
             leases=tuple(leases),
-            extra_identity={"reply_format": reply_format, "best_reward": best},
+            extra_identity=identity,
             contract={"reward_range": facts["reward_range"]},
             resume=True,
         ),

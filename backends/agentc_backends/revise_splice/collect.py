@@ -57,7 +57,8 @@ async def collect(
     for place, (tree, leaf, kind) in enumerate(_trajectories(trees, rules, counts)):
         counts.action_tokens += sum(node.tokens for node in tree.steps(leaf.id))
         counts.rows[kind] += 1
-        made.append(((numbers[tree.name], order, place), trajectory_row(kind, tree, leaf)))
+        row = trajectory_row(kind, tree, leaf, rules.observation_prefix)
+        made.append(((numbers[tree.name], order, place), row))
     return [row for _, row in sorted(made, key=lambda each: each[0])]
 
 
@@ -119,7 +120,7 @@ async def _rows(
         trials = await try_out([(pair, cast(int, cut.length)) for pair, cut in kept])
     made = []
     for (pair, cut), trial in zip(kept, trials, strict=True):
-        row = spliced_row(part, pair, cut, rules.signal)
+        row = spliced_row(part, pair, cut, rules.signal, rules.observation_prefix)
         if try_out is not None:
             if trial is None:
                 counts.left_out["error"] += 1

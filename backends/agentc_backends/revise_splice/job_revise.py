@@ -114,6 +114,7 @@ def _rules(config: JobConfig) -> ReviseRules:
         max_good=config["max_good"],
         drop_unverified=config["verify"] == "drop",
         seed=config["seed"],
+        observation_prefix=config["observation_prefix"],
     )
 
 

@@ -76,3 +76,4 @@ class ReviseRules:
     max_good: int | None
     drop_unverified: bool
     seed: int
+    observation_prefix: str

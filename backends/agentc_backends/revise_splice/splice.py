@@ -35,21 +35,24 @@ def signal_reply(signal: SignalRules, thought: int) -> str:
     return reply_text(prompt, signal.action, said)
 
 
-def spliced_row(part: SplicedPart, pair: Pair, cut: Cut, signal: SignalRules) -> dict[str, Any]:
-    """The row of a pair whose bad path is kept to `cut.length` actions."""
+def spliced_row(
+    part: SplicedPart, pair: Pair, cut: Cut, signal: SignalRules, prefix: str
+) -> dict[str, Any]:
+    """The row of a pair whose bad path is kept to `cut.length` actions. `prefix` stands before
+    observations, as it did when the trees were searched."""
     assert cut.length is not None
     tree = pair.tree
     bad, good = tree.steps(pair.bad)[: cut.length], tree.steps(pair.good)
     rest = good[shared_length(bad, good) :]
     messages = [dict(message) for message in tree.opening]
     for node in bad:
-        messages += _turn(node, loss=False)
+        messages += _turn(node, prefix, loss=False)
     messages.append(
         {"role": "assistant", "content": signal_reply(signal, pair.thought), "loss": True}
     )
-    messages.append(observation_message(signal.acknowledgement))
+    messages.append(observation_message(prefix, signal.acknowledgement))
     for node in rest:
-        messages += _turn(node, loss=True)
+        messages += _turn(node, prefix, loss=True)
     return {
         **_facts(tree, f"{part[0]}{pair.good}-{pair.bad}", messages[:-1], good[-1].reward),
         "part": part,
@@ -60,11 +63,11 @@ def spliced_row(part: SplicedPart, pair: Pair, cut: Cut, signal: SignalRules) ->
     }
 
 
-def trajectory_row(part: str, tree: Tree, leaf: Node) -> dict[str, Any]:
+def trajectory_row(part: str, tree: Tree, leaf: Node, prefix: str) -> dict[str, Any]:
     """The row of a whole path, trained throughout."""
     messages = [dict(message) for message in tree.opening]
     for node in tree.steps(leaf.id):
-        messages += _turn(node, loss=None)
+        messages += _turn(node, prefix, loss=None)
     return {**_facts(tree, f"{part[0]}{leaf.id}", messages[:-1], leaf.reward), "part": part}
 
 
@@ -81,11 +84,11 @@ def _facts(tree: Tree, suffix: str, messages: list[Message], reward: float) -> d
     }
 
 
-def _turn(node: Node, *, loss: bool | None) -> Iterator[Message]:
+def _turn(node: Node, prefix: str, *, loss: bool | None) -> Iterator[Message]:
     reply: Message = {"role": "assistant", "content": node.reply}
     if node.cut:
         reply["cut"] = True
     if loss is not None:
         reply["loss"] = loss
     yield reply
-    yield observation_message(node.observation)
+    yield observation_message(prefix, node.observation)

@@ -10,6 +10,8 @@ from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.ir.artifacts import TRAJECTORIES
 from agentc.ir.module import Prompt
 from agentc.kinds.field import Field, Json, boolean, choice, string
+from agentc.kinds.interaction import OBSERVATION_PREFIX
+from agentc_backends.rollout_react.parse import ACTION_SPANS
 from agentc_backends.rollout_react.placing import environment_lease
 from agentc_backends.software import LIGHT
 
@@ -19,12 +21,18 @@ VERSION = 1
 OPTIONS: tuple[Field, ...] = (
     choice("action_span", "What belongs to an action: `line`, the rest of its line; `rest`, "
            "everything after the first `Action:` (ETO's code); `last`, everything after the last "
-           "`Action:`, without a number before it (Agent-R's code).", ("line", "rest", "last"),
-           "line"),
+           "`Action:`, without a number before it (Agent-R's search); `after_last`, the same as it "
+           "stands (Agent-R's evaluation).", ACTION_SPANS, "line"),
     choice("action_space", "Whether a space must follow `Action:` (ETO: required for WebShop and "
            "ScienceWorld, optional for ALFWorld).", ("optional", "required"), "optional"),
+    choice("no_action", "A reply without `Action:` is `invalid` (see on_invalid), or the "
+           "`whole_reply` is the action, an empty one included (Agent-R's evaluation).",
+           ("invalid", "whole_reply"), "invalid"),
     string("invalid_message", "What the agent is told after a reply without an action.",
            "Invalid format. The reply must contain an action in the form that was asked for."),
+    choice("invalid_reward", "What an invalid reply that is observed does to the reward so far: "
+           "`keep` it, or start again from `zero` (ETO's code; it matters where the best reward "
+           "of an episode counts).", ("keep", "zero"), "keep"),
     boolean("prompt_per_attempt", "Give each attempt at a task a prompt seed of its own "
             "(prompt_seed + attempt); false: all attempts see the same prompt, as self-play pairs "
             "need.", True),
@@ -47,7 +55,6 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
         "attempts": view.integer("attempts"),
         "decode": view.get("decode"),
         "max_turns": view.get("max_turns") or facts["max_turns"],
-        "on_invalid": view.text("on_invalid"),
         "on_overflow": view.text("on_overflow"),
         "seed": view.integer("seed"),
         "prompt_seed": view.integer("prompt_seed"),
@@ -56,11 +63,7 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
         "reward_range": facts["reward_range"],
         "success_at": facts["success_at"],
     }
-    if view.text("on_invalid") == "observe":
-        config["invalid_message"] = view.text("invalid_message")
-    else:
-        view.leave("invalid_message", "`on_invalid: fail` tells the agent nothing")
-        config["invalid_message"] = ""
+    config |= _invalid(view)
     config["action_span"] = view.text("action_span")
     if prompt is None or prompt.reply_format != "action_only":
         config["action_space"] = view.text("action_space")
@@ -89,6 +92,28 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
     )
 
 
+def _invalid(view: StageView) -> dict[str, Json]:
+    """What becomes of replies without an action; what cannot matter is not read."""
+    config: dict[str, Json] = {
+        "no_action": view.text("no_action"),
+        "on_invalid": "observe",
+        "invalid_message": "",
+        "invalid_reward": "keep",
+    }
+    if config["no_action"] == "whole_reply":
+        for name in ("on_invalid", "invalid_message", "invalid_reward"):
+            view.leave(name, "`no_action: whole_reply` takes every reply for an action")
+        return config
+    config["on_invalid"] = view.text("on_invalid")
+    if config["on_invalid"] == "observe":
+        config["invalid_message"] = view.text("invalid_message")
+        config["invalid_reward"] = view.text("invalid_reward")
+    else:
+        view.leave("invalid_message", "`on_invalid: fail` tells the agent nothing")
+        view.leave("invalid_reward", "`on_invalid: fail` ends with the lowest reward")
+    return config
+
+
 def prompt_config(prompt: Prompt | None) -> dict[str, Json]:
     """A prompt object as job programs read it (`prompt.read_prompt`)."""
     if prompt is None:
@@ -98,7 +123,13 @@ def prompt_config(prompt: Prompt | None) -> dict[str, Json]:
             "examples": [],
             "reply_format": "react",
         }
-    return {
+    # At their defaults these two are no part of a key, as before there was such a setting.
+    more: dict[str, Json] = {}
+    if prompt.system is not None:
+        more["system"] = prompt.system
+    if prompt.observation_prefix != OBSERVATION_PREFIX:
+        more["observation_prefix"] = prompt.observation_prefix
+    return more | {
         "instruction": prompt.instruction,
         "acknowledgement": prompt.acknowledgement,
         "examples": [

@@ -170,6 +170,7 @@ class AgentGymSession:
         self._environment = environment
         self._number = number
         self.observation = observation
+        self.step_limit: int | None = None
 
     async def step(self, action: str) -> Step:
         with _translated():
@@ -181,6 +182,7 @@ class AgentGymSession:
         with _translated():
             first = await self._environment.reset(self._number, task_id, prompt_seed)
         self.observation = _encodable(first.observation)
+        self.step_limit = first.step_limit
 
     async def snapshot(self) -> Mapping[str, Any]:
         with _translated():

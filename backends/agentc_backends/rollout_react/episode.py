@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
-from agentc_backends.rollout_react.parse import ActionSpace, ActionSpan, parse_action
+from agentc_backends.rollout_react.parse import ActionSpace, ActionSpan, has_mark, parse_action
 from agentc_backends.rollout_react.prompt import (
     EpisodePrompt,
     Message,
@@ -59,10 +59,14 @@ class Step:
 
 
 class Session(Protocol):
-    """One open episode of an environment; `observation` is its first."""
+    """One open episode of an environment; `observation` is its first. `step_limit` is how many
+    steps the environment allows in it, None where it counts none itself."""
 
     @property
     def observation(self) -> str: ...
+
+    @property
+    def step_limit(self) -> int | None: ...
 
     async def step(self, action: str) -> Step: ...
 
@@ -97,10 +101,12 @@ class TurnRules:
 
     max_turns: int
     on_invalid: Literal["observe", "fail"]
-    on_overflow: Literal["end", "error"]
+    on_overflow: Literal["drop_oldest", "end", "error"]
     invalid_message: str
+    invalid_reward: Literal["keep", "zero"]
     action_span: ActionSpan
     action_space: ActionSpace
+    no_action: Literal["invalid", "whole_reply"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +136,8 @@ class EpisodeRecord:
         self.messages: list[Message] = []
         self.prompt_length = 0
         self.rewards: list[float] = []
+        self._best: float | None = None
+        self._forgotten = 0
         self.turns = 0
         self.invalid = 0
         self.stops: dict[str, int] = {}
@@ -152,21 +160,39 @@ class EpisodeRecord:
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
 
+    def prompt(self) -> list[Message]:
+        """What the policy is shown: all messages but the forgotten ones."""
+        after = self.prompt_length + 1
+        return self.messages[:after] + self.messages[after + 2 * self._forgotten :]
+
+    def forget(self) -> bool:
+        """Leave the oldest observation and the reply after it out of the prompt, as Agent-R's code
+        does; the first reply stays. False when nothing is left to forget."""
+        if self.turns - self._forgotten < 2:
+            return False
+        self._forgotten += 1
+        return True
+
     def add_reward(self, reward: float) -> None:
         self.rewards.append(reward)
+        self._best = reward if self._best is None else max(self._best, reward)
         match self._rules.reward_kind:
             case "sum":
                 self.reward = sum(self.rewards)
             case "max":
-                self.reward = max(self.rewards)
+                self.reward = self._best
             case _:
                 self.reward = reward
 
-    def add_invalid(self, *, worst: bool) -> None:
-        """A reply without an action: the reward so far stays, or falls to the lowest there is."""
+    def add_invalid(self, turns: TurnRules) -> None:
+        """A reply without an action: the reward so far stays, is lost, or falls to the lowest
+        there is."""
         self.invalid += 1
-        if worst:
+        if turns.on_invalid == "fail":
             self.reward = self._rules.reward_range[0]
+        elif turns.invalid_reward == "zero":
+            low, high = self._rules.reward_range
+            self.reward = self._best = min(max(0.0, low), high)
         self.rewards.append(0.0 if self._rules.reward_kind == "sum" else self.reward)
 
     def row(self, end: End, error: str | None = None) -> dict[str, Any]:
@@ -199,6 +225,7 @@ class EpisodeRecord:
             "tokens": {"prompt": self.prompt_tokens, "completion": self.completion_tokens},
             "stops": dict(sorted(self.stops.items())),
             "source": self._source,
+            **({"forgotten": self._forgotten} if self._forgotten else {}),
         }
 
 
@@ -229,30 +256,49 @@ async def _take_turns(
     session: Session,
     record: EpisodeRecord,
 ) -> End:
-    for turn in range(turns.max_turns):
-        try:
-            seed = turn_seed(attempt.seed, turn)
-            reply = await policy.reply(record.messages, seed, attempt.id)
-        except ContextOverflowError:
-            if turns.on_overflow == "error":
-                raise
+    prefix = rules.prompt.observation_prefix
+    # The environment counts actions; a reply without one counts here alone.
+    limit = min(turns.max_turns, session.step_limit or turns.max_turns)
+    for turn in range(limit):
+        reply = await _reply(turns, record, policy, turn_seed(attempt.seed, turn), attempt.id)
+        if reply is None:
             return "overflow"
         record.add_reply(reply)
-        action = parse_action(
-            reply.text,
-            rules.prompt.reply_format,
-            span=turns.action_span,
-            space=turns.action_space,
-        )
+        action = _action(rules, turns, reply.text)
         if action is None:
-            record.add_invalid(worst=turns.on_invalid == "fail")
+            record.add_invalid(turns)
             if turns.on_invalid == "fail":
                 return "failure"
-            record.messages.append(observation_message(turns.invalid_message))
+            record.messages.append(observation_message(prefix, turns.invalid_message))
             continue
         step = await session.step(action)
         record.add_reward(step.reward)
-        record.messages.append(observation_message(step.observation))
+        record.messages.append(observation_message(prefix, step.observation))
         if step.done:
             return "success" if record.reward >= rules.success_at else "failure"
     return "limit"
+
+
+async def _reply(
+    turns: TurnRules, record: EpisodeRecord, policy: Policy, seed: int, affinity: str
+) -> Reply | None:
+    """The policy's reply; None when the prompt is too long and that ends the episode."""
+    while True:
+        try:
+            return await policy.reply(record.prompt(), seed, affinity)
+        except ContextOverflowError:
+            if turns.on_overflow == "error":
+                raise
+            if turns.on_overflow == "end" or not record.forget():
+                return None
+
+
+def _action(rules: EpisodeRules, turns: TurnRules, reply: str) -> str | None:
+    """The action of a reply; None when it is invalid. Without a mark the whole reply may be one,
+    and then an empty action is one too, as in Agent-R's evaluation."""
+    action = parse_action(
+        reply, rules.prompt.reply_format, span=turns.action_span, space=turns.action_space
+    )
+    if action is None and turns.no_action == "whole_reply":
+        return "" if has_mark(reply) else reply.strip()
+    return action

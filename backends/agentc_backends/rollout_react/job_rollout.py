@@ -90,8 +90,10 @@ def _turn_rules(config: JobConfig) -> TurnRules:
         on_invalid=config["on_invalid"],
         on_overflow=config["on_overflow"],
         invalid_message=config["invalid_message"],
+        invalid_reward=config["invalid_reward"],
         action_span=config["action_span"],
         action_space=config["action_space"],
+        no_action=config["no_action"],
     )
 
 

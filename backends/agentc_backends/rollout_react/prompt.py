@@ -1,8 +1,9 @@
 """The messages of an episode, made in one place so that training and evaluation cannot drift.
 
 Used by rollouts and by the expert: both open an episode with the same leading messages and wrap
-observations and replies alike. Layout: user instruction, assistant acknowledgement, in-context
-examples as alternating turns, then the user's task (ETO, `icl_format: conversation`).
+observations and replies alike. Layout: system message if any, user instruction, assistant
+acknowledgement, in-context examples as alternating turns, then the user's task (ETO,
+`icl_format: conversation`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ class EpisodePrompt:
     acknowledgement: str | None
     examples: tuple[tuple[Message, ...], ...]
     reply_format: ReplyFormat
+    system: str | None = None
+    observation_prefix: str = OBSERVATION_PREFIX
 
 
 def read_prompt(config: Mapping[str, Any]) -> EpisodePrompt:
@@ -47,6 +50,9 @@ def read_prompt(config: Mapping[str, Any]) -> EpisodePrompt:
         acknowledgement=config["acknowledgement"],
         examples=examples,
         reply_format=cast(ReplyFormat, reply_format),
+        # Left out at their defaults, so that they change no key of prompts without them.
+        system=config.get("system"),
+        observation_prefix=config.get("observation_prefix", OBSERVATION_PREFIX),
     )
 
 
@@ -56,21 +62,23 @@ def opening(prompt: EpisodePrompt, task: str) -> list[Message]:
     Without an acknowledgement the instruction has no turn of its own: it goes before the text of
     the first user message, with an empty line between, so that user and assistant still alternate.
     """
+    system = [] if prompt.system is None else [_message("system", prompt.system)]
     messages: list[Message] = []
     for example in prompt.examples:
         messages += [dict(message) for message in example]
-    messages.append({"role": "user", "content": task})
+    messages.append(_message("user", task))
     if prompt.acknowledgement is not None:
-        head = [("user", prompt.instruction), ("assistant", prompt.acknowledgement)]
-        return [{"role": role, "content": content} for role, content in head] + messages
+        said = _message("user", prompt.instruction), _message("assistant", prompt.acknowledgement)
+        return [*system, *said, *messages]
     if prompt.instruction:
         messages[0]["content"] = f"{prompt.instruction}\n\n{messages[0]['content']}"
-    return messages
+    return system + messages
 
 
-def observation_message(observation: str) -> Message:
-    """What the environment answered to an action, as the agent sees it."""
-    return {"role": "user", "content": OBSERVATION_PREFIX + observation}
+def observation_message(prefix: str, observation: str) -> Message:
+    """What the environment answered to an action, as the agent sees it: after the prompt's
+    `observation_prefix`."""
+    return _message("user", prefix + observation)
 
 
 def reply_text(prompt: EpisodePrompt, action: str, thought: str | None = None) -> str:
@@ -82,6 +90,10 @@ def reply_text(prompt: EpisodePrompt, action: str, thought: str | None = None) -
     if prompt.reply_format == "react_inline":
         return f"Thought: {thought}. Action: {action}"
     return f"Thought: {thought}\nAction: {action}"
+
+
+def _message(role: str, content: str) -> Message:
+    return {"role": role, "content": content}
 
 
 def _check_alternation(example: Sequence[Message], number: int) -> None:

@@ -171,7 +171,7 @@ def _expected_tasks(given: Mapping[str, Json]) -> Mapping[str, tuple[float, floa
 
 BACKEND = EnvironmentBackend(
     id="env.sciworld",
-    version=2,
+    version=3,
     doc="ScienceWorld: thirty tasks of elementary science in a text world, 7207 variations, on its "
     "released simulator with a Java runtime from PyPI. The simulator's own agent is the expert.",
     software=SCIWORLD,

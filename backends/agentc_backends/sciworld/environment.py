@@ -72,7 +72,13 @@ class ScienceWorldEnvironment:
     capabilities: ClassVar[frozenset[str]] = frozenset({"expert", "fork", "snapshot"})
     blocking: ClassVar[bool] = True
     resets_on_create: ClassVar[bool] = False
-    reported: ClassVar[tuple[str, ...]] = ("task_name", "var_num", "task_description", "score")
+    reported: ClassVar[tuple[str, ...]] = (
+        "task_name",
+        "var_num",
+        "task_description",
+        "score",
+        "step_limit",
+    )
     dialect: ClassVar[Dialect] = SCIWORLD
 
     def __init__(self, world: World) -> None:
@@ -134,12 +140,14 @@ class ScienceWorldEnvironment:
         both = f"{description}\n{room}"
         self._digest = hashlib.sha256(both.encode()).hexdigest()
         observation = description if self._world.rules.opening == "task" else both
-        return observation, {
+        info: dict[str, Any] = {
             "task_name": task.name,
             "var_num": variation,
             "task_description": description,
             "score": 0,
         }
+        limit = step_limit(task, self._world.rules.step_limit)
+        return observation, info if limit is None else {**info, "step_limit": limit}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         simulation, (task, _) = self._open()

@@ -6,18 +6,24 @@ from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.ir.artifacts import SEARCH_TREES
 from agentc.kinds.field import Field, Json, choice, integer, string
 from agentc_backends.rollout_react.backend import checked_split, prompt_config
+from agentc_backends.rollout_react.parse import ACTION_SPANS
 from agentc_backends.rollout_react.placing import environment_lease
 from agentc_backends.software import LIGHT
 
 OPTIONS: tuple[Field, ...] = (
     choice("action_span", "What belongs to an action: `line`, the rest of its line; `rest`, "
            "everything after the first `Action:`; `last`, everything after the last `Action:`, "
-           "without a number before it (Agent-R's code).", ("line", "rest", "last"), "line"),
+           "without a number before it (Agent-R's code); `after_last`, the same as it stands.",
+           ACTION_SPANS, "line"),
     choice("action_space", "Whether a space must follow `Action:`.", ("optional", "required"),
            "optional"),
     choice("no_action", "A reply without an action: `observe` tells the agent, and the environment "
            "stays as it is; `last_line` takes the reply's last line for the action (Agent-R's "
            "code).", ("observe", "last_line"), "observe"),
+    choice("turn_numbers", "`Action 1:` and `Thought 1:` in replies: `keep` them, so that they are "
+           "no marks, or `drop` the number before siblings are compared and replies are kept, and "
+           "take for the action what follows the last `Action 1:` (Agent-R's code).",
+           ("keep", "drop"), "keep"),
     string("invalid_message", "What the agent is told after a reply without an action.",
            "Invalid format. The reply must contain an action in the form that was asked for."),
     integer("sessions_per_tree", "Environment sessions that a tree holds at once; null: one for "
@@ -60,12 +66,15 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         "action_span": stage.text("action_span"),
         "no_action": stage.text("no_action"),
         "action_space": "optional",
+        "turn_numbers": "keep",
         # `last_line` leaves an empty reply, and that alone, without an action.
         "invalid_message": stage.text("invalid_message"),
     }
     if prompt is None or prompt.reply_format != "action_only":
         config["action_space"] = stage.text("action_space")
+        config["turn_numbers"] = stage.text("turn_numbers")
     else:
+        stage.leave("turn_numbers", "the prompt's `reply_format: action_only` has no marks")
         stage.leave("action_space", "the prompt's `reply_format: action_only` has no `Action:`")
     reach = stage.text("reach")
     able = facts["capabilities"]

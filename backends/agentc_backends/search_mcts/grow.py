@@ -8,9 +8,10 @@ children of a node are sampled and acted out side by side, and what is drawn dep
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from agentc_backends.rollout_react.episode import (
@@ -20,7 +21,13 @@ from agentc_backends.rollout_react.episode import (
     Reply,
     Step,
 )
-from agentc_backends.rollout_react.parse import ActionSpace, ActionSpan, parse_action
+from agentc_backends.rollout_react.parse import (
+    ActionSpace,
+    ActionSpan,
+    has_mark,
+    parse_action,
+    without_turn_numbers,
+)
 from agentc_backends.rollout_react.prompt import Message, observation_message, opening
 from agentc_backends.rollout_react.seeds import child_seed, tree_seed
 from agentc_backends.search_mcts.budget import Budget
@@ -45,6 +52,7 @@ class SearchRules:
     action_span: ActionSpan
     action_space: ActionSpace
     no_action: Literal["observe", "last_line"]
+    turn_numbers: Literal["keep", "drop"]
     invalid_message: str
 
 
@@ -71,6 +79,7 @@ class Growth:
         self.tree.root.reward = min(max(0.0, low), high)
         self.budget = Budget()
         self.opening: list[Message] = opening(episode.prompt, "")
+        self._step_limit = math.inf
 
     async def run(self, policy: Policy, world: World, how: ReachRules) -> dict[str, Any]:
         """Grow the tree to its end and give its row.
@@ -90,7 +99,9 @@ class Growth:
         )
         try:
             # The task's own text keeps its lines, as in the released code.
-            self.opening = opening(self._episode.prompt, await reach.open())
+            first, limit = await reach.open()
+            self.opening = opening(self._episode.prompt, first)
+            self._step_limit = math.inf if limit is None else limit
             await self._descend(policy, reach, how)
         finally:
             await reach.close()
@@ -129,7 +140,9 @@ class Growth:
         if replies is None:
             self.tree.close(node, "overflow")
             return
-        acted = self._different([(reply, self._action(reply.text)) for reply in replies])
+        acted = self._different(
+            [(self._kept(reply), self._action(reply.text)) for reply in replies]
+        )
         path = node.path()
         actions = list(dict.fromkeys(action for _, action in acted if action))
         steps = await reach.act(path, actions) if actions else {}
@@ -191,26 +204,36 @@ class Growth:
     def _prompt(self, node: Node) -> list[Message]:
         """The node's conversation without what is forgotten: the observations after the first
         replies, each with the next reply. The very first reply stays, as in the released code."""
+        prefix = self._episode.prompt.observation_prefix
         turns: list[Message] = []
         for passed in node.lineage():
             turns.append({"role": "assistant", "content": passed.reply})
-            turns.append(observation_message(passed.observation))
+            turns.append(observation_message(prefix, passed.observation))
         del turns[1 : 1 + 2 * node.forgotten]
         return [*self.opening, *turns]
 
     def _can_forget(self, node: Node) -> bool:
         return node.depth - node.forgotten > 1
 
+    def _kept(self, reply: Reply) -> Reply:
+        """A reply as the tree keeps it and siblings are compared by."""
+        if self._rules.turn_numbers == "keep":
+            return reply
+        return replace(reply, text=without_turn_numbers(reply.text))
+
     def _action(self, reply: str) -> str:
-        """The action of a reply; "" when it has none."""
+        """The action of a reply as it was given; "" when it has none."""
         rules = self._rules
+        numbered = rules.turn_numbers == "drop"
         action = parse_action(
             reply,
             self._episode.prompt.reply_format,
             span=rules.action_span,
             space=rules.action_space,
+            numbered=numbered,
         )
-        if action is None and rules.no_action == "last_line" and "Action:" not in reply:
+        marked = has_mark(without_turn_numbers(reply) if numbered else reply)
+        if action is None and rules.no_action == "last_line" and not marked:
             action = reply.rsplit("\n", 1)[-1].strip()
         return action or ""
 
@@ -228,7 +251,7 @@ class Growth:
         end: End | None = None
         if score < 0:
             end, score = "negative", 0.0
-        elif step.done:
+        elif step.done or depth >= self._step_limit:
             end = "done"
         elif depth > self._rules.depth:
             end = "depth"

@@ -93,6 +93,7 @@ def _search_rules(config: JobConfig) -> SearchRules:
         action_span=config["action_span"],
         action_space=config["action_space"],
         no_action=config["no_action"],
+        turn_numbers=config["turn_numbers"],
         invalid_message=config["invalid_message"],
     )
 

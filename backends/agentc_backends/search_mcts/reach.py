@@ -31,6 +31,9 @@ class Session(Protocol):
     @property
     def observation(self) -> str: ...
 
+    @property
+    def step_limit(self) -> int | None: ...
+
     async def step(self, action: str) -> Step: ...
 
     async def restart(self, task_id: str, prompt_seed: int) -> None: ...
@@ -90,10 +93,10 @@ class Reach:
         self._saved: dict[Path, Mapping[str, Any]] = {}
         self._shown: dict[Path, Step] = {}
 
-    async def open(self) -> str:
-        """The environment's first observation of the task."""
+    async def open(self) -> tuple[str, int | None]:
+        """The environment's first observation of the task, and its own limit of steps."""
         slot = await self._begin()
-        return slot.session.observation
+        return slot.session.observation, slot.session.step_limit
 
     async def close(self) -> None:
         """Close all sessions, whatever state they are in."""

@@ -27,9 +27,9 @@ FIELDS: tuple[Field, ...] = (
     boolean("trust_remote_code", "Refused: no server runs code that a checkpoint ships.", False),
     boolean("enable_prefix_caching", "Reuse keys and values of common prefixes.", True,
             identity="placement"),
-    boolean("enable_chunked_prefill", "Compute long prompts in pieces beside replies under way. "
-            "vLLM 0.32 on a CPU dies of it when requests carry seeds, so it is off by default.",
-            False, identity="placement"),
+    boolean("enable_chunked_prefill", "Compute long prompts in pieces beside replies under way; "
+            "null: vLLM's choice on GPUs. vLLM 0.32 on a CPU dies of it when requests carry seeds, "
+            "so null turns it off where no GPU is placed.", None, identity="placement"),
     boolean("enforce_eager", "Do not capture graphs: starts faster, runs slower.", False,
             identity="placement"),
     integer("tensor_parallel", "Devices that share each layer; null: 1, and over several nodes "
@@ -85,10 +85,11 @@ def _lease(options: OptionView) -> LeaseDraft:
             program += [flag, str(value)]
     if options.text("quantization") != "none":
         program += ["--quantization", options.text("quantization")]
-    program += [
-        f"--{switch}" if options.flag(name) else f"--no-{switch}"
-        for name, switch in _SWITCHES.items()
-    ]
+    for name, switch in _SWITCHES.items():
+        on = options.get(name)
+        if on is None and options.on_gpu:
+            continue
+        program.append(f"--{switch}" if on else f"--no-{switch}")
     program += ["--no-trust-remote-code"]
     threads = str(options.integer("threads"))
     return LeaseDraft(

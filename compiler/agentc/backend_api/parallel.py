@@ -12,17 +12,18 @@ from agentc.kinds.field import Json
 
 MULTINODE = "multinode"
 """The capability of trainers and servers whose processes find each other across nodes."""
-Room: TypeAlias = tuple[int, int | None]
-"""Nodes, and GPUs of all of them, that a server may spread over."""
-ONE_NODE: Room = (1, None)
+Room: TypeAlias = tuple[int, int | None, bool]
+"""Nodes, and GPUs of all of them, that a server may spread over; and whether it has GPUs at all."""
+ONE_NODE: Room = (1, None, False)
 
 
 def room_of(placement: Mapping[str, Json]) -> Room:
     """What `placement:` gives a server that spreads over nodes; one node's GPUs are not asked."""
-    nodes, gpus = placement.get("nodes"), placement.get("gpus")
+    nodes, given = placement.get("nodes"), placement.get("gpus")
+    gpus = given if isinstance(given, int) and given > 0 else None
     if not isinstance(nodes, int) or nodes <= 1:
-        return ONE_NODE
-    return nodes, gpus if isinstance(gpus, int) and gpus > 0 else None
+        return 1, None, gpus is not None
+    return nodes, gpus, gpus is not None
 
 
 def parallel_sizes(

@@ -51,8 +51,9 @@ class OptionView:
     values that were read and differ from their defaults: the part of a key that settings make.
     `reasons` says of some settings why they are not read. `known` remembers what was looked up in
     the table; views of one table share it, since a plan of 10,000 jobs looks up the same few
-    paths a million times. `nodes` and `gpus` (of all nodes together) are what `placement:` gives a
-    server; what is made of them is placement too, and enters no key.
+    paths a million times. `nodes` and `gpus` (of all nodes together, None on one) are what
+    `placement:` lets a server spread over, and `on_gpu` says whether it has any; what is made of
+    them is placement too, and enters no key.
     """
 
     table: tuple[Field, ...]
@@ -64,6 +65,7 @@ class OptionView:
     files: Callable[[str], bytes | None] | None = field(default=None, repr=False)
     nodes: int = 1
     gpus: int | None = None
+    on_gpu: bool = False
 
     def file(self, path: str) -> bytes | None:
         """The content of a small file that the spec names (relative paths start at the spec);

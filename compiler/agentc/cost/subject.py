@@ -153,7 +153,7 @@ def _text(identity: Any) -> str:
 
 
 def _characters(prompt: Mapping[str, Any]) -> int:
-    texts = [str(prompt.get("instruction") or ""), str(prompt.get("acknowledgement") or "")]
+    texts = [str(prompt.get(name) or "") for name in ("system", "instruction", "acknowledgement")]
     for example in prompt.get("examples") or ():
         texts += [str(message.get("content") or "") for message in example]
     return sum(map(len, texts))

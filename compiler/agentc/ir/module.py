@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from agentc.ir.claim import Claim
 from agentc.kinds.field import Json
+from agentc.kinds.interaction import OBSERVATION_PREFIX
 from agentc.source.span import Origin, Span
 
 
@@ -79,6 +80,8 @@ class Prompt:
     examples: tuple[tuple[tuple[str, str], ...], ...]
     reply_format: str
     origin: Origin
+    system: str | None = None
+    observation_prefix: str = OBSERVATION_PREFIX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,9 +102,10 @@ def number(
     )
 
 
-def boolean(name: str, doc: str, default: bool, *, identity: Identity = "semantic") -> Field:
-    """A true/false field."""
-    return Field(name=name, schema={"type": "boolean"}, doc=doc, default=default, identity=identity)
+def boolean(name: str, doc: str, default: bool | None, *, identity: Identity = "semantic") -> Field:
+    """A true/false field; one whose default is None can also be left to the backend by null."""
+    types: Json = "boolean" if default is not None else ["boolean", "null"]
+    return Field(name=name, schema={"type": types}, doc=doc, default=default, identity=identity)
 
 
 def string(

@@ -13,6 +13,9 @@ from agentc.kinds.field import (
     strings,
 )
 
+OBSERVATION_PREFIX = "Observation: "
+"""What stands before an observation where a prompt says nothing else."""
+
 SPLIT = string("split", "Name of the environment's task split.", REQUIRED)
 LIMIT = integer(
     "limit",
@@ -73,7 +76,8 @@ ROLLOUT_FIELDS: tuple[Field, ...] = (
     ),
     choice(
         "on_invalid",
-        "A reply without an action: `observe` tells the agent and costs a step, "
+        "A reply without an action: `observe` tells the agent and costs a step, of the "
+        "environment's own limit too, "
         "`fail` ends the episode with the lowest reward.",
         ("observe", "fail"),
         "observe",
@@ -81,8 +85,9 @@ ROLLOUT_FIELDS: tuple[Field, ...] = (
     choice(
         "on_overflow",
         "A prompt longer than the server's context: `end` ends the episode with "
-        "the reward so far, `error` fails the stage.",
-        ("end", "error"),
+        "the reward so far, `drop_oldest` forgets the oldest observation and the reply after it, "
+        "as often as it takes, `error` fails the stage.",
+        ("end", "drop_oldest", "error"),
         "end",
     ),
     seed("seed", "Base of the sampling seeds; each episode derives its own."),

@@ -184,9 +184,8 @@ def _depends(
 
 def _content(entry: Resource | Prompt) -> str:
     if isinstance(entry, Prompt):
-        return json.dumps(
-            [entry.instruction, entry.acknowledgement, entry.examples, entry.reply_format]
-        )
+        said = (entry.system, entry.instruction, entry.acknowledgement, entry.observation_prefix)
+        return json.dumps([*said, entry.examples, entry.reply_format])
     parts = [entry.backend, *map(_plain, (entry.fields, entry.options, entry.sharing))]
     return json.dumps(parts, sort_keys=True)
 

@@ -303,9 +303,11 @@ def attempt_resource(
         own = said.get("placement")
         room = room_of(own if isinstance(own, dict) else {})
     elif said.get("scope") == "node" or MULTINODE not in backend.capabilities:
-        room = ONE_NODE
-    nodes, gpus = room
-    view = OptionView(table=backend.fields, values=values, files=files, nodes=nodes, gpus=gpus)
+        room = (1, None, room[2])
+    nodes, gpus, on_gpu = room
+    view = OptionView(
+        table=backend.fields, values=values, files=files, nodes=nodes, gpus=gpus, on_gpu=on_gpu
+    )
     lease, failure, outside = None, None, None
     try:
         lease = backend.lease(view)

@@ -10,6 +10,7 @@ from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.ir.module import Prompt, Resource, Value
 from agentc.kinds.field import Field, Json, string
+from agentc.kinds.interaction import OBSERVATION_PREFIX
 from agentc.schema import language
 from agentc.schema.coerce import Coercion, Failed
 from agentc.schema.keys import Place, as_mapping, read_keys
@@ -134,13 +135,15 @@ def resolve_prompts(
         examples = _examples(declared.examples, params, evaluator, sink)
         if examples is None or not whole:
             continue
-        acknowledgement = values.get("acknowledgement")
+        acknowledgement, system = values.get("acknowledgement"), values.get("system")
         prompts[name] = Prompt(
             name=name,
             instruction=str(values["instruction"]),
             acknowledgement=acknowledgement if isinstance(acknowledgement, str) else None,
             examples=examples,
             reply_format=str(values.get("reply_format", "react")),
+            system=system if isinstance(system, str) else None,
+            observation_prefix=str(values.get("observation_prefix", OBSERVATION_PREFIX)),
             origin=Origin(declared.span),
         )
     return prompts

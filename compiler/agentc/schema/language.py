@@ -16,6 +16,7 @@ from agentc.kinds.field import (
     string,
     strings,
 )
+from agentc.kinds.interaction import OBSERVATION_PREFIX
 
 VERSION = 1
 NAME_PATTERN = "^[a-z][a-z0-9_]*$"
@@ -104,8 +105,20 @@ MESSAGE_FIELDS: tuple[Field, ...] = (
 )
 
 PROMPT_FIELDS: tuple[Field, ...] = (
+    string(
+        "system",
+        "A system message before all others, in training as in acting; null: none. Every built-in "
+        "chat format writes one; a template that a tokenizer ships may refuse it.",
+        nullable=True,
+    ),
     string("instruction", "The first message of every conversation.", REQUIRED),
     string("acknowledgement", "The agent's reply to the instruction, such as `OK`.", nullable=True),
+    string(
+        "observation_prefix",
+        "What stands before each observation that answers an action, its last space or line break "
+        "included; empty: nothing.",
+        OBSERVATION_PREFIX,
+    ),
     choice(
         "reply_format",
         "`react`: a thought, then `Action:` on a line of its own; `react_inline`: both on "

@@ -142,6 +142,8 @@ CONFIG = {
     "invalid_message": "Invalid format.",
     "action_span": "line",
     "action_space": "optional",
+    "no_action": "invalid",
+    "invalid_reward": "keep",
 }
 
 

@@ -44,6 +44,12 @@ def opened(game: Game, **rules: object) -> DetectiveEnvironment:
     return environment
 
 
+def test_it_says_how_many_steps_it_allows(game: Game) -> None:
+    environment = opened(game, max_steps=7)
+    assert environment.reset("detective")[1]["step_limit"] == 7
+    assert "step_limit" not in environment.step("look")[4]
+
+
 def test_the_walkthrough_gains_what_it_should(game: Game) -> None:
     position, gains = game.opening, []
     for command in game.walkthrough:

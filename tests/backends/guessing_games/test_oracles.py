@@ -109,7 +109,8 @@ def test_returns_of_whole_games(reward: str, misses: int, wanted: float) -> None
     game, rules = GAMES["twenty_questions"], Rules(reward=reward)
     table = TableOracle(game.load(), "invalid")
     environment = GuessingEnvironment(World(game, rules, table, {"kind": "table"}))
-    environment.reset("cat")
+    # Told, so that a reply that asks nothing costs a question as well.
+    assert environment.reset("cat")[1] == {"step_limit": 20}
     steps = [environment.step("Is it a dog?") for _ in range(misses)]
     steps += [environment.step("Is it a cat?")] if misses < 20 else []
     assert [step[2] for step in steps] == [False] * (len(steps) - 1) + [True]

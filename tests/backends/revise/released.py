@@ -160,6 +160,7 @@ def rules(
         "max_good": None,
         "drop_unverified": False,
         "seed": 123,
+        "observation_prefix": "Observation: ",
     }
     return ReviseRules(**{**values, **changes})
 

@@ -44,6 +44,7 @@ CONFIG: dict[str, Any] = {
     "max_good": None,
     "seed": 123,
     "verify": "off",
+    "observation_prefix": "Observation: ",
 }
 WITHOUT_JUDGE = {"parts": ["direct", "good"], "judge": None, "decode": None}
 BLOCK = "minecraft:diamond_block"

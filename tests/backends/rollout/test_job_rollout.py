@@ -38,6 +38,8 @@ CONFIG = {
     "invalid_message": "Invalid format.",
     "action_span": "line",
     "action_space": "optional",
+    "no_action": "invalid",
+    "invalid_reward": "keep",
 }
 PLACEMENT = {"concurrency": 8, "error_budget": 0.0}
 

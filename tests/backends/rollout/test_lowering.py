@@ -137,6 +137,8 @@ def test_a_split_that_the_environment_lacks_is_refused() -> None:
     [
         (ROLLOUT, "react", {"on_invalid": "fail", "invalid_message": "x"}, "invalid_message"),
         (ROLLOUT, "action_only", {"action_space": "required"}, "action_space"),
+        (ROLLOUT, "react", {"on_invalid": "fail", "invalid_reward": "zero"}, "invalid_reward"),
+        (ROLLOUT, "react", {"no_action": "whole_reply", "on_invalid": "fail"}, "on_invalid"),
         (EXPERT, "action_only", {"thoughts": True}, "thoughts"),
         (PAIR, "react", {"seed": 1}, "seed"),
         (PAIR, "react", {"sources": "self", "prompt_from": "expert"}, "prompt_from"),

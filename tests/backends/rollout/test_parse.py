@@ -1,12 +1,13 @@
-"""Finding the action in a reply, by our rule and by that of ETO's code (oracle E2)."""
+"""Finding the action in a reply: by our rule, by ETO's (oracle E2), and by Agent-R's."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
-from agentc_backends.rollout_react.parse import parse_action
+from agentc_backends.rollout_react.parse import parse_action, without_turn_numbers
 from agentc_backends.rollout_react.prompt import EpisodePrompt, reply_text
 
 
@@ -43,6 +44,59 @@ def test_line_takes_the_first_action_line(reply: str, action: str | None) -> Non
 )
 def test_rest_is_the_rule_of_the_original_code(reply: str, space: Any, action: str | None) -> None:
     assert parse_action(reply, "react", span="rest", space=space) == action
+
+
+def released_search_action(reply: str) -> str:
+    """What Agent-R's search acts on, told again from its code."""
+    for mark in ("Action 1:", "Action:"):
+        if mark in reply:
+            return re.sub(r"^\d+\.\s*", "", reply.split(mark)[-1].strip())
+    return reply.split("\n")[-1]
+
+
+AGENT_R = [
+    ("Thought 1: x\nAction 1: search[a]", "search[a]"),
+    ("Action 1: 2. go north", "go north"),
+    ("Action: a\nAction: b", "b"),
+    ("Action 1: a\nAction: b", "a\nAction: b"),
+    ("Action: b\nAction 1: a", "a"),
+    ("Action 1: a\nAction 1: b", "b"),
+    ("Action:\n1. look", "look"),
+    ("Action 2: look", None),
+    ("Thought: I look around", None),
+    ("Action: 1.", None),
+]
+
+
+@pytest.mark.parametrize(("reply", "action"), AGENT_R)
+def test_last_with_numbered_turns_is_the_rule_of_agent_rs_search(
+    reply: str, action: str | None
+) -> None:
+    assert parse_action(reply, "react", span="last", numbered=True) == action
+    if action is not None:
+        assert released_search_action(reply) == action
+
+
+@pytest.mark.parametrize(
+    ("reply", "action"),
+    [
+        ("Action: a\nAction: b", "b"),
+        ("Action: 2. go north", "2. go north"),
+        ("Action: a\nand so on", "a\nand so on"),
+        ("Action 1: search[a]", None),
+        ("look", None),
+        ("Action:", None),
+    ],
+)
+def test_after_last_is_the_rule_of_agent_rs_evaluation(reply: str, action: str | None) -> None:
+    assert parse_action(reply, "react", span="after_last") == action
+    if action is not None:
+        assert reply.split("Action:")[-1].strip() == action
+
+
+def test_turn_numbers_are_dropped_as_agent_rs_search_keeps_replies() -> None:
+    assert without_turn_numbers(" Thought 1: x\nAction 1: y ") == "Thought: x\nAction: y"
+    assert without_turn_numbers("Thought 2: x\nAction 11: y") == "Thought 2: x\nAction 11: y"
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,12 @@ def test_without_an_acknowledgement_the_instruction_joins_the_first_user_message
     assert laid_out(acknowledgement=None, examples=[], instruction="") == [("u", "TASK")]
 
 
+def test_a_system_message_comes_before_all_others() -> None:
+    assert laid_out(system="SYS", examples=[]) == [("s", "SYS"), *laid_out(examples=[])]
+    bare = laid_out(system="SYS", acknowledgement=None, examples=[])
+    assert bare == [("s", "SYS"), ("u", "INST\n\nTASK")]
+
+
 def test_an_episode_never_changes_the_prompt_object() -> None:
     prompt = read_prompt(config(acknowledgement=None))
     opening(prompt, "one")[0]["content"] += " spoiled"

@@ -37,6 +37,7 @@ def search_rules(**changes: Any) -> SearchRules:
         "action_span": "line",
         "action_space": "optional",
         "no_action": "observe",
+        "turn_numbers": "keep",
         "invalid_message": "What?",
     }
     return SearchRules(**{**fields, **changes})
@@ -78,6 +79,7 @@ class Toy:
         self.most = 0
         self.liar = liar
         self.fickle = fickle
+        self.step_limit: int | None = None
 
     async def begin(self, task_id: str, prompt_seed: int) -> ToySession:
         self.log += ["create", "reset"]
@@ -96,6 +98,7 @@ class ToySession:
         self._world = world
         self._done = done
         self.observation = "The game begins."
+        self.step_limit = world.step_limit
         world.open += 1
         world.most = max(world.most, world.open)
 

@@ -39,6 +39,7 @@ CONFIG = {
     "success_at": 1.0,
     "action_span": "line",
     "action_space": "optional",
+    "turn_numbers": "keep",
     "no_action": "observe",
     "invalid_message": "Invalid format.",
 }

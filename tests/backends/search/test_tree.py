@@ -218,3 +218,28 @@ def test_every_tree_is_consistent(data: st.DataObject) -> None:
         assert world.most <= sessions + 1
         trees.append(row["nodes"])
     assert all(tree == trees[0] for tree in trees)
+
+
+def test_numbered_turns_are_one_reply_with_plain_ones_where_the_rule_says_so() -> None:
+    """The released search writes `Action 1:` as `Action:` before it compares siblings."""
+    script = ["Thought 1: t\nAction 1: x", "Thought: t\nAction: x"]
+    episode = replace(EPISODE, prompt=replace(EPISODE.prompt, reply_format="react"))
+    kept: dict[str, list[tuple[str, str]]] = {}
+    for rule in ("keep", "drop"):
+        rules = search_rules(action_span="last", turn_numbers=rule, no_action="last_line")
+        row = asyncio.run(grown(Script(script * 9), Toy(), rules=rules, episode=episode))
+        kept[rule] = [
+            (n["reply"], n["action"]) for n in row["nodes"] if n["parent"] == row["nodes"][0]["id"]
+        ]
+    assert kept["drop"] == [("Thought: t\nAction: x", "x")]
+    assert kept["keep"] == [(script[0], "Action 1: x"), (script[1], "x")]
+
+
+def test_a_reply_without_an_action_counts_against_the_environments_own_limit() -> None:
+    episode = replace(EPISODE, prompt=replace(EPISODE.prompt, reply_format="react"))
+    world = Toy()
+    world.step_limit = 3
+    rules = search_rules(children=1, depth=9, iterations=1)
+    row = asyncio.run(grown(Script(["no format"] * 9), world, rules=rules, episode=episode))
+    assert [node["end"] for node in row["nodes"]][-1] == "done"
+    assert max(node["depth"] for node in row["nodes"]) == 3

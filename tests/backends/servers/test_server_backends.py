@@ -103,3 +103,16 @@ def test_rules_survive_the_filling_of_placeholders() -> None:
 def test_a_bad_pattern_is_refused_when_compiling() -> None:
     _, view = lease(SCRIPTED, rules=[{"reply": "x", "match": "(unclosed"}])
     assert [r.path for r in view.refusals] == ["rules"]
+
+
+def test_chunked_prefill_is_vllms_choice_on_gpus_and_off_on_a_cpu() -> None:
+    """Off for a bug of the CPU build; vLLM does not support turning it off on GPUs."""
+
+    def program(**room: Any) -> str:
+        return " ".join(VLLM.lease(OptionView(table=VLLM.fields, values={}, **room)).program)
+
+    assert "--no-enable-chunked-prefill" in program()
+    for room in ({"on_gpu": True}, {"on_gpu": True, "nodes": 2, "gpus": 8}):
+        assert "chunked-prefill" not in program(**room)
+    said = OptionView(table=VLLM.fields, values={"enable_chunked_prefill": False}, on_gpu=True)
+    assert "--no-enable-chunked-prefill" in VLLM.lease(said).program

@@ -68,6 +68,18 @@ def test_ids_are_those_of_the_template(encoder: Encoder) -> None:
     assert encoder.encode_prompt(TALK[:3]) == prompt["input_ids"]
 
 
+def test_a_system_message_is_served_as_it_is_trained(encoder: Encoder) -> None:
+    """What the server feeds is the beginning of what the trainer reads, whatever the format."""
+    said = [{"role": "system", "content": "You are a helpful assistant."}, *TALK]
+    prompt, encoded = encoder.encode_prompt(said[:4]), encoder.encode(said)
+    assert encoded.ids[: len(prompt)] == prompt
+    assert encoded.ids != encoder.encode(TALK).ids
+    served = encoder.tokenizer.apply_chat_template(
+        said[:4], tokenize=True, add_generation_prompt=True, return_dict=True
+    )
+    assert prompt == served["input_ids"]
+
+
 def test_the_prompt_is_a_prefix_of_the_conversation(encoder: Encoder) -> None:
     prompt = encoder.encode_prompt(TALK[:3])
     encoded = encoder.encode(TALK)
@@ -196,6 +208,19 @@ class TestShippedTemplate:
         served = ChatText("no folder, so that the format is the tokenizer's", tokenizer)
         with pytest.raises(FormatError, match=r"more than 0\.1 s of CPU time"):
             served.encode(TALK[:3], add_generation_prompt=True, continue_final_message=False)
+
+    def test_a_template_that_drops_the_system_message_is_refused(self) -> None:
+        tokenizer = encoder_for(format_named("chatml")).tokenizer
+        said = [{"role": "system", "content": "You are helpful."}, *TALK]
+        encoded = Encoder(tokenizer, "tokenizer").encode(said)
+        assert encoded == Encoder(tokenizer, "chatml").encode(said)
+        written = tokenizer.chat_template
+        tokenizer.chat_template = written.replace("in messages", "in messages[1:]")
+        with pytest.raises(FormatError, match="leaves the system message"):
+            Encoder(tokenizer, "tokenizer").encode(said)
+        tokenizer.chat_template = written.replace("['system', ", "[")
+        with pytest.raises(FormatError, match="refuses the conversation: unknown role"):
+            Encoder(tokenizer, "tokenizer").encode(said)
 
     def test_a_missing_template_is_refused(self) -> None:
         tokenizer = encoder_for(format_named("chatml")).tokenizer

@@ -186,7 +186,7 @@ def _longest(subject: Subject) -> str:
 
 
 def _words(prompt: Prompt) -> int:
-    texts = [prompt.instruction, prompt.acknowledgement or ""]
+    texts = [prompt.system or "", prompt.instruction, prompt.acknowledgement or ""]
     texts += [content for example in prompt.examples for _, content in example]
     return sum(len(text.split()) for text in texts)
 
