@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,13 @@ class Record:
                 _write(folder.previous_plan, before)
         if not folder.last_plan.exists() or before != plan_text:
             _write(folder.last_plan, plan_text)
-        for use in plan_uses(folder):
-            if not use.alive:
-                if use.plan.is_file():
-                    self._note_complete(read_plan_text(use.plan))
-                use.path.unlink(missing_ok=True)
+        # What cannot be read stays as it is: `gc` says so, and a run needs none of it.
+        with suppress(ValueError, EOFError):
+            for use in plan_uses(folder):
+                if not use.alive:
+                    if use.plan.is_file():
+                        self._note_complete(read_plan_text(use.plan))
+                    use.path.unlink(missing_ok=True)
         self._plan = keep_plan(folder, plan_text)
         state = {"began": self.began, "pid": os.getpid(), "plan": str(directory / "plan.json")}
         _write(folder.state, json.dumps(state, sort_keys=True) + "\n")
