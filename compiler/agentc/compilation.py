@@ -18,10 +18,12 @@ from agentc.lock.compare import compare_lock
 from agentc.lock.document import LockDocument, lock_beside, read_lock
 from agentc.lock.references import References
 from agentc.passes import Choice, PassContext, Unit, run_passes
-from agentc.passes.front import read_module
+from agentc.passes.front import build_module
 from agentc.passes.secrets import SecretUse, needed_secrets
 from agentc.plan.job import Plan
 from agentc.source.boundary import allowed_paths
+from agentc.source.load import load_file
+from agentc.source.read import folder_of, is_file
 from agentc.syntax.nodes import Spec
 
 
@@ -82,11 +84,14 @@ def compile_spec(
         references = References(pins={} if lock is None else lock.pins())
     for complaint in table.broken:
         sink.warning("AGC609", complaint, fix="mend or uninstall that distribution")
-    spec, module = read_module(path, params, table, sink, scale=scale)
+    # Read once, for every scale: a pipe has its text only once.
+    directory = folder_of(path)
+    source, root = load_file(path, sink)
+    spec, module = build_module(source, root, params, table, sink, directory=directory, scale=scale)
     context = PassContext(
         table=table,
         sink=sink,
-        directory=path.resolve().parent,
+        directory=directory,
         references=references,
         allowed=allowed_paths() if allowed is None else tuple(allowed),
     )
@@ -94,7 +99,9 @@ def compile_spec(
     if every_scale and not sink.has_errors:
         for other in spec.scales:
             if other != scale:
-                _, module = read_module(path, params, table, sink, scale=other)
+                _, module = build_module(
+                    source, root, params, table, sink, directory=directory, scale=other
+                )
                 # What another scale asks for is not what this plan rests on.
                 apart = replace(context, references=references.copy())
                 run_passes(Unit(spec=spec, module=module), apart)
@@ -129,7 +136,7 @@ def _find_lock(spec: Path, sink: Sink, *, required: bool) -> LockDocument | None
     """The lock beside a spec. One that cannot be read is a warning, or an error when it is
     `required`, as a missing one is then."""
     path = lock_beside(spec)
-    if not path.is_file():
+    if not is_file(path):
         if required:
             sink.error(
                 "AGC740",
@@ -146,6 +153,6 @@ def _find_lock(spec: Path, sink: Sink, *, required: bool) -> LockDocument | None
 
 def _templates(spec: Path, files: Iterable[Path]) -> tuple[tuple[str, str], ...]:
     try:
-        return template_digests(files, spec.resolve().parent)
+        return template_digests(files, folder_of(spec))
     except OSError:  # removed since it was read; the next compilation says so
         return ()

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from agentc.diagnostics import Sink, render_json, render_text
 from agentc.schema.coerce import as_json
+from agentc.source.limits import Limits
 from agentc.source.lines import split_lines
-from agentc.source.load import Limits, load_bytes, load_file, load_text
+from agentc.source.load import load_bytes, load_file, load_text
 from agentc.source.span import Source, Span
 from agentc.source.tree import Mapping, Node, Scalar, Sequence
 

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentc.source.advice import advise
 from agentc.source.scalars import (
-    advise,
     plain_value,
     read_boolean,
     read_integer,
@@ -96,6 +96,16 @@ def test_only_true_and_false_are_booleans() -> None:
     [
         ("1,000", "number", "write `1_000`"),
         ("0,5", "number", "write `0.5`, with a decimal point"),
+        ("0,002", "number", "write `0.002`, with a decimal point"),
+        ("0,0001", "integer", "write `0.0001`, with a decimal point"),
+        ("1,024", "number", "write `1.024` for a decimal point, or `1_024` for thousands"),
+        ("1,024", "integer", "write `1_024`"),
+        ("10⁻⁶", "number", "write `1e-6`"),
+        ("½", "number", "write `0.5`"),
+        ("2 e-5", "number", "write `2e-5`"),
+        ("1/8", "number", "write `0.125`"),
+        ("4k tokens", "integer", "write `4000`"),
+        ("${rate}", "number", 'write "{{ rate }}", with the quotes'),
         ("3%", "number", "write `0.03`"),
         ("4k", "number", "write `4000`"),
         ("7B", "number", "write `7000000000`"),

@@ -112,7 +112,7 @@ def _oracle(options: OptionView) -> tuple[dict[str, Json], list[str]]:
         for needed, flag in (("oracle_url", "url"), ("oracle_model", "model")):
             told[flag] = options.get(needed)
             if told[flag] is None:
-                options.refuse(needed, "`oracle: server` needs it", fix=f"give `{needed}`")
+                options.refuse(needed, f"`oracle: server` needs `{needed}`", fix=f"give `{needed}`")
     program = ["--oracle", kind]
     if "unknown" in told:
         program += ["--unknown", str(told["unknown"])]

@@ -115,6 +115,7 @@ def _from_spec(arguments: argparse.Namespace) -> EnvironmentEntry | int:
     from agentc.passes import PassContext
     from agentc.serving.entry import module_entry
     from agentc.source.boundary import allowed_paths
+    from agentc.source.read import folder_of
 
     table = load_backends()
     compiled = compile_typed(arguments, table)
@@ -134,7 +135,7 @@ def _from_spec(arguments: argparse.Namespace) -> EnvironmentEntry | int:
     context = PassContext(
         table=table,
         sink=Sink(),
-        directory=arguments.spec.resolve().parent,
+        directory=folder_of(arguments.spec),
         references=compiled.references,
         allowed=allowed_paths(arguments.allow_paths),
     )

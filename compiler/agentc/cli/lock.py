@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics
+from agentc.source.read import is_file
 
 if TYPE_CHECKING:
     from agentc.diagnostics import Diagnostic
@@ -76,7 +77,7 @@ def execute(arguments: argparse.Namespace) -> int:
         return _check(target, before, readable, lock)
     text = render_lock(lock)
     try:
-        unchanged = target.is_file() and target.read_bytes() == text.encode("utf-8")
+        unchanged = is_file(target) and target.read_bytes() == text.encode("utf-8")
         if not unchanged:
             _replace(target, text)
     except OSError as error:
@@ -96,7 +97,7 @@ def _previous(target: Path) -> tuple[LockDocument | None, bool]:
     from agentc.diagnostics import Sink
     from agentc.lock.document import read_lock
 
-    if not target.is_file():
+    if not is_file(target):
         return None, True
     sink = Sink()
     found = read_lock(target, sink)

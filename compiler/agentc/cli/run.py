@@ -151,7 +151,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.emit import compile_to
     from agentc.run.orchestrate import RunOptions, run_plan
 
-    spec_text = Path(arguments.spec).read_text(encoding="utf-8")
+    spec_text = compiled.spec.source.text
     options = RunOptions(
         driver=DriverOptions(jobs=arguments.jobs, profile=profile, keep_going=arguments.keep_going),
         plain=arguments.plain,

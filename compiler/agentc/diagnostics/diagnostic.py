@@ -27,3 +27,6 @@ class Diagnostic:
     notes: tuple[str, ...] = ()
     fix: str | None = None
     steps: tuple[str, ...] = ()
+    rests_on: tuple[Span, ...] = ()
+    """Settings that it takes for right: where one of them is an error itself, this one follows
+    from that and is not shown."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from agentc.diagnostics.characters import CharacterNames
 from agentc.diagnostics.diagnostic import Diagnostic
 from agentc.source.span import Span
 
@@ -45,6 +46,7 @@ class Sink:
         notes: Iterable[str] = (),
         fix: str | None = None,
         steps: Iterable[str] = (),
+        rests_on: Iterable[Span] = (),
     ) -> None:
         """Report an error: the spec cannot be compiled."""
         self.add(
@@ -56,6 +58,7 @@ class Sink:
                 notes=tuple(notes),
                 fix=fix,
                 steps=tuple(steps),
+                rests_on=tuple(rests_on),
             )
         )
 
@@ -82,6 +85,15 @@ class Sink:
             )
         )
 
+    def has_error_at(self, span: Span) -> bool:
+        """Whether an error was reported at that place."""
+        return any(each.span == span and each.severity == "error" for each in self._found.values())
+
+    @property
+    def count(self) -> int:
+        """How many diagnostics there are."""
+        return len(self._found)
+
     @property
     def has_errors(self) -> bool:
         """Whether anything but warnings was reported."""
@@ -89,7 +101,13 @@ class Sink:
 
     def sorted(self) -> tuple[Diagnostic, ...]:
         """By place (file, line, column), then code; those without a place come first."""
-        found = (self._counted(key, kept) for key, kept in self._found.items())
+        names = CharacterNames()
+        wrong = {_start(each) for each in self._found.values() if each.severity == "error"}
+        found = (
+            self._counted(key, names.explained(kept))
+            for key, kept in self._found.items()
+            if not any((s.source.name, s.line, s.column) in wrong for s in kept.rests_on)
+        )
         return tuple(sorted(found, key=_place))
 
     def _counted(self, key: tuple[str, Span | None, str], kept: Diagnostic) -> Diagnostic:
@@ -98,6 +116,11 @@ class Sink:
             return kept
         others = "another stage" if more == 1 else f"{more} other stages"
         return replace(kept, notes=(*kept.notes, f"the same is true of {others} made from this"))
+
+
+def _start(diagnostic: Diagnostic) -> tuple[str, int, int] | None:
+    span = diagnostic.span
+    return None if span is None else (span.source.name, span.line, span.column)
 
 
 def _place(diagnostic: Diagnostic) -> tuple[str, int, int, str, str]:

@@ -17,6 +17,10 @@ Identity: TypeAlias = Literal["semantic", "placement", "metadata"]
 """semantic fields enter content keys; placement and metadata never do (design.md, section 7)."""
 
 
+HUB_ID = "^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$"
+"""A repository of a hub: `owner/name`, or a name alone."""
+
+
 class _Required:
     """Marks a field without a default."""
 
@@ -115,10 +119,13 @@ def string(
     *,
     nullable: bool = False,
     pattern: str | None = None,
+    longest: int | None = None,
     identity: Identity = "semantic",
 ) -> Field:
-    """A text field."""
+    """A text field; `longest` is the most characters that it may have."""
     schema: dict[str, Json] = {"type": ["string", "null"] if nullable else "string"}
+    if longest is not None:
+        schema["maxLength"] = longest
     if pattern is not None:
         schema["pattern"] = pattern
     return Field(name=name, schema=schema, doc=doc, default=default, identity=identity)

@@ -1,6 +1,7 @@
 """Fields of the `model` kind, shared by model.scratch, model.hf and model.path."""
 
 from agentc.kinds.field import (
+    HUB_ID,
     Field,
     boolean,
     choice,
@@ -12,7 +13,12 @@ from agentc.kinds.field import (
 )
 
 MODEL_FIELDS: tuple[Field, ...] = (
-    string("repo", "Hub id, such as `meta-llama/Llama-2-7b-chat-hf` (model.hf).", nullable=True),
+    string(
+        "repo",
+        "Hub id, such as `meta-llama/Llama-2-7b-chat-hf` (model.hf).",
+        nullable=True,
+        pattern=HUB_ID,
+    ),
     string(
         "revision",
         "Commit of the hub repository, 40 hex digits, or a branch or tag that the spec's lock "
@@ -31,9 +37,9 @@ MODEL_FIELDS: tuple[Field, ...] = (
     ),
     boolean("trust_remote_code", "Run code that the model repository ships.", False),
     choice("architecture", "Family of a new model.", ("llama", "qwen2"), "llama"),
-    integer("hidden_size", "Width of a new model.", 256, minimum=16),
-    integer("layers", "Number of transformer blocks.", 4, minimum=1),
-    integer("heads", "Number of attention heads; divides hidden_size.", 4, minimum=1),
+    integer("hidden_size", "Width of a new model.", 256, minimum=16, maximum=2**17),
+    integer("layers", "Number of transformer blocks.", 4, minimum=1, maximum=2048),
+    integer("heads", "Number of attention heads; divides hidden_size.", 4, minimum=1, maximum=2048),
     integer(
         "kv_heads", "Number of key/value heads; `heads` when null.", None, minimum=1, nullable=True
     ),
@@ -42,10 +48,23 @@ MODEL_FIELDS: tuple[Field, ...] = (
         "Width of the MLP; twice hidden_size when null.",
         None,
         minimum=16,
+        maximum=2**20,
         nullable=True,
     ),
-    integer("context", "Longest sequence in tokens (max_position_embeddings).", 2048, minimum=32),
-    integer("vocab_size", "Size of the byte-level BPE vocabulary to train.", 1024, minimum=300),
+    integer(
+        "context",
+        "Longest sequence in tokens (max_position_embeddings).",
+        2048,
+        minimum=32,
+        maximum=2**27,
+    ),
+    integer(
+        "vocab_size",
+        "Size of the byte-level BPE vocabulary to train.",
+        1024,
+        minimum=300,
+        maximum=2**22,
+    ),
     boolean("tie_embeddings", "Share input and output embeddings.", True),
     number("rope_theta", "Base of the rotary position embedding.", 10000.0, above=0),
     choice(

@@ -17,7 +17,8 @@ from agentc.kinds.field import Json
 from agentc.lock.references import Revision
 from agentc.source import scalars
 from agentc.source import tree as nodes
-from agentc.source.load import Limits, load_file
+from agentc.source.limits import Limits
+from agentc.source.load import load_file
 from agentc.source.span import Span
 
 LOCK_VERSION = 1
@@ -68,7 +69,7 @@ class LockDocument:
 
 def lock_beside(spec: Path) -> Path:
     """Where the lock of a spec lies: `specs/eto.yaml` has `specs/eto.lock`."""
-    return spec.with_suffix(".lock")
+    return spec.with_suffix(".lock") if spec.name else spec / ".lock"
 
 
 def render_lock(document: LockDocument) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.schema import language
-from agentc.schema.keys import Place, as_mapping, checked_name, read_keys
+from agentc.schema.keys import Place, as_mapping, checked_name, read_keys, tidied
+from agentc.source.characters import plain
 from agentc.source.merge import merge
 from agentc.source.tree import Entry, Mapping, Node, Scalar
 
@@ -66,10 +67,29 @@ def _overlay(entry: Entry, root: Mapping, sink: Sink) -> Mapping | None:
         value = part.value
         if key == "params":
             value = _defaults(value, root, place, sink)
+        elif key == "matrix" and root.find("matrix") is None:
+            sink.error(
+                "AGC432",
+                f"{place.what} has a `matrix`, and the spec has none",
+                part.key.span,
+                notes=("a scale makes the experiment smaller; what it sweeps over stays",),
+                fix="sweep in the spec itself: `matrix:` at the top level",
+            )
         elif key in _TABLES:
-            _check_known(value, root.find(key), f"`{key}`", place, sink)
+            base = root.find(key)
+            if base is None and _misspelt(key, root):
+                continue
+            _check_known(value, base, f"`{key}`", place, sink)
         found.append(Entry(part.key, value))
     return Mapping(tuple(found), mapping.span)
+
+
+def _misspelt(section: str, root: Mapping) -> bool:
+    """Whether the spec has the section under a name that `structure` refuses."""
+    unknown = [e.key.text for e in root.entries if e.key.text not in language.TOP_LEVEL]
+    return did_you_mean(section, [plain(name) for name in unknown]) is not None or any(
+        plain(name) == section for name in unknown
+    )
 
 
 def _defaults(node: Node, root: Mapping, place: Place, sink: Sink) -> Node:
@@ -92,8 +112,12 @@ def _default_key(key: Scalar) -> Scalar:
 
 def _check_known(node: Node, base: Entry | None, what: str, place: Place, sink: Sink) -> None:
     known = base.value if base is not None else None
+    if base is not None and not isinstance(known, Mapping):
+        return  # that is the trouble, and `structure` says so
     names = [e.key.text for e in known.entries] if isinstance(known, Mapping) else []
     for each in node.entries if isinstance(node, Mapping) else ():
+        if each.key.text not in names and any(tidied(name) == each.key.text for name in names):
+            continue
         if each.key.text not in names:
             sink.error(
                 "AGC432",

@@ -17,10 +17,10 @@ from agentc.passes.take_defaults import Defaults
 from agentc.schema import language
 from agentc.schema.coerce import Coercion, Failed
 from agentc.schema.keys import Place, read_keys
+from agentc.schema.structure import report_empty
 from agentc.source.span import Origin, Span
-from agentc.source.tree import Computed, Entry, Node, Scalar, Unknown, described
+from agentc.source.tree import Entry, Node, Unknown, described, items_of, text_of
 from agentc.source.tree import Mapping as MappingNode
-from agentc.source.tree import Sequence as SequenceNode
 from agentc.syntax.expression import Evaluator
 from agentc.syntax.nodes import Spec
 
@@ -213,7 +213,7 @@ class StageBinder:
         if selected is None:
             return ()
         ids: list[str] = []
-        items, listed_items = _items(selected)
+        items, listed_items = items_of(selected)
         for item in items:
             for stage_id in self._reference(draft, role, item, draft.unrolled):
                 draft.spans[f"{role.name}.{len(ids)}"] = item.span
@@ -243,7 +243,7 @@ class StageBinder:
         if isinstance(node, Unknown):
             draft.whole = False
             return ()
-        text = _text(node)
+        text = text_of(node)
         if text is None:
             self._report(
                 draft,
@@ -261,7 +261,9 @@ class StageBinder:
             start = self.evaluator.evaluate(found, at.scope, at.steps)
             return self._reference(draft, role, start, outside)
         draft.whole = False
-        if found.code is not None:
+        if found.code == "AGC401" and not found.fix and "models" in self.spec.empty:
+            report_empty("models", self.spec.empty["models"], self.sink)
+        elif found.code is not None:
             self.sink.error(
                 found.code,
                 found.message,
@@ -293,9 +295,11 @@ class StageBinder:
             node = self._selected(draft, use, entry.value)
             if node is None:
                 continue
-            name = _text(node)
+            name = text_of(node)
             if name in entries:
                 chosen[use] = str(name)
+                continue
+            if not entries and self._section_is_wrong(draft, use):
                 continue
             expected = f"one of {listed(entries)}" if entries else f"an entry of `{use}s:`"
             self._report(
@@ -310,14 +314,27 @@ class StageBinder:
             )
         return chosen
 
+    def _section_is_wrong(self, draft: _Draft, use: str) -> bool:
+        """Whether the section of a use could not be read, or is empty (reported then)."""
+        section = f"{use}s"
+        if section in self.spec.empty:
+            report_empty(section, self.spec.empty[section], self.sink)
+        elif section not in self.spec.broken:
+            return False
+        draft.whole = False
+        return True
+
     def _choose(self, draft: _Draft, use: str, entries: Mapping[str, object]) -> None:
         name = draft.unrolled.declared.name.text
+        if self._section_is_wrong(draft, use):
+            return
         if entries:
             message = f"stage `{name}` has to say which {use} it uses"
             expected = f"`{use}:` with one of {listed(entries)}"
             fix = f"write `{use}: {next(iter(entries))}` here, or under `defaults:`"
         else:
-            message = f"stage `{name}` of kind {draft.kind.name} needs a {use}"
+            article = "an" if use[0] in "aeiou" else "a"
+            message = f"stage `{name}` of kind {draft.kind.name} needs {article} {use}"
             expected = f"a section `{use}s:` with one entry at least"
             fix = None
         draft.whole = False
@@ -378,21 +395,3 @@ class StageBinder:
             fix=fix,
             steps=draft.unrolled.steps,
         )
-
-
-def _items(node: Node) -> tuple[tuple[Node, ...], bool]:
-    match node:
-        case SequenceNode(items=items):
-            return items, True
-        case Computed(json=list(values)):
-            return tuple(Computed(value, node.span) for value in values), True
-    return (node,), False
-
-
-def _text(node: Node) -> str | None:
-    match node:
-        case Scalar(text=text) if text:
-            return text
-        case Computed(json=str(text)):
-            return text
-    return None

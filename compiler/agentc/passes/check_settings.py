@@ -54,5 +54,6 @@ def _report(rule: Rule, finding: Finding, subject: Subject, context: PassContext
             notes=finding.notes,
             fix=finding.fix,
             steps=entry.origin.steps,
+            rests_on=finding.rests_on,
         )
     )

@@ -40,6 +40,7 @@ def evaluate_params(
     given = {name: _checked_text(name, text, sink) for name, text in given.items()}
     scope: dict[str, Json] = {}
     for name, declared in spec.params.items():
+        evaluator.later = _unseen(name, spec, scope) if _computed(declared) else {}
         if name in RESERVED_NAMES:
             sink.error(
                 "AGC309",
@@ -48,6 +49,7 @@ def evaluate_params(
                 notes=("expressions use this word themselves",),
             )
         scope[name] = _value(declared, given.get(name), swept.get(name), scope, evaluator, sink)
+    evaluator.later = {}
     for name in given:
         if name not in spec.params:
             sink.error(
@@ -78,6 +80,21 @@ def chosen_params(
         if usual is MISSING or canonical_text(usual) != canonical_text(values[name]):
             chosen[name] = values[name]
     return chosen
+
+
+def _unseen(name: str, spec: Spec, scope: Mapping[str, Json]) -> dict[str, str]:
+    """Why the default of a param cannot use the params that have no value yet."""
+    rule = "a default sees only the params above it"
+    below = {other: f"`{other}` stands below `{name}`: {rule}" for other in spec.params}
+    below[name] = f"the default of `{name}` uses `{name}` itself"
+    return {other: why for other, why in below.items() if other not in scope}
+
+
+def _computed(declared: ParamDecl) -> bool:
+    default = declared.settings.get("default")
+    return default is not None and not (
+        isinstance(default.value, Scalar) and not default.value.is_expression
+    )
 
 
 def _checked_text(name: str, text: str, sink: Sink) -> str:
@@ -140,6 +157,7 @@ def _value(
             f"param `{name}` cannot be {described(node)}",
             found_wrong.span,
             expected=found_wrong.expected,
+            notes=found_wrong.notes,
             fix=found_wrong.fix,
         )
     return MISSING if isinstance(value, Failed) else value
@@ -171,6 +189,15 @@ def param_rules(declared: ParamDecl, sink: Sink) -> dict[str, Json] | None:
             sink.error("AGC203", f"a param of type {kind} has no `{key}`", span)
             return None
         item[keyword] = bound
+    least, most = item.get("minimum"), item.get("maximum")
+    if isinstance(least, (int, float)) and isinstance(most, (int, float)) and least > most:
+        sink.error(
+            "AGC205",
+            f"no value of param `{name}` is possible: `min` {least} is above `max` {most}",
+            declared.settings["min"].key.span,
+            fix="exchange the two, or leave one out",
+        )
+        return None
     choices = settings.get("choices")
     if isinstance(choices, list):
         item["enum"] = choices

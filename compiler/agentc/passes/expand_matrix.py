@@ -77,7 +77,13 @@ def expand_matrix(
     excluded = _excluded(table, axes, given, evaluator, sink)
     cells = tuple(cell for cell in _product(axes) if not _matches(cell, excluded))
     if not cells:
-        sink.error("AGC434", "`exclude` leaves no cell of the matrix", spec.matrix.span)
+        written_at = None if table is None else table.find(EXCLUDE)
+        sink.error(
+            "AGC434",
+            "`exclude` removes every combination of the matrix",
+            spec.matrix.span if written_at is None else written_at.key.span,
+            fix="leave at least one; to run nothing of a param, take it out of the matrix",
+        )
         return tuple(_product(axes))[:1]
     return cells
 
@@ -91,7 +97,10 @@ def _product(axes: Mapping[str, tuple[Node, ...]]) -> Iterator[Cell]:
 def _values(
     name: str, node: Node, scope: Mapping[str, Json], evaluator: Evaluator, sink: Sink
 ) -> tuple[Node, ...]:
+    before = evaluator.sink.count
     found = evaluator.evaluate(node, scope)
+    if isinstance(found, Unknown) and evaluator.sink.count > before:
+        return ()
     items: tuple[Node, ...] = ()
     match found:
         case Sequence(items=items) if items:
@@ -101,11 +110,14 @@ def _values(
         case _:
             swept = isinstance(found, Unknown)
             wrong = "depend on a param that is swept" if swept else f"be {described(found)}"
+            if as_json(found) in (None, []) and not swept:
+                wrong = "be empty"
             sink.error(
                 "AGC203",
                 f"`matrix.{name}` cannot {wrong}",
                 found.span,
                 expected="a list with one value at least",
+                fix=_as_list(found),
             )
             return ()
     seen: list[Json] = []
@@ -115,6 +127,18 @@ def _values(
             sink.error("AGC435", f"`matrix.{name}` has {described(item)} twice", item.span)
         seen.append(value)
     return items
+
+
+def _as_list(node: Node) -> str | None:
+    value = as_json(node)
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    several = (
+        f', or "{{{{ range({value}) }}}}" for 0 to {value - 1}'
+        if (isinstance(value, int) and 1 < value <= _MOST_CELLS)
+        else ""
+    )
+    return f"write `[{written(value)}]`{several}"
 
 
 def _excluded(

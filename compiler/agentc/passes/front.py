@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,8 +20,9 @@ from agentc.passes.expand_repeat import MOST_STAGES, expand_repeat
 from agentc.passes.expand_templates import expand_templates
 from agentc.passes.join_cells import SweptModule, axis_labels, join_cells
 from agentc.passes.resolve_names import resolve_names, warn_unused
-from agentc.schema.structure import structure
+from agentc.schema.structure import report_empty, structure
 from agentc.source.load import load_file
+from agentc.source.read import folder_of
 from agentc.source.span import Source
 from agentc.source.tree import Node, written
 from agentc.syntax.expression import Evaluator
@@ -42,9 +44,7 @@ def read_module(
     is partial but closed: stages with errors, and those that need them, are left out.
     """
     source, root = load_file(path, sink)
-    return build_module(
-        source, root, params, table, sink, directory=path.resolve().parent, scale=scale
-    )
+    return build_module(source, root, params, table, sink, directory=folder_of(path), scale=scale)
 
 
 def build_module(
@@ -68,6 +68,9 @@ def build_module(
         scales=scale_names(whole),
         templates=tuple(library.files.values()),
     )
+    evaluator.lost = "params" in spec.broken
+    if "params" in spec.empty:
+        evaluator.empty = partial(report_empty, "params", spec.empty["params"], sink)
     swept: list[SweptModule] = []
     axes: dict[str, dict[int, Json]] = {}
     stages = 0

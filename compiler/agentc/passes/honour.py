@@ -183,7 +183,7 @@ def _report_refusal(
     context: PassContext,
 ) -> None:
     span = stage_span(entry, refusal.path)
-    if any(found.span == span and found.severity == "error" for found in context.sink.sorted()):
+    if context.sink.has_error_at(span):
         return  # an earlier pass has found the same fault
     # For a setting that is missing, it is no help that others do without.
     able = able if refusal.path in entry.spans else []

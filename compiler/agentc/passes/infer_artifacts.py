@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import listed
 from agentc.ir.artifacts import ArtifactType
 from agentc.ir.module import Module, Stage
@@ -39,7 +40,7 @@ def infer_artifacts(unit: Unit, context: PassContext) -> Unit:
     unit = replace(unit, module=module)
     if not context.table.stage_backends(REPORT):
         return unit
-    return replace(unit, module=_with_report(module))
+    return replace(unit, module=_with_report(module, context.sink))
 
 
 def _check_edges(stage: Stage, module: Module, context: PassContext) -> None:
@@ -91,15 +92,29 @@ def _with_judge(module: Module) -> Module:
     return replace(module, stages={**others, judge.id: judge})
 
 
-def _with_report(module: Module) -> Module:
+def _with_report(module: Module, sink: Sink) -> Module:
     """The report reads every stage under the stage's own id as role, so that it knows which is
     which even when the objects were made by another experiment."""
     others = {name: stage for name, stage in module.stages.items() if stage.kind != REPORT}
     if not others:
         return module
+    _warn_of_name(REPORT, module, sink)
     report = _last(REPORT, "report", "One page over the whole experiment.", module)
     report = replace(report, inputs={name: (name,) for name in others})
     return replace(module, stages={**others, report.id: report})
+
+
+def _warn_of_name(name: str, module: Module, sink: Sink) -> None:
+    """Of a stage of another kind that has the name by which the one made here is known."""
+    own = module.stages.get(name)
+    if own is not None and not any(stage.kind == name for stage in module.stages.values()):
+        sink.warning(
+            "AGC413",
+            f"the stage `{name}` is of kind {own.kind}; the experiment's own {name} becomes "
+            f"`final_{name}`",
+            own.origin.span,
+            fix="choose another name",
+        )
 
 
 def _last(kind: str, name: str, doc: str, module: Module) -> Stage:

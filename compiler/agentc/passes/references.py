@@ -5,11 +5,13 @@ Used by `resolve_names`. A reference gives stage ids; several only where a list 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.passes.expand_repeat import Rounds, Unrolled
+from agentc.schema.keys import is_name, tidied
 from agentc.source.scalars import read_integer
 from agentc.source.tree import Node
 from agentc.syntax.nodes import RepeatDecl, Spec
@@ -66,6 +68,11 @@ class References:
 
     def _unknown(self, name: str, at: Unrolled) -> Refused:
         visible = self._visible(at)
+        repeat = self.spec.stages.get(at.repeat or at.id)
+        if isinstance(repeat, RepeatDecl) and repeat.broken:
+            return Refused(code=None)
+        if self.spec.broken & {"stages", "models"} or self._meant_for_broken_name(name):
+            return Refused(code=None)
         inside = [
             f"{repeat}.{name}"
             for repeat, declared in self.spec.stages.items()
@@ -99,8 +106,15 @@ class References:
             fix=f"write `{inside[0]}`" if inside else fix,
         )
 
+    def _meant_for_broken_name(self, name: str) -> bool:
+        """Whether a declaration whose own name is refused is the one that is meant."""
+        refused = [each for each in (*self.spec.models, *self.spec.stages) if not is_name(each)]
+        return bool(refused) and did_you_mean(name, [tidied(each) for each in refused]) is not None
+
     def _unknown_dotted(self, text: str, parts: list[str], at: Unrolled) -> Refused:
         repeats = [n for n, found in self.spec.stages.items() if isinstance(found, RepeatDecl)]
+        if "stages" in self.spec.broken:
+            return Refused(code=None)
         head = parts[0]
         if head in self.spec.models or head in self.spec.stages:
             return Refused(
@@ -112,8 +126,10 @@ class References:
         return Refused(
             code="AGC401",
             message=f"no repeat `{head}`",
-            expected=f"one of {listed(repeats)}" if repeats and not near else None,
-            fix=near or did_you_mean(text, self._visible(at)),
+            expected=(f"one of {listed(repeats)}" if repeats else "a stage: the spec has no repeat")
+            if not near
+            else None,
+            fix=_index_written(text, repeats) or near or did_you_mean(text, self._visible(at)),
         )
 
     def _in_repeat(
@@ -128,6 +144,8 @@ class References:
                 message=f"`{text}` names no stage of `{name}`",
                 expected=f"`{name}.STAGE` (last round), `{name}.1.STAGE`, or `{name}.*.STAGE`",
             )
+        if stage not in repeat.stages and repeat.broken:
+            return Refused(code=None)
         if stage not in repeat.stages:
             whole = read_integer(stage) is not None
             return Refused(
@@ -158,6 +176,14 @@ class References:
                 names.add(name)
         names.discard(at.declared.name.text)
         return sorted(names)
+
+
+def _index_written(text: str, repeats: list[str]) -> str | None:
+    """`eto[1].dpo` and `eto/dpo` as they are written here."""
+    parts = [part for part in re.split(r"[\[\]./]+", text) if part]
+    if parts[:1] and parts[0] in repeats and len(parts) > 1:
+        return f"write `{'.'.join(parts)}`"
+    return None
 
 
 def find_cycle(edges: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:

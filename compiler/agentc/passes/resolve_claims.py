@@ -267,6 +267,7 @@ def _comparable(written: _Written, stage: str, baseline: str, reading: ClaimRead
     one, other = reading.stages.get(stage), reading.stages.get(baseline)
     if one is None or other is None:
         return True
+    differing: list[str] = []
     if stage == baseline:
         reason = "they are the same stage"
     elif one.uses.get("environment") != other.uses.get("environment"):
@@ -280,10 +281,14 @@ def _comparable(written: _Written, stage: str, baseline: str, reading: ClaimRead
         reason = f"`{differing[0]}` is {_json(left)} in one and {_json(right)} in the other"
     reading.sink.error(
         "AGC444",
-        f"`{stage}` and `{baseline}` cannot be paired by task: {reason}",
+        f"`{stage}` and `{baseline}` cannot be paired by task: {reason}"
+        if stage != baseline
+        else f"`{stage}` cannot be compared with itself",
         written.at("difference_from"),
         expected="two evaluations of the same tasks",
-    )
+        rests_on=[each.spans[name] for each in (one, other) for name in differing
+                  if name in each.spans],
+    )  # fmt: skip
     return False
 
 

@@ -136,6 +136,13 @@ def resolve_prompts(
         if examples is None or not whole:
             continue
         acknowledgement, system = values.get("acknowledgement"), values.get("system")
+        if not str(values["instruction"]).strip() and system is None:
+            sink.warning(
+                "AGC212",
+                f"the instruction of prompt `{name}` is empty",
+                declared.settings["instruction"].value.span,
+                fix="say what the agent is to do",
+            )
         prompts[name] = Prompt(
             name=name,
             instruction=str(values["instruction"]),

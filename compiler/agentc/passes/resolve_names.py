@@ -140,13 +140,26 @@ def _report_cycle(stages: Mapping[str, Stage], sink: Sink) -> None:
         if second in inputs:
             span = stage.spans.get(f"{role}.{inputs.index(second)}", span)
     shown = " -> ".join(f"`{name}`" for name in (*cycle, first))
-    message = "the stage waits for itself" if len(cycle) == 1 else f"a circle of stages: {shown}"
-    notes = ("an arrow means `needs`",) if len(cycle) > 1 else ()
-    sink.error("AGC405", message, span, notes=notes, steps=stage.origin.steps)
+    if len(cycle) == 1:
+        role = next(role for role, inputs in stage.inputs.items() if first in inputs)
+        sink.error(
+            "AGC405",
+            f"`{first}` takes its own output as `{role}`: the stage waits for itself",
+            span,
+            fix=f"name the stage whose output `{first}` works on",
+            steps=stage.origin.steps,
+        )
+        return
+    message = f"the stages depend on each other in a cycle: {shown}"
+    sink.error("AGC405", message, span, notes=("an arrow means `needs`",), steps=stage.origin.steps)
 
 
 def _has_broken_stages(spec: Spec) -> bool:
+    if spec.broken & {"stages", "models"}:
+        return True
     declared = [*spec.models.values(), *spec.stages.values()]
+    if any(isinstance(each, RepeatDecl) and each.broken for each in declared):
+        return True
     inner = [s for each in declared if isinstance(each, RepeatDecl) for s in each.stages.values()]
     return any(isinstance(each, StageDecl) and each.kind is None for each in [*declared, *inner])
 

@@ -17,17 +17,18 @@ from agentc.kinds.field import SECRET, SECRET_NAME, Field, Json, is_secret
 from agentc.schema.describe import describe, types_of
 from agentc.schema.keys import Place, read_keys
 from agentc.schema.language import PER_ROUND
+from agentc.schema.remedy import advice, bounds_in_words, fitting_text, range_note
+from agentc.schema.typed import FAILED, Failed, fits, read_scalar
 from agentc.source.lines import split_lines
 from agentc.source.scalars import (
-    advise,
+    LARGEST_INTEGER,
     is_null,
     plain_value,
-    read_boolean,
-    read_integer,
-    read_number,
 )
 from agentc.source.span import Source, Span
 from agentc.source.tree import Computed, Entry, Mapping, Node, Scalar, Sequence, Unknown, described
+
+__all__ = ["FAILED", "Coercion", "Failed", "as_json", "hidden", "referred_secret"]
 
 _UNDERSTOOD = frozenset(
     {
@@ -52,15 +53,6 @@ _UNDERSTOOD = frozenset(
         "examples",
     }
 )
-
-
-class Failed:
-    """No value; the sink says why, or has said so before."""
-
-    __slots__ = ()
-
-
-FAILED = Failed()
 
 
 @dataclass(slots=True)
@@ -96,7 +88,8 @@ class Coercion:
         for inner in fields:
             entry = entries.get(inner.name)
             if entry is None:
-                if inner.required:
+                failed |= inner.required
+                if inner.required and not node.partial:
                     self.sink.error(
                         "AGC202",
                         f"`{path}` needs `{inner.name}`",
@@ -104,7 +97,6 @@ class Coercion:
                         expected=f"`{inner.name}`: {describe(inner.schema)}",
                         steps=self.steps,
                     )
-                    failed = True
                 continue
             inner_path = f"{path}.{inner.name}"
             self.spans[inner_path] = entry.key.span
@@ -169,7 +161,7 @@ class Coercion:
     ) -> Json | Failed:
         match node:
             case Scalar():
-                value = _scalar(node, types)
+                value = read_scalar(node, types)
             case Computed(json=computed):
                 value = _fitting(computed, types)
                 if isinstance(value, list):
@@ -237,13 +229,14 @@ class Coercion:
             )
             return FAILED
         pattern = schema.get("pattern")
-        if isinstance(value, str) and isinstance(pattern, str) and not _fits(pattern, value):
+        if isinstance(value, str) and isinstance(pattern, str) and not fits(pattern, value):
             self.sink.error(
                 "AGC210",
-                f"`{path}` cannot be {described(node)}",
+                f"`{path}` cannot be {described(node) if value else 'empty'}",
                 node.span,
                 expected=describe(schema),
                 notes=(doc,) if doc else (),
+                fix=fitting_text(pattern, value),
                 steps=self.steps,
             )
             return FAILED
@@ -252,7 +245,7 @@ class Coercion:
                 "AGC205",
                 f"`{path}` cannot be {described(node)}",
                 node.span,
-                expected=_bounds_in_words(value, schema),
+                expected=bounds_in_words(value, schema),
                 steps=self.steps,
             )
             return FAILED
@@ -280,7 +273,8 @@ class Coercion:
             f"`{path}` cannot be {described(node)}",
             node.span,
             expected=expected,
-            fix=_advice(node, types),
+            notes=range_note(node, types),
+            fix=advice(node, types, path),
             steps=self.steps,
         )
 
@@ -322,21 +316,6 @@ def as_json(node: Node) -> Json:
             return None
 
 
-def _scalar(node: Scalar, types: tuple[str, ...]) -> Json | Failed:
-    text = node.text
-    if node.quoted:
-        return text if "string" in types else FAILED
-    if is_null(text):
-        return None if "null" in types else FAILED
-    if "boolean" in types and (boolean := read_boolean(text)) is not None:
-        return boolean
-    if "integer" in types and (whole := read_integer(text)) is not None:
-        return whole
-    if "number" in types and (number := read_number(text)) is not None:
-        return number
-    return text if "string" in types else FAILED
-
-
 def _fitting(value: Json, types: tuple[str, ...]) -> Json | Failed:
     """A computed value as one of the wanted types."""
     match value:
@@ -344,7 +323,7 @@ def _fitting(value: Json, types: tuple[str, ...]) -> Json | Failed:
             return None
         case bool():
             return value if "boolean" in types else FAILED
-        case int() if "integer" in types or "number" in types:
+        case int() if "number" in types or ("integer" in types and abs(value) <= LARGEST_INTEGER):
             return value
         case float() if "number" in types:
             return value
@@ -366,14 +345,6 @@ def _reads_null(node: Node) -> bool:
         case Computed(json=None):
             return True
     return False
-
-
-def _fits(pattern: str, value: str) -> bool:
-    """Whether a text fits a schema's pattern. JSON Schema's `$` is the very end; Python's also
-    stands before a last line break."""
-    if pattern.endswith("$") and not pattern.endswith("\\$"):
-        pattern = pattern[:-1] + r"\Z"
-    return re.search(pattern, value) is not None
 
 
 def _within(value: Json, schema: Table[str, Json]) -> bool:
@@ -401,37 +372,3 @@ def _within(value: Json, schema: Table[str, Json]) -> bool:
 def _same(one: Json, other: Json) -> bool:
     """Equality as JSON Schema has it: `true` is not 1."""
     return one == other and isinstance(one, bool) == isinstance(other, bool)
-
-
-def _bounds_in_words(value: Json, schema: Table[str, Json]) -> str:
-    if isinstance(value, (int, float)):
-        return describe(schema)
-    unit, prefix = ("character", "Length") if isinstance(value, str) else ("item", "Items")
-    least, most = schema.get(f"min{prefix}"), schema.get(f"max{prefix}")
-    limits = [f"at least {least}" if least is not None else "", f"at most {most}" if most else ""]
-    several = "" if (most or least) == 1 else "s"
-    return f"{' and '.join(limit for limit in limits if limit)} {unit}{several}"
-
-
-def _advice(node: Node, types: tuple[str, ...]) -> str | None:
-    if not isinstance(node, Scalar):
-        return None
-    wanted = [name for name in types if name != "null"]
-    if node.quoted:
-        plain = Scalar(node.text, False, node.span)
-        if not isinstance(_scalar(plain, types), Failed) and wanted:
-            return f"remove the quotes: `{node.text}`"
-        return None
-    if is_null(node.text):
-        if node.text and "string" in types:
-            return f'write "{node.text}" in quotes if the text is meant'
-        return "give a value, or leave the key out"
-    if wanted == ["array"]:
-        return f"write `[{node.text}]`"
-    if "boolean" in wanted:
-        return advise(node.text, "boolean")
-    if "integer" in wanted or "number" in wanted:
-        return advise(node.text, "number") or (
-            advise(node.text, "null") if "null" in types else None
-        )
-    return None

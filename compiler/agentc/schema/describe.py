@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from agentc.kinds.field import Field, Json
+from agentc.kinds.field import HUB_ID, Field, Json
 
 _SINGULAR = {
     "string": "text",
@@ -58,6 +58,8 @@ def describe(schema: Mapping[str, Json], fields: Sequence[Field] = ()) -> str:
 def _one(name: str, schema: Mapping[str, Json], fields: Sequence[Field]) -> str:
     if name in ("integer", "number"):
         return _SINGULAR[name] + _bounds(schema)
+    if name == "string" and schema.get("pattern") == HUB_ID:
+        return "a hub id of the form owner/name"
     if name == "string" and isinstance(schema.get("pattern"), str):
         return f"text of the form {schema['pattern']}"
     items = schema.get("items")

@@ -12,8 +12,9 @@ from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import distance, listed, offer, suggestions, synonyms
 from agentc.kinds import KINDS
 from agentc.schema import language
+from agentc.source.characters import without_accents
 from agentc.source.scalars import is_null
-from agentc.source.tree import Entry, Mapping, Node, Scalar, Unknown, described
+from agentc.source.tree import Entry, Mapping, Node, Scalar, Unknown, described, shortened
 
 _MOST_UNKNOWN = 200
 """Unknown keys of one mapping that are looked at: suggestions for each take a while."""
@@ -153,15 +154,33 @@ def belongs(
 
 def checked_name(name: Scalar, what: str, sink: Sink) -> bool:
     """Whether a declared name is of the allowed form; else an error."""
-    if _NAME.fullmatch(name.text):
+    if is_name(name.text):
         return True
-    tidy = re.sub(r"[^a-z0-9]+", "_", name.text.lower()).strip("_")
-    tidy = tidy if _NAME.fullmatch(tidy) else f"x_{tidy}".rstrip("_")
+    long = len(name.text) > language.LONGEST_NAME
     sink.error(
         "AGC206",
-        f"`{name.text}` cannot be the name of {what}",
+        f"`{shortened(name.text)}` cannot be the name of {what}",
         name.span,
-        expected="small letters, digits and `_`, starting with a letter",
-        fix=f"write `{tidy}`",
+        expected=f"at most {language.LONGEST_NAME} characters"
+        if long
+        else "small letters, digits and `_`, starting with a letter",
+        notes=(f"it has {len(name.text)} characters",) if long else (),
+        fix=None if long else f"write `{tidied(name.text)}`",
     )
     return False
+
+
+def is_name(text: str) -> bool:
+    """Whether a declaration may be called so."""
+    words = ("null", "true", "false")  # not text, to other readers of YAML
+    return (
+        text not in words
+        and len(text) <= language.LONGEST_NAME
+        and _NAME.fullmatch(text) is not None
+    )
+
+
+def tidied(text: str) -> str:
+    """The name that a refused one may become."""
+    tidy = re.sub(r"[^a-z0-9]+", "_", without_accents(text).lower()).strip("_")
+    return tidy if is_name(tidy) else f"x_{tidy}".rstrip("_")

@@ -21,6 +21,8 @@ from agentc.kinds.interaction import OBSERVATION_PREFIX
 VERSION = 1
 NAME_PATTERN = "^[a-z][a-z0-9_]*$"
 EXPERIMENT_PATTERN = "^[a-z0-9][a-z0-9_-]*$"
+LONGEST_NAME = 64
+"""Names become parts of file names, alone and joined: `<experiment>/<repeat>.<round>.<stage>`."""
 PARAM_TYPES = ("int", "float", "bool", "str", "list")
 
 TOP_LEVEL: dict[str, str] = {
@@ -82,9 +84,10 @@ TEMPLATES: dict[str, str] = {
 """What templates make, and the section of a spec that each belongs in."""
 
 TOP_LEVEL_FIELDS: tuple[Field, ...] = (
-    string("name", TOP_LEVEL["name"], REQUIRED, pattern=EXPERIMENT_PATTERN, identity="metadata"),
+    string("name", TOP_LEVEL["name"], REQUIRED, pattern=EXPERIMENT_PATTERN,
+           longest=LONGEST_NAME, identity="metadata"),
     string("description", TOP_LEVEL["description"], nullable=True, identity="metadata"),
-)
+)  # fmt: skip
 
 PARAM_FIELDS: tuple[Field, ...] = (
     choice("type", "Type of the value.", PARAM_TYPES, REQUIRED),

@@ -41,7 +41,7 @@ def _stage(
 ) -> StageDecl:
     entry = mapping.find("kind") or _misspelt_kind(mapping, place, sink)
     broken = StageDecl(name=name, kind=None, span=name.span)
-    if entry is None and _misspelt_use(mapping, place, sink):
+    if entry is None and (mapping.partial or _misspelt_use(mapping, place, sink)):
         return broken
     if entry is None:
         sink.error(
@@ -117,6 +117,8 @@ def _read(
     roles = [role.name for role in kind.roles]
     fields = [field.name for field in kind.fields]
     keys = read_keys(mapping, [*common, *roles, *kind.uses, *fields], place, sink, table)
+    if mapping.partial:
+        return StageDecl(name=name, kind=None, span=name.span)
     for role in kind.roles:
         if not role.optional and role.name not in keys:
             accepts = " or ".join(accepted.name for accepted in role.accepts)
@@ -162,15 +164,18 @@ def _inner(
 
 def _repeat(name: Scalar, mapping: Mapping, sink: Sink, table: BackendTable) -> RepeatDecl:
     place = Place(f"stages.{name.text}", f"repeat `{name.text}`")
+    nothing = RepeatDecl(name=name, rounds=None, carry=(), stages={}, span=name.span, broken=True)
+    if _repeat_beside(mapping, place, sink):
+        return nothing
     outer = read_keys(mapping, language.REPEAT_KEYS, place, sink)
     entry = outer.get("repeat")
     expected = "a mapping with `n`, `carry` and `stages`"
     inner = None if entry is None else as_mapping(entry.value, place, sink, expected)
     if inner is None:
-        return RepeatDecl(name=name, rounds=None, carry=(), stages={}, span=name.span)
+        return nothing
     keys = read_keys(inner, language.REPEAT_INNER_KEYS, place, sink)
     for key in ("n", "stages"):
-        if key not in keys:
+        if key not in keys and not inner.partial:
             sink.error(
                 "AGC202",
                 f"{place.what} needs `{key}`",
@@ -191,13 +196,39 @@ def _repeat(name: Scalar, mapping: Mapping, sink: Sink, table: BackendTable) -> 
         found = _inner_stage(name, each, sink, table)
         if found is not None:
             stages[each.key.text] = found
+    if body is not None and not body.entries and not body.partial:
+        assert entry is not None
+        sink.error(
+            "AGC211",
+            f"`stages` of {place.what} is empty",
+            entry.key.span,
+            expected="a mapping of names to stages",
+        )
+    carry, whole = _carry(keys.get("carry"), place, sink)
     return RepeatDecl(
         name=name,
         rounds=_value(keys, "n"),
-        carry=_carry(keys.get("carry"), place, sink),
+        carry=carry,
         stages=stages,
         span=name.span,
+        broken=inner.partial or not whole or not stages or (body is not None and body.partial),
     )
+
+
+def _repeat_beside(mapping: Mapping, place: Place, sink: Sink) -> bool:
+    """Whether what belongs into `repeat` stands beside it (reported)."""
+    entry = mapping.find("repeat")
+    beside = [e.key for e in mapping.entries if e.key.text in language.REPEAT_INNER_KEYS]
+    if entry is None or not beside or not isinstance(entry.value, Scalar) or entry.value.text:
+        return False
+    sink.error(
+        "AGC203",
+        f"`repeat` of {place.what} is empty",
+        entry.key.span,
+        notes=(f"{listed(key.text for key in beside)} stands beside it, not in it",),
+        fix="indent what belongs to it further than `repeat:` itself",
+    )
+    return True
 
 
 def _inner_stage(repeat: Scalar, entry: Entry, sink: Sink, table: BackendTable) -> StageDecl | None:
@@ -219,12 +250,14 @@ def _inner_stage(repeat: Scalar, entry: Entry, sink: Sink, table: BackendTable) 
     return _stage(name, mapping, place, sink, table)
 
 
-def _carry(entry: Entry | None, place: Place, sink: Sink) -> tuple[CarryDecl, ...]:
+def _carry(entry: Entry | None, place: Place, sink: Sink) -> tuple[tuple[CarryDecl, ...], bool]:
+    """What is carried, and whether all of it could be read."""
     if entry is None:
-        return ()
+        return (), True
     example = "a mapping such as `policy: {from: sft, next: dpo}`"
     mapping = as_mapping(entry.value, Place(place.path, f"`carry` of {place.what}"), sink, example)
     found: list[CarryDecl] = []
+    count = -1 if mapping is None or mapping.partial else len(mapping.entries)
     for each in () if mapping is None else mapping.entries:
         checked_name(each.key, "a carried stage", sink)
         what = Place(f"{place.path}.carry", f"carried `{each.key.text}` of {place.what}")
@@ -244,7 +277,7 @@ def _carry(entry: Entry | None, place: Place, sink: Sink) -> tuple[CarryDecl, ..
             found.append(
                 CarryDecl(name=each.key, start=keys["from"].value, next=keys["next"].value)
             )
-    return tuple(found)
+    return tuple(found), len(found) == count
 
 
 def _value(keys: dict[str, Entry], key: str) -> Node | None:

@@ -17,9 +17,9 @@ from agentc.schema import language
 from agentc.schema.describe import describe
 from agentc.schema.keys import Place, as_mapping, checked_name, read_keys
 from agentc.schema.stage_structure import read_model, read_stage_or_repeat
-from agentc.source.scalars import read_integer
+from agentc.source.scalars import is_null, read_integer
 from agentc.source.span import Source, Span
-from agentc.source.tree import Entry, Node, Scalar, described
+from agentc.source.tree import Entry, Mapping, Node, Scalar, described
 from agentc.syntax.nodes import (
     ParamDecl,
     PromptDecl,
@@ -42,18 +42,33 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
     if mapping is None:
         return Spec(source=source, span=root.span)
     keys = read_keys(mapping, language.TOP_LEVEL, Place("", "the top level"), sink, table)
+    broken: set[str] = set()
+    empty: dict[str, Span] = {}
     start = Span(source, root.span.line, root.span.column, root.span.line, root.span.column + 1)
     _check_version(keys.get("agentc"), start, sink)
-    if "name" not in keys:
+    if "name" not in keys and not mapping.partial:
         sink.error("AGC202", "the spec has no `name`", start, fix="write `name: my_experiment`")
 
     def section(key: str, read: Callable[[Scalar, Node], _Decl | None]) -> dict[str, _Decl]:
-        return dict(_declared(keys.get(key), read, sink))
+        entry = keys.get(key)
+        found = dict(_declared(entry, read, sink))
+        if entry is None:
+            return found
+        if not (isinstance(entry.value, Mapping) or _is_nothing(entry.value)) or (
+            isinstance(entry.value, Mapping) and entry.value.partial
+        ):
+            broken.add(key)
+        elif not found:
+            empty[key] = entry.key.span
+        return found
 
     models = section("models", lambda name, node: read_model(name, node, sink, table))
     stages: dict[str, StageDecl | RepeatDecl] = section(
         "stages", lambda name, node: read_stage_or_repeat(name, node, sink, table)
     )
+    if "stages" in empty:
+        report_empty("stages", empty.pop("stages"), sink)
+        broken.add("stages")
     for name in stages:
         if name in models:
             sink.error(
@@ -69,7 +84,7 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
         name=_value(keys, "name"),
         description=_value(keys, "description"),
         paper=_value(keys, "paper"),
-        params=read_params(keys.get("params"), sink),
+        params=section("params", lambda name, node: _param(name, node, sink)),
         matrix=_value(keys, "matrix"),
         models=models,
         environments=section(
@@ -83,7 +98,24 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
         discrepancies=_value(keys, "discrepancies"),
         claims=_claims(keys.get("claims"), sink),
         budget=_value(keys, "budget"),
+        broken=frozenset(broken),
+        empty=empty,
     )
+
+
+def report_empty(key: str, span: Span, sink: Sink) -> None:
+    """Report a section without entries that something needs."""
+    sink.error(
+        "AGC211",
+        f"`{key}` is empty",
+        span,
+        expected=f"a mapping of names to declarations. {language.TOP_LEVEL[key]}",
+        fix=None if key == "stages" else "declare what the rest of the spec takes from it",
+    )
+
+
+def _is_nothing(node: Node) -> bool:
+    return isinstance(node, Scalar) and not node.quoted and is_null(node.text)
 
 
 def read_params(entry: Entry | None, sink: Sink) -> dict[str, ParamDecl]:
@@ -139,13 +171,15 @@ def _check_version(entry: Entry | None, start: Span, sink: Sink) -> None:
         )
         return
     node = entry.value
-    if isinstance(node, Scalar) and read_integer(node.text) == language.VERSION:
+    whole = isinstance(node, Scalar) and not node.quoted and node.text.isdigit()
+    if whole and isinstance(node, Scalar) and read_integer(node.text) == language.VERSION:
         return
     sink.error(
         "AGC208",
         f"the version of the language cannot be {described(node)}",
         node.span,
         expected=f"`{language.VERSION}`",
+        fix=f"write `agentc: {language.VERSION}`",
     )
 
 
@@ -156,7 +190,8 @@ def _param(name: Scalar, node: Node, sink: Sink) -> ParamDecl | None:
     if mapping is None:
         return ParamDecl(name=name, settings={})
     keys = read_keys(mapping, [field.name for field in language.PARAM_FIELDS], place, sink)
-    check_required(keys, language.PARAM_FIELDS, name, place, sink)
+    if not mapping.partial:
+        check_required(keys, language.PARAM_FIELDS, name, place, sink)
     return ParamDecl(name=name, settings=keys)
 
 
@@ -183,7 +218,7 @@ def _resource(
                 fix="did you mean `backend`?",
             )
             backend = wrong
-        else:
+        elif not mapping.partial:
             sink.error(
                 "AGC202",
                 f"{place.what} needs `backend`",
@@ -205,7 +240,8 @@ def _prompt(name: Scalar, node: Node, sink: Sink) -> PromptDecl | None:
         return PromptDecl(name=name, settings={}, examples=None, span=name.span)
     allowed = [*(field.name for field in language.PROMPT_FIELDS), "examples"]
     keys = read_keys(mapping, allowed, place, sink)
-    check_required(keys, language.PROMPT_FIELDS, name, place, sink)
+    if not mapping.partial:
+        check_required(keys, language.PROMPT_FIELDS, name, place, sink)
     examples = keys.pop("examples", None)
     return PromptDecl(
         name=name,

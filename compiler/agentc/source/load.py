@@ -16,9 +16,11 @@ import yaml
 
 from agentc.diagnostics.sink import Sink
 from agentc.source.credentials import Credential, blanked, find_credentials
+from agentc.source.limits import SPEC_LIMITS, Limits
 from agentc.source.lines import split_lines
+from agentc.source.read import UnreadableError, read_named
 from agentc.source.span import Source, Span
-from agentc.source.tree import Entry, Mapping, Node, Scalar, Sequence
+from agentc.source.tree import Entry, Mapping, Node, Scalar, Sequence, shortened
 from agentc.source.yaml_error import report_yaml_error
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -30,32 +32,19 @@ _IN_NO_VALUE = re.compile(f"{_CONTROL.pattern}|{_REORDERING.pattern}")
 _FAST_PARSER = getattr(yaml, "CSafeLoader", None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a spec may cost to read. `nodes` counts after alias expansion."""
-
-    file_bytes: int = 512 * 1024
-    depth: int = 40
-    nodes: int = 200_000
-    aliases: int = 1_000
-    scalar_characters: int = 128 * 1024
-    key_characters: int = 256
-
-
-def load_file(path: Path, sink: Sink, limits: Limits = Limits()) -> tuple[Source, Node | None]:
+def load_file(
+    path: Path, sink: Sink, limits: Limits = SPEC_LIMITS, *, shown: str | None = None
+) -> tuple[Source, Node | None]:
     """The file's text and its tree; None for the tree when it could not be read (then the sink
-    says why)."""
-    name = without_forbidden(str(path))
+    says why). `shown` is what people are told for the path."""
+    name = without_forbidden(str(path) if shown is None else shown)
     nothing = Source(name, "")
     try:
-        with path.open("rb") as stream:
-            data = stream.read(limits.file_bytes + 1)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        sink.error("AGC101", f"cannot read {name}: {reason.lower()}", None)
-        return nothing, None
-    except ValueError:
-        sink.error("AGC101", "the path holds a null character", None)
+        data = read_named(path, limits.file_bytes + 1)
+    except UnreadableError as error:
+        shown = shortened(name, 200) or "''"
+        fix = "is a variable of the shell unset?" if path == Path() else None
+        sink.error("AGC101", f"cannot read {shown}: {error}", None, fix=fix)
         return nothing, None
     return load_bytes(data, name, sink, limits)
 
@@ -64,7 +53,7 @@ def load_bytes(
     data: bytes,
     name: str,
     sink: Sink,
-    limits: Limits = Limits(),
+    limits: Limits = SPEC_LIMITS,
 ) -> tuple[Source, Node | None]:
     """`load_file` for bytes at hand."""
     if len(data) > limits.file_bytes:
@@ -83,7 +72,7 @@ def load_bytes(
     return source, load_text(source, sink, limits)
 
 
-def load_text(source: Source, sink: Sink, limits: Limits = Limits()) -> Node | None:
+def load_text(source: Source, sink: Sink, limits: Limits = SPEC_LIMITS) -> Node | None:
     """The tree of a text, or None (then the sink says why)."""
     bad = _FORBIDDEN.search(source.text)
     if bad is not None:
@@ -196,6 +185,7 @@ class _Frame:
     expects_key: bool = True
     size: int = 1
     meant: Scalar | None = None
+    partial: bool = False
 
 
 @dataclass(slots=True)
@@ -289,7 +279,7 @@ class _Reader:
         if frame.meant is not None:
             node = frame.meant
         elif frame.is_mapping:
-            node = Mapping(tuple(frame.entries), span)
+            node = Mapping(tuple(frame.entries), span, frame.partial)
         else:
             node = Sequence(tuple(frame.items), span)
         self.sizes[id(node)] = frame.size
@@ -318,6 +308,8 @@ class _Reader:
         else:
             if frame.key is not None:
                 frame.entries.append(Entry(frame.key, node))
+            else:
+                frame.partial = True
             frame.expects_key = True
 
     def _checked_key(self, node: Node, frame: _Frame) -> Scalar | None:

@@ -7,7 +7,7 @@ Each reader returns None for text that isn't of its type.
 from __future__ import annotations
 
 import re
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from agentc.source.tree import Scalar
 
@@ -27,6 +27,8 @@ _BOOLEANS = {
     "FALSE": False,
 }
 _LONGEST_NUMBER = 100
+LARGEST_INTEGER = 2**63 - 1
+"""What files and programs of other languages still hold; no setting takes more."""
 
 
 def is_null(text: str) -> bool:
@@ -43,10 +45,8 @@ def read_integer(text: str) -> int | None:
     """Digits with optional `_` between them, `0x..`, `0o..`, `0b..`, or whole: `1e4`, `3.0`."""
     if len(text) > _LONGEST_NUMBER:
         return None
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    if _BASED.fullmatch(text):
-        return int(text, 0)
+    if _INTEGER.fullmatch(text) or _BASED.fullmatch(text):
+        return int(text) if _INTEGER.fullmatch(text) else int(text, 0)
     value = read_number(text)
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
@@ -62,6 +62,8 @@ def read_number(text: str) -> int | float | None:
     if not _NUMBER.fullmatch(text):
         return None
     value = float(text)
+    if value == 0 and any(digit in "123456789" for digit in text.lower().partition("e")[0]):
+        return None  # 1e-400 is no zero
     return value if value - value == 0 else None  # inf - inf is nan: 1e999 isn't a number
 
 
@@ -79,35 +81,3 @@ def plain_value(scalar: Scalar) -> Plain:
         return int(text, 0)
     number = read_number(text)
     return text if number is None else number
-
-
-def advise(text: str, wanted: Literal["number", "boolean", "null"]) -> str | None:
-    """A help line for text that is nearly of the wanted type, or None."""
-    if wanted == "boolean":
-        word = text.lower()
-        if word in ("yes", "on", "y", "1"):
-            return "write `true`"
-        if word in ("no", "off", "n", "0"):
-            return "write `false`"
-        return None
-    if wanted == "null":
-        return "write `null`" if text in ("None", "none", "nil", "NULL", "-") else None
-    tidy = text.replace("\N{MINUS SIGN}", "-").replace("\N{EN DASH}", "-")
-    if tidy != text and read_number(tidy) is not None:
-        return f"write `{tidy}`, with an ordinary minus sign"
-    if read_number(text.replace(",", "")) is not None and re.fullmatch(r"-?\d{1,3}(,\d{3})+", text):
-        return f"write `{text.replace(',', '_')}`"
-    if re.fullmatch(r"-?\d+,\d+([eE][-+]?\d+)?", text):
-        return f"write `{text.replace(',', '.')}`, with a decimal point"
-    if text.endswith("%") and (share := read_number(text[:-1].strip())) is not None:
-        return f"write `{share / 100:g}`"
-    scaled = re.fullmatch(r"(-?\d+(?:\.\d+)?)\s*([kKmMbB])", text.replace("_", ""))
-    if scaled:
-        factor = {"k": 1_000, "m": 1_000_000, "b": 1_000_000_000}[scaled[2].lower()]
-        return f"write `{float(scaled[1]) * factor:.0f}`"
-    power = re.fullmatch(r"(-?\d+(?:\.\d+)?)\s*[*x]\s*10\s*(?:\^|\*\*)\s*(-?\d+)", text)
-    if power:
-        return f"write `{power[1]}e{power[2]}`"
-    if re.fullmatch(r"[-+]?\.?(inf|nan)", text.lower()):
-        return "a number has to be finite"
-    return None

@@ -51,10 +51,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mapping:
-    """A mapping in written order; keys are distinct."""
+    """A mapping in written order; keys are distinct. `partial`: an entry could not be read, which
+    has been reported, so nothing can be said to be missing."""
 
     entries: tuple[Entry, ...]
     span: Span
+    partial: bool = False
 
     def find(self, key: str) -> Entry | None:
         """The entry of that key, or None."""
@@ -118,6 +120,26 @@ def described(node: Node) -> str:
             return f"`{shortened(written(json))}`"
         case Unknown():
             return "an unknown value"
+
+
+def items_of(node: Node) -> tuple[tuple[Node, ...], bool]:
+    """The nodes of a list, or the one node; and whether it is a list."""
+    match node:
+        case Sequence(items=items):
+            return items, True
+        case Computed(json=list(values)):
+            return tuple(Computed(value, node.span) for value in values), True
+    return (node,), False
+
+
+def text_of(node: Node) -> str | None:
+    """The text of a node that has any."""
+    match node:
+        case Scalar(text=text) if text:
+            return text
+        case Computed(json=str(text)):
+            return text
+    return None
 
 
 def shortened(text: str, most: int = 40) -> str:

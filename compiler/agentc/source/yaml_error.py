@@ -1,4 +1,7 @@
-"""Says what PyYAML's scanner and parser errors mean, in the terms of somebody who writes a spec."""
+"""Says what PyYAML's scanner and parser errors mean, in the terms of somebody who writes a spec.
+
+Neighbour: `yaml_cause.py`, which finds the slip that the parser noticed only lines later.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,23 @@ import yaml
 from agentc.diagnostics.sink import Sink
 from agentc.source.lines import split_lines
 from agentc.source.span import Source, Span
+from agentc.source.yaml_cause import Cause, find_cause
 
 _OPEN_EXPRESSION = re.compile(r"(?:^|[:\-\[,]\s*)(\{\{)")
+_CONFLICT = re.compile(r"(?:<{7}|={7}|>{7})(?: |$)")
+_STATEMENT = re.compile(r"\{%.*?(?:%\}|$)")
+_TOML = re.compile(r"\[+([A-Za-z_][\w.]*)\]+\s*(?:#.*)?$")
 
 
 def report_yaml_error(error: yaml.YAMLError, source: Source, sink: Sink) -> None:
     """Report a syntax error of YAML at its place."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or "this is not YAML"
+    context = getattr(error, "context_mark", None)
+    noticed = mark
     if "could not find expected ':'" in problem:
         # The parser notices in the next line; the trouble is where the key started.
-        mark = getattr(error, "context_mark", None) or mark
+        mark = context or mark
     lines = split_lines(source.text)
     if mark is None:
         sink.error("AGC103", f"{source.name}: {problem}")
@@ -27,8 +36,65 @@ def report_yaml_error(error: yaml.YAMLError, source: Source, sink: Sink) -> None
     line, column = mark.line + 1, mark.column + 1
     span = Span(source, line, column, line, column + 1)
     text = lines[mark.line] if mark.line < len(lines) else ""
+    if _is_known(text, mark.column, line, source, sink, lines):
+        return
+    seen = noticed or mark
+    cause = _break_before(source, lines, mark.line) or find_cause(
+        lines, (seen.line, seen.column), None if context is None else context.line
+    )
+    if cause is not None:
+        at_end = "found unexpected end of stream" in problem
+        _report_cause(cause, source, lines[cause.line], sink, at_end=at_end)
+        return
+    in_list = getattr(error, "context", None) == "while parsing a block collection"
+    if in_list and context and _report_list(lines, context, mark.line, source, sink):
+        return
+    message, fix = _explained(problem, text, mark.column)
+    notes: tuple[str, ...] = ()
+    if context is not None and context.line != mark.line:
+        about = getattr(error, "context", None) or "reading what is there"
+        notes = (f"{about.removeprefix('while ')}, which starts in line {context.line + 1}",)
+        if "expected ',' or" in problem:
+            opened = lines[context.line][context.column : context.column + 1]
+            sink.error(
+                "AGC103",
+                f"the `{opened}` is not closed, or a comma is missing after it",
+                Span(source, context.line + 1, context.column + 1, context.line + 1,
+                     context.column + 2),
+                notes=(f"that is noticed in line {line}",),
+                fix=f"close it with `{']' if opened == '[' else '}'}`",
+            )  # fmt: skip
+            return
+    sink.error("AGC103", message, span, notes=notes, fix=fix)
+
+
+def _report_list(
+    lines: list[str], opened: yaml.Mark, goes_on: int, source: Source, sink: Sink
+) -> bool:
+    """Report a `- ` in front of a key whose siblings have none."""
+    if not re.match(r"\s*[\w\"'-]+\s*:", lines[goes_on]):
+        return False
+    start, column = opened.line, opened.column
+    indent = len(lines[start]) - len(lines[start].lstrip())
+    above = (line for line in reversed(lines[:start]) if line.strip())
+    parent = next((x for x in above if len(x) - len(x.lstrip()) < indent), "").strip()
+    section = re.match(r"([\w-]+):$", parent)
+    sink.error(
+        "AGC103",
+        (f"`{section[1]}` starts" if section else "this starts")
+        + f" as a list here, and goes on without `- ` in line {goes_on + 1}",
+        Span(source, start + 1, column + 1, start + 1, column + 2),
+        fix="leave the `- ` out where names and values stand; a list has it before every item",
+    )
+    return True
+
+
+def _is_known(
+    text: str, column: int, line: int, source: Source, sink: Sink, lines: list[str]
+) -> bool:
+    """Report what a line is seen to be from itself."""
     expression = _OPEN_EXPRESSION.search(text)
-    if expression is not None and expression.start(1) <= mark.column:
+    if expression is not None and expression.start(1) <= column:
         start = expression.start(1) + 1
         sink.error(
             "AGC110",
@@ -36,8 +102,8 @@ def report_yaml_error(error: yaml.YAMLError, source: Source, sink: Sink) -> None
             Span(source, line, start, line, start + 2),
             fix=f"write {_quoted(text[expression.start(1) :].strip())}",
         )
-        return
-    if "\t" in text[: mark.column + 1]:
+        return True
+    if "\t" in text[: column + 1]:
         place = text.index("\t") + 1
         sink.error(
             "AGC111",
@@ -45,23 +111,86 @@ def report_yaml_error(error: yaml.YAMLError, source: Source, sink: Sink) -> None
             Span(source, line, place, line, place + 1),
             fix="indent with spaces",
         )
+        return True
+    whole = text.strip()
+    start = len(text) - len(text.lstrip()) + 1
+    message = fix = None
+    opened = next((n for n in range(max(0, line - 3), line) if lines[n].startswith("/*")), None)
+    if opened is not None:
+        line, start, text = opened + 1, 1, lines[opened]
+        message, fix = "`/*` starts no comment in YAML", "start each line of a comment with `#`"
+    elif _CONFLICT.match(text):
+        message, fix = "a conflict marker of git", "keep one of the two sides, remove the markers"
+    elif (statement := _STATEMENT.search(text)) is not None and statement.start() <= column:
+        message = f"`{statement[0]}`: statements are not part of the language, expressions are"
+        start, fix = statement.start() + 1, 'write a value such as "{{ a if b else c }}"'
+    elif (section := _TOML.match(whole)) is not None and "could not" not in whole and start == 1:
+        message, fix = f"`{whole}` is a section of TOML", f"write `{section[1]}:`"
+    if message is None:
+        return False
+    sink.error("AGC103", message, Span(source, line, start, line, len(text) + 1), fix=fix)
+    return True
+
+
+def _break_before(source: Source, lines: list[str], number: int) -> Cause | None:
+    """A line break that editors do not show as one, at the start of the line in question."""
+    if number == 0 or source.text.isascii():
+        return None
+    from agentc.source.characters import Odd
+
+    at = -1
+    for line in lines[:number]:
+        at += len(line) + 1
+        at += source.text[at : at + 2] == "\r\n"
+    character = source.text[at : at + 1]
+    if character not in ("\x85", "\u2028", "\u2029"):
+        return None
+    before = lines[number - 1]
+    return Cause("character", number - 1, len(before), before, Odd(len(before), character, " "))
+
+
+def _report_cause(cause: Cause, source: Source, text: str, sink: Sink, *, at_end: bool) -> None:
+    line, column = cause.line + 1, cause.column + 1
+    span = Span(source, line, column, line, column + 1)
+    meant = cause.meant.strip()
+    fix = f"write `{meant}`" if len(meant) <= 100 else None
+    if cause.odd is not None:
+        odd = cause.odd
+        sink.error("AGC125", f"{odd.name} stands here{odd.manner}", span, fix=fix)
         return
-    message, fix = _explained(problem, text, mark.column)
-    context = getattr(error, "context_mark", None)
-    notes: tuple[str, ...] = ()
-    if context is not None and context.line != mark.line:
-        about = getattr(error, "context", None) or "reading what is there"
-        notes = (f"{about.removeprefix('while ')}, which starts in line {context.line + 1}",)
-    sink.error("AGC103", message, span, notes=notes, fix=fix)
+    if cause.what == "quote":
+        sink.error(
+            "AGC103",
+            "the file ends inside quotes: those that open here are not closed"
+            if at_end
+            else "the quote that opens here is not closed",
+            span,
+            notes=("a quote inside of text in single quotes is written twice: ''",)
+            if text[cause.column] == "'"
+            else (),
+            fix=f"close it in this line, with `{text[cause.column]}`",
+        )
+        return
+    end = Span(source, line, column, line, len(text) + 1)
+    if cause.what == "equals":
+        sink.error("AGC103", f"`{text.strip()}` has `=` where YAML has `:`", end, fix=fix)
+        return
+    sink.error("AGC103", f"no space after the `:` of `{text.strip()}`", end, fix=fix)
 
 
 def _explained(problem: str, text: str, column: int) -> tuple[str, str | None]:
+    at = text[column : column + 1]
+    if at in ("}", "]"):
+        return f"a `{at}` too many, or another one is meant", f"remove the `{at}`, or open it first"
     if "mapping values are not allowed" in problem:
         return (
             "a `:` where no key can stand",
             "put the text in quotes if the `:` belongs to it; else check the indentation",
         )
     if "could not find expected ':'" in problem:
+        word = text.strip()
+        if len(word.split(":")[0]) > 1000:
+            return "a key is longer than YAML allows; agentc takes 256 characters at most", None
         return "a key without `:`", "write `key: value`; put longer text in quotes"
     if "expected <block end>" in problem:
         return (
@@ -76,12 +205,33 @@ def _explained(problem: str, text: str, column: int) -> tuple[str, str | None]:
     if "found unexpected end of stream" in problem:
         return "the file ends inside quotes", "close the quotes"
     if "cannot start any token" in problem:
-        character = text[column] if column < len(text) else " "
+        character = at or " "
         return f"a value cannot start with `{character}`", "put the value in quotes"
     if "unknown escape character" in problem:
         return (
             "an unknown `\\` escape in double quotes",
             "use single quotes, or write `\\\\` for a backslash",
+        )
+    if "invalid Unicode character escape" in problem or "invalid character escape" in problem:
+        return (
+            "this `\\` escape gives no character: it is half of a pair, or beyond U+10FFFF",
+            "write the character itself, or `\\U` and its eight hex digits",
+        )
+    if "sequence entries are not allowed" in problem:
+        return (
+            "a `- ` item of a list cannot stand behind its key",
+            "write the items in lines of their own, or `[a, b]`",
+        )
+    if "but found ','" in problem:
+        number = re.match(r",\d+(?:[eE][-+]?\d+)?\s*$", text[column:])
+        if number:
+            return "a number has a decimal point", f"write `0.{number[0].strip()[1:]}`"
+        return "a value cannot start with `,`", "put the value in quotes"
+    if "expected alphabetic or numeric character" in problem:
+        sign = text[max(column - 1, 0) : column] or "*"
+        return (
+            f"a value cannot start with `{sign}`: to YAML it repeats (`*`) or marks (`&`) a value",
+            "put the value in quotes, or name the entries one by one",
         )
     return problem, None
 

@@ -6,7 +6,7 @@ scalar the values are written into the text. Neighbour: `sandbox.py`, where expr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -64,6 +64,12 @@ class Evaluator:
 
     sink: Sink
     used: set[str] = field(default_factory=set)
+    later: Mapping[str, str] = field(default_factory=dict)
+    """Names that are not known yet where an expression stands, with the reason."""
+    lost: bool = False
+    """Whether the spec's params could not be read (reported): an unknown name may be one."""
+    empty: Callable[[], None] | None = None
+    """Reports that `params:` is empty, where it is."""
     _compiled: dict[str, Compiled | ExpressionError] = field(default_factory=dict)
     _sandbox: Sandbox | None = None
     _literal: dict[int, Node] = field(default_factory=dict)
@@ -115,6 +121,12 @@ class Evaluator:
             self.used |= compiled.names
         for name in sorted(compiled.names):
             if name not in scope:
+                if node.closure is None and name != "round" and (self.lost or self.empty):
+                    if self.empty is not None:
+                        self.empty()
+                    raise _MissingValueError
+                if name in self.later and node.closure is None:
+                    raise ExpressionError("AGC301", self.later[name])
                 raise _undefined(name, scope, node.closure)
             if scope[name] is MISSING:
                 raise _MissingValueError
@@ -168,6 +180,7 @@ class Evaluator:
                 f"parameter `{argument.name}` of the template cannot be {described(node)}",
                 wrong.span,
                 expected=wrong.expected,
+                notes=wrong.notes,
                 fix=wrong.fix,
                 steps=steps,
             )

@@ -79,6 +79,9 @@ class RepeatDecl:
     carry: tuple[CarryDecl, ...]
     stages: Mapping[str, StageDecl]
     span: Span
+    broken: bool = False
+    """Whether its stages or what it carries could not be read (reported): a name that is not
+    there may be one of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,5 +106,10 @@ class Spec:
     claims: Mapping[str, Entry] = field(default_factory=dict)
     budget: Node | None = None
     scales: tuple[str, ...] = ()
+    broken: frozenset[str] = frozenset()
+    """Sections of which something could not be read (reported): a name that is not there may be
+    one of theirs."""
+    empty: Mapping[str, Span] = field(default_factory=dict)
+    """Sections that are there and hold nothing, with the place of each."""
     templates: tuple[Path, ...] = ()
     """Files of the templates that were put in place."""

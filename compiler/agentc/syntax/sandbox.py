@@ -22,6 +22,7 @@ from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds.field import SECRET, Json
 from agentc.source.load import forbidden_in_values
 from agentc.source.tree import shortened, written
+from agentc.syntax.syntax_help import syntax_fix, syntax_message
 
 _LONGEST = 2_000
 _DEEPEST = 30
@@ -135,7 +136,12 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def _range(self, *bounds: int) -> list[int]:
         numbers = range(*bounds)
-        _check_count(len(numbers))
+        if len(numbers) > _LARGEST_ITEMS:
+            raise ExpressionError(
+                "AGC304",
+                f"`range` gives {len(numbers)} values here",
+                expected=f"at most {_LARGEST_ITEMS}",
+            )
         self.charge(len(numbers))
         return list(numbers)
 
@@ -170,7 +176,7 @@ def compile_text(text: str, environment: Sandbox) -> Compiled:
     try:
         template = environment.parse(text)
     except TemplateSyntaxError as error:
-        raise ExpressionError("AGC302", _syntax_message(error), _syntax_fix(text)) from None
+        raise ExpressionError("AGC302", syntax_message(error), syntax_fix(text)) from None
     except (RecursionError, MemoryError):
         raise ExpressionError("AGC304", "the expression is nested too deeply") from None
     parts: list[str | TemplateExpression] = []
@@ -249,9 +255,7 @@ def _check(root: nodes.Node) -> set[str]:
             case nodes.Call(node=nodes.Name(name=name) as function) if name in _FUNCTIONS:
                 called.add(id(function))
             case nodes.Call():
-                raise ExpressionError(
-                    "AGC304", "only these can be called: " + listed(sorted(_FUNCTIONS))
-                )
+                raise ExpressionError("AGC304", *_uncallable(node))
             case nodes.Filter(name=name) if name not in _FILTERS:
                 raise ExpressionError(
                     "AGC304",
@@ -280,6 +284,14 @@ def _check(root: nodes.Node) -> set[str]:
                     "AGC304", f"expressions have no {type(node).__name__.lower()}s"
                 )
     return names
+
+
+def _uncallable(call: nodes.Call) -> tuple[str, str | None, str]:
+    known = f"one of {listed(sorted(_FUNCTIONS))}"
+    if not isinstance(call.node, nodes.Name):
+        return "only functions that are named can be called", None, known
+    name = call.node.name
+    return f"no function `{name}`", did_you_mean(name, _FUNCTIONS), known
 
 
 def _walk(root: nodes.Node) -> Iterator[tuple[nodes.Node, int]]:
@@ -389,7 +401,11 @@ def _deep_size(value: object) -> int:
 
 def _check_count(count: int) -> None:
     if count > _LARGEST_ITEMS:
-        raise ExpressionError("AGC304", "the expression's value is too long")
+        raise ExpressionError(
+            "AGC304",
+            "the expression's value is too long",
+            expected=f"at most {_LARGEST_ITEMS} items or characters",
+        )
 
 
 def _cost(value: object) -> int:
@@ -408,21 +424,3 @@ def _bounded_join(items: Any, separator: object = "") -> str:
     texts = [item if isinstance(item, str) else written(item) for item in items]
     _check_count(sum(len(text) for text in texts) + len(texts) * len(str(separator)))
     return str(separator).join(texts)
-
-
-def _syntax_message(error: TemplateSyntaxError) -> str:
-    text = error.message or "unknown trouble"
-    for jargon, plain in (
-        ("'end of print statement'", "`}}`"),
-        ("end of print statement", "`}}`"),
-        ("end of template", "end of the text"),
-        ("template", "expression"),
-    ):
-        text = text.replace(jargon, plain)
-    return f"the expression cannot be parsed: {shortened(text.rstrip('.'), 120)}"
-
-
-def _syntax_fix(text: str) -> str | None:
-    if text.count("{{") != text.count("}}"):
-        return "close the expression with `}}`"
-    return None

@@ -13,8 +13,9 @@ from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.resources import data_directory
 from agentc.source.load import load_file
+from agentc.source.read import is_file
 from agentc.source.span import Source, Span
-from agentc.source.tree import Scalar
+from agentc.source.tree import Scalar, shortened
 from agentc.templates.template import Template, read_template
 
 _SUFFIX = ".yaml"
@@ -73,10 +74,10 @@ class TemplateLibrary:
         path = folder / f"{name}{_SUFFIX}"
         if name not in shipped_names():
             names = shipped_names()
-            beside = (self.directory / f"{name.removesuffix(_SUFFIX)}{_SUFFIX}").is_file()
+            beside = is_file(self.directory / f"{name.removesuffix(_SUFFIX)}{_SUFFIX}")
             self.sink.error(
                 "AGC421",
-                f"no template `{name}`",
+                f"no template `{shortened(name, 80)}`",
                 written.span,
                 expected=f"one of {listed(names, 20)}; or a file beside the spec, as `./NAME.yaml`",
                 fix=f"write `./{name.removesuffix(_SUFFIX)}{_SUFFIX}`"
@@ -97,18 +98,18 @@ class TemplateLibrary:
         if not inside:
             self.sink.error(
                 "AGC422",
-                f"the template `{name}` lies outside of the spec's folder",
+                f"the template `{shortened(name, 80)}` lies outside of the spec's folder",
                 written.span,
                 fix="copy it into the spec's folder",
             )
             return None
-        if not path.is_file():
+        if not is_file(path):
             near = sorted(
                 f"./{each.relative_to(start).as_posix()}" for each in start.glob(f"*{_SUFFIX}")
             )
             self.sink.error(
                 "AGC421",
-                f"there is no file `{name}`",
+                f"there is no file `{shortened(name, 80)}`",
                 written.span,
                 notes=("a path starts at the file that uses the template",),
                 fix=did_you_mean(name, near),
@@ -119,8 +120,7 @@ class TemplateLibrary:
 
     def _read(self, path: Path, name: str, shown: str) -> Template | None:
         if path not in self._known:
-            source, root = load_file(path, self.sink)
-            source = Source(shown, source.text)
+            source, root = load_file(path, self.sink, shown=shown)
             self.files[shown] = path
             self._known[path] = None
             if root is not None:

@@ -59,12 +59,19 @@ def read_template(name: str, source: Source, root: Node, sink: Sink) -> Template
     mapping = as_mapping(root, place, sink, "a mapping with `template`, `doc` and `body`")
     if mapping is None:
         return None
+    if _is_spec(mapping):
+        sink.error(
+            "AGC420",
+            f"`{name}` is a spec, and `use:` takes templates",
+            _start(mapping),
+            expected=f"a file with {listed(language.TEMPLATE_KEYS)}",
+            fix="`agentc templates show eto/rounds` prints a template",
+        )
+        return None
     keys = read_keys(mapping, language.TEMPLATE_KEYS, place, sink)
     makes = _makes(keys.get("template"), mapping, place, sink)
     doc = keys.get("doc")
     body = keys.get("body")
-    if doc is None or not isinstance(doc.value, Scalar) or not doc.value.text.strip():
-        sink.error("AGC420", f"{place.what} has no `doc`", _start(mapping))
     if body is None or not isinstance(body.value, MappingNode):
         sink.error(
             "AGC420",
@@ -75,6 +82,8 @@ def read_template(name: str, source: Source, root: Node, sink: Sink) -> Template
         return None
     if makes is None:
         return None
+    if doc is None or not isinstance(doc.value, Scalar) or not doc.value.text.strip():
+        sink.error("AGC420", f"{place.what} has no `doc`", _start(mapping))
     return Template(
         name=name,
         makes=makes,
@@ -83,6 +92,12 @@ def read_template(name: str, source: Source, root: Node, sink: Sink) -> Template
         body=body.value,
         source=source,
     )
+
+
+def _is_spec(mapping: MappingNode) -> bool:
+    keys = {entry.key.text for entry in mapping.entries}
+    own = {"stages", "models", "environments", "name"}
+    return not keys & {"template", "body"} and len(keys & own) >= 2
 
 
 def _makes(entry: Entry | None, mapping: MappingNode, place: Place, sink: Sink) -> str | None:

@@ -76,4 +76,10 @@ NAMES: tuple[Code, ...] = (
         "The repeat has fewer rounds than the name asks for, or the "
         "name does not say which stage of the repeat is meant.",
     ),
+    Code(
+        "AGC413",
+        "a stage has the name of one that agentc adds",
+        "Every experiment ends with a stage `report`. Where a stage of another kind is called so, "
+        "the report is `final_report`, which commands and people will look for in vain.",
+    ),
 )

@@ -108,4 +108,11 @@ SOURCE: tuple[Code, ...] = (
         "could otherwise take in any file of yours. On machines where models lie elsewhere, "
         "`--allow-path DIR` or the variable AGENTC_ALLOW_PATH allows a directory.",
     ),
+    Code(
+        "AGC125",
+        "a character that looks like another, or cannot be seen, breaks YAML",
+        "A no-break space, a full-width colon or a typographic quote stands where YAML wants the "
+        "ordinary one. Word processors, chats and web pages put them in. Where such a character "
+        "is part of a key, a name or a value that is refused, a note of that error names it.",
+    ),
 )

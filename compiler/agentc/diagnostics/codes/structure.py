@@ -67,4 +67,10 @@ STRUCTURE: tuple[Code, ...] = (
         "nothing to compile",
         "The spec declares no stage and no model.",
     ),
+    Code(
+        "AGC212",
+        "an empty instruction",
+        "Every conversation starts with the instruction of its prompt. An empty one is allowed, "
+        "and is hardly ever meant.",
+    ),
 )

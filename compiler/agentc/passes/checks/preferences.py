@@ -179,6 +179,9 @@ def tasks_in_common(subject: Subject) -> Iterator[Finding]:
                 ),
             ),
             fix="take both from the same split of the same environment",
+            rests_on=tuple(
+                each.spans["split"] for each in (rollout, *experts) if "split" in each.spans
+            ),
         )
 
 

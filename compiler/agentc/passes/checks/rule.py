@@ -13,6 +13,7 @@ from typing import TypeAlias
 from agentc.diagnostics.diagnostic import Severity
 from agentc.ir.module import Resource, Stage
 from agentc.passes.checks.subject import Subject
+from agentc.source.span import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,7 @@ class Finding:
     expected: str | None = None
     notes: tuple[str, ...] = ()
     fix: str | None = None
+    rests_on: tuple[Span, ...] = ()
 
 
 Check: TypeAlias = Callable[[Subject], Iterator[Finding]]

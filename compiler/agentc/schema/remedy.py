@@ -1,0 +1,79 @@
+"""What to write instead of a value that is refused. Part of `coerce.py`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping as Table
+from typing import Literal
+
+from agentc.kinds.field import Json
+from agentc.schema.describe import describe
+from agentc.schema.typed import Failed, fits, read_scalar
+from agentc.source.advice import advise, out_of_range
+from agentc.source.characters import without_accents
+from agentc.source.scalars import is_null
+from agentc.source.tree import Computed, Node, Scalar
+
+
+def bounds_in_words(value: Json, schema: Table[str, Json]) -> str:
+    """What a value has to be within."""
+    if isinstance(value, (int, float)):
+        return describe(schema)
+    unit, prefix = ("character", "Length") if isinstance(value, str) else ("item", "Items")
+    least, most = schema.get(f"min{prefix}"), schema.get(f"max{prefix}")
+    limits = [f"at least {least}" if least is not None else "", f"at most {most}" if most else ""]
+    several = "" if (most or least) == 1 else "s"
+    return f"{' and '.join(limit for limit in limits if limit)} {unit}{several}"
+
+
+def fitting_text(pattern: str, value: str) -> str | None:
+    """Help where small letters, or `_` for what cannot stand there, make a text fit."""
+    small = without_accents(value).lower()
+    address = re.match(r"https?://[^/]+/((?:datasets/)?[^?#]+)", value)
+    below = address[1].removeprefix("datasets/").rstrip("/") if address else ""
+    for text in (below, small, re.sub(r"[^a-z0-9_-]+", "_", small).strip("_")):
+        if text and text != value and fits(pattern, text):
+            return f"write `{text}`"
+    return None
+
+
+def range_note(node: Node, types: tuple[str, ...]) -> tuple[str, ...]:
+    """A note for a number that is too large or too small to be one."""
+    text = ""
+    if isinstance(node, Scalar) and not node.quoted:
+        text = node.text
+    elif isinstance(node, Computed) and isinstance(node.json, int):
+        text = str(node.json)
+    whole = "integer" in types and "number" not in types
+    note = None
+    if whole or "number" in types:
+        note = out_of_range(text, "integer" if whole else "number")
+    return () if note is None else (note,)
+
+
+def advice(node: Node, types: tuple[str, ...], path: str) -> str | None:
+    """Help for a value of the wrong type."""
+    if not isinstance(node, Scalar):
+        return None
+    wanted = [name for name in types if name != "null"]
+    if node.quoted:
+        if "{" in node.text and ("integer" in wanted or "number" in wanted):
+            return advise(node.text, "number", path)
+        plain = Scalar(node.text, False, node.span)
+        if not isinstance(read_scalar(plain, types), Failed) and wanted:
+            return f"remove the quotes: `{node.text}`"
+        return None
+    if is_null(node.text):
+        if node.text and "string" in types:
+            return f'write "{node.text}" in quotes if the text is meant'
+        return "give a value, or leave the key out"
+    if wanted == ["array"]:
+        return f"write `[{node.text}]`"
+    if "boolean" in wanted:
+        return advise(node.text, "boolean")
+    if "integer" in wanted or "number" in wanted:
+        kind: Literal["integer", "number"] = "number" if "number" in wanted else "integer"
+        return advise(node.text, kind, path) or (
+            advise(node.text, "null") if "null" in types else None
+        )
+    return None
