@@ -15,15 +15,10 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     baseline = stage.inputs.get("baseline", ())
     names: list[Json] = list(compared)
     baseline_name = baseline[0] if baseline else compared[0]
-    interval = view.text("interval")
-    if interval != "bootstrap":
-        view.leave("resamples", f"`interval: {interval}` draws no resamples")
     config: dict[str, Json] = {
         "names": names,
         "baseline_name": baseline_name,
         "confidence": view.number("confidence"),
-        "interval": interval,
-        "resamples": view.integer("resamples") if interval == "bootstrap" else 0,
     }
     inputs = {"of": compared}
     if baseline:
@@ -47,8 +42,8 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 BACKEND = StageBackend(
     id="compare.paired",
     kind="compare",
-    version=1,
-    doc="Differences paired by task: bootstrap interval and sign-flip permutation p-value.",
+    version=2,
+    doc="Differences paired by task, with interval and p-value of one test; Holm's over the rows.",
     software=LIGHT,
     lower=lower,
     capabilities=frozenset({"paired"}),

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping, Sequence
-from itertools import product
-from math import fsum
-from statistics import fmean
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from agentc_backends.evaluate_agent.intervals import IntervalRules, described, interval_of_mean
-
-Metrics: TypeAlias = Mapping[str, Any]
-
-_EXACT_UP_TO = 12
-_FLIPS = 10_000
-_SEED = "agentc/sign-flip/1"
+from agentc_backends.evaluate_agent.metrics import mean_of
+from agentc_backends.inference.described import described_difference, holm
+from agentc_backends.inference.scores import (
+    Metrics,
+    bounds_of,
+    bounds_of_difference,
+    read_scores,
+)
 
 
 class ComparisonError(ValueError):
@@ -23,84 +20,89 @@ class ComparisonError(ValueError):
 
 
 def compare(
-    rows: Sequence[tuple[str, Metrics]], baseline: tuple[str, Metrics], rules: IntervalRules
+    rows: Sequence[tuple[str, Metrics]], baseline: tuple[str, Metrics], confidence: float
 ) -> dict[str, Any]:
     """comparison.json of named evaluations, in the given order.
 
-    Raises ComparisonError unless all were made on the same tasks of the same split.
+    `p_holm` of a difference holds for all rows together. `notes` say what else than the policies
+    differs. Raises ComparisonError unless all were made on the same tasks of the same split.
     """
     for name, metrics in rows:
         _check_same_tasks(baseline, (name, metrics))
+    made = [_row(name, metrics, baseline, confidence) for name, metrics in rows]
+    for score in ("difference", "success_difference"):
+        tested = [row[score] for row in made if row[score] is not None]
+        for difference, p in zip(tested, holm([d["p_value"] for d in tested]), strict=True):
+            difference["p_holm"] = p
     return {
         "baseline": baseline[0],
-        "rows": [_row(name, metrics, baseline, rules) for name, metrics in rows],
-        "confidence": rules.confidence,
-        "method": rules.method,
-        "test": "two-sided sign-flip permutation of paired differences",
+        "rows": made,
+        "confidence": confidence,
+        "notes": [note for row in rows for note in _protocols_apart(baseline, row)],
+        "test": "score test with Student's quantiles, and exact sign flips where few tasks moved",
     }
 
 
-def sign_flip_p_value(differences: Sequence[float]) -> float:
-    """Two-sided p-value of the mean difference under random signs (Fisher's randomisation test for
-    pairs): exact over all signs with up to 12 non-zero differences, else from 10,000 draws with a
-    fixed seed, counting the observed one."""
-    moved = [d for d in differences if d != 0]
-    observed = abs(fsum(moved)) - 1e-12
-    if len(moved) <= _EXACT_UP_TO:
-        sums = [
-            abs(fsum(s * d for s, d in zip(signs, moved, strict=True)))
-            for signs in product((1, -1), repeat=len(moved))
-        ]
-        return sum(total >= observed for total in sums) / len(sums)
-    generator = random.Random(_SEED)
-    reached = sum(
-        abs(fsum(d if generator.random() < 0.5 else -d for d in moved)) >= observed
-        for _ in range(_FLIPS)
-    )
-    return (reached + 1) / (_FLIPS + 1)
-
-
 def _row(
-    name: str, metrics: Metrics, baseline: tuple[str, Metrics], rules: IntervalRules
+    name: str, metrics: Metrics, baseline: tuple[str, Metrics], confidence: float
 ) -> dict[str, Any]:
     itself = metrics is baseline[1]
+    differences = {
+        score: None if itself else _difference(metrics, baseline[1], score, confidence)
+        for score in ("reward", "success")
+    }
     return {
         "name": name,
         "n": metrics["n"],
+        "n_tasks": metrics.get("n_tasks", len(metrics["tasks"])),
         "n_error": metrics["n_error"],
-        "reward": described(interval_of_mean(_scores(metrics, "reward"), rules), rules),
-        "success": described(interval_of_mean(_scores(metrics, "success"), rules), rules),
-        "difference": None if itself else _difference(metrics, baseline[1], "reward", rules),
-        "success_difference": (
-            None if itself else _difference(metrics, baseline[1], "success", rules)
-        ),
+        "reward": mean_of(metrics, "reward", confidence),
+        "success": mean_of(metrics, "success", confidence),
+        "difference": differences["reward"],
+        "success_difference": differences["success"],
     }
 
 
 def _difference(
-    metrics: Metrics, baseline: Metrics, score: str, rules: IntervalRules
+    metrics: Metrics, baseline: Metrics, score: str, confidence: float
 ) -> dict[str, Any]:
     """Over the tasks that both have a score for: one all of whose episodes ended in infrastructure
     errors has none, and `n` says how many are left."""
-    differences = [
-        task[score] - baseline["tasks"][task_id][score]
-        for task_id, task in metrics["tasks"].items()
-        if task["attempts"] and baseline["tasks"][task_id]["attempts"]
-    ]
-    if not differences:
+    scores = read_scores([(metrics, baseline)], score)
+    if not scores.tasks:
         raise ComparisonError("no task has a score in both evaluations")
-    interval = interval_of_mean(differences, rules)
-    return {
-        "mean": fmean(differences),
-        "low": interval.low,
-        "high": interval.high,
-        "n": len(differences),
-        "p_value": sign_flip_p_value(differences),
-    }
+    estimate = scores.estimate(bounds_of_difference(bounds_of(baseline, score)))
+    return described_difference(scores, estimate, confidence)
 
 
-def _scores(metrics: Metrics, score: str) -> list[float]:
-    return [task[score] for task in metrics["tasks"].values() if task["attempts"]]
+def _protocols_apart(first: tuple[str, Metrics], second: tuple[str, Metrics]) -> Iterator[str]:
+    """What differs in how two evaluations were made, besides their policies."""
+    (one_name, one), (other_name, other) = first, second
+    ours, theirs = (_flat(metrics.get("protocol") or {}) for metrics in (one, other))
+    apart = [
+        f"{name} {_shown(ours[name])} and {_shown(theirs[name])}"
+        for name in ours
+        if name in theirs and ours[name] != theirs[name]
+    ]
+    if apart:
+        yield (
+            f"{one_name} and {other_name} were played under two protocols ({'; '.join(apart)}): "
+            "their difference is that of protocol and policy together"
+        )
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{prefix}{name}.")
+        else:
+            found[prefix + name] = value
+    return found
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else str(value)
 
 
 def _check_same_tasks(first: tuple[str, Metrics], second: tuple[str, Metrics]) -> None:

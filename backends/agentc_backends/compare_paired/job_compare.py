@@ -9,18 +9,13 @@ from typing import Any
 
 from agentc.runtime.program import load_job, write_json
 from agentc_backends.compare_paired.comparison import ComparisonError, compare
-from agentc_backends.evaluate_agent.intervals import IntervalRules
 
 
 def main() -> int:
     """Exit 0 with comparison.json written; 1 with a message when tasks differ."""
     job = load_job()
     config = job.config
-    rules = IntervalRules(
-        method=config["interval"],
-        confidence=config["confidence"],
-        resamples=config["resamples"],
-    )
+    confidence = config["confidence"]
     names, baseline_name = config["names"], config["baseline_name"]
     config.assert_all_read()
     rows = list(zip(names, map(_metrics, job.inputs("of")), strict=True))
@@ -31,7 +26,7 @@ def main() -> int:
         baseline = (baseline_name, _metrics(others[0]))
         rows.insert(0, baseline)
     try:
-        comparison = compare(rows, baseline, rules)
+        comparison = compare(rows, baseline, confidence)
     except ComparisonError as error:
         print(f"compare: {error}", file=sys.stderr)
         return 1
@@ -39,6 +34,8 @@ def main() -> int:
     job.facts(rows=len(rows), baseline=baseline_name)
     for row in comparison["rows"]:
         print(f"{row['name']}: reward {row['reward']['mean']:.4f}")
+    for note in comparison["notes"]:
+        print(note)
     return 0
 
 

@@ -9,21 +9,31 @@ from agentc.kinds.field import Json
 from agentc_backends.rollout_react.backend import OPTIONS, rollout_job
 from agentc_backends.software import LIGHT
 
+_PROTOCOL = (
+    "attempts",
+    "decode",
+    "max_turns",
+    "on_invalid",
+    "on_overflow",
+    "prompt_seed",
+    "prompt_per_attempt",
+)
+"""Settings of a rollout that change what is measured: metrics.json has them, so that a comparison
+can say where they differ."""
+
 
 def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     """Two jobs: `rollout` and the metrics."""
     rollout = rollout_job(stage, context, name="rollout")
     view = stage.scoped()
-    interval = view.text("interval")
-    if interval != "bootstrap":
-        view.leave("resamples", f"`interval: {interval}` draws no resamples")
+    facts = context.environment_facts(view)
     config: dict[str, Json] = {
         "success_at": view.get("success_at"),
         "confidence": view.number("confidence"),
-        "interval": interval,
-        "resamples": view.integer("resamples") if interval == "bootstrap" else 0,
         "split": rollout.config["split"],
-        "environment": context.environment_facts(view)["name"],
+        "environment": facts["name"],
+        "reward_range": facts["reward_range"],
+        "protocol": {name: rollout.config[name] for name in _PROTOCOL},
     }
     metrics = JobDraft(
         kind="evaluate",
@@ -42,11 +52,11 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 BACKEND = StageBackend(
     id="evaluate.agent",
     kind="evaluate",
-    version=1,
+    version=2,
     doc="Mean reward and success of a policy on a split, with intervals over tasks; infrastructure "
     "errors are counted and left out.",
     software=LIGHT,
     lower=lower,
-    capabilities=frozenset({"bootstrap", "normal", "react", "react_inline", "action_only"}),
+    capabilities=frozenset({"react", "react_inline", "action_only"}),
     options=OPTIONS,
 )

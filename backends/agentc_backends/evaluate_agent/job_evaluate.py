@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from agentc.runtime.program import load_job, read_rows, write_json
-from agentc_backends.evaluate_agent.intervals import IntervalRules
 from agentc_backends.evaluate_agent.metrics import measure
 
 
@@ -13,17 +12,15 @@ def main() -> int:
     """Exit 0 with metrics.json written; 1 with a message when nothing can be measured."""
     job = load_job()
     config = job.config
-    rules = IntervalRules(
-        method=config["interval"],
-        confidence=config["confidence"],
-        resamples=config["resamples"],
-    )
-    success_at, split = config["success_at"], config["split"]
-    environment = config["environment"]
+    confidence = config["confidence"]
+    about = {
+        name: config[name]
+        for name in ("success_at", "split", "environment", "reward_range", "protocol")
+    }
     config.assert_all_read()
     rows = read_rows(job.input("rollouts") / "trajectories.jsonl")
     try:
-        metrics = measure(rows, rules, success_at=success_at, split=split, environment=environment)
+        metrics = measure(rows, confidence, **about)
     except ValueError as error:
         print(f"evaluate: {error}", file=sys.stderr)
         return 1

@@ -6,26 +6,30 @@ An infrastructure error is counted and otherwise left out: it is never a zero.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any, TypeAlias
 
-from agentc_backends.evaluate_agent.intervals import IntervalRules, described, interval_of_mean
+from agentc_backends.inference.described import described
+from agentc_backends.inference.scores import bounds_of, read_scores
 
 Row: TypeAlias = Mapping[str, Any]
 
 
 def measure(
     rows: Iterable[Row],
-    rules: IntervalRules,
+    confidence: float,
     *,
     success_at: float | None,
     split: str,
     environment: str,
+    reward_range: Sequence[float],
+    protocol: Mapping[str, Any],
 ) -> dict[str, Any]:
     """metrics.json of a set of episodes.
 
-    `success_at` None takes the environment's own verdict in each row. A task all of whose episodes
+    `success_at` None takes the environment's own verdict in each row. `protocol` says how the
+    episodes were played, for those who compare them with others. A task all of whose episodes
     ended in errors stands in `tasks` with null scores, so that sets of tasks stay comparable.
     Raises ValueError when there is no episode to measure.
     """
@@ -43,20 +47,29 @@ def measure(
     tasks = {task_id: _score(group, success_at) for task_id, group in by_task.items()}
     scored = [task for task in tasks.values() if task["attempts"]]
     turns = sum(r["turns"] for r in good)
-    return {
+    metrics: dict[str, Any] = {
         "name": f"{environment}/{split}",
         "n": len(good),
         "n_error": ends["error"],
         "n_tasks": len(scored),
-        "reward": described(interval_of_mean([t["reward"] for t in scored], rules), rules),
-        "success": described(interval_of_mean([t["success"] for t in scored], rules), rules),
+        "reward_range": list(reward_range),
         "turns": {"mean": turns / len(good)},
         "invalid_share": sum(r["invalid"] for r in good) / turns if turns else 0.0,
         "ends": dict(sorted(ends.items())),
         "tasks": tasks,
         "split": split,
         "environment": environment,
+        "protocol": dict(protocol),
     }
+    for score in ("reward", "success"):
+        metrics[score] = mean_of(metrics, score, confidence)
+    return metrics
+
+
+def mean_of(metrics: Mapping[str, Any], score: str, confidence: float) -> dict[str, Any]:
+    """The mean over the tasks of a metrics.json, with its interval."""
+    bounds = bounds_of(metrics, score)
+    return described(read_scores([(metrics, None)], score).estimate(bounds), confidence)
 
 
 def _is_measured(row: Row) -> bool:

@@ -46,9 +46,9 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 BACKEND = StageBackend(
     id="judge.claims",
     kind="judge",
-    version=1,
-    doc="Verdicts by intervals: score intervals of shares, Student's of means, paired differences, "
-    "and the paper's own noise at its own n.",
+    version=2,
+    doc="Verdicts by the intervals that the tables show, and the paper's own noise at its own n; "
+    "claims against one baseline by Holm's correction.",
     software=LIGHT,
     lower=lower,
     capabilities=frozenset({"difference", "tolerance"}),

@@ -8,7 +8,7 @@ from collections import Counter
 
 from agentc.runtime.program import load_job, write_json
 from agentc_backends.judge_claims.rules import Rules
-from agentc_backends.judge_claims.verdicts import judge
+from agentc_backends.judge_claims.verdicts import judge_all
 
 
 def main() -> int:
@@ -24,7 +24,7 @@ def main() -> int:
         stage: json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
         for stage, folder in folders
     }
-    judged = [judge(claim, metrics, rules, scale) for claim in claims]
+    judged = judge_all(claims, metrics, rules, scale)
     document = {
         "claims": judged,
         "confidence": rules.confidence,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any, TypeAlias
+
+Claim: TypeAlias = Mapping[str, Any]
 
 REPRODUCED = "reproduced"
 WITHIN_NOISE = "within noise"

@@ -8,65 +8,111 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import fmean
 from typing import Any
 
-from agentc_backends.judge_claims.estimate import Estimate, estimate, interval_of_difference
-from agentc_backends.judge_claims.pooled import Pooled, pool
+from agentc_backends.inference.described import described, described_difference, holm
+from agentc_backends.inference.pooled import Pooled
+from agentc_backends.inference.printed import Printed, interval_of_difference
+from agentc_backends.inference.sample import Sample
+from agentc_backends.inference.scores import Estimate, Metrics, read_scores
+from agentc_backends.judge_claims.planning import chance_to_reproduce, tolerance_needed
 from agentc_backends.judge_claims.rules import (
     NOT_JUDGED,
     NOT_REPRODUCED,
     REPRODUCED,
     WITHIN_NOISE,
+    Claim,
     Rules,
 )
-from agentc_backends.judge_claims.scores import Claim, Metrics, read_scores
 from agentc_backends.judge_claims.wording import explain
 
+OTHER_TASKS = "the evaluations were made on different tasks"
+NO_SCORE = "no task has a score"
 
-def judge(
-    claim: Claim, metrics: Mapping[str, Metrics], rules: Rules, scale: str | None
-) -> dict[str, Any]:
-    """One entry of claims.json. `metrics` are those of the stages that the claim names."""
+
+def judge_all(
+    claims: Sequence[Claim], metrics: Mapping[str, Metrics], rules: Rules, scale: str | None
+) -> list[dict[str, Any]]:
+    """The entries of claims.json. `metrics` are those of the stages that the claims name.
+
+    Claims of a side that are held against one baseline are tests of one family: a verdict stands
+    only if it does so for all of them together (Holm 1979).
+    """
+    judged = [judge(claim, metrics, rules) for claim in claims]
+    families: dict[str, list[dict[str, Any]]] = {}
+    for claim, entry in zip(claims, judged, strict=True):
+        if entry["p_side"] is not None and claim["difference_from"] is not None:
+            families.setdefault(f"{claim['metric']} {_baselines(claim)}", []).append(entry)
+    for family in families.values():
+        for entry, p in zip(family, holm([e["p_side"] for e in family]), strict=True):
+            entry |= {"family": len(family), "p_holm": p}
+            if p >= 1 - rules.confidence:
+                entry["verdict"] = WITHIN_NOISE
+    for entry in judged:
+        if entry["because"] is None:
+            entry["because"] = explain(entry, rules)
+        if scale is not None and entry["observed"] is not None:
+            entry["verdict"], entry["because"] = (
+                NOT_JUDGED,
+                f"nothing is judged at the reduced scale {scale}",
+            )
+    return judged
+
+
+def judge(claim: Claim, metrics: Mapping[str, Metrics], rules: Rules) -> dict[str, Any]:
+    """One entry of claims.json, by itself; without its reason, unless nothing can be judged."""
     told = {name: claim[name] for name in _TOLD}
-    table, lost, problem = read_scores(claim, metrics)
-    if problem is not None:
-        return {**told, **_nothing(), "because": problem, "lost": lost}
-    ours = _estimate(table, (claim["bounds"][0], claim["bounds"][1]))
-    if claim["relation"] == "value":
-        judged = _judge_value(claim, ours, rules)
+    runs = [
+        (metrics[stage], None if baseline is None else metrics[baseline])
+        for stage, baseline in _runs(claim)
+    ]
+    if len({frozenset(one["tasks"]) for run in runs for one in run if one is not None}) > 1:
+        return {**told, **_NOTHING, "because": OTHER_TASKS, "lost": 0}
+    scores = read_scores(runs, claim["metric"])
+    if not scores.tasks:
+        return {**told, **_NOTHING, "because": NO_SCORE, "lost": scores.lost}
+    ours = scores.estimate((claim["bounds"][0], claim["bounds"][1]))
+    side = claim["relation"] != "value"
+    judged = _judge_side(claim, ours, rules) if side else _judge_value(claim, ours, rules)
+    if scores.paired:
+        observed = described_difference(scores, ours, rules.confidence)
     else:
-        judged = _judge_side(claim, ours, rules)
-    judged = {**told, **judged, "observed": described(ours, rules.confidence), "lost": lost}
-    if scale is not None:
-        because = f"scale {scale} is not the paper's"
-        return judged | {"verdict": NOT_JUDGED, "because": because}
-    return judged | {"because": explain(judged, rules)}
+        observed = described(ours, rules.confidence)
+    return {**told, **_NOTHING, **judged, "observed": observed, "lost": scores.lost}
 
 
-def _estimate(table: Sequence[Sequence[float]], bounds: tuple[float, float]) -> Estimate | Pooled:
-    """Of one run, or of several. Runs that agree in every score say as much as one."""
-    if len(table) > 1 and len(table[0]) > 1:
-        pooled = pool(table, bounds)
-        if pooled.standard_error() > 0:
-            return pooled
-    return estimate([fmean(scores) for scores in zip(*table, strict=True)], bounds)
+def _runs(claim: Claim) -> Sequence[tuple[str, str | None]]:
+    """The evaluations that it is about, each with its baseline."""
+    found: Sequence[tuple[str, str | None]] = claim.get("runs") or ()
+    return found or [(claim["stage"], claim["difference_from"])]
+
+
+def _baselines(claim: Claim) -> str:
+    return ", ".join(sorted({str(baseline) for _, baseline in _runs(claim)}))
 
 
 _TOLD = (
     "name", "what", "table", "stage", "difference_from", "metric", "relation", "value",
     "tolerance", "n", "seeds", "percent", "gate",
 )  # fmt: skip
+_NOTHING: Mapping[str, Any] = {
+    "verdict": NOT_JUDGED,
+    "because": None,
+    "paper": None,
+    "band": None,
+    "observed": None,
+    "difference": None,
+    "detectable": None,
+    "needed": None,
+    "chance": None,
+    "tolerance_needed": None,
+    "p_side": None,
+    "p_holm": None,
+    "family": 1,
+}
 
 
-def described(one: Estimate | Pooled, confidence: float) -> dict[str, Any]:
-    """An estimate as it stands in claims.json."""
-    low, high = one.interval(confidence)
-    known = {"mean": one.mean, "low": low, "high": high, "n": one.n, "method": one.method}
-    return {**known, "runs": one.runs} if isinstance(one, Pooled) else known
-
-
-def _judge_value(claim: Claim, ours: Estimate | Pooled, rules: Rules) -> dict[str, Any]:
+def _judge_value(claim: Claim, ours: Estimate, rules: Rules) -> dict[str, Any]:
     """Inside the band around the printed number: reproduced. Further from it than chance on both
     sides explains (and than the tolerance): not reproduced."""
     paper = ours.at(claim["value"], claim["n"], claim["seeds"] or 1)
@@ -87,20 +133,28 @@ def _judge_value(claim: Claim, ours: Estimate | Pooled, rules: Rules) -> dict[st
         verdict = WITHIN_NOISE
     noise = math.hypot(ours.standard_error(), paper.standard_error())
     needed = None
-    if isinstance(ours, Estimate):
-        half = (band[1] - band[0]) / 2
+    half = (band[1] - band[0]) / 2
+    if isinstance(ours, Sample):
         needed = math.ceil((rules.reach_inside() * ours.standard_error() / half) ** 2 * ours.n)
     return {
         "verdict": verdict,
-        "paper": described(paper, rules.confidence),
+        "paper": _described_paper(paper, rules.confidence),
         "band": list(band),
         "difference": {"mean": ours.mean - claim["value"], "low": apart[0], "high": apart[1]},
         "detectable": margin + rules.reach() * noise,
         "needed": needed,
+        "chance": chance_to_reproduce(ours, paper, half, rules),
+        "tolerance_needed": tolerance_needed(ours, paper, rules),
     }
 
 
-def _judge_side(claim: Claim, ours: Estimate | Pooled, rules: Rules) -> dict[str, Any]:
+def _described_paper(paper: Printed | Pooled, confidence: float) -> dict[str, Any]:
+    low, high = paper.interval(confidence)
+    known = {"mean": paper.mean, "low": low, "high": high, "n": paper.n, "method": paper.method}
+    return {**known, "runs": paper.runs} if isinstance(paper, Pooled) else known
+
+
+def _judge_side(claim: Claim, ours: Estimate, rules: Rules) -> dict[str, Any]:
     """Above or below a number: the whole interval must lie on one side of it."""
     low, high = ours.interval(rules.confidence)
     side, value = claim["relation"], claim["value"]
@@ -111,21 +165,7 @@ def _judge_side(claim: Claim, ours: Estimate | Pooled, rules: Rules) -> dict[str
     verdict = REPRODUCED if holds else NOT_REPRODUCED if fails else WITHIN_NOISE
     return {
         "verdict": verdict,
-        "paper": None,
-        "band": None,
         "difference": {"mean": ours.mean - value, "low": low - value, "high": high - value},
         "detectable": rules.reach() * ours.standard_error(),
-        "needed": None,
-    }
-
-
-def _nothing() -> dict[str, Any]:
-    return {
-        "verdict": NOT_JUDGED,
-        "paper": None,
-        "band": None,
-        "observed": None,
-        "difference": None,
-        "detectable": None,
-        "needed": None,
+        "p_side": ours.p_value(value),
     }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentc_backends.report_html.collect import Collection, Node
 from agentc_backends.report_html.figures import Line, line_chart
 from agentc_backends.report_html.lineage import learning_curves
+from agentc_backends.report_html.sweep import pooled_mean, seed_axes
 from agentc_backends.report_html.tables import anchor
 
 _MOST_POINTS = 300
@@ -19,11 +22,14 @@ _LOGGED = (
 )
 
 
-def curve_charts(collection: Collection) -> list[dict[str, Any]]:
-    """For each set of tasks: reward and success of the models in the order of their making."""
+def curve_charts(
+    collection: Collection, experiment: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """For each set of tasks: reward and success of the models in the order of their making. Lines
+    of one experiment at several seeds are one, with the intervals of the sweep's table."""
     shown = []
     for chart in learning_curves(collection):
-        lines = chart["lines"]
+        lines = _over_seeds(chart["lines"], experiment or {})
         several = len(lines) > 1
         longest = max(lines, key=len)
         shared = all([p["label"] for p in line] == [p["label"] for p in longest] for line in lines)
@@ -59,6 +65,38 @@ def training_charts(collection: Collection) -> list[dict[str, Any]]:
         if charts:
             shown.append({"name": node.name, "anchor": anchor(node), "charts": charts})
     return shown
+
+
+def _over_seeds(
+    lines: Sequence[list[dict[str, Any]]], experiment: Mapping[str, Any]
+) -> list[list[dict[str, Any]]]:
+    """Lines whose evaluations differ by their seeds alone, pooled point by point."""
+    cells: Mapping[str, Mapping[str, Any]] = experiment.get("cells") or {}
+    seeds = seed_axes(experiment)
+
+    def place(point: Mapping[str, Any]) -> str:
+        about = cells.get(point["evaluation"]) or {"base": point["evaluation"], "cell": {}}
+        cell = {axis: value for axis, value in about["cell"].items() if axis not in seeds}
+        return json.dumps([about["base"], cell], sort_keys=True)
+
+    groups: dict[tuple[str, ...], list[list[dict[str, Any]]]] = {}
+    for line in lines:
+        groups.setdefault(tuple(map(place, line)), []).append(line)
+    return [
+        group[0] if len(group) == 1 else [_pooled(points) for points in zip(*group, strict=True)]
+        for group in groups.values()
+    ]
+
+
+def _pooled(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One point of several seeds; what no seed changes, such as the untrained model, is one run."""
+    runs = {point["evaluation"]: point["metrics"][0] for point in points}
+    first, found = points[0], list(runs.values())
+    if len(found) == 1:
+        return first
+    scores = {score: pooled_mean(found, score) or first[score] for score in ("reward", "success")}
+    label = f"{first['label'].split('@')[0]} ({len(found)} runs)"
+    return {**first, **scores, "label": label, "metrics": found}
 
 
 def _curve(line: list[dict[str, Any]], score: str) -> Line:

@@ -29,6 +29,8 @@ def claim_tables(collection: Collection) -> list[dict[str, Any]]:
                 "counts": [(word, counts[word], _CLASSES.get(word, "none")) for word in counts],
                 "confidence": document["confidence"],
                 "scale": document.get("scale"),
+                # A hypothesis of one's own has no paper.
+                "printed": any(r["relation"] == "value" or r["table"] for r in rows),
             }
         )
     return found

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sys
 
-from agentc.runtime.program import load_job
+from agentc.runtime.program import load_job, write_json
 from agentc_backends.report_html.collect import collect
 from agentc_backends.report_html.page import render_page
+from agentc_backends.report_html.sweep import sweep_tables
 
 
 def main() -> int:
-    """Exit 0 with index.html written."""
+    """Exit 0 with index.html written; of a sweep, sweep.json too, which the terminal shows."""
     job = load_job()
     config = job.config
     experiment = config["experiment"]
@@ -26,6 +27,8 @@ def main() -> int:
     page = render_page(collection, experiment, trajectories=trajectories, missing=missing)
     path = job.out / "index.html"
     path.write_text(page, encoding="utf-8")
+    if tables := sweep_tables(collection, experiment):
+        write_json(job.out / "sweep.json", {"tables": tables})
     job.facts(jobs=len(collection.nodes), bytes=path.stat().st_size)
     job.progress(1, 1, "pages", force=True)
     print(f"{len(collection.nodes)} jobs, {path.stat().st_size / 1e6:.1f} MB")

@@ -49,6 +49,7 @@ def _lines(
                         "label": step.name,
                         "evaluation": node.name,
                         "anchor": anchor(node),
+                        "metrics": [metrics],
                         "reward": metrics["reward"],
                         "success": metrics["success"],
                     }

@@ -59,6 +59,9 @@ def render_page(
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "change": _change,
+        "moved": _moved,
+        "tried": _tried,
         "duration": graph.duration,
         "number": _number,
         "percent": _percent,
@@ -74,7 +77,7 @@ def render_page(
         claims=claims.claim_tables(collection),
         sweeps=sweep.sweep_tables(collection, experiment),
         comparisons=tables.comparisons(collection),
-        curves=charts.curve_charts(collection),
+        curves=charts.curve_charts(collection, experiment),
         searches=searches.searches(collection),
         revisions=searches.revisions(collection),
         mixtures=searches.mixtures(collection),
@@ -139,6 +142,25 @@ def _number(value: float | None, digits: int = 3) -> str:
 def _count(value: float | None) -> str:
     """A whole number with thin spaces between its thousands."""
     return "–" if value is None else f"{round(value):,}".replace(",", "\u202f")
+
+
+def _change(difference: Mapping[str, Any]) -> str:
+    """Up or down, where the test rejects no difference for all rows of the table together."""
+    if difference["p_holm"] >= 1 - difference["confidence"]:
+        return ""
+    return "up" if difference["mean"] > 0 else "down"
+
+
+def _moved(difference: Mapping[str, Any]) -> str:
+    return ", ".join(f"{difference[word]} {word}" for word in ("better", "worse", "equal"))
+
+
+def _tried(row: Mapping[str, Any]) -> str:
+    """Tasks, and how often each was tried; episodes beside them where that is no whole number."""
+    tasks, episodes = row["n_tasks"], row["n"]
+    if tasks and episodes % tasks == 0:
+        return f"{tasks} × {episodes // tasks}"
+    return f"{tasks} ({episodes} episodes)"
 
 
 def _percent(value: float, low: float = 0.0, high: float = 1.0) -> str:

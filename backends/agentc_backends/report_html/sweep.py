@@ -1,26 +1,29 @@
 """One table over a sweep: evaluations pooled over seeds, a row for each other cell.
 
-Intervals come from a bootstrap that draws seeds and tasks, since neither the tasks of one training
-nor the repeats of a task are independent; differences are paired by seed and task.
+Differences are paired by seed and task. What one seed and many tasks, or many seeds, say of the
+mean is what `agentc_backends.inference` says of claims and comparisons too.
 """
 
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
-from typing import Any, TypeAlias
+from typing import Any
 
+from agentc_backends.inference.described import described, described_difference, holm
+from agentc_backends.inference.scores import (
+    Metrics,
+    Run,
+    bounds_of,
+    bounds_of_difference,
+    read_scores,
+)
 from agentc_backends.report_html.collect import Collection
-
-Run: TypeAlias = Mapping[str, float]
-"""Mean reward of each task in one evaluation."""
+from agentc_backends.report_html.tables import mean_score, scale_of
 
 CONFIDENCE = 0.95
-_RESAMPLES = 2000
-_SEED = "agentc/sweep/1"
+_SCORE = "reward"
 
 
 @dataclass
@@ -29,7 +32,13 @@ class _Row:
 
     stage: str
     cell: dict[str, Any]
-    runs: dict[str, Run] = field(default_factory=dict)
+    runs: dict[str, Metrics] = field(default_factory=dict)
+
+
+def seed_axes(experiment: Mapping[str, Any]) -> tuple[str, ...]:
+    """The axes of the matrix whose values are runs of one experiment."""
+    matrix: Mapping[str, Sequence[Any]] = experiment.get("matrix") or {}
+    return tuple(axis for axis in matrix if axis == "seed" or axis.endswith("_seed"))
 
 
 def sweep_tables(collection: Collection, experiment: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -37,7 +46,7 @@ def sweep_tables(collection: Collection, experiment: Mapping[str, Any]) -> list[
     matrix: Mapping[str, Sequence[Any]] = experiment.get("matrix") or {}
     if not matrix:
         return []
-    seeds = tuple(axis for axis in matrix if axis == "seed" or axis.endswith("_seed"))
+    seeds = seed_axes(experiment)
     others = tuple(axis for axis in matrix if axis not in seeds)
     cells: Mapping[str, Mapping[str, Any]] = experiment.get("cells") or {}
     groups: dict[str, dict[tuple[str, str], _Row]] = {}
@@ -49,33 +58,19 @@ def sweep_tables(collection: Collection, experiment: Mapping[str, Any]) -> list[
         place = (str(about["base"]), json.dumps(cell, sort_keys=True))
         rows = groups.setdefault(str(metrics["name"]), {})
         row = rows.setdefault(place, _Row(place[0], cell))
-        tasks = metrics["tasks"].items()
-        run = {task: float(scores["reward"]) for task, scores in tasks if scores.get("n", 1)}
-        row.runs[json.dumps(apart, sort_keys=True)] = run
+        row.runs[json.dumps(apart, sort_keys=True)] = metrics
     baseline = _baseline(collection, cells)
     return [_table(on, rows, others, seeds, baseline) for on, rows in groups.items()]
 
 
-def pooled(runs: Sequence[Run]) -> dict[str, float] | None:
+def pooled_mean(
+    runs: Sequence[Metrics], score: str, confidence: float = CONFIDENCE
+) -> dict[str, Any] | None:
     """Mean over seeds and tasks with its interval; None without a task that all runs have."""
-    tasks = sorted(set.intersection(*(set(run) for run in runs))) if runs else []
-    if not tasks:
+    scores = read_scores([(run, None) for run in runs], score)
+    if not scores.tasks:
         return None
-    rows = [[run[task] for task in tasks] for run in runs]
-    generator = random.Random(_SEED)
-    means = []
-    for _ in range(_RESAMPLES):
-        columns = generator.choices(range(len(tasks)), k=len(tasks))
-        drawn = generator.choices(rows, k=len(rows))
-        means.append(sum(row[at] for row in drawn for at in columns))
-    means.sort()
-    size = len(rows) * len(tasks)
-    tail = (1 - CONFIDENCE) / 2
-    return {
-        "mean": sum(map(sum, rows)) / size,
-        "low": means[int(tail * _RESAMPLES)] / size,
-        "high": means[int((1 - tail) * _RESAMPLES) - 1] / size,
-    }
+    return described(scores.estimate(bounds_of(runs[0], score)), confidence)
 
 
 def _table(
@@ -88,42 +83,48 @@ def _table(
     shown = []
     for (stage, cell), row in rows.items():
         base = rows.get((baseline, cell)) or rows.get((baseline, "{}")) if baseline else None
+        means = [mean_score(run, _SCORE) for run in row.runs.values()]
         shown.append(
             {
                 "stage": stage,
                 "cell": [row.cell.get(axis, "all") for axis in others],
                 "runs": len(row.runs),
-                "reward": pooled(list(row.runs.values())),
+                "reward": pooled_mean(list(row.runs.values()), _SCORE),
                 "difference": None if base is None or base is row else _difference(row, base),
-                "each": [fmean(run.values()) for run in row.runs.values() if run],
+                "each": [mean for mean in means if mean is not None],
             }
         )
     apart = [row["difference"] for row in shown if isinstance(row["difference"], dict)]
+    for difference, p in zip(apart, holm([d["p_value"] for d in apart]), strict=True):
+        difference["p_holm"] = p
     reaches = [abs(each[end]) for each in apart for end in ("low", "high")]
+    rewards = [row["reward"] for row in shown if isinstance(row["reward"], dict)]
     return {
         "on": on,
         "others": list(others),
         "seeds": list(seeds),
         "baseline": baseline,
+        "confidence": CONFIDENCE,
         "rows": shown,
+        "scale": scale_of(rewards),
         "reach": max(reaches, default=1.0) or 1.0,
     }
 
 
-def _difference(row: _Row, base: _Row) -> dict[str, float] | None:
+def _difference(row: _Row, base: _Row) -> dict[str, Any] | None:
     """Paired by seed; an evaluation that does not depend on the seed stands for each of them."""
-    found = []
+    pairs: list[Run] = []
     for seed, run in row.runs.items():
         other = base.runs.get(seed) or base.runs.get("{}")
         if other is not None:
-            found.append({task: run[task] - other[task] for task in run if task in other})
-    if "{}" in row.runs and not found:
-        own = row.runs["{}"]
-        found = [
-            {task: own[task] - run[task] for task in own if task in run}
-            for run in base.runs.values()
-        ]
-    return pooled(found)
+            pairs.append((run, other))
+    if "{}" in row.runs and not pairs:
+        pairs = [(row.runs["{}"], run) for run in base.runs.values()]
+    scores = read_scores(pairs, _SCORE)
+    if not scores.tasks:
+        return None
+    bounds = bounds_of_difference(bounds_of(pairs[0][0], _SCORE))
+    return described_difference(scores, scores.estimate(bounds), CONFIDENCE)
 
 
 def _baseline(collection: Collection, cells: Mapping[str, Mapping[str, Any]]) -> str | None:

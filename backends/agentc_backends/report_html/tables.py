@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from statistics import fmean
 from typing import Any
 
 from agentc_backends.report_html.collect import Collection, Node
@@ -30,7 +31,7 @@ def evaluations(collection: Collection) -> list[dict[str, Any]]:
             }
         )
     return [
-        {"on": on, "rows": rows, "scale": _scale(row["reward"] for row in rows)}
+        {"on": on, "rows": rows, "scale": scale_of(row["reward"] for row in rows)}
         for on, rows in tables.items()
     ]
 
@@ -50,14 +51,20 @@ def comparisons(collection: Collection) -> list[dict[str, Any]]:
                 "name": node.name,
                 "anchor": anchor(node),
                 **document,
-                "scale": _scale(row["reward"] for row in rows),
+                "scale": scale_of(row["reward"] for row in rows),
                 "reach": reach or 1.0,
             }
         )
     return found
 
 
-def _scale(intervals: Iterable[Mapping[str, Any]]) -> tuple[float, float]:
+def mean_score(metrics: Mapping[str, Any], score: str) -> float | None:
+    """Over the tasks that have one."""
+    found = [task[score] for task in metrics["tasks"].values() if task.get(score) is not None]
+    return fmean(found) if found else None
+
+
+def scale_of(intervals: Iterable[Mapping[str, Any]]) -> tuple[float, float]:
     """From 0 or below to 1 or above: enough for every interval."""
     ends = [i[k] for i in intervals for k in ("low", "high") if i[k] is not None]
     return min([0.0, *ends]), max([1.0, *ends])

@@ -1,12 +1,10 @@
 """Fields of `evaluate`, `compare` and `judge`."""
 
-from agentc.kinds.field import Field, choice, integer, number
+from agentc.kinds.field import Field, number
 from agentc.kinds.interaction import ROLLOUT_FIELDS
 
 _INTERVAL: tuple[Field, ...] = (
     number("confidence", "Coverage of the intervals.", 0.95, above=0, maximum=0.9999),
-    choice("interval", "How the interval of a mean is made.", ("bootstrap", "normal"), "bootstrap"),
-    integer("resamples", "Bootstrap resamples.", 2000, minimum=100),
 )
 
 EVALUATE_FIELDS: tuple[Field, ...] = (

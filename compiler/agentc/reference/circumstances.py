@@ -46,7 +46,7 @@ def _failing_compare(table: BackendTable) -> BackendTable:
     assert isinstance(compare, StageBackend)
 
     def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-        raise KeyError("resamples")
+        raise KeyError("confidence")
 
     broken = replace(compare, id="acme.compare", lower=lower)
     return BackendTable({**_without_compare(table).backends, broken.id: broken}, table.broken)

@@ -61,7 +61,10 @@ def gate_message(names: Sequence[str]) -> str:
 def render_verdicts(verdicts: Mapping[str, Any], *, colour: bool) -> str:
     """The table of claims, each with the reason for its verdict below it."""
     claims: Sequence[Mapping[str, Any]] = verdicts.get("claims") or []
-    rows = [["claim", "paper", "here", "verdict"]]
+    # A hypothesis of one's own has no paper.
+    printed = any(claim["relation"] == "value" or claim.get("table") for claim in claims)
+    sides = ["paper", "here"] if printed else ["claimed", "measured"]
+    rows = [["claim", *sides, "verdict"]]
     rows += [[_name(claim), _paper(claim), _here(claim), str(claim["verdict"])] for claim in claims]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     scale = verdicts.get("scale")
@@ -109,7 +112,9 @@ def _here(claim: Mapping[str, Any]) -> str:
 
 def _count(known: Mapping[str, Any]) -> str:
     runs = known.get("runs", 1)
-    return f"n={known['n']}" + (f" x {runs} runs" if runs > 1 else "")
+    text = f"n={known['n']}" + (f" x {runs} runs" if runs > 1 else "")
+    chance = known.get("p_value")
+    return f"{text} p={chance:.3g}" if isinstance(chance, float) else text
 
 
 class _Unit:

@@ -16,6 +16,8 @@ from agentc.runtime.trouble import full_disk_hint
 
 _FULL = "(ENOSPC; "
 _FAILED = re.compile(r"agentc: job (?P<job>\S+) failed: (?P<why>.*)")
+_SWEEP = "sweep.json"
+_EACH = "The report has the tables of each cell of the sweep."
 
 
 def describe_failures(
@@ -75,15 +77,19 @@ def _told_by(driver_log: Path, layout: StoreLayout, jobs: Iterable[Mapping[str, 
 
 
 def tables(document: Document, layout: StoreLayout) -> str:
-    """Comparisons of the plan that exist, else its metrics, as text tables."""
-    comparisons, metrics = [], []
+    """The tables of a sweep, else the comparisons of the plan that exist, else its metrics."""
+    comparisons, metrics, sweeps = [], [], []
     for job in document["jobs"]:
         name = object_of(job)
+        if job["produces"] == "Report" and (layout.data(name) / _SWEEP).exists():
+            sweeps += [_sweep(table) for table in read_json(layout.data(name) / _SWEEP)["tables"]]
         if job["produces"] == "Comparison" and layout.is_published(name):
             value = read_json(layout.data(name) / "comparison.json")
             comparisons.append(_comparison(str(job["stage"]), value))
         elif job["produces"] == "Metrics" and layout.is_published(name):
             metrics.append((str(job["stage"]), read_json(layout.data(name) / "metrics.json")))
+    if sweeps:
+        return "\n\n".join([*sweeps, _EACH]) if comparisons else "\n\n".join(sweeps)
     if comparisons:
         return "\n\n".join(comparisons)
     return _metrics(metrics) if metrics else ""
@@ -100,37 +106,91 @@ def report_path(document: Document, layout: StoreLayout) -> Path | None:
 
 
 def _comparison(title: str, value: Mapping[str, Any]) -> str:
-    rows = [["", "n", "reward", "success", "difference", "p"]]
-    for row in value.get("rows") or []:
-        difference = row.get("difference") or {}
-        chance = difference.get("p_value")
-        rows.append(
-            [
-                str(row.get("name")),
-                str(row.get("n")),
-                _interval(row.get("reward")),
-                _interval(row.get("success")),
-                _interval(difference, signed=True) if difference else "-",
-                f"{chance:.3g}" if isinstance(chance, (int, float)) else "-",
-            ]
-        )
+    found = value.get("rows") or []
+    several = sum(bool(row.get("difference")) for row in found) > 1
+    rows = [["", "tasks", "reward", "success", *_difference_heads(several)]]
+    for row in found:
+        cells = [str(row.get("name")), _tried(row)]
+        cells += [_interval(row.get("reward")), _interval(row.get("success"))]
+        rows.append([*cells, *_difference_cells(row.get("difference"), several)])
+    head = f"{title}: means with {_confidence(value)}; differences are paired, to "
+    lines = [head + str(value.get("baseline")), _aligned(rows)]
+    lines += [f"  note: {note}" for note in [*(value.get("notes") or []), *_cautions(found)]]
+    return "\n".join(lines)
+
+
+def _sweep(table: Mapping[str, Any]) -> str:
+    """Evaluations pooled over seeds, as the report has them."""
+    found = table.get("rows") or []
+    several = sum(bool(row.get("difference")) for row in found) > 1
+    axes = [str(axis) for axis in table.get("others") or []]
+    rows = [["", *axes, "tasks", "reward", *_difference_heads(several)]]
+    for row in found:
+        reward = row.get("reward") or {}
+        cells = [str(row["stage"]), *map(str, row["cell"]), f"{reward.get('n', 0)} x {row['runs']}"]
+        difference = _difference_cells(row.get("difference"), several)
+        rows.append([*cells, _interval(reward), *difference])
+    over = ", ".join(map(str, table.get("seeds") or []))
+    head = f"{table['on']} over the sweep" + (
+        f", pooled over {over} (tasks x runs)" if over else ""
+    )
+    head += f": means with {_confidence(table)}"
+    if table.get("baseline"):
+        head += f"; differences are paired, to {table['baseline']}"
+    lines = [head, _aligned(rows)]
+    lines += [f"  note: {note}" for note in _cautions(found)]
+    return "\n".join(lines)
+
+
+def _difference_heads(several: bool) -> list[str]:
+    return ["difference", "p", *(["p (Holm)"] if several else []), "better, worse, equal"]
+
+
+def _difference_cells(value: Mapping[str, Any] | None, several: bool) -> list[str]:
+    """What `_difference_heads` names."""
+    if not value:
+        return ["-", "-", *(["-"] if several else []), "-"]
+    names = ["p_value", *(["p_holm"] if several else [])]
+    chances = [f"{p:.3g}" if isinstance(p := value.get(name), float) else "-" for name in names]
+    moved = ", ".join(str(value.get(word, "-")) for word in ("better", "worse", "equal"))
+    return [_interval(value, signed=True), *chances, moved]
+
+
+def _cautions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the numbers cannot say by themselves."""
+    few = [
+        str(row.get("name") or row.get("stage"))
+        for row in rows
+        if (row.get("difference") or {}).get("few")
+    ]
+    if not few:
+        return []
+    return [
+        f"few tasks moved ({', '.join(few)}): p counts out every sign they could have had, and the "
+        "interval rests on the range of rewards more than on what was seen"
+    ]
+
+
+def _tried(row: Mapping[str, Any]) -> str:
+    """Tasks, and how often each was tried; episodes where that is no whole number."""
+    tasks, episodes = row.get("n_tasks"), row.get("n")
+    if not isinstance(tasks, int) or not isinstance(episodes, int) or not tasks:
+        return str(episodes)
+    if episodes % tasks == 0:
+        return f"{tasks} x {episodes // tasks}"
+    return f"{tasks} ({episodes} episodes)"
+
+
+def _confidence(value: Mapping[str, Any]) -> str:
     confidence = value.get("confidence")
-    note = f"{confidence:.0%} intervals" if isinstance(confidence, float) else "intervals"
-    head = f"{title}: means with {note}; differences are paired, to {value.get('baseline')}"
-    return head + "\n" + _aligned(rows)
+    return f"{100 * confidence:.4g}% intervals" if isinstance(confidence, float) else "intervals"
 
 
 def _metrics(found: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-    rows = [["", "n", "reward", "success"]]
+    rows = [["", "tasks", "reward", "success"]]
     for stage, value in found:
-        rows.append(
-            [
-                stage,
-                str(value.get("n")),
-                _interval(value.get("reward")),
-                _interval(value.get("success")),
-            ]
-        )
+        scores = [_interval(value.get("reward")), _interval(value.get("success"))]
+        rows.append([stage, _tried(value), *scores])
     return _aligned(rows)
 
 

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.evaluate_agent.intervals import IntervalRules
 from agentc_backends.evaluate_agent.metrics import measure
-
-RULES = IntervalRules("normal", 0.95, 0)
 
 
 def row(task: str, reward: float | None, **changes: Any) -> dict[str, Any]:
@@ -29,7 +26,10 @@ def row(task: str, reward: float | None, **changes: Any) -> dict[str, Any]:
 
 
 def measured(rows: list[dict[str, Any]], success_at: float | None = None) -> dict[str, Any]:
-    return measure(rows, RULES, success_at=success_at, split="test", environment="env")
+    return measure(
+        rows, 0.95, success_at=success_at, split="test", environment="env",
+        reward_range=(0.0, 1.0), protocol={"attempts": 1},
+    )  # fmt: skip
 
 
 def test_errors_are_counted_and_never_zeros() -> None:
@@ -72,10 +72,10 @@ def test_the_job_writes_metrics(run_job: Any, tmp_path: Path) -> None:
     config = {
         "success_at": None,
         "confidence": 0.9,
-        "interval": "bootstrap",
-        "resamples": 200,
         "split": "test",
         "environment": "env",
+        "reward_range": [0.0, 1.0],
+        "protocol": {"attempts": 1},
     }
     done = run_job(
         "agentc_backends.evaluate_agent.job_evaluate", config, inputs={"rollouts": [folder]}

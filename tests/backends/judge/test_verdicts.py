@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from agentc_backends.judge_claims.rules import (
     WITHIN_NOISE,
     Rules,
 )
-from agentc_backends.judge_claims.verdicts import judge
+from agentc_backends.judge_claims.verdicts import judge_all
 
 RULES = Rules(confidence=0.95, power=0.8)
 RUNS = 1200
@@ -54,9 +55,8 @@ def claim(**changes: Any) -> dict[str, Any]:
 
 
 def verdict(said: dict[str, Any], *scores: Sequence[float | None], scale: Any = None) -> Any:
-    return judge(
-        said, dict(zip(("here", "base"), map(metrics, scores), strict=False)), RULES, scale
-    )
+    measured = dict(zip(("here", "base"), map(metrics, scores), strict=False))
+    return judge_all([said], measured, RULES, scale)[0]
 
 
 def share(n: int, good: int) -> list[float]:
@@ -147,7 +147,8 @@ def test_the_reason_is_told_in_the_units_of_the_paper() -> None:
     for part in (
         "difference -5.0 [",
         "tolerance 5.0",
-        "is noticed in 80% of runs",
+        "with 200 tasks only differences above ",
+        "are found reliably (80% power)",
         f"takes about {told['needed']} tasks",
         "1 task was lost to infrastructure errors",
     ):
@@ -240,3 +241,38 @@ def test_a_gain_that_is_none_is_seldom_called_one() -> None:
         called[verdict(said, here, base)["verdict"]] += 1 / RUNS
     assert called[REPRODUCED] <= 0.025 + 0.0135
     assert called[NOT_REPRODUCED] <= 0.025 + 0.0135
+
+
+def test_a_verdict_says_how_often_a_perfect_reproduction_is_called_one() -> None:
+    """As often as the simulation below sees it; and the tolerance that it names is enough."""
+    generator = random.Random(9)
+    scores = [shopping(generator) for _ in range(200)]
+    told = verdict(claim(value=MEAN), scores)
+    seen = verdicts(200, of_tasks(200), seed=10)
+    assert told["chance"] == pytest.approx(seen[REPRODUCED], abs=0.05)
+    assert told["chance"] < 0.3
+    wanted = told["tolerance_needed"]
+    assert f"with `tolerance: {math.ceil(1000 * wanted) / 1000:g}` in 80%" in told["because"]
+    assert "a perfect reproduction is called reproduced in" in told["because"]
+    enough = verdicts(200, of_tasks(200), seed=11, tolerance=wanted)
+    assert enough[REPRODUCED] == pytest.approx(RULES.power, abs=0.06)
+
+
+def test_claims_against_one_baseline_are_corrected_together() -> None:
+    def after(gained: int) -> dict[str, Any]:
+        return metrics([1.0] * gained + [0.0] * (60 - gained))
+
+    measured = {"base": metrics([0.0] * 60), "six": after(6), "seven": after(7)}
+    said = [
+        claim(name=stage, stage=stage, relation="above", value=0.0, n=None,
+              difference_from="base", bounds=[-1.0, 1.0])
+        for stage in ("six", "seven")
+    ]  # fmt: skip
+    alone = judge_all([said[0]], measured, RULES, None)
+    assert alone[0]["verdict"] == REPRODUCED
+    assert alone[0]["p_side"] == pytest.approx(2 / 2**6)
+    third = {**said[0], "name": "again"}
+    together = judge_all([*said, third], measured, RULES, None)
+    assert [one["verdict"] for one in together] == [WITHIN_NOISE, REPRODUCED, WITHIN_NOISE]
+    assert "Holm's correction for 3 claims" in together[0]["because"]
+    assert "with the other claims in view" in together[0]["because"]

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from agentc_backends.compare_paired.comparison import compare
-from agentc_backends.evaluate_agent.intervals import IntervalRules
 from agentc_backends.evaluate_agent.metrics import measure
 
-RULES = IntervalRules("bootstrap", 0.95, 300)
+CONFIDENCE = 0.95
 EXPERIMENT: dict[str, Any] = {
     "name": "quickstart",
     "description": "Exploration-based trajectory optimisation of a small Llama on TextCraft: "
@@ -208,7 +207,10 @@ def build(root: Path, rounds: int = 2) -> ExampleStore:
         rollout = store.add(f"{name}:rollout", "rollout", "Trajectories",
                             {"trajectories.jsonl": lines(rows)}, inputs={"policy": [policy]},
                             wall_s=21.5, stage=False)  # fmt: skip
-        metrics = measure(rows, RULES, success_at=None, split="test", environment="textcraft")
+        metrics = measure(
+            rows, CONFIDENCE, success_at=None, split="test", environment="textcraft",
+            reward_range=(0.0, 1.0), protocol={"attempts": 1},
+        )  # fmt: skip
         made = store.add(name, "evaluate", "Metrics", {"metrics.json": json.dumps(metrics)},
                          inputs={"rollouts": [rollout]}, wall_s=0.2)  # fmt: skip
         measured.append((name, metrics, made))
@@ -231,7 +233,7 @@ def build(root: Path, rounds: int = 2) -> ExampleStore:
                            steps=training(40, preference=True))  # fmt: skip
         evaluate(f"eto.{number}.evaluate", policy, 0.42 + 0.12 * number, errors=number - 1)
     one = measured[1]
-    table = compare([(n, m) for n, m, _ in measured], (one[0], one[1]), RULES)
+    table = compare([(n, m) for n, m, _ in measured], (one[0], one[1]), CONFIDENCE)
     store.add("results", "compare", "Comparison", {"comparison.json": json.dumps(table)},
               inputs={"of": [made for *_, made in measured]}, wall_s=0.4)  # fmt: skip
     return store

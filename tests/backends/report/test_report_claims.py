@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentc_backends.judge_claims.rules import Rules
-from agentc_backends.judge_claims.verdicts import judge
+from agentc_backends.judge_claims.verdicts import judge_all
 from agentc_backends.report_html.collect import collect
 from agentc_backends.report_html.page import render_page
 
@@ -65,7 +65,7 @@ def claim(name: str, **changes: Any) -> dict[str, Any]:
 
 def page(store: Any, experiment: dict[str, Any], *claims: dict[str, Any], scale: Any = None) -> str:
     tasks = {str(n): {"success": float(n < 40), "attempts": 1} for n in range(100)}
-    judged = [judge(each, {"here": {"tasks": tasks}}, Rules(0.95, 0.8), scale) for each in claims]
+    judged = judge_all(claims, {"here": {"tasks": tasks}}, Rules(0.95, 0.8), scale)
     document = {"claims": judged, "confidence": 0.95, "power": 0.8, "scale": scale}
     store.add("claims", "judge", "Verdicts", {"claims.json": json.dumps(document)})
     collection = collect(store.inputs, experiment["rounds"])
@@ -83,8 +83,8 @@ def test_claims_are_shown_as_the_paper_prints_them(
     )
     text = Text(html).text
     assert "ETO with a small Llama Table 2, row ETO · success of here · mean of 3 runs" in text
-    assert re.search(r"paper 67\.4 \[60\.6, 73\.5\] n=200", text)
-    assert re.search(r"here 40\.0 \[30\.9, 49\.8\] n=100", text)
+    assert re.search(r"paper 67\.4 \[60\.6, 73\.6\] n=200", text)
+    assert re.search(r"here 40\.0 \[30\.8, 49\.9\] n=100", text)
     assert "not reproduced gate further apart" in text
     assert "paper above 0.200 here 0.400" in text
     assert "reproduced our whole interval lies above the number" in text
@@ -110,7 +110,7 @@ def test_a_reduced_scale_is_said(
 ) -> None:
     html = page(example_store, experiment, claim("main", what=HOSTILE, table=HOSTILE), scale=scale)
     found = Text(html)
-    assert f"Nothing is judged at scale {scale}" in found.text
+    assert f"Nothing is judged at the reduced scale {scale}" in found.text
     assert "not judged" in found.text
     assert found.scripts == 2, "the page's own data and code"
     assert HOSTILE not in html
@@ -119,7 +119,7 @@ def test_a_reduced_scale_is_said(
 def test_a_claim_without_scores_is_shown(example_store: Any, experiment: dict[str, Any]) -> None:
     none = claim("main", difference_from="here", relation="above", value=0.0, n=None)
     lost = {"a": {"success": None, "attempts": 0}}
-    judged = judge(none, {"here": {"tasks": lost}}, Rules(0.95, 0.8), None)
+    [judged] = judge_all([none], {"here": {"tasks": lost}}, Rules(0.95, 0.8), None)
     document = {"claims": [judged], "confidence": 0.95, "power": 0.8, "scale": None}
     example_store.add("claims", "judge", "Verdicts", {"claims.json": json.dumps(document)})
     collection = collect(example_store.inputs, experiment["rounds"])

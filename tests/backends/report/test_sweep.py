@@ -9,17 +9,25 @@ from typing import Any
 import pytest
 
 from agentc_backends.report_html.collect import collect
-from agentc_backends.report_html.sweep import pooled, sweep_tables
+from agentc_backends.report_html.sweep import pooled_mean, sweep_tables
 
 
-def evaluation(store: Path, name: str, scores: dict[str, float]) -> tuple[str, list[Path]]:
+def evaluation(
+    store: Path,
+    name: str,
+    scores: dict[str, float | None],
+    bounds: tuple[float, float] = (0.0, 1.0),
+) -> tuple[str, list[Path]]:
     """An evaluate object of a store, as the report is given it."""
     folder = store / "objects" / "evaluate" / f"{name.encode().hex():0<32}"
     (folder / "data").mkdir(parents=True)
     made = {"kind": "evaluate", "type": "Metrics", "key": folder.name, "inputs": {}}
     (folder / "artifact.json").write_text(json.dumps(made))
-    tasks = {task: {"reward": reward, "n": 1} for task, reward in scores.items()}
-    metrics = {"name": "craft/test", "tasks": tasks}
+    tasks = {
+        task: {"reward": reward, "success": reward, "attempts": int(reward is not None)}
+        for task, reward in scores.items()
+    }
+    metrics = {"name": "craft/test", "tasks": tasks, "reward_range": bounds}
     (folder / "data" / "metrics.json").write_text(json.dumps(metrics))
     return name, [folder / "data"]
 
@@ -74,8 +82,10 @@ def test_differences_are_from_the_baseline_of_the_same_cell(tables: list[dict[st
         assert rows["untrained", model]["difference"] is None
         difference = rows["trained", model]["difference"]
         assert difference["mean"] == pytest.approx(0.55)
-        # The seeds differ by 0.1: the interval spans them both.
-        assert (difference["low"], difference["high"]) == pytest.approx((0.5, 0.6))
+        # Two seeds that differ say little of others.
+        assert difference["low"] < 0.5
+        assert difference["high"] > 0.6
+        assert (difference["runs"], difference["better"]) == (2, 2)
 
 
 def test_without_a_matrix_there_is_no_table(tmp_path: Path) -> None:
@@ -84,8 +94,37 @@ def test_without_a_matrix_there_is_no_table(tmp_path: Path) -> None:
 
 
 def test_pooling_takes_tasks_that_all_runs_have() -> None:
-    found = pooled([{"x": 1.0, "y": 0.0}, {"x": 1.0}])
+    def run(**scores: float | None) -> dict[str, Any]:
+        return {"tasks": {task: {"reward": r, "attempts": 1} for task, r in scores.items()}}
+
+    found = pooled_mean([run(x=1.0, y=0.0), run(x=1.0)], "reward")
     assert found is not None
     assert found["mean"] == 1.0
-    assert pooled([{"x": 1.0}, {"y": 1.0}]) is None
-    assert pooled([]) is None
+    assert pooled_mean([run(x=1.0), run(y=1.0)], "reward") is None
+
+
+def test_a_task_that_was_lost_to_errors_leaves_the_table_standing(tmp_path: Path) -> None:
+    found = [
+        evaluation(tmp_path, "trained@seed=0", {"x": 1.0, "y": 0.5}),
+        evaluation(tmp_path, "trained@seed=1", {"x": None, "y": 0.5}),
+    ]
+    cells = {f"trained@seed={n}": {"base": "trained", "cell": {"seed": n}} for n in (0, 1)}
+    [table] = sweep_tables(collect(dict(found), ()), {"matrix": {"seed": [0, 1]}, "cells": cells})
+    [row] = table["rows"]
+    assert row["reward"]["mean"] == 0.5
+    assert row["each"] == [0.75, 0.5]
+
+
+def test_the_axis_reaches_as_far_as_the_rewards(tmp_path: Path) -> None:
+    """Twenty questions leave up to 20 of them."""
+    name, folders = evaluation(tmp_path, "play@seed=0", {"x": 12.0, "y": 17.0}, (0.0, 20.0))
+    experiment = {
+        "name": "twenty",
+        "matrix": {"seed": [0]},
+        "cells": {name: {"base": "play", "cell": {"seed": 0}}},
+    }
+    [table] = sweep_tables(collect({name: folders}, ()), experiment)
+    low, high = table["scale"]
+    assert low <= table["rows"][0]["reward"]["low"]
+    assert table["rows"][0]["reward"]["high"] <= high
+    assert high > 1

@@ -19,7 +19,6 @@ from agentc.ir.module import Prompt
 from agentc.kinds import kind_named
 from agentc.kinds.field import Json
 from agentc.source.span import Origin, Source, Span
-from agentc_backends.compare_paired.backend import BACKEND as COMPARE
 from agentc_backends.evaluate_agent.backend import BACKEND as EVALUATE
 from agentc_backends.expert_planner.backend import BACKEND as EXPERT
 from agentc_backends.pair_contrast.backend import BACKEND as PAIR
@@ -142,13 +141,12 @@ def test_a_split_that_the_environment_lacks_is_refused() -> None:
         (EXPERT, "action_only", {"thoughts": True}, "thoughts"),
         (PAIR, "react", {"seed": 1}, "seed"),
         (PAIR, "react", {"sources": "self", "prompt_from": "expert"}, "prompt_from"),
-        (COMPARE, "react", {"interval": "normal", "resamples": 500}, "resamples"),
     ],
 )
 def test_a_setting_without_effect_is_not_read(
     backend: StageBackend, reply_format: str, values: dict[str, Any], unread: str
 ) -> None:
-    needed = {} if backend in (PAIR, COMPARE) else {"split": "test"}
+    needed = {} if backend is PAIR else {"split": "test"}
     view, _ = lowered(backend, Context(reply_format), **needed, **values)
     assert unread not in view.read
     assert set(values) - {unread} <= view.read

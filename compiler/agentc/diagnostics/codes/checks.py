@@ -97,12 +97,6 @@ CHECKS: tuple[Code, ...] = (
         "every policy. Such slips come from rewards given in percent.",
     ),
     Code(
-        "AGC636",
-        "too few resamples for the interval",
-        "The ends of a bootstrap interval are quantiles of the resampled means. Where a tail "
-        "holds less than one of them, the ends are the extremes, which change with the seed.",
-    ),
-    Code(
         "AGC637",
         "nothing to compare",
         "A comparison needs two evaluations: several under `of`, or one and a `baseline`.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import ceil
 
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Stage
@@ -12,7 +11,6 @@ from agentc.passes.checks.subject import Settings, Subject, place, quoted, setti
 from agentc.passes.checks.surroundings import collected_by, split_of
 
 _TRAINERS = ("sft", "dpo")
-_INTERVALS = ("evaluate", "compare")
 _HELD_OUT = ("test", "validation", "valid", "dev", "eval", "held_out", "heldout")
 _PROTOCOL = (
     "limit",
@@ -84,26 +82,6 @@ def success_possible(subject: Subject) -> Iterator[Finding]:
         notes=(f"rewards of {environment.id} run from {low:g} to {high:g}",),
         fix=f"set success_at to {environment.success_at:g}, or leave it out for the environment's "
         "own rule",
-    )
-
-
-def resamples_reach_tails(subject: Subject) -> Iterator[Finding]:
-    """`resamples` are enough for the interval's tails at this `confidence`."""
-    settings = subject.settings
-    confidence, resamples = settings.number("confidence"), settings.integer("resamples")
-    if confidence is None or resamples is None or settings.text("interval") != "bootstrap":
-        return
-    tail = (1 - confidence) / 2 * resamples
-    if tail >= 1:
-        return
-    yield Finding(
-        message=f"{resamples} resamples are too few for a {100 * confidence:g}% interval",
-        path="confidence" if settings.given("confidence") else "resamples",
-        notes=(
-            f"each tail holds (1 - {confidence:g}) / 2 x {resamples} = {tail:.2g} resamples, so "
-            "the ends of the interval are the smallest and the largest of them",
-        ),
-        fix=f"set resamples to {_rounded_up(20 / (1 - confidence))} or more, or lower confidence",
     )
 
 
@@ -225,16 +203,11 @@ def _written(subject: Subject, source: str) -> tuple[str, ...]:
     return () if stage is None else (f"`{source}` names it too ({place(stage, 'split')})",)
 
 
-def _rounded_up(number: float) -> int:
-    return ceil(round(number, 6) / 1000) * 1000
-
-
 EVALUATIONS: tuple[Rule, ...] = (
     Rule(code="AGC507", kinds=("evaluate",), check=evaluated_unseen, severity="warning"),
     Rule(code="AGC509", kinds=("compare",), check=same_tasks, severity="warning"),
     Rule(code="AGC634", kinds=_TRAINERS, check=held_out_untouched, severity="warning"),
     Rule(code="AGC635", kinds=("evaluate",), check=success_possible),
-    Rule(code="AGC636", kinds=_INTERVALS, check=resamples_reach_tails, severity="warning"),
     Rule(code="AGC637", kinds=("compare",), check=something_to_compare, severity="warning"),
     Rule(code="AGC638", kinds=("compare",), check=same_protocol, severity="warning"),
     Rule(

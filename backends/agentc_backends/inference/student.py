@@ -1,4 +1,4 @@
-"""Quantiles of Student's t distribution for whole degrees of freedom. Standard library only."""
+"""Student's t distribution for whole degrees of freedom: quantiles and tails."""
 
 from __future__ import annotations
 
@@ -36,6 +36,13 @@ def t_quantile(share: float, freedom: int) -> float:
         else:
             high = middle
     return (low + high) / 2
+
+
+def two_sided(t: float, freedom: int) -> float:
+    """The probability that a t variable lies at least |t| from zero."""
+    if math.isinf(t):
+        return 0.0
+    return min(1.0, max(0.0, 2 * (1 - _below(abs(t), freedom))))
 
 
 def _below(t: float, freedom: int) -> float:

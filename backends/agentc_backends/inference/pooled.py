@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from agentc_backends.judge_claims.student import t_quantile
+from agentc_backends.inference.sample import Sample
+from agentc_backends.inference.student import t_quantile, two_sided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +20,9 @@ class Pooled:
     """A mean over `runs` runs on `n` tasks, within `bounds`.
 
     `between_runs`, `between_tasks` and `rest` are components of variance; `freedom` are the
-    degrees of freedom of their sum (Satterthwaite 1946).
+    degrees of freedom of their sum (Satterthwaite 1946). `over_tasks` are the tasks' means over
+    the runs: what is known of the mean is no more than these say by themselves. It is None where
+    the tasks are somebody else's.
     """
 
     mean: float
@@ -30,12 +33,28 @@ class Pooled:
     between_tasks: float
     rest: float
     freedom: int
+    over_tasks: Sample | None
     method: str = "two-way"
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Two-sided, within the bounds."""
+        """Two-sided, within the bounds: every mean that the two tests do not both reject."""
         reach = t_quantile(0.5 + confidence / 2, self.freedom) * self.standard_error()
-        return max(self.bounds[0], self.mean - reach), min(self.bounds[1], self.mean + reach)
+        low, high = self.mean - reach, self.mean + reach
+        if self.over_tasks is not None:
+            if self._two_way(0.0) >= 1 - confidence:
+                # Rounding must not leave out what the p-value does not.
+                low, high = min(low, 0.0), max(high, 0.0)
+            inner = self.over_tasks.interval(confidence)
+            low, high = min(low, inner[0]), max(high, inner[1])
+        return max(self.bounds[0], low), min(self.bounds[1], high)
+
+    def p_value(self, mean: float = 0.0) -> float:
+        """Two-sided, of the hypothesis that the mean is `mean`: the larger one of both tests."""
+        chance = self._two_way(mean)
+        return chance if self.over_tasks is None else max(chance, self.over_tasks.p_value(mean))
+
+    def _two_way(self, mean: float) -> float:
+        return two_sided((self.mean - mean) / self.standard_error(), self.freedom)
 
     def standard_error(self) -> float:
         """Of the mean, over other runs and other tasks."""
@@ -55,11 +74,13 @@ class Pooled:
             between_tasks=self.between_tasks,
             rest=self.rest,
             freedom=self.freedom,
+            over_tasks=None,
         )
 
 
-def pool(table: Sequence[Sequence[float]], bounds: tuple[float, float]) -> Pooled:
-    """The estimate of a table with a row for each run and a column for each task.
+def pool(table: Sequence[Sequence[float]], over_tasks: Sample) -> Pooled:
+    """The estimate of a table with a row for each run and a column for each task, whose columns'
+    means are `over_tasks`.
 
     Raises ValueError with fewer than two of either: one run says nothing of how runs vary.
     """
@@ -77,6 +98,7 @@ def pool(table: Sequence[Sequence[float]], bounds: tuple[float, float]) -> Poole
         for score, t in zip(row, by_task, strict=True)
     )
     square_rest = left / ((runs - 1) * (tasks - 1))
+    bounds = over_tasks.bounds
     return Pooled(
         mean=min(max(mean, bounds[0]), bounds[1]),
         n=tasks,
@@ -86,6 +108,7 @@ def pool(table: Sequence[Sequence[float]], bounds: tuple[float, float]) -> Poole
         between_tasks=max(0.0, (square_tasks - square_rest) / runs),
         rest=square_rest,
         freedom=_freedom(square_runs, square_tasks, square_rest, runs, tasks),
+        over_tasks=over_tasks,
     )
 
 

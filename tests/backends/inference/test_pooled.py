@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import random
+from statistics import fmean
 from typing import Any
 
 import pytest
 
-from agentc_backends.judge_claims.pooled import pool
+from agentc_backends.inference.pooled import Pooled, pool
+from agentc_backends.inference.sample import sample
 from agentc_backends.judge_claims.rules import NOT_JUDGED, REPRODUCED, WITHIN_NOISE, Rules
-from agentc_backends.judge_claims.verdicts import judge
+from agentc_backends.judge_claims.verdicts import judge_all
 
-RUNS = 1000
+RUNS = 500
 WIDE = (-9.0, 9.0)
+
+
+def pooled(table: list[list[float]]) -> Pooled:
+    means = [fmean(column) for column in zip(*table, strict=True)]
+    low, high = min(map(min, table)), max(map(max, table))
+    return pool(table, sample(means, WIDE, seen=(low, high)))
+
+
+def judge(said: dict[str, Any], measured: dict[str, Any]) -> Any:
+    return judge_all([said], measured, Rules(0.95, 0.8), None)[0]
 
 
 def test_components_of_a_table_by_hand() -> None:
     # Means of runs 2, 4, 6, of tasks 3, 4, 5, of all 4: mean squares 12, 3 and, of the rest, 0.
-    found = pool([[1.0, 2.0, 3.0], [3.0, 4.0, 5.0], [5.0, 6.0, 7.0]], WIDE)
+    found = pooled([[1.0, 2.0, 3.0], [3.0, 4.0, 5.0], [5.0, 6.0, 7.0]])
     assert (found.mean, found.rest) == (4.0, 0.0)
     assert found.between_runs == pytest.approx(4.0)
     assert found.between_tasks == pytest.approx(1.0)
@@ -29,7 +41,7 @@ def test_components_of_a_table_by_hand() -> None:
 def test_one_run_or_one_task_says_nothing_of_how_they_vary() -> None:
     for table in ([[0.1, 0.2]], [[0.1], [0.2]]):
         with pytest.raises(ValueError, match="cannot be pooled"):
-            pool(table, WIDE)
+            pooled(table)
 
 
 @pytest.mark.parametrize("runs", [3, 6])
@@ -46,9 +58,8 @@ def test_intervals_cover_the_mean_over_other_runs_and_tasks(
         tasks = [generator.gauss(0, of_tasks) for _ in range(40)]
         shifts = [generator.gauss(0, of_runs) for _ in range(runs)]
         table = [[shift + task + generator.gauss(0, rest) for task in tasks] for shift in shifts]
-        low, high = pool(table, WIDE).interval(0.95)
-        covered += low <= 0 <= high
-    assert 0.92 <= covered / RUNS <= 0.985
+        covered += pooled(table).p_value(0.0) >= 0.05
+    assert 0.92 <= covered / RUNS <= 0.99
 
 
 def metrics(scores: list[float | None]) -> dict[str, Any]:
@@ -90,14 +101,14 @@ def test_a_gain_in_one_seed_is_no_gain() -> None:
         return metrics([mean + generator.gauss(0, 0.05) for _ in range(200)])
 
     measured = {"b": zero, "x": gains(0.3), "y": gains(0.02), "z": gains(-0.05)}
-    apart = judge(claim([["x", "b"], ["y", "b"], ["z", "b"]]), measured, Rules(0.95, 0.8), None)
+    apart = judge(claim([["x", "b"], ["y", "b"], ["z", "b"]]), measured)
     assert apart["verdict"] == WITHIN_NOISE
     assert apart["observed"]["runs"] == 3
     measured |= {"y": gains(0.28), "z": gains(0.33)}
-    agreed = judge(claim([["x", "b"], ["y", "b"], ["z", "b"]]), measured, Rules(0.95, 0.8), None)
+    agreed = judge(claim([["x", "b"], ["y", "b"], ["z", "b"]]), measured)
     assert agreed["verdict"] == REPRODUCED
-    alone = judge(claim([["x", "b"]]), measured, Rules(0.95, 0.8), None)
-    assert alone["observed"]["high"] - alone["observed"]["low"] < 0.02
+    alone = judge(claim([["x", "b"]]), measured)
+    assert alone["observed"]["high"] - alone["observed"]["low"] < 0.025
 
 
 def test_the_papers_runs_count() -> None:
@@ -109,17 +120,17 @@ def test_the_papers_runs_count() -> None:
     for seeds in (1, 3):
         said = claim([[name, None] for name in "xyz"], relation="value", value=0.35, n=80,
                      seeds=seeds, difference_from=None, bounds=[0.0, 1.0])  # fmt: skip
-        found = judge(said, measured, Rules(0.95, 0.8), None)
+        found = judge(said, measured)
         widths.append(found["paper"]["high"] - found["paper"]["low"])
     assert widths[1] < 0.75 * widths[0]
 
 
 def test_a_task_lost_in_one_run_is_lost_to_all() -> None:
     measured = {"x": metrics([0.5, None, 0.7]), "y": metrics([0.4, 0.6, None])}
-    found = judge(claim([["x", None], ["y", None]]), measured, Rules(0.95, 0.8), None)
+    found = judge(claim([["x", None], ["y", None]]), measured)
     assert (found["lost"], found["observed"]["n"]) == (2, 1)
     measured["y"] = metrics([0.4, 0.6])
-    other = judge(claim([["x", None], ["y", None]]), measured, Rules(0.95, 0.8), None)
+    other = judge(claim([["x", None], ["y", None]]), measured)
     assert other["verdict"] == NOT_JUDGED
 
 
@@ -127,4 +138,4 @@ def test_runs_that_agree_in_everything_are_no_proof_of_certainty() -> None:
     measured = {name: metrics([1.0] * 30) for name in "xyz"}
     said = claim([[name, None] for name in "xyz"], difference_from=None, value=0.95,
                  bounds=[0.0, 1.0])  # fmt: skip
-    assert judge(said, measured, Rules(0.95, 0.8), None)["verdict"] == WITHIN_NOISE
+    assert judge(said, measured)["verdict"] == WITHIN_NOISE

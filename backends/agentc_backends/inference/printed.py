@@ -1,4 +1,5 @@
-"""Estimates: a mean over tasks with its interval, ours or one that a paper printed.
+"""A mean of which only the number, n and the spread are known, as a paper prints it; and how far
+two independent means are apart.
 
 The formulas and where they come from stand in docs/claims.md.
 """
@@ -6,16 +7,15 @@ The formulas and where they come from stand in docs/claims.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, fmean, stdev
+from statistics import NormalDist
 from typing import Protocol
 
-from agentc_backends.judge_claims.student import t_quantile
+from agentc_backends.inference.student import t_quantile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class Printed:
     """A mean of `n` scores that lie within `bounds`.
 
     `deviation` is the standard deviation of the scores; None where the mean is a share (each score
@@ -36,12 +36,12 @@ class Estimate:
     def interval(self, confidence: float) -> tuple[float, float]:
         """Two-sided, within the bounds."""
         lowest, highest = self.bounds
+        quantile = t_quantile(0.5 + confidence / 2, max(1, self.n - 1))
         if self.deviation is None:
             width = highest - lowest
-            low, high = wilson((self.mean - lowest) / width, self.n, confidence)
+            low, high = wilson((self.mean - lowest) / width, self.n, quantile)
             return lowest + width * low, lowest + width * high
-        reach = t_quantile(0.5 + confidence / 2, self.n - 1)
-        reach *= self.deviation / math.sqrt(self.n)
+        reach = quantile * self.deviation / math.sqrt(self.n)
         return max(lowest, self.mean - reach), min(highest, self.mean + reach)
 
     def standard_error(self) -> float:
@@ -51,32 +51,14 @@ class Estimate:
         low, high = self.interval(0.95)
         return (high - low) / 2 / NormalDist().inv_cdf(0.975)
 
-    def at(self, mean: float, n: int, runs: int) -> Estimate:
-        """What somebody else's mean over `n` tasks would be known to, if their scores varied as
-        these do. How `runs` vary cannot be told from one of ours, so it makes no difference."""
-        deviation = self.deviation if n > 1 else None
-        return Estimate(mean=mean, n=n, bounds=self.bounds, deviation=deviation)
 
-
-def estimate(scores: Sequence[float], bounds: tuple[float, float]) -> Estimate:
-    """The mean of scores of tasks. Raises ValueError without any."""
-    if not scores:
-        raise ValueError("no task has a score")
-    share = all(score in bounds for score in scores)
-    varies = len(scores) > 1 and not share and stdev(scores) > 0
-    return Estimate(
-        mean=min(max(fmean(scores), bounds[0]), bounds[1]),
-        n=len(scores),
-        bounds=bounds,
-        deviation=stdev(scores) if varies else None,
-    )
-
-
-def wilson(share: float, n: int, confidence: float) -> tuple[float, float]:
-    """The score interval of a share of `n` (Wilson 1927)."""
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    reach = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+def wilson(share: float, n: int, quantile: float) -> tuple[float, float]:
+    """The score interval of a share of `n` (Wilson 1927): those that are less than `quantile`
+    standard errors away."""
+    square = quantile**2
+    centre = (share + square / (2 * n)) / (1 + square / n)
+    spread = math.sqrt(share * (1 - share) / n + square / (4 * n * n))
+    reach = quantile / (1 + square / n) * spread
     # At 0 and 1 rounding would leave the share just outside of its own interval.
     return min(share, max(0.0, centre - reach)), max(share, min(1.0, centre + reach))
 
