@@ -1,0 +1,71 @@
+"""The tables that a run ends with: tasks, p-values, how many tasks moved, notes, a sweep's pool."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from agentc.run.outcome import tables
+from agentc.runtime.layout import StoreLayout
+
+
+def put(layout: StoreLayout, produces: str, kind: str, file: str, content: Any) -> dict[str, Any]:
+    job = {"id": kind, "stage": kind, "kind": kind, "key": "0" * 32, "produces": produces}
+    folder = layout.data(f"{kind}/{'0' * 32}")
+    folder.mkdir(parents=True)
+    (folder / file).write_text(json.dumps(content), encoding="utf-8")
+    (folder.parent / "artifact.json").write_text("{}", encoding="utf-8")
+    return job
+
+
+def mean(value: float) -> dict[str, Any]:
+    return {"mean": value, "low": value - 0.1, "high": value + 0.1}
+
+
+def difference(p: float, few: bool) -> dict[str, Any]:
+    return {**mean(0.069), "p_value": p, "p_holm": min(1.0, 2 * p), "better": 4, "worse": 0,
+            "equal": 47, "few": few}  # fmt: skip
+
+
+def row(name: str, told: dict[str, Any] | None, n: int = 102) -> dict[str, Any]:
+    return {"name": name, "n": n, "n_tasks": 51, "reward": mean(0.5), "success": mean(0.5),
+            "difference": told}  # fmt: skip
+
+
+def test_a_comparison_says_what_its_numbers_are_of(tmp_path: Path) -> None:
+    layout = StoreLayout(tmp_path)
+    rows = [row("sft", None), row("eto", difference(0.125, True)), row("rft", None, n=97)]
+    rows[2]["difference"] = difference(0.01, False)
+    value = {"baseline": "sft", "rows": rows, "confidence": 0.95, "notes": ["two protocols"]}
+    job = put(layout, "Comparison", "compare", "comparison.json", value)
+    shown = tables({"jobs": [job]}, layout)
+    lines = {line.split()[0]: line for line in shown.splitlines()}
+    assert "51 x 2" in lines["eto"]
+    assert "51 (97 episodes)" in lines["rft"]
+    assert "+0.069 [-0.031, +0.169]" in lines["eto"]
+    assert lines["eto"].split("]")[-1].split() == ["0.125", "0.25", "4,", "0,", "47"]
+    assert "p (Holm)" in shown
+    assert "note: two protocols" in shown
+    assert "few tasks moved (eto)" in shown
+
+
+def test_a_sweep_ends_with_its_pooled_table(tmp_path: Path) -> None:
+    """Not with one table for each seed."""
+    layout = StoreLayout(tmp_path)
+    value = {"baseline": "sft@seed=0", "rows": [row("sft@seed=0", None)], "confidence": 0.95}
+    one = put(layout, "Comparison", "compare", "comparison.json", value)
+    base = {"stage": "sft", "cell": [], "runs": 3, "reward": {**mean(0.5), "n": 51}}
+    shown = [
+        {**base, "difference": None},
+        {**base, "stage": "eto", "difference": difference(0.2, True)},
+    ]
+    table = {"on": "craft/test", "others": [], "seeds": ["seed"], "baseline": "sft",
+             "confidence": 0.95, "rows": shown}  # fmt: skip
+    report = put(layout, "Report", "report", "sweep.json", {"tables": [table]})
+    text = tables({"jobs": [one, report]}, layout)
+    assert "craft/test over the sweep, pooled over seed (tasks x runs)" in text
+    assert "51 x 3" in text
+    assert "0.2" in text
+    assert "sft@seed=0" not in text
+    assert "tables of each cell" in text
