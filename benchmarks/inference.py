@@ -2,7 +2,7 @@
 
 Two policies are drawn on the same tasks again and again, with a known difference. Printed as the
 table of docs/design/inference.md: what the tables, claims and sweeps of agentc say, beside
-Student's t and sign flips alone; `few` is how often the exact test was needed. Standard library only.
+Student's t and sign flips alone; `few` is how often the exact test was needed.
 """
 
 from __future__ import annotations
