@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from tests.backends.revise.released import (
     ScriptedJudge,
+    grown,
     judge_rules,
+    node,
     nothing_lost,
     recorded_row,
     rules,
@@ -144,6 +146,26 @@ def test_a_row_message_by_message(tmp_path: Path) -> None:
         {"role": "assistant", "content": "T:g2", "loss": True},
     ]
     assert (rows[0]["reward"], rows[0]["bad_reward"], rows[0]["prompt_length"]) == (1.0, 0.0, 4)
+
+
+def test_rows_show_observations_as_the_search_did() -> None:
+    """Agent-R has nothing before an observation, in trees as in the rows that are made of them."""
+    nodes = [
+        node(0, None),
+        node(1, 0, 1.0, "good"),
+        node(2, 0, action="bad", leaf=False),
+        node(3, 2),
+    ]
+    tree = tree_of(grown(nodes, "task"))
+
+    async def unused(pairs: Sequence[Pair]) -> Sequence[Cut]:
+        raise AssertionError("`direct` asks for no cut")
+
+    for prefix in ("", "Observation:\n"):
+        settings = rules(["direct"], alpha=0.5, observation_prefix=prefix)
+        [row] = asyncio.run(collect([tree], settings, Counts(), unused, None))
+        shown = [m["content"] for m in row["messages"][len(tree.opening) :] if m["role"] == "user"]
+        assert shown == [f"{prefix}seen 2", f"{prefix}seen 3", f"{prefix}ok."]
 
 
 @pytest.mark.parametrize(
