@@ -170,13 +170,19 @@ def test_jobs_on_another_cluster_are_not_missed(plan: TinyPlan) -> None:
     assert scene.after(1000) == ("wait", [])
 
 
-def test_done_jobs_that_accounting_does_not_tell_of(plan: TinyPlan) -> None:
+@pytest.mark.parametrize(("scope", "least"), [(None, 75), ("shared", 240)])
+def test_done_jobs_that_accounting_does_not_tell_of(
+    plan: TinyPlan, scope: str | None, least: float
+) -> None:
+    """A shared server would have to be started again: that waits for Snakemake's next look."""
     scene = Scene(plan)
+    if scope is not None:
+        scene.work.document["servers"] = [{"id": "server/policy", "scope": scope}]
     scene.publish("first")
     scene.publish("second")
     assert scene.after(LOOK_S, _7="COMPLETED", _8="COMPLETED") == ("wait", [])
-    assert scene.after(200) == ("wait", []), "its next look may be three minutes away"
-    assert scene.after(50)[0] == "again"
+    assert scene.after(least - 15) == ("wait", []), "it may look, or wait for their files"
+    assert scene.after(20)[0] == "again"
 
 
 def test_controller_that_does_not_answer_is_said_once(plan: TinyPlan) -> None:

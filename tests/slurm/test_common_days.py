@@ -59,5 +59,5 @@ def test_accounting_is_away_from_submission_to_end(
         if not cluster.daemons.is_running("slurmdbd"):
             cluster.start_accounting()
     assert process.returncode == 0, said
-    assert "Snakemake is not told that its jobs are done; starting it once more" in said
+    assert "its jobs are done and Snakemake is not told; starting it once more" in said
     assert_nothing_left(plan, cluster)

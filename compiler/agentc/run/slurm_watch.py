@@ -21,6 +21,9 @@ NEVER_TOLD = {"CANCELLED": 15.0, "PREEMPTED": 30.0}
 seconds after which SLURM will not bring the job back."""
 UNTOLD_S = 240.0
 """Other ends it tells after its next look, at most three minutes later, if accounting answers."""
+DONE_S = 75.0
+"""Where all jobs are gone and done for so long, Snakemake is not told of it (accounting is away),
+or will be only at its next look; longer than it waits for their files, usually a minute."""
 _ENDED = {*NEVER_TOLD, "BOOT_FAIL", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"}
 _ENDED |= {"OUT_OF_MEMORY", "TIMEOUT"}
 
@@ -104,12 +107,15 @@ class QueueWatch:
                 lost += 1
             else:
                 at_work += 1
-        overdue = [s for s in self._gone.values() if now - s >= UNTOLD_S]
+        # A shared server lives by the lease of Snakemake, and takes long to start again.
+        shared = any(one["scope"] == "shared" for one in self._work.document.get("servers") or ())
+        patience = UNTOLD_S if shared else DONE_S
+        overdue = all(now - since >= patience for since in self._gone.values())
         unnoticed = done - slurm_endings.count_finished(text)
         if lost and (not self._keep_going or (not at_work and unnoticed <= 0)):
             return "failed", news
         if overdue and unnoticed > 0 and not at_work and not lost:
-            return "again", ["Snakemake is not told that its jobs are done; starting it once more"]
+            return "again", ["its jobs are done and Snakemake is not told; starting it once more"]
         return "wait", news
 
     def _tell(self, ending: Ending) -> str:
