@@ -12,6 +12,7 @@ from pathlib import Path
 from agentc.backend_api import BackendTable, EnvironmentBackend
 from agentc.collection import paused_collection
 from agentc.diagnostics import Diagnostic, Sink
+from agentc.diagnostics.suggest import bounded_suggestions
 from agentc.ir.module import Module
 from agentc.lock.collect import collect_lock, template_digests
 from agentc.lock.compare import compare_lock
@@ -58,6 +59,7 @@ class Compilation:
 
 
 @paused_collection()
+@bounded_suggestions()
 def compile_spec(
     path: Path,
     params: Mapping[str, str],

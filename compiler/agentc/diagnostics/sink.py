@@ -12,6 +12,8 @@ from agentc.source.span import Span
 
 # The parts of stage ids that rounds and cells of a sweep differ in: `eto.2.dpo@seed=1`.
 _ROUND = re.compile(r"(?<=[a-z0-9_])\.[0-9]+\.(?=[a-z])")
+_MOST = 2_000
+"""Diagnostics that are kept: nobody reads more, and a hostile file may give any number."""
 _CELL = re.compile(r"@[a-z][A-Za-z0-9_=,+-]*")
 
 
@@ -23,9 +25,15 @@ class Sink:
 
     _found: dict[tuple[str, Span | None, str], Diagnostic] = field(default_factory=dict)
     _messages: dict[tuple[str, Span | None, str], set[str]] = field(default_factory=dict)
+    _further: int = 0
+    _lost_error: bool = False
 
     def add(self, diagnostic: Diagnostic) -> None:
         """Keep a diagnostic, unless the same one is there already."""
+        if len(self._found) >= _MOST:
+            self._further += 1
+            self._lost_error |= diagnostic.severity == "error"
+            return
         message = diagnostic.message
         key = (diagnostic.code, diagnostic.span, _CELL.sub("@", _ROUND.sub("..", message)))
         self._found.setdefault(key, diagnostic)
@@ -90,6 +98,11 @@ class Sink:
         return any(each.span == span and each.severity == "error" for each in self._found.values())
 
     @property
+    def is_full(self) -> bool:
+        """Whether there are errors and no room for more, so that there is no use in looking."""
+        return len(self._found) >= _MOST and self.has_errors
+
+    @property
     def count(self) -> int:
         """How many diagnostics there are."""
         return len(self._found)
@@ -97,7 +110,7 @@ class Sink:
     @property
     def has_errors(self) -> bool:
         """Whether anything but warnings was reported."""
-        return any(found.severity == "error" for found in self._found.values())
+        return self._lost_error or any(found.severity == "error" for found in self._found.values())
 
     def sorted(self) -> tuple[Diagnostic, ...]:
         """By place (file, line, column), then code; those without a place come first."""
@@ -108,7 +121,11 @@ class Sink:
             for key, kept in self._found.items()
             if not any((s.source.name, s.line, s.column) in wrong for s in kept.rests_on)
         )
-        return tuple(sorted(found, key=_place))
+        whole = tuple(sorted(found, key=_place))
+        if not self._further:
+            return whole
+        message = f"more than {_MOST} errors and warnings; {self._further} further are not kept"
+        return (*whole, Diagnostic(code="AGC105", message=message, fix="mend the first ones"))
 
     def _counted(self, key: tuple[str, Span | None, str], kept: Diagnostic) -> Diagnostic:
         more = len(self._messages[key]) - 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 _SYNONYMS: dict[str, tuple[str, ...]] = {
     # What the same setting is called in the trainers and papers of the field.
@@ -86,11 +88,29 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "pipeline_parallel_size": ("pipeline_parallel",),
 }
 _MOST = 3
+_COMPARISONS = 50_000
+_left: ContextVar[int | None] = ContextVar("comparisons left", default=None)
+
+
+@contextmanager
+def bounded_suggestions() -> Iterator[None]:
+    """Within it, names are compared so often at most: a spec of thousands of errors over
+    thousands of names gets help with the first ones."""
+    token = _left.set(_COMPARISONS)
+    try:
+        yield
+    finally:
+        _left.reset(token)
 
 
 def suggestions(written: str, allowed: Iterable[str]) -> tuple[str, ...]:
     """Up to three of `allowed` that the writer may have meant, nearest first; often none."""
+    left = _left.get()
+    if left is not None and left <= 0:
+        return ()
     names = sorted(set(allowed))
+    if left is not None:
+        _left.set(left - len(names))
     folded = written.strip().lower().replace("-", "_").replace(" ", "_")
     same = [name for name in names if name.lower() == folded]
     if same:

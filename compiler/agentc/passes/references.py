@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.passes.expand_repeat import Rounds, Unrolled
-from agentc.schema.keys import is_name, tidied
+from agentc.schema.keys import tidied
 from agentc.source.scalars import read_integer
 from agentc.source.tree import Node
 from agentc.syntax.nodes import RepeatDecl, Spec
@@ -35,6 +35,17 @@ class References:
 
     spec: Spec
     rounds: Rounds
+    repeats: dict[str, RepeatDecl] = field(init=False)
+    outer: list[str] = field(init=False)
+    """What can be named everywhere, sorted: kept, since each unknown name is held against it."""
+
+    def __post_init__(self) -> None:
+        stages = self.spec.stages
+        repeats = {n: found for n, found in stages.items() if isinstance(found, RepeatDecl)}
+        names = {*self.spec.models, *(name for name in stages if name not in repeats)}
+        names |= {f"{name}.{stage}" for name, found in repeats.items() for stage in found.stages}
+        object.__setattr__(self, "repeats", repeats)
+        object.__setattr__(self, "outer", sorted(names))
 
     def resolve(self, text: str, at: Unrolled) -> tuple[str, ...] | Node | Refused:
         """Stage ids in order; or, for a carried name in round 1, the node to resolve instead."""
@@ -75,14 +86,13 @@ class References:
             return Refused(code=None)
         inside = [
             f"{repeat}.{name}"
-            for repeat, declared in self.spec.stages.items()
-            if isinstance(declared, RepeatDecl) and name in declared.stages
+            for repeat, declared in self.repeats.items()
+            if name in declared.stages
         ]
         carried = [
             repeat
-            for repeat, declared in self.spec.stages.items()
-            if isinstance(declared, RepeatDecl)
-            and name in [carry.name.text for carry in declared.carry]
+            for repeat, declared in self.repeats.items()
+            if name in [carry.name.text for carry in declared.carry]
         ]
         notes: tuple[str, ...] = ()
         if inside:
@@ -108,7 +118,7 @@ class References:
 
     def _meant_for_broken_name(self, name: str) -> bool:
         """Whether a declaration whose own name is refused is the one that is meant."""
-        refused = [each for each in (*self.spec.models, *self.spec.stages) if not is_name(each)]
+        refused = self.spec.misnamed
         return bool(refused) and did_you_mean(name, [tidied(each) for each in refused]) is not None
 
     def _unknown_dotted(self, text: str, parts: list[str], at: Unrolled) -> Refused:
@@ -168,14 +178,10 @@ class References:
         return (f"{name}.{number}.{stage}",)
 
     def _visible(self, at: Unrolled) -> list[str]:
-        names = {*at.names, *at.carried, *self.spec.models}
-        for name, declared in self.spec.stages.items():
-            if isinstance(declared, RepeatDecl):
-                names |= {f"{name}.{stage}" for stage in declared.stages}
-            else:
-                names.add(name)
-        names.discard(at.declared.name.text)
-        return sorted(names)
+        own = at.declared.name.text
+        inner = {*at.names, *at.carried}
+        names = sorted(inner.union(self.outer)) if inner else self.outer
+        return [name for name in names if name != own]
 
 
 def _index_written(text: str, repeats: list[str]) -> str | None:

@@ -61,6 +61,8 @@ def resolve_names(
     )
     stages: dict[str, Stage] = {}
     for unrolled in rounds.stages:
+        if sink.is_full:
+            break
         stage = binder.bind(unrolled)
         if stage is not None:
             stages[stage.id] = stage

@@ -15,7 +15,7 @@ from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds.field import Field
 from agentc.schema import language
 from agentc.schema.describe import describe
-from agentc.schema.keys import Place, as_mapping, checked_name, read_keys
+from agentc.schema.keys import Place, as_mapping, checked_name, is_name, read_keys
 from agentc.schema.stage_structure import read_model, read_stage_or_repeat
 from agentc.source.scalars import is_null, read_integer
 from agentc.source.span import Source, Span
@@ -99,6 +99,7 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
         claims=_claims(keys.get("claims"), sink),
         budget=_value(keys, "budget"),
         broken=frozenset(broken),
+        misnamed=tuple(name for name in (*models, *stages) if not is_name(name))[:20],
         empty=empty,
     )
 

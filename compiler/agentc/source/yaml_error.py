@@ -39,6 +39,11 @@ def report_yaml_error(error: yaml.YAMLError, source: Source, sink: Sink) -> None
     if _is_known(text, mark.column, line, source, sink, lines):
         return
     seen = noticed or mark
+    if "found unexpected end of stream" in problem and context is not None:
+        text = lines[context.line]
+        opened = Cause("quote", context.line, context.column, text)
+        _report_cause(opened, source, text, sink, at_end=True)
+        return
     cause = _break_before(source, lines, mark.line) or find_cause(
         lines, (seen.line, seen.column), None if context is None else context.line
     )

@@ -109,6 +109,8 @@ class Spec:
     broken: frozenset[str] = frozenset()
     """Sections of which something could not be read (reported): a name that is not there may be
     one of theirs."""
+    misnamed: tuple[str, ...] = ()
+    """Models and stages whose names are refused (reported)."""
     empty: Mapping[str, Span] = field(default_factory=dict)
     """Sections that are there and hold nothing, with the place of each."""
     templates: tuple[Path, ...] = ()
