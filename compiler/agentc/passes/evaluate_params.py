@@ -7,7 +7,7 @@ and stands there as MISSING, so that what depends on it is not reported again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
@@ -40,7 +40,7 @@ def evaluate_params(
     given = {name: _checked_text(name, text, sink) for name, text in given.items()}
     scope: dict[str, Json] = {}
     for name, declared in spec.params.items():
-        evaluator.later = _unseen(name, spec, scope) if _computed(declared) else {}
+        evaluator.later = _unseen(name, spec, scope) if _computed(declared) else None
         if name in RESERVED_NAMES:
             sink.error(
                 "AGC309",
@@ -49,7 +49,7 @@ def evaluate_params(
                 notes=("expressions use this word themselves",),
             )
         scope[name] = _value(declared, given.get(name), swept.get(name), scope, evaluator, sink)
-    evaluator.later = {}
+    evaluator.later = None
     for name in given:
         if name not in spec.params:
             sink.error(
@@ -82,12 +82,18 @@ def chosen_params(
     return chosen
 
 
-def _unseen(name: str, spec: Spec, scope: Mapping[str, Json]) -> dict[str, str]:
+def _unseen(name: str, spec: Spec, scope: Mapping[str, Json]) -> Callable[[str], str | None]:
     """Why the default of a param cannot use the params that have no value yet."""
     rule = "a default sees only the params above it"
-    below = {other: f"`{other}` stands below `{name}`: {rule}" for other in spec.params}
-    below[name] = f"the default of `{name}` uses `{name}` itself"
-    return {other: why for other, why in below.items() if other not in scope}
+
+    def why(other: str) -> str | None:
+        if other == name:
+            return f"the default of `{name}` uses `{name}` itself"
+        if other not in spec.params or other in scope:
+            return None
+        return f"`{other}` stands below `{name}`: {rule}"
+
+    return why
 
 
 def _computed(declared: ParamDecl) -> bool:

@@ -64,8 +64,8 @@ class Evaluator:
 
     sink: Sink
     used: set[str] = field(default_factory=set)
-    later: Mapping[str, str] = field(default_factory=dict)
-    """Names that are not known yet where an expression stands, with the reason."""
+    later: Callable[[str], str | None] | None = None
+    """Why a name is not known yet where an expression stands; None for a name that is none."""
     lost: bool = False
     """Whether the spec's params could not be read (reported): an unknown name may be one."""
     empty: Callable[[], None] | None = None
@@ -125,8 +125,8 @@ class Evaluator:
                     if self.empty is not None:
                         self.empty()
                     raise _MissingValueError
-                if name in self.later and node.closure is None:
-                    raise ExpressionError("AGC301", self.later[name])
+                if self.later and node.closure is None and (why := self.later(name)):
+                    raise ExpressionError("AGC301", why)
                 raise _undefined(name, scope, node.closure)
             if scope[name] is MISSING:
                 raise _MissingValueError
