@@ -89,8 +89,9 @@ class EnvironmentBackend:
     max_turns: int = 30
     capabilities: frozenset[str] = frozenset()
     expected_tasks: Callable[[Mapping[str, Json]], Mapping[str, tuple[float, float]]] | None = None
-    """For estimates of cost: from the settings that differ from their defaults to (number of tasks,
-    how many times more it may well be) by split; 1.0 where the data fixes the number."""
+    """For estimates of cost, and limits that no split reaches: from the settings that differ from
+    their defaults to (number of tasks, how many times more it may well be) by split; 1.0 where the
+    data fixes the number."""
     expected_expert: Callable[[Mapping[str, Json]], ExpectedExpert] | None = None
     """For estimates as well, from the same settings: what an expert's episode is like."""
     configured: Callable[[Mapping[str, Json]], EnvironmentBackend] | None = None

@@ -58,6 +58,8 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
             isinstance(entry.value, Mapping) and entry.value.partial
         ):
             broken.add(key)
+        elif not found and entry.key.text != key:
+            broken.add(key)  # misspelt, which was reported: that it is empty too can wait
         elif not found:
             empty[key] = entry.key.span
         return found

@@ -59,4 +59,10 @@ SETTINGS: tuple[Code, ...] = (
         "Differences are paired by task; where two evaluations share no tasks there is "
         "nothing to pair.",
     ),
+    Code(
+        "AGC510",
+        "a limit beyond the split",
+        "A split has fewer tasks than the stage's `limit`, so the number in the spec is not the "
+        "one that acts. Often it was meant for another split, or for another environment.",
+    ),
 )

@@ -12,6 +12,8 @@ from agentc.passes.checks.subject import Subject, settings_of
 _SERVED = ("rollout", "evaluate")
 _SAMPLED = (*_SERVED, "search")
 _GATHERERS = ("sft", "dpo", "pair", "revise", "mix")
+_FAR = 3
+"""How many times a stated estimate's upper bound a number has to be to look like a slip."""
 _REPLIES = {"react": "Thought: @\nAction: @", "react_inline": "Thought: @. Action: @"}
 """What every reply of a format holds, `@` standing for its words; `action_only` fixes nothing."""
 
@@ -41,6 +43,24 @@ def turns_within_limit(subject: Subject) -> Iterator[Finding]:
         f"so `max_turns: {turns}` is never reached",
         path="max_turns",
         fix=f"set max_turns to {environment.max_turns} or less, or leave it out",
+    )
+
+
+def limit_within_split(subject: Subject) -> Iterator[Finding]:
+    """`limit` is not above the number of tasks that the split has."""
+    limit, split = subject.settings.integer("limit"), subject.settings.text("split")
+    stated = subject.expected_tasks()
+    if limit is None or split is None or split not in stated:
+        return
+    count, factor = stated[split]
+    # An estimate has to be far exceeded before anything is said.
+    if limit <= (count if factor == 1 else _FAR * factor * count):
+        return
+    about = "" if factor == 1 else "about "
+    yield Finding(
+        message=f"`limit: {limit}` leaves nothing out: `{split}` has {about}{count:.0f} tasks",
+        path="limit",
+        fix=f"set limit to {about}{count:.0f} or less, or leave it out",
     )
 
 
@@ -155,6 +175,12 @@ def _escaped(text: str) -> str:
 
 EPISODES: tuple[Rule, ...] = (
     Rule(code="AGC504", kinds=("expert", *_SAMPLED), check=split_exists),
+    Rule(
+        code="AGC510",
+        kinds=("expert", *_SAMPLED),
+        check=limit_within_split,
+        severity="warning",
+    ),
     Rule(code="AGC505", kinds=_SERVED, check=attempts_differ, severity="warning"),
     Rule(code="AGC656", kinds=_SAMPLED, check=nucleus_when_sampling, severity="warning"),
     Rule(code="AGC506", kinds=_SERVED, check=turns_within_limit, severity="warning"),

@@ -123,6 +123,18 @@ class Subject:
             return found
         return found.under({name: value.json for name, value in entry.fields.items()})
 
+    def expected_tasks(self) -> Mapping[str, tuple[float, float]]:
+        """By split, the tasks that this stage's environment states, and how many times more there
+        may be (1 where the number is fixed); empty where it states nothing."""
+        entry = self.module.environments.get(self.stage.uses.get("environment", ""))
+        declared = self.environment()
+        if entry is None or declared is None or declared.expected_tasks is None:
+            return {}
+        try:
+            return declared.expected_tasks({n: v.json for n, v in entry.fields.items()})
+        except (LookupError, TypeError, ValueError):  # of settings that have errors of their own
+            return {}
+
     def server(self) -> tuple[ServerBackend, Settings] | None:
         """The server of this stage with its settings."""
         return self.servers.get(self.stage.uses.get("server", ""))
