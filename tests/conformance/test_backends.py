@@ -20,7 +20,7 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     "model.scratch": {"chat_format": "llama-2"},  # unset means chatml
     "model.hf": {"repo": "some/model", "revision": "0123456789" * 4},
     "model.path": {"path": "sample"},
-    "dataset.path": {"path": "sample"},
+    "dataset.path": {"path": "sample.jsonl"},
     "dataset.hf": {"repo": "some/data", "revision": "0123456789" * 4, "file": "a.jsonl"},
     "env.agentgym": {"url": "http://127.0.0.1:36008", "splits": {"test": {"range": [0, 9]}}},
     "revise.splice": {"alpha": 0.5},
@@ -29,6 +29,7 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
 }
 TRIED: Mapping[str, Mapping[str, list[Any]]] = {
     # Second values that cannot be guessed from a setting's schema.
+    "dataset.path": {"path": ["other.jsonl"]},
     "env.agentgym": {
         "splits": [{"test": {"range": [0, 8]}}],
         "fingerprint": ["0123456789abcdef" * 2],
@@ -40,11 +41,12 @@ TRIED: Mapping[str, Mapping[str, list[Any]]] = {
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two model directories, for settings that name files."""
+    """A folder with two model directories and two data files, for settings that name files."""
     folder = tmp_path_factory.mktemp("models")
     for name in ("sample", "other"):
         (folder / name).mkdir()
         (folder / name / "config.json").write_text(f'{{"name": "{name}"}}')
+        (folder / f"{name}.jsonl").write_text(f'{{"name": "{name}"}}\n')
     return folder
 
 
