@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from agentc.diagnostics.diagnostic import Diagnostic
 from agentc.source.characters import Odd, odd_characters, plain
-from agentc.source.lines import split_lines
-from agentc.source.span import Source, Span
+from agentc.source.lines import KeptLines
+from agentc.source.span import Span
 
 _QUOTED = re.compile(r"`([^`]+)`|(?<=unexpected char )'(.)'")
 _LONGEST = 300
@@ -24,7 +24,7 @@ class CharacterNames:
     """Adds to diagnostics what their characters are; keeps the lines of each source."""
 
     def __init__(self) -> None:
-        self._lines: dict[int, tuple[Source, list[str]]] = {}
+        self._lines = KeptLines()
 
     def explained(self, found: Diagnostic) -> Diagnostic:
         """The diagnostic, with the first odd character of the text that it is about."""
@@ -38,10 +38,7 @@ class CharacterNames:
     def _text(self, span: Span) -> str:
         if span.end_line - span.line > 3:
             return ""
-        known = self._lines.get(id(span.source))
-        if known is None:
-            known = self._lines[id(span.source)] = span.source, split_lines(span.source.text)
-        lines = known[1][span.line - 1 : span.end_line]
+        lines = self._lines.of(span.source)[span.line - 1 : span.end_line]
         if not lines or sum(map(len, lines)) > 20 * _LONGEST:
             return ""
         if span.end_line == span.line:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from agentc.diagnostics.diagnostic import Diagnostic
-from agentc.source.lines import split_lines
+from agentc.source.lines import KeptLines
 from agentc.source.span import Span, uses_of
 
 _WIDEST = 160
@@ -22,7 +22,8 @@ def render_text(diagnostics: Sequence[Diagnostic], *, colour: bool = False, most
     """
     if not diagnostics:
         return ""
-    blocks = [_block(diagnostic, colour) for diagnostic in diagnostics[:most]]
+    lines = KeptLines()
+    blocks = [_block(diagnostic, lines, colour) for diagnostic in diagnostics[:most]]
     if len(diagnostics) > most:
         blocks.append(f"... and {len(diagnostics) - most} more\n")
     return "\n".join([*blocks, _summary(diagnostics) + "\n"])
@@ -39,7 +40,7 @@ def render_json(diagnostics: Sequence[Diagnostic], *, indent: int | None = 2) ->
     return json.dumps(document, indent=indent, ensure_ascii=False)
 
 
-def _block(diagnostic: Diagnostic, colour: bool) -> str:
+def _block(diagnostic: Diagnostic, kept: KeptLines, colour: bool) -> str:
     label = _painted(f"{diagnostic.severity}[{diagnostic.code}]", diagnostic.severity, colour)
     message = _painted(_printable(diagnostic.message), "bold", colour)
     span = diagnostic.span
@@ -47,7 +48,7 @@ def _block(diagnostic: Diagnostic, colour: bool) -> str:
         lines = [f"{label}: {message}"]
     else:
         lines = [f"{span.source.name}:{span.line}:{span.column}: {label}: {message}"]
-        lines += _excerpt(span, diagnostic.severity, colour)
+        lines += _excerpt(span, kept, diagnostic.severity, colour)
     if diagnostic.expected:
         lines.append(f"  expected: {_printable(diagnostic.expected)}")
     lines += [f"  note: {_printable(note)}" for note in diagnostic.notes]
@@ -59,8 +60,8 @@ def _block(diagnostic: Diagnostic, colour: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _excerpt(span: Span, severity: str, colour: bool) -> list[str]:
-    lines = split_lines(span.source.text)
+def _excerpt(span: Span, kept: KeptLines, severity: str, colour: bool) -> list[str]:
+    lines = kept.of(span.source)
     if not 1 <= span.line <= len(lines):
         return []
     line = lines[span.line - 1]

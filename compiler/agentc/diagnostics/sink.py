@@ -26,17 +26,19 @@ class Sink:
     _found: dict[tuple[str, Span | None, str], Diagnostic] = field(default_factory=dict)
     _messages: dict[tuple[str, Span | None, str], set[str]] = field(default_factory=dict)
     _further: int = 0
-    _lost_error: bool = False
+    _has_errors: bool = False
+    _cut_short: bool = False
 
     def add(self, diagnostic: Diagnostic) -> None:
         """Keep a diagnostic, unless the same one is there already."""
         if len(self._found) >= _MOST:
             self._further += 1
-            self._lost_error |= diagnostic.severity == "error"
+            self._has_errors |= diagnostic.severity == "error"
             return
         message = diagnostic.message
         key = (diagnostic.code, diagnostic.span, _CELL.sub("@", _ROUND.sub("..", message)))
-        self._found.setdefault(key, diagnostic)
+        kept = self._found.setdefault(key, diagnostic)
+        self._has_errors |= kept.severity == "error"
         self._messages.setdefault(key, set()).add(message)
 
     def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
@@ -102,6 +104,11 @@ class Sink:
         """Whether there are errors and no room for more, so that there is no use in looking."""
         return len(self._found) >= _MOST and self.has_errors
 
+    def cut_short(self) -> None:
+        """Say that what follows was not looked at, so that numbers of diagnostics are the least
+        there are."""
+        self._cut_short = True
+
     @property
     def count(self) -> int:
         """How many diagnostics there are."""
@@ -110,7 +117,7 @@ class Sink:
     @property
     def has_errors(self) -> bool:
         """Whether anything but warnings was reported."""
-        return self._lost_error or any(found.severity == "error" for found in self._found.values())
+        return self._has_errors
 
     def sorted(self) -> tuple[Diagnostic, ...]:
         """By place (file, line, column), then code; those without a place come first."""
@@ -122,9 +129,13 @@ class Sink:
             if not any((s.source.name, s.line, s.column) in wrong for s in kept.rests_on)
         )
         whole = tuple(sorted(found, key=_place))
-        if not self._further:
+        if self._further:
+            further = f"{self._further} further are not kept"
+            message = f"more than {_MOST} errors and warnings; {further}"
+        elif self._cut_short and self.is_full:
+            message = f"{_MOST} errors and warnings; what follows is not looked at"
+        else:
             return whole
-        message = f"more than {_MOST} errors and warnings; {self._further} further are not kept"
         return (*whole, Diagnostic(code="AGC105", message=message, fix="mend the first ones"))
 
     def _counted(self, key: tuple[str, Span | None, str], kept: Diagnostic) -> Diagnostic:
@@ -132,6 +143,8 @@ class Sink:
         if not more:
             return kept
         others = "another stage" if more == 1 else f"{more} other stages"
+        if self._cut_short:
+            others = f"at least {more} other stage{'s' * (more != 1)}"
         return replace(kept, notes=(*kept.notes, f"the same is true of {others} made from this"))
 
 

@@ -19,7 +19,7 @@ from agentc.passes.expand_matrix import expand_matrix
 from agentc.passes.expand_repeat import MOST_STAGES, expand_repeat
 from agentc.passes.expand_templates import expand_templates
 from agentc.passes.join_cells import SweptModule, axis_labels, join_cells
-from agentc.passes.resolve_names import resolve_names, warn_unused
+from agentc.passes.resolve_names import ENOUGH_STAGES, resolve_names, warn_unused
 from agentc.schema.structure import report_empty, structure
 from agentc.source.load import load_file
 from agentc.source.read import folder_of
@@ -75,13 +75,16 @@ def build_module(
     axes: dict[str, dict[int, Json]] = {}
     stages = 0
     for cell in expand_matrix(spec, params, evaluator, sink):
+        if swept and stages > ENOUGH_STAGES and sink.has_errors:
+            sink.cut_short()
+            break
         scope = evaluate_params(spec, params, evaluator, sink, cell.nodes)
         steps = tuple(f"{name} = {written(scope[name])}" for name in cell.nodes)
         for (name, _), position in zip(cell.nodes.items(), cell.index, strict=True):
             axes.setdefault(name, {})[position] = scope[name]
         rounds = expand_repeat(spec, scope, evaluator, sink, steps)
         stages += len(rounds.stages)
-        if stages > MOST_STAGES:
+        if stages > MOST_STAGES and swept:
             sink.error(
                 "AGC105",
                 f"the matrix gives more than {MOST_STAGES} stages",

@@ -38,12 +38,25 @@ class References:
     repeats: dict[str, RepeatDecl] = field(init=False)
     outer: list[str] = field(init=False)
     """What can be named everywhere, sorted: kept, since each unknown name is held against it."""
+    inner: dict[str, str] = field(init=False)
+    """By the name of a stage in a repeat, the first repeat that has it."""
+    carried: dict[str, str] = field(init=False)
+    """By carried name, the first repeat that carries it."""
 
     def __post_init__(self) -> None:
         stages = self.spec.stages
         repeats = {n: found for n, found in stages.items() if isinstance(found, RepeatDecl)}
         names = {*self.spec.models, *(name for name in stages if name not in repeats)}
         names |= {f"{name}.{stage}" for name, found in repeats.items() for stage in found.stages}
+        inner: dict[str, str] = {}
+        carried: dict[str, str] = {}
+        for repeat, declared in repeats.items():
+            for name in declared.stages:
+                inner.setdefault(name, repeat)
+            for carry in declared.carry:
+                carried.setdefault(carry.name.text, repeat)
+        object.__setattr__(self, "inner", inner)
+        object.__setattr__(self, "carried", carried)
         object.__setattr__(self, "repeats", repeats)
         object.__setattr__(self, "outer", sorted(names))
 
@@ -84,21 +97,13 @@ class References:
             return Refused(code=None)
         if self.spec.broken & {"stages", "models"} or self._meant_for_broken_name(name):
             return Refused(code=None)
-        inside = [
-            f"{repeat}.{name}"
-            for repeat, declared in self.repeats.items()
-            if name in declared.stages
-        ]
-        carried = [
-            repeat
-            for repeat, declared in self.repeats.items()
-            if name in [carry.name.text for carry in declared.carry]
-        ]
+        inside = f"{self.inner[name]}.{name}" if name in self.inner else None
         notes: tuple[str, ...] = ()
-        if inside:
-            notes = (f"`{name}` is a stage of a repeat: outside of it, it is `{inside[0]}`",)
-        elif carried:
-            notes = (f"`{name}` is carried in repeat `{carried[0]}` and known only there",)
+        if inside is not None:
+            notes = (f"`{name}` is a stage of a repeat: outside of it, it is `{inside}`",)
+        elif name in self.carried:
+            carrier = self.carried[name]
+            notes = (f"`{name}` is carried in repeat `{carrier}` and known only there",)
         for section, entries in (
             ("environments", self.spec.environments),
             ("servers", self.spec.servers),
@@ -113,7 +118,7 @@ class References:
             message=f"no stage or model `{name}`",
             expected=None if fix else f"one of {listed(visible)}",
             notes=notes,
-            fix=f"write `{inside[0]}`" if inside else fix,
+            fix=fix if inside is None else f"write `{inside}`",
         )
 
     def _meant_for_broken_name(self, name: str) -> bool:

@@ -33,6 +33,10 @@ from agentc.source.tree import Scalar
 from agentc.syntax.expression import MISSING, Evaluator
 from agentc.syntax.nodes import RepeatDecl, Spec, StageDecl
 
+ENOUGH_STAGES = 2_000
+"""Where there are errors, later rounds and cells are looked at up to so many stages: they have the
+same errors again, and every stage is seen in its first round."""
+
 
 def resolve_names(
     spec: Spec,
@@ -60,9 +64,12 @@ def resolve_names(
         sink=sink,
     )
     stages: dict[str, Stage] = {}
-    for unrolled in rounds.stages:
+    for number, unrolled in enumerate(rounds.stages):
         if sink.is_full:
             break
+        if number >= ENOUGH_STAGES and (unrolled.round or 1) > 1 and sink.has_errors:
+            sink.cut_short()
+            continue
         stage = binder.bind(unrolled)
         if stage is not None:
             stages[stage.id] = stage

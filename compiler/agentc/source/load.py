@@ -203,6 +203,9 @@ class _Reader:
     def read(self, events: Iterator[yaml.Event]) -> Node | None:
         documents = 0
         for event in events:
+            if self.sink.is_full:
+                self.sink.cut_short()
+                raise _StopError
             match event:
                 case yaml.DocumentStartEvent():
                     documents += 1
