@@ -59,7 +59,7 @@ def test_seeds_of_a_sound_environment_change_nothing() -> None:
         ("expert_stops_early", "expert", "the expert ends with 0, not 1"),
         ("done_falls_back", "after the end", "`done` falls back to false"),
         ("pays_after_end", "after the end", "after the end is rewarded with 1.5"),
-        ("shares_world", "concurrent episodes", "task ants"),
+        ("shares_world", "concurrent episodes", "beside others: row"),
         ("fork_forgets", "fork", "fork after"),
         ("fork_moves_original", "fork", "the original, beside it"),
         ("fork_forgets", "snapshot", "restored snapshot after"),

@@ -142,7 +142,7 @@ def test_a_token_of_ones_own(serve: Callable[..., Serving]) -> None:
     [
         (["textcraft", "max_dept=2"], 1, "did you mean `max_depth`?"),
         (["textcraft", "max_depth=deep"], 1, "expected: a whole number of at least 1"),
-        (["textcraft", "max_depth=[2"], 1, "parsing a flow sequence"),
+        (["textcraft", "max_depth=[2"], 1, "the `[` is not closed"),
         (["textcaft"], 1, "did you mean `textcraft`?"),
         (["alfworld", "games=/etc"], 1, "--allow-path /etc"),
         (["textcraft", "deep"], 2, "a setting is SETTING=VALUE, not `deep`"),

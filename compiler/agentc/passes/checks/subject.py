@@ -132,7 +132,9 @@ class Subject:
             return {}
         try:
             return declared.expected_tasks({n: v.json for n, v in entry.fields.items()})
-        except (LookupError, TypeError, ValueError):  # of settings that have errors of their own
+        except Exception:
+            # It is written for settings as an identity has them; those of a spec may be left out,
+            # stand in another form, or have errors of their own.
             return {}
 
     def server(self) -> tuple[ServerBackend, Settings] | None:
