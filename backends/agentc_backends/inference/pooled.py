@@ -98,12 +98,11 @@ def pool(table: Sequence[Sequence[float]], over_tasks: Sample) -> Pooled:
         for score, t in zip(row, by_task, strict=True)
     )
     square_rest = left / ((runs - 1) * (tasks - 1))
-    bounds = over_tasks.bounds
     return Pooled(
-        mean=min(max(mean, bounds[0]), bounds[1]),
+        mean=over_tasks.mean,
         n=tasks,
         runs=runs,
-        bounds=bounds,
+        bounds=over_tasks.bounds,
         between_runs=max(0.0, (square_runs - square_rest) / tasks),
         between_tasks=max(0.0, (square_tasks - square_rest) / runs),
         rest=square_rest,

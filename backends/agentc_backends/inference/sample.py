@@ -93,9 +93,9 @@ class Sample:
         return chance if self._flips is None else max(chance, self._flips.p_value(mean))
 
     def standard_error(self) -> float:
-        """Of the mean, for planning; where nothing varies, or scores are all or nothing, by the
-        interval, which holds there as well."""
-        if self._deviation is not None:
+        """Of the mean, for planning; where nothing varies, few tasks moved, or scores are all or
+        nothing, by the interval, which holds there as well."""
+        if self._deviation is not None and not self.few:
             return self._deviation / math.sqrt(self.n)
         low, high = self.interval(0.95)
         return (high - low) / 2 / NormalDist().inv_cdf(0.975)

@@ -36,7 +36,8 @@ class Scores:
 
     def over_runs(self) -> list[float]:
         """The mean over the runs of each task."""
-        return [fmean(column) for column in zip(*self.table, strict=True)]
+        means = [fmean(column) for column in zip(*self.table, strict=True)]
+        return [_without_rounding(mean, self.seen[1]) for mean in means] if self.paired else means
 
     def estimate(self, bounds: Range) -> Estimate:
         """The mean within `bounds`, of one run or pooled over several. Runs that agree in every
@@ -59,12 +60,21 @@ def read_scores(runs: Sequence[Run], metric: str) -> Scores:
         row = [float(metrics["tasks"][name][metric]) for name in kept]
         if baseline is not None:
             others = (float(baseline["tasks"][name][metric]) for name in kept)
-            row = [score - other for score, other in zip(row, others, strict=True)]
+            row = [
+                _without_rounding(score - other, max(abs(score), abs(other)))
+                for score, other in zip(row, others, strict=True)
+            ]
         table.append(tuple(row))
     paired = any(baseline is not None for _, baseline in runs)
     found = [abs(value) if paired else value for row in table for value in row] or [0.0]
     seen = (-max(found), max(found)) if paired else (min(found), max(found))
     return Scores(tuple(table), paired, len(names) - len(kept), seen)
+
+
+def _without_rounding(difference: float, size: float) -> float:
+    """None at all, where it is less than the arithmetic on numbers of `size` is exact to: a task
+    that stayed equal must not count as one that moved."""
+    return 0.0 if abs(difference) <= 1e-12 * size else difference
 
 
 def bounds_of(metrics: Metrics, metric: str) -> Range:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, TypeAlias
 
+from agentc_backends.inference.student import t_quantile
+
 Claim: TypeAlias = Mapping[str, Any]
 
 REPRODUCED = "reproduced"
@@ -28,10 +30,10 @@ class Rules:
         in all: what showing that a score lies inside a band takes (Schuirmann 1987)."""
         return 2 * self.confidence - 1
 
-    def reach(self) -> float:
-        """Standard errors from no difference to one that is noticed with the power."""
-        normal = NormalDist()
-        return normal.inv_cdf(0.5 + self.confidence / 2) + normal.inv_cdf(self.power)
+    def reach(self, freedom: int) -> float:
+        """Standard errors from no difference to one that is noticed with the power, where these
+        are known with so many degrees of freedom: a few runs have to be far apart."""
+        return t_quantile(0.5 + self.confidence / 2, freedom) + t_quantile(self.power, freedom)
 
     def reach_inside(self) -> float:
         """Standard errors that half a band must measure, so that a score in its middle is shown to

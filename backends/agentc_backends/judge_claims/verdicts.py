@@ -141,7 +141,7 @@ def _judge_value(claim: Claim, ours: Estimate, rules: Rules) -> dict[str, Any]:
         "paper": _described_paper(paper, rules.confidence),
         "band": list(band),
         "difference": {"mean": ours.mean - claim["value"], "low": apart[0], "high": apart[1]},
-        "detectable": margin + rules.reach() * noise,
+        "detectable": margin + rules.reach(ours.freedom) * noise,
         "needed": needed,
         "chance": chance_to_reproduce(ours, paper, half, rules),
         "tolerance_needed": tolerance_needed(ours, paper, rules),
@@ -166,6 +166,6 @@ def _judge_side(claim: Claim, ours: Estimate, rules: Rules) -> dict[str, Any]:
     return {
         "verdict": verdict,
         "difference": {"mean": ours.mean - value, "low": low - value, "high": high - value},
-        "detectable": rules.reach() * ours.standard_error(),
+        "detectable": rules.reach(ours.freedom) * ours.standard_error(),
         "p_side": ours.p_value(value),
     }

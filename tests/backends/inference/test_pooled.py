@@ -111,6 +111,22 @@ def test_a_gain_in_one_seed_is_no_gain() -> None:
     assert alone["observed"]["high"] - alone["observed"]["low"] < 0.025
 
 
+@pytest.mark.parametrize("runs", [2, 3, 5])
+def test_a_detectable_difference_of_few_runs_is_one_that_they_could_show(runs: int) -> None:
+    """It is further off than the interval reaches, which two or three runs make long."""
+    generator = random.Random(3)
+    zero = metrics([0.0] * 60)
+    shifts = [0.2 * n / runs for n in range(runs)]
+    measured = {
+        f"x{n}": metrics([shift + generator.gauss(0, 0.05) for _ in range(60)])
+        for n, shift in enumerate(shifts)
+    }
+    found = judge(claim([[name, "b"] for name in measured]), {**measured, "b": zero})
+    assert found["verdict"] == WITHIN_NOISE
+    seen = found["observed"]
+    assert found["detectable"] > seen["mean"] - max(seen["low"], -0.9)
+
+
 def test_the_papers_runs_count() -> None:
     """A paper's mean of three runs is known better than that of one, by how much ours vary."""
     generator = random.Random(2)

@@ -20,8 +20,8 @@ from agentc_backends.judge_claims.rules import (
 from agentc_backends.judge_claims.verdicts import judge_all
 
 RULES = Rules(confidence=0.95, power=0.8)
-RUNS = 1200
-MARGIN = 0.02
+RUNS = 400
+MARGIN = 0.033
 """Three standard errors of a share of 0.05 over the simulated runs."""
 
 
@@ -239,8 +239,20 @@ def test_a_gain_that_is_none_is_seldom_called_one() -> None:
         base = [shopping(generator) for _ in range(80)]
         here = [s if generator.random() < 0.5 else shopping(generator) for s in base]
         called[verdict(said, here, base)["verdict"]] += 1 / RUNS
-    assert called[REPRODUCED] <= 0.025 + 0.0135
-    assert called[NOT_REPRODUCED] <= 0.025 + 0.0135
+    assert called[REPRODUCED] <= 0.025 + 0.023
+    assert called[NOT_REPRODUCED] <= 0.025 + 0.023
+
+
+@pytest.mark.parametrize(("better", "worse"), [(0, 0), (1, 0), (2, 0), (3, 2)])
+def test_what_few_moved_tasks_call_detectable_is_no_less_than_the_test_can_see(
+    better: int, worse: int
+) -> None:
+    """Of 51 tasks, six that all got better are the fewest that any test of signs rejects."""
+    said = claim(relation="above", value=0.0, n=None, difference_from="base", bounds=[-1.0, 1.0])
+    found = verdict(said, share(51, better) + [0.0] * worse, [0.0] * 51 + [1.0] * worse)
+    seen = math.ceil(51 * found["detectable"])
+    assert verdict(said, share(51, seen), [0.0] * 51)["verdict"] == REPRODUCED
+    assert found["detectable"] < 0.25
 
 
 def test_a_verdict_says_how_often_a_perfect_reproduction_is_called_one() -> None:
@@ -249,7 +261,7 @@ def test_a_verdict_says_how_often_a_perfect_reproduction_is_called_one() -> None
     scores = [shopping(generator) for _ in range(200)]
     told = verdict(claim(value=MEAN), scores)
     seen = verdicts(200, of_tasks(200), seed=10)
-    assert told["chance"] == pytest.approx(seen[REPRODUCED], abs=0.05)
+    assert told["chance"] == pytest.approx(seen[REPRODUCED], abs=0.06)
     assert told["chance"] < 0.3
     wanted = told["tolerance_needed"]
     assert f"with `tolerance: {math.ceil(1000 * wanted) / 1000:g}` in 80%" in told["because"]
