@@ -132,12 +132,17 @@ def _prompt(lead: Trajectory, task: Trajectory) -> list[dict[str, str]]:
     """The messages before the task as the expert's data have them (so that DPO continues what SFT
     began, with or without in-context examples), then the task message of `task`."""
     # Where instruction and task share one message, that message cannot be moved alone.
-    if (len(lead.prompt) == 1) != (len(task.prompt) == 1):
+    if _in_one(lead) != _in_one(task):
         raise PairError(
             f"{lead.id} and {task.id} open in different ways: the instruction is part of the task "
             "message in one of them only; use one prompt for both, or give it an acknowledgement"
         )
     return [dict(m) for m in (*lead.prompt[:-1], task.task_message)]
+
+
+def _in_one(trajectory: Trajectory) -> bool:
+    """Whether nothing but a system message stands before the task message."""
+    return all(message["role"] == "system" for message in trajectory.prompt[:-1])
 
 
 def _pair(

@@ -137,6 +137,8 @@ class EpisodeRecord:
         self.prompt_length = 0
         self.rewards: list[float] = []
         self._best: float | None = None
+        # Where `sum` counts from: so many rewards were lost to an invalid reply.
+        self._lost = 0
         self._forgotten = 0
         self.turns = 0
         self.invalid = 0
@@ -178,7 +180,7 @@ class EpisodeRecord:
         self._best = reward if self._best is None else max(self._best, reward)
         match self._rules.reward_kind:
             case "sum":
-                self.reward = sum(self.rewards)
+                self.reward = sum(self.rewards[self._lost :])
             case "max":
                 self.reward = self._best
             case _:
@@ -193,6 +195,7 @@ class EpisodeRecord:
         elif turns.invalid_reward == "zero":
             low, high = self._rules.reward_range
             self.reward = self._best = min(max(0.0, low), high)
+            self._lost = len(self.rewards)
         self.rewards.append(0.0 if self._rules.reward_kind == "sum" else self.reward)
 
     def row(self, end: End, error: str | None = None) -> dict[str, Any]:

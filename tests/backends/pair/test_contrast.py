@@ -263,6 +263,25 @@ def test_prompts_that_cannot_be_joined_are_refused() -> None:
         build_pairs([[row("1", 0.0, 2, who="e", lead=[])]], [[row("1", 1.0, 1, who="p")]], RULES)
 
 
+@pytest.mark.parametrize("said", ["expert", "explorer", "both"])
+def test_a_system_message_hides_no_instruction_that_shares_the_task_message(said: str) -> None:
+    system = [{"role": "system", "content": "S"}]
+    expert = row("1", 0.0, 2, who="e", lead=[] if said == "explorer" else system)
+    lead = LEAD if said == "expert" else [*system, *LEAD]
+    with pytest.raises(PairError, match="acknowledgement"):
+        build_pairs([[expert]], [[row("1", 1.0, 1, who="p", lead=lead)]], RULES)
+
+
+def test_a_pair_opens_with_the_experts_system_message() -> None:
+    system = [{"role": "system", "content": "S"}]
+    for lead, opening in (([], ["S", "P"]), (LEAD, ["S", "I", "OK", "P"])):
+        expert = row("1", 0.0, 2, who="e", lead=[*system, *lead])
+        [pair], _ = build_pairs(
+            [[expert]], [[row("1", 1.0, 1, who="p", text="P", lead=lead)]], RULES
+        )
+        assert texts(pair["prompt"]) == opening
+
+
 def test_the_expert_of_the_same_prompt_seed_is_preferred() -> None:
     expert = [
         row("1", 1.0, 2, who="e", text="seed 0"),

@@ -105,9 +105,9 @@ def test_the_stages_limit_holds_where_the_environment_has_none_or_a_later_one() 
 
 @pytest.mark.parametrize(
     ("kind", "keep", "zero"),
-    [("max", 0.75, 0.25), ("latest", 0.25, 0.25), ("terminal", 0.25, 0.25)],
+    [("max", 0.75, 0.25), ("latest", 0.25, 0.25), ("terminal", 0.25, 0.25), ("sum", 1.0, 0.25)],
 )
-def test_an_invalid_reply_may_cost_the_best_reward(kind: Any, keep: float, zero: float) -> None:
+def test_an_invalid_reply_may_cost_the_reward_so_far(kind: Any, keep: float, zero: float) -> None:
     """ETO's oracle E5: a format error sets the reward to 0, and later rewards count from there."""
     for how, reward in (("keep", keep), ("zero", zero)):
         script = Script("Action: a", "no format", "Action: b")
