@@ -58,7 +58,10 @@ def test_run_lives_through_all_that_befalls_its_nodes(
     assert f"SLURM ended job {where['timed'][0]} (timed): TIMEOUT; submitting it again" in said
     attempts = {name: plan.manifest(name)["attempts"] for name in names}
     assert attempts == {"daemon": 1, "node": 2, "preempted": 2, "timed": 2}
-    rows = {(plan.data(name) / "trajectories.jsonl").read_text() for name in names}
-    assert len(rows) == 1
-    assert len(rows.pop().splitlines()) == 200
+    made = {n: (plan.data(n) / "trajectories.jsonl").read_text().splitlines() for n in names}
+    assert {name: len(rows) for name, rows in made.items()} == {
+        **dict.fromkeys(names, 200),
+        "timed": 600,
+    }
+    assert all(rows[:200] == made["timed"][:200] for rows in made.values())
     assert_nothing_left(plan, cluster)
