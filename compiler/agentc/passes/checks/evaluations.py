@@ -22,6 +22,11 @@ _PROTOCOL = (
     "max_turns",
     "on_invalid",
     "on_overflow",
+    "action_span",
+    "action_space",
+    "no_action",
+    "invalid_message",
+    "invalid_reward",
     "success_at",
     "prompt_seed",
 )
