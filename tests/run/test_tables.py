@@ -50,6 +50,15 @@ def test_a_comparison_says_what_its_numbers_are_of(tmp_path: Path) -> None:
     assert "few tasks moved (eto)" in shown
 
 
+def test_no_p_value_is_shown_as_zero(tmp_path: Path) -> None:
+    layout = StoreLayout(tmp_path)
+    rows = [row("sft", None), row("eto", difference(0.0, False))]
+    value = {"baseline": "sft", "rows": rows, "confidence": 0.95}
+    job = put(layout, "Comparison", "compare", "comparison.json", value)
+    line = tables({"jobs": [job]}, layout).splitlines()[-1]
+    assert line.split("]")[-1].split() == ["<1e-06", "4,", "0,", "47"]
+
+
 def test_a_sweep_ends_with_its_pooled_table(tmp_path: Path) -> None:
     """Not with one table for each seed."""
     layout = StoreLayout(tmp_path)

@@ -60,6 +60,7 @@ def render_page(
     )
     environment.filters |= {
         "change": _change,
+        "chance": _chance,
         "moved": _moved,
         "tried": _tried,
         "duration": graph.duration,
@@ -149,6 +150,11 @@ def _change(difference: Mapping[str, Any]) -> str:
     if difference["p_holm"] >= 1 - difference["confidence"]:
         return ""
     return "up" if difference["mean"] > 0 else "down"
+
+
+def _chance(p: float) -> str:
+    """A p-value with four digits; none is zero."""
+    return _number(p, 4) if p >= 0.0001 else "< 0.0001"
 
 
 def _moved(difference: Mapping[str, Any]) -> str:

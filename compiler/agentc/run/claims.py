@@ -114,7 +114,12 @@ def _count(known: Mapping[str, Any]) -> str:
     runs = known.get("runs", 1)
     text = f"n={known['n']}" + (f" x {runs} runs" if runs > 1 else "")
     chance = known.get("p_value")
-    return f"{text} p={chance:.3g}" if isinstance(chance, float) else text
+    return f"{text} p{show_chance(chance, '=')}" if isinstance(chance, float) else text
+
+
+def show_chance(p: float, equals: str = "") -> str:
+    """A p-value; none is zero, and far out its digits are those of rounding."""
+    return f"{equals}{p:.3g}" if p >= 1e-6 else "<1e-06"
 
 
 class _Unit:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc.plan.work import Document, object_of
+from agentc.run.claims import show_chance
 from agentc.run.observe import Seen
 from agentc.runtime.layout import StoreLayout
 from agentc.runtime.lease import last_lines
@@ -151,7 +152,7 @@ def _difference_cells(value: Mapping[str, Any] | None, several: bool) -> list[st
     if not value:
         return ["-", "-", *(["-"] if several else []), "-"]
     names = ["p_value", *(["p_holm"] if several else [])]
-    chances = [f"{p:.3g}" if isinstance(p := value.get(name), float) else "-" for name in names]
+    chances = [show_chance(p) if isinstance(p := value.get(name), float) else "-" for name in names]
     moved = ", ".join(str(value.get(word, "-")) for word in ("better", "worse", "equal"))
     return [_interval(value, signed=True), *chances, moved]
 

@@ -251,3 +251,38 @@ def test_in_a_browser_the_script_runs_and_foreign_script_does_not(
     assert HOSTILE in seen.text
     assert "<title>quickstart: report</title>" in shown
     assert not any(tag == "img" for tag, _ in seen.tags)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium to lay the page out")
+def test_in_a_browser_the_table_of_a_comparison_is_as_wide_as_the_page(
+    example_store: Any, experiment: Any, tmp_path: Path
+) -> None:
+    """With Holm's p-values and counts of two digits; no p is shown as zero."""
+    path = example_store.inputs["results"][0] / "comparison.json"
+    table = json.loads(path.read_text("utf-8"))
+    made = next(row for row in table["rows"] if row["difference"] is not None)
+    told = {"mean": -0.284, "low": -0.422, "high": -0.178, "confidence": 0.95, "few": True}
+    told |= {"p_value": 0.0, "p_holm": 0.0, "better": 10, "worse": 11, "equal": 130}
+    table["rows"] = [
+        {**made, "name": name, "n": 302, "n_tasks": 151, "difference": told if differs else None}
+        for name, differs in (("evaluate_untrained", 1), ("evaluate_sft", 0), ("eto.1.evaluate", 1))
+    ]
+    path.write_text(json.dumps(table), encoding="utf-8")
+    page = render_page(collected(example_store, experiment), experiment, trajectories=60)
+    assert page.count("&lt; 0.0001") == 4
+    measure = "e => e.scrollWidth - e.clientWidth"
+    script = f"document.title = [...document.querySelectorAll('.scroll')].map({measure})[0]"
+    page = re.sub("<meta http-equiv[^>]*>", "", page)
+    target = tmp_path / "index.html"
+    target.write_text(f"{page}<script>{script}</script>", encoding="utf-8")
+    assert CHROMIUM is not None
+    words = ["--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1440,900"]
+    shown = subprocess.run(
+        [CHROMIUM, *words, f"--user-data-dir={tmp_path}/profile", "--dump-dom", target.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    beyond = int(re.findall("<title>(.*?)</title>", shown)[0])
+    assert beyond < 60, "pixels; fonts differ by a few"
