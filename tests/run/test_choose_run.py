@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentc.backend_api import load_backends
-from agentc.cli import main
+from agentc.cli import choose_run, main
 from agentc.compilation import compile_spec
 from agentc.plan.render import plan_document
 from agentc.plan.text import document_text
@@ -18,8 +18,9 @@ from agentc.plan.work import find_work, object_of
 from agentc.run.record import Record
 from agentc.runtime.layout import StoreLayout
 from agentc.store.gc import find_garbage
+from agentc.store.known_runs import KnownRun
 from agentc.store.paths import RunFolder
-from agentc.store.variant import variant_of
+from agentc.store.variant import Variant, variant_of
 
 SPEC = Path(__file__).parents[2] / "specs" / "quickstart.yaml"
 VERDICTS = {"verdicts": 1, "scale": None, "confidence": 0.95, "claims": []}
@@ -143,3 +144,27 @@ stages: {}
     assert module is not None
     document = {"name": module.name, "chosen": module.chosen}
     assert variant_of(document).label == label
+
+
+@pytest.mark.parametrize(
+    ("typed", "fits"),
+    [
+        ({"rate": "1e-5"}, True),
+        ({"rate": "0.00001", "seed": "7"}, True),
+        ({"rate": "1e-6"}, False),
+        ({"sizes": "1,2"}, True),
+        ({"sizes": "[1, 2]"}, True),
+        ({"sizes": "1,3"}, False),
+        ({"sizes": "1"}, False),
+        ({"seed": "7.0"}, True),
+        ({"seed": "seven"}, False),
+        ({"on": "1"}, False),
+        ({"on": "true", "word": "1e-5"}, True),
+        ({"word": "0.00001"}, False),
+        ({"unknown": "7"}, False),
+    ],
+)
+def test_a_run_is_found_by_params_as_they_were_typed(typed: dict[str, str], fits: bool) -> None:
+    params = {"rate": 1e-05, "seed": 7, "sizes": [1, 2], "on": True, "word": "1e-5"}
+    run = KnownRun(folder=RunFolder(Path("x")), began=0.0, variant=Variant(name="x"), params=params)
+    assert choose_run._fits(run, None, typed) is fits

@@ -14,7 +14,7 @@ import pytest
 from tiny_plan import TinyPlan
 
 from agentc.plan.work import Work, find_work, read_plan
-from agentc.run import drive, slurm_endings
+from agentc.run import drive, slurm_endings, slurm_queue, slurm_watch
 from agentc.run.driver import DriverOptions
 from agentc.run.observe import Observer, Seen
 from agentc.run.profile import Profile
@@ -183,6 +183,44 @@ def test_done_jobs_that_accounting_does_not_tell_of(
     assert scene.after(LOOK_S, _7="COMPLETED", _8="COMPLETED") == ("wait", [])
     assert scene.after(least - 15) == ("wait", []), "it may look, or wait for their files"
     assert scene.after(20)[0] == "again"
+
+
+def test_jobs_that_are_done_are_not_looked_at_again(
+    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look is at thousands of them, over a network file system."""
+    scene = Scene(plan)
+    scene.after(LOOK_S)
+    asked: list[Path] = []
+    monkeypatch.setattr(slurm_watch, "refresh", asked.append)
+    scene.publish("first")
+    for _ in range(3):
+        assert scene.after(LOOK_S, _7="COMPLETED") == ("wait", [])
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("squeue", "found"),
+    [
+        (r"printf '7|RUNNING|agentc-x-1\n8|RUNNING|\351t\351\n'", {"7": "RUNNING"}),
+        (None, "it cannot be started: Permission denied"),
+    ],
+)
+def test_no_answer_of_squeue_ends_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, squeue: str | None, found: object
+) -> None:
+    """Names of a user's other jobs are any bytes; and a busy login node may start no process."""
+    command = tmp_path / "squeue"
+    command.write_text(f"#!/bin/sh\n{squeue}\n")
+    command.chmod(0o755 if squeue else 0o644)
+    monkeypatch.setenv(
+        "PATH", str(tmp_path) if squeue is None else f"{tmp_path}:{os.environ['PATH']}"
+    )
+    if isinstance(found, dict):
+        assert slurm_queue.states("x") == found
+    else:
+        with pytest.raises(QueueError, match=str(found)):
+            slurm_queue.states("x")
 
 
 def test_controller_that_does_not_answer_is_said_once(plan: TinyPlan) -> None:

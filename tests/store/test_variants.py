@@ -3,14 +3,17 @@ sequences of runs, `gc` never takes an object of the last complete one of any of
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +22,7 @@ from agentc.plan.work import Work, find_work
 from agentc.run.past import keep_plan
 from agentc.run.record import Record
 from agentc.runtime.layout import StoreLayout
-from agentc.store import roots
+from agentc.store import gc, roots
 from agentc.store.gc import collect, find_garbage
 from agentc.store.in_use import plan_in_use
 from agentc.store.known_runs import read_history
@@ -341,3 +344,93 @@ def test_runs_lists_and_names_choose(
         capsys, layout, "runs", "--forget", "quick@seed=1"
     )
     assert find_garbage(layout).objects
+
+
+def test_a_history_cut_off_within_a_character_costs_one_line(layout: StoreLayout) -> None:
+    """And a line ends with a newline alone: other ends of lines may stand in a name."""
+    folder = RunFolder.of(layout, "quick")
+    run_once(layout, plan_text("quick", None, 0, 0).replace("s.yaml", "s\\u2028.yaml"))
+    with folder.history.open("ab") as out:
+        out.write('{"spec": "é'.encode()[:-1])
+    run_once(layout, plan_text("quick", None, 0, 1))
+    assert [line["complete"] for line in read_history(folder)] == [True, True]
+
+
+def test_a_run_begins_over_a_last_plan_that_is_no_text(layout: StoreLayout) -> None:
+    text = plan_text("quick", None, 0, 0)
+    run_once(layout, text)
+    last = RunFolder.of(layout, "quick").last_plan
+    last.write_bytes(b"\xff" + text.encode()[1:])
+    run_once(layout, text)
+    assert last.read_text() == text
+
+
+@pytest.mark.parametrize("word", ["[]", '{"slurm": [1]}'])
+def test_a_word_of_a_run_that_is_no_record_stops_gc_and_no_run(
+    layout: StoreLayout, capsys: pytest.CaptureFixture[str], word: str
+) -> None:
+    text = plan_text("quick", None, 0, 0)
+    run_once(layout, text)
+    said = RunFolder.of(layout, "quick").in_use / "a.json"
+    said.write_text(word)
+    run_once(layout, text)
+    assert f"{said} cannot be read" in store_says(capsys, layout, "store", "gc")
+
+
+def test_a_list_of_runs_at_work_that_cannot_be_read_is_no_empty_one(
+    layout: StoreLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their objects would go."""
+    run_once(layout, plan_text("quick", None, 0, 0))
+    folder = RunFolder.of(layout, "quick").in_use
+
+    def refuse(listing: Callable[..., Any], path: Any = ".") -> Any:
+        if str(path) == str(folder):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return listing(path)
+
+    for name in ("scandir", "listdir"):
+        monkeypatch.setattr(os, name, partial(refuse, getattr(os, name)))
+    with pytest.raises(ValueError, match="in-use cannot be read"):
+        find_garbage(layout)
+
+
+def test_a_packed_plan_that_is_damaged_is_named(
+    layout: StoreLayout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = plan_text("quick", None, 0, 0)
+    run_once(layout, text)
+    kept = RunFolder.of(layout, "quick").kept_plan(keep_plan(RunFolder.of(layout, "quick"), text))
+    kept.write_bytes(kept.read_bytes()[:10] + b"\xff" * 40)
+    assert f"{kept} cannot be read" in store_says(capsys, layout, "store", "gc")
+    assert "cannot be read" in store_says(capsys, layout, "diff", "quick@1", "quick")
+
+
+def test_what_was_put_aside_comes_back_when_nobody_can_tell_who_needs_it(
+    layout: StoreLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a file of a run that has just begun is stale on this node."""
+    for edition in (0, 1):
+        run_once(layout, plan_text("quick", None, 0, edition))
+    garbage = find_garbage(layout)
+    assert garbage.objects
+
+    def fail(*_: Any) -> None:
+        raise ValueError("a plan cannot be read")
+
+    monkeypatch.setattr(gc, "find_roots", fail)
+    with pytest.raises(ValueError, match="cannot be read"):
+        collect(layout, garbage)
+    assert all(map(layout.is_published, garbage.objects))
+
+
+def test_runs_that_another_node_has_just_begun_are_asked_for_anew(
+    layout: StoreLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first run of a variant makes a folder that this node need not know of yet."""
+    run_once(layout, plan_text("quick", None, 0, 0))
+    monkeypatch.setenv("AGENTC_VISIBLE_S", "60")
+    asked: list[Path] = []
+    monkeypatch.setattr(roots, "refresh", asked.append)
+    find_garbage(layout)
+    assert asked[:2] == [layout.root / "runs", layout.root / "runs" / "quick"]

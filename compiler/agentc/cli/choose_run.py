@@ -145,12 +145,30 @@ def _variant_of_spec(spec: str, arguments: argparse.Namespace) -> Variant:
 
 
 def _fits(run: KnownRun, scale: str | None, params: Mapping[str, str]) -> bool:
-    from agentc.store.variant import value_text
-
     if scale is not None and scale != (run.variant.scale or FULL):
         return False
-    known = {name: value_text(value) for name, value in run.params.items()}
-    return all(known.get(name) == text.strip() for name, text in params.items())
+    known = run.params
+    return all(name in known and _is(known[name], text.strip()) for name, text in params.items())
+
+
+def _is(value: object, text: str) -> bool:
+    """Whether `-p` may have had the value as this text: a number has many, and so has a list."""
+    from decimal import Decimal, InvalidOperation
+
+    from agentc.store.variant import value_text
+
+    if text == value_text(value):
+        return True
+    if isinstance(value, list):
+        inner = text[1:-1] if text[:1] == "[" and text[-1:] == "]" else text
+        parts = [part.strip() for part in inner.split(",") if part.strip()]
+        return len(parts) == len(value) and all(map(_is, value, parts))
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return Decimal(text) == Decimal(repr(value))
+    except InvalidOperation:
+        return False
 
 
 def _words(scale: str | None, params: Mapping[str, object]) -> list[str]:

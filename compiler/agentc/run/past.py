@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import os
 import time
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,14 +28,17 @@ def read_past(path: Path) -> dict[str, Json] | None:
     """A plan that a run left, or None when there is none that can be read."""
     try:
         return read_document(read_plan_text(path))
-    except (OSError, ValueError, EOFError):
+    except (OSError, ValueError):
         return None
 
 
 def read_plan_text(path: Path) -> str:
-    """Of a plan, packed or not. Raises OSError, EOFError or ValueError."""
+    """Of a plan, packed or not. Raises OSError or ValueError."""
     data = path.read_bytes()
-    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
+    try:
+        return (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
+    except (EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is damaged ({error})") from None
 
 
 def keep_plan(folder: RunFolder, plan_text: str) -> str:

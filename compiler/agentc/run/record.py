@@ -40,14 +40,15 @@ class Record:
         folder = self._folder
         folder.path.mkdir(parents=True, exist_ok=True)
         if folder.last_plan.exists():
-            before = folder.last_plan.read_text(encoding="utf-8")
+            # A damaged one differs from this one, whatever of it can be read.
+            before = folder.last_plan.read_text(encoding="utf-8", errors="replace")
             if before != plan_text:
                 self._note_complete(before)
                 _write(folder.previous_plan, before)
         if not folder.last_plan.exists() or before != plan_text:
             _write(folder.last_plan, plan_text)
         # What cannot be read stays as it is: `gc` says so, and a run needs none of it.
-        with suppress(ValueError, EOFError):
+        with suppress(ValueError):
             for use in plan_uses(folder):
                 if not use.alive:
                     if use.plan.is_file():

@@ -117,13 +117,22 @@ def _ask(*words: str, once: bool = False) -> str:
     for pause in _PAUSES_S[:1] if once else _PAUSES_S:
         time.sleep(pause)
         try:
+            # Names of jobs are anybody's bytes.
             done = subprocess.run(
-                words, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S
+                words,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                check=False,
+                timeout=_TIMEOUT_S,
             )
         except FileNotFoundError:
             raise QueueError(f"there is no `{words[0]}` on this machine") from None
         except subprocess.TimeoutExpired:
             why = f"no answer in {_TIMEOUT_S:.0f} s"
+            continue
+        except OSError as error:  # a login node that has no process or memory to spare now
+            why = f"it cannot be started: {error.strerror or error}"
             continue
         if done.returncode == 0:
             return done.stdout

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
-from agentc.plan.work import Work
+from agentc.plan.work import Work, object_of
 from agentc.run import slurm_endings, slurm_queue
 from agentc.run.slurm_endings import Ending, ids_of
 from agentc.runtime.visible import refresh
@@ -53,6 +53,8 @@ class QueueWatch:
         self._seen: set[str] = set()
         self._gone: dict[str, float] = {}
         self._told: set[str] = set()
+        self._published: set[str] = set()
+        self._objects = {str(job["id"]): object_of(job) for job in work.document["jobs"]}
 
     def look(self) -> tuple[Verdict, list[str]]:
         """Whether Snakemake waits in vain, and news for people. SLURM is asked beside the caller:
@@ -126,8 +128,13 @@ class QueueWatch:
         return f"{ending.told(self._work)}; {ending.cause}"
 
     def _is_published(self, unit: str) -> bool:
-        names = {job["id"]: f"{job['kind']}/{job['key']}" for job in self._work.document["jobs"]}
-        wanted = [names[one] for one in ids_of(Ending("", unit, ""), self._work)]
+        """Asked until it is so: thousands of jobs that are done cost nothing at each look."""
+        if unit in self._published:
+            return True
+        wanted = [self._objects[one] for one in ids_of(Ending("", unit, ""), self._work)]
         for name in wanted:
             refresh(self._work.layout.object(name).parent)
-        return bool(wanted) and all(map(self._work.layout.is_published, wanted))
+        if not wanted or not all(map(self._work.layout.is_published, wanted)):
+            return False
+        self._published.add(unit)
+        return True

@@ -158,11 +158,19 @@ def _collect_some(
             if place is not None and name in needed:
                 place.rename(layout.object(name))
                 kept.append(name)
+                del aside[name]
             elif place is not None:
+                del aside[name]
                 claim.note_removed()
                 shutil.rmtree(place, ignore_errors=True)
             if name in garbage.staging and (name not in needed or layout.is_published(name)):
                 _drop(layout.staging(name), trash)
+    except BaseException:
+        # What was not decided on comes back: a run may have begun to count on it.
+        for name, place in aside.items():
+            with suppress(OSError):
+                place.rename(layout.object(name))
+        raise
     finally:
         for claim in claims:
             claim.release()

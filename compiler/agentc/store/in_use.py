@@ -54,20 +54,25 @@ def plan_uses(folder: RunFolder) -> list[PlanUse]:
     """Of the runs of a variant that are going on, or may be, and of those that were killed.
 
     Raises ValueError when a file cannot be read: nobody could tell whose objects are garbage."""
-    if not folder.in_use.is_dir():
-        return []
     refresh(folder.in_use)
+    try:
+        # Not `glob`, for which a folder that it cannot list is an empty one.
+        paths = sorted(folder.in_use.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise ValueError(f"{folder.in_use} cannot be read ({error})") from None
     now = now_at(folder.in_use)
     found = []
-    for path in sorted(folder.in_use.glob("*.json")):
+    for path in (path for path in paths if path.suffix == ".json"):
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
             quiet = now - path.stat().st_mtime
+            alive = not holder.is_gone(record) and quiet < _QUIET_S
         except FileNotFoundError:
             continue
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, AttributeError) as error:
             raise ValueError(f"{path} cannot be read ({error})") from None
-        alive = not holder.is_gone(record) and quiet < _QUIET_S
         plan = folder.kept_plan(str(record.get("plan")))
         found.append(PlanUse(path=path, plan=plan, alive=alive))
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,6 +15,9 @@ from typing import Any
 from agentc.runtime.layout import StoreLayout
 from agentc.store.paths import RunFolder, run_folders
 from agentc.store.variant import Variant, variant_of
+
+_NO_PLAN = (ValueError, KeyError, TypeError, AttributeError)
+"""What reading JSON that is no plan meets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +64,14 @@ def known_runs(layout: StoreLayout) -> list[KnownRun]:
 def read_history(folder: RunFolder) -> list[dict[str, Any]]:
     """A line for each run, the oldest first; what a kill cut off is passed over."""
     try:
-        text = folder.history.read_text(encoding="utf-8")
+        data = folder.history.read_bytes()
     except FileNotFoundError:
         return []
     found = []
-    for line in text.splitlines():
+    # Lines end with newlines alone, and what was cut off within a character is no text.
+    for line in data.split(b"\n"):
         try:
-            entry = json.loads(line)
+            entry = json.loads(line.decode("utf-8"))
         except ValueError:
             continue
         found.append(entry if isinstance(entry, dict) else {})
@@ -125,7 +130,7 @@ def read_facts(path: Path) -> PlanFacts:
     try:
         state = path.stat()
         return _facts(path, state.st_mtime_ns, state.st_size)
-    except (OSError, ValueError, EOFError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, zlib.error, EOFError, *_NO_PLAN) as error:
         raise ValueError(f"{path} cannot be read ({error})") from None
 
 

@@ -162,8 +162,10 @@ def run_folders(layout: StoreLayout) -> list[tuple[float, RunFolder]]:
     """Folders of runs, each with the time when its last run began, the latest first."""
     known = []
     for folder in all_folders(layout):
-        if folder.last_plan.is_file():
-            # A run whose plan is that of the run before writes its state alone.
-            told = folder.state if folder.state.is_file() else folder.last_plan
-            known.append((told.stat().st_mtime, folder))
+        # Somebody may be forgetting a run this moment.
+        with suppress(FileNotFoundError):
+            if folder.last_plan.is_file():
+                # A run whose plan is that of the run before writes its state alone.
+                told = folder.state if folder.state.is_file() else folder.last_plan
+                known.append((told.stat().st_mtime, folder))
     return sorted(known, key=lambda each: (each[0], each[1].label), reverse=True)

@@ -14,7 +14,7 @@ from agentc.runtime.layout import StoreLayout
 from agentc.runtime.visible import patience, refresh
 from agentc.store.in_use import plan_uses
 from agentc.store.known_runs import complete_plans, is_complete, read_facts
-from agentc.store.paths import all_folders, run_folders
+from agentc.store.paths import RunFolder, all_folders, run_folders
 
 _QUIET_S = 900.0
 """A wrapper on another machine that was not heard of for so long is gone."""
@@ -34,7 +34,7 @@ def find_roots(layout: StoreLayout, but: Collection[str] = (), keep_runs: int = 
     like garbage."""
     try:
         # Those at work first: a run that ends meanwhile has entered its plan into the history.
-        uses = [use for folder in all_folders(layout) for use in plan_uses(folder)]
+        uses = [use for folder in _folders_anew(layout) for use in plan_uses(folder)]
         paths = [use.plan for use in uses if use.alive or _was_finished(layout, use.plan)]
         paths += [folder.last_plan for _, folder in run_folders(layout)]
         paths += complete_plans(layout, keep_runs)
@@ -49,6 +49,17 @@ def find_roots(layout: StoreLayout, but: Collection[str] = (), keep_runs: int = 
         objects=frozenset(objects | used_by_wrappers(layout, but)),
         environments=frozenset(digest for plan in plans for digest in plan.environments),
     )
+
+
+def _folders_anew(layout: StoreLayout) -> list[RunFolder]:
+    """Folders of runs, with those that another node has made a moment ago: a first run's."""
+    if patience(layout) <= 0:
+        return all_folders(layout)
+    refresh(layout.root / "runs")
+    folders = all_folders(layout)
+    for folder in folders:
+        refresh(folder.path)
+    return folders
 
 
 def _was_finished(layout: StoreLayout, plan: Path) -> bool:
