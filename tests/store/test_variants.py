@@ -434,3 +434,16 @@ def test_runs_that_another_node_has_just_begun_are_asked_for_anew(
     monkeypatch.setattr(roots, "refresh", asked.append)
     find_garbage(layout)
     assert asked[:2] == [layout.root / "runs", layout.root / "runs" / "quick"]
+
+
+def test_a_run_that_is_only_beginning_is_not_forgotten(
+    layout: StoreLayout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`gc` would know nothing of it any more."""
+    text = plan_text("quick", None, 0, 0)
+    run_once(layout, text)
+    folder = RunFolder.of(layout, "quick")
+    with plan_in_use(folder, keep_plan(folder, text)):
+        assert "quick is at work" in store_says(capsys, layout, "runs", "--forget", "quick")
+    assert folder.last_plan.is_file()
+    assert "quick: forgotten" in store_says(capsys, layout, "runs", "--forget", "quick")

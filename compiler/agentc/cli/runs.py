@@ -115,6 +115,16 @@ def _table(described: list[dict[str, Any]]) -> list[str]:
     ]
 
 
+def _in_use(run: KnownRun) -> bool:
+    """Whether a run that begins, or ends, uses its plan: `gc` knows that by the record alone."""
+    from agentc.store.in_use import plan_uses
+
+    try:
+        return any(use.alive for use in plan_uses(run.folder))
+    except ValueError:  # damaged, which is what a record may be forgotten for
+        return False
+
+
 def _forget(labels: list[str], runs: list[KnownRun], layout: StoreLayout) -> int:
     import shutil
 
@@ -127,7 +137,7 @@ def _forget(labels: list[str], runs: list[KnownRun], layout: StoreLayout) -> int
             hint = did_you_mean(label, known) or f"known: {listed(known)}"
             print(f"agentc: no run `{label}`; {hint}", file=sys.stderr)
             return 5
-        if any(one.is_alive() for one in active_runs(layout, label)):
+        if any(one.is_alive() for one in active_runs(layout, label)) or _in_use(known[label]):
             print(f"agentc: {label} is at work; `agentc cancel {label}` stops it", file=sys.stderr)
             return 3
     for label in labels:
