@@ -136,6 +136,17 @@ def test_models_are_served_in_the_released_arithmetic_and_as_vllm_sees_fit(name:
 
 
 @pytest.mark.parametrize("name", AGENT_R)
+def test_every_trainer_that_is_offered_compiles_at_every_scale(name: str) -> None:
+    path = SPECS / f"{name}.yaml"
+    offered = yaml.safe_load(path.read_text("utf-8"))["params"]["trainer"]["choices"]
+    assert {"xtuner", "openrlhf"} <= set(offered)
+    for trainer in offered:
+        found = compile_spec(path, {"trainer": trainer}, load_backends(), every_scale=True)
+        errors = [each.message for each in found.diagnostics if each.severity == "error"]
+        assert (found.plan is not None, errors) == (True, []), trainer
+
+
+@pytest.mark.parametrize("name", AGENT_R)
 def test_the_pool_of_general_conversations_is_large_enough(name: str) -> None:
     """The largest iteration's share can be drawn, and a shortage would be an error."""
     [pool] = jobs(name, "dataset")
