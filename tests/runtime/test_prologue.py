@@ -14,7 +14,14 @@ from pathlib import Path
 import pytest
 from tiny_plan import TinyPlan
 
-from agentc.runtime.prologue import clock_trouble, memory_limit, read_asked, shortfalls, time_left
+from agentc.runtime.prologue import (
+    assert_granted,
+    clock_trouble,
+    memory_limit,
+    read_asked,
+    shortfalls,
+    time_left,
+)
 
 STEP = {
     "SLURM_JOB_ID": "2",
@@ -85,6 +92,17 @@ def test_clocks_that_disagree_are_named() -> None:
     for now in (6390.0, 6400.0, 6460.0):
         assert clock_trouble(BEGAN, now) == ""
     assert clock_trouble({}, 0.0) == clock_trouble(STEP, 0.0) == ""
+
+
+def test_a_run_inside_of_an_allocation_is_no_sign_of_another_clock() -> None:
+    now = time.time()
+    began = {**BEGAN, "SLURM_JOB_START_TIME": f"{now - 2500:.0f}"}
+    began["SLURM_JOB_END_TIME"] = f"{now + 2500:.0f}"
+    said: list[str] = []
+    assert_granted({}, began, list, said.append)
+    assert said == []
+    assert_granted({"runtime": "60"}, began, list, said.append)
+    assert "disagree" in said[0]
 
 
 def test_slurm_gave_no_gpu_at_all() -> None:

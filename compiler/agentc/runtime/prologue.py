@@ -95,7 +95,8 @@ def assert_granted(
     warn: Callable[[str], None],
 ) -> None:
     """Raise NotGrantedError where something is missing, or with AGENTC_PROLOGUE=warn say it."""
-    trouble = clock_trouble(environ, time.time())
+    # A run inside of somebody's allocation asks SLURM for nothing: hours may lie between the two.
+    trouble = clock_trouble(environ, time.time()) if asked else ""
     if trouble:
         warn(trouble)
     missing = shortfalls(asked, environ, machine_gpus) if asked else []
