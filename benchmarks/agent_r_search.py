@@ -299,6 +299,7 @@ def run_ours(
         "prompt": {"instruction": INSTRUCTION, "acknowledgement": "Ok.", "examples": [],
                    "reply_format": "react"},
         "action_span": "last", "action_space": "optional", "no_action": "last_line",
+        "turn_numbers": "drop",
         "invalid_message": "Could not execute ",
     }  # fmt: skip
     job = {

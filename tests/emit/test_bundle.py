@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -299,6 +300,15 @@ def add(path: Path, text: str) -> None:
     path.write_text(text)
 
 
+def link_as_result(bundle: Path) -> None:
+    """Listed with the sum of nothing, which is what a link was once read as."""
+    name = ".agentc/store/objects/sft/00/data/a.safetensors"
+    (bundle / name).parent.mkdir(parents=True)
+    (bundle / name).symlink_to("/etc/hostname")
+    with (bundle / "SHA256SUMS").open("a") as sums:
+        sums.write(f"{hashlib.sha256(b'').hexdigest()}  {name}\n")
+
+
 FORGERIES = {
     "Snakefile": (
         lambda b: replace_in(b / "Snakefile", "import", "import os; os.system('id')\nimport"),
@@ -329,6 +339,7 @@ FORGERIES = {
         lambda b: ((b / "config.yaml").unlink(), (b / "config.yaml").symlink_to("/etc/hostname")),
         "changed: config.yaml",
     ),
+    "link for a result": (lambda b: link_as_result(b), "objects/sft/00/data/a.safetensors (it is"),
     "lost": (lambda b: (b / "packages/agentc/__init__.py").unlink(), "missing: packages/agentc/__"),
 }
 
@@ -351,6 +362,22 @@ def test_a_check_finds_every_forgery_at_once_and_executes_nothing(
         assert words in said, name
     assert ("unlike its sum: Snakefile" in said) == (not summed)
     assert files(bundle) == before
+
+
+def test_a_check_waits_for_no_pipe_and_passes_over_no_folder(
+    sent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = Path(shutil.copytree(sent, tmp_path / "bundle"))
+    (bundle / "plan.json").unlink()
+    os.mkfifo(bundle / "plan.json")
+    assert main(["bundle", "--check", str(bundle)]) == 2
+    assert "no plan.json" in capsys.readouterr().err
+    if os.getuid() == 0:
+        return  # root lists every folder
+    closed = Path(shutil.copytree(sent, tmp_path / "closed")) / "packages"
+    closed.chmod(0o111)
+    assert main(["bundle", "--check", str(closed.parent)]) == 2
+    closed.chmod(0o755)
 
 
 def test_a_check_needs_a_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

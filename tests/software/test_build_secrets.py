@@ -19,6 +19,7 @@ SECRETS = {
     "AWS_SECRET_ACCESS_KEY": "canary-cloud",
     "SSH_AUTH_SOCK": "canary-agent",
     "PIP_MY_TOKEN": "canary-odd",
+    "SLURM_JWT": "canary-cluster",
     "CUDA_DECLARED": "canary-declared",
 }
 WANTED = {

@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
-_KEPT_S = 60.0
-"""A kept connection that the server closes at the same moment is an error to us."""
+_KEPT_S = 4.0
+"""A kept connection that the server closes at the same moment is an error to us; uvicorn's own
+limit, which vLLM keeps, is 5 s of silence."""
 _MOST_HEAD_BYTES = 64 << 10
 _HEAD_END = b"\r\n\r\n"
 _UNSAFE = re.compile(r"[^\x21-\x7e]")
@@ -109,6 +110,9 @@ class _Connection(asyncio.Protocol):
 
     async def exchange(self, request: bytes, read_s: float) -> Answer:
         assert self._transport is not None
+        if not self.reusable:
+            # It was closed between its opening and now, when nobody waited: nothing was sent.
+            raise httpx.ConnectError("the server closed the connection before any request")
         self._reader, self._heard = _ReplyReader(), self._loop.time()
         waiter = self._waiter = self._loop.create_future()
         timer = self._loop.call_later(read_s, self._look, read_s, waiter)

@@ -64,19 +64,21 @@ def check_bundle(
         scale=scale if isinstance(scale, str) else None,
         allowed=allowed,
     )
-    there = dict(_walk(directory))
+    there, odd = _files_of(directory)
     sums = _read_sums(directory)
-    found = [
+    found = [Difference(name, "changed", "it is a link, a pipe or a device") for name in odd]
+    found += [
         Difference(name, "unlike its sum")
         for name, digest in sorted(sums.items())
         if name in there and sha256_of(there[name]) != digest
     ]
-    found += [Difference(name, "missing") for name in sorted(set(sums) - set(there))]
+    found += [Difference(name, "missing") for name in sorted(set(sums) - {*there, *odd})]
     if compiled.plan is not None:
         with TemporaryDirectory(prefix="agentc-bundle-") as folder:
             fresh = Path(folder) / "bundle"
             write_bundle(fresh, compiled)
-            found += _compare(dict(_walk(fresh)), there, sums)
+            expected = {n: p for n, p in _files_of(fresh)[0].items() if n not in odd}
+            found += _compare(expected, there, sums)
     merged = {(each.name, each.kind): each for each in found}
     return Checked(
         compiled=compiled,
@@ -154,10 +156,11 @@ def _places(fresh: Any, there: Any, path: str) -> Iterator[str]:
 
 
 def _plan_of(directory: Path) -> dict[str, Any]:
+    path = directory / "plan.json"
+    if path.is_symlink() or not path.is_file():
+        raise BundleError(f"{directory} is no bundle: it has no plan.json")
     try:
-        plan = json.loads((directory / "plan.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise BundleError(f"{directory} is no bundle: it has no plan.json") from None
+        plan = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise BundleError(f"{directory}/plan.json cannot be read: {error}") from None
     if not isinstance(plan, dict):
@@ -197,11 +200,21 @@ def _read_sums(directory: Path) -> dict[str, str]:
     return found
 
 
-def _walk(directory: Path) -> Iterator[tuple[str, Path]]:
-    """Every file by its name; what is no plain file (a link, a pipe) reads as empty, which no
-    file of a bundle is."""
-    for top, folders, names in os.walk(directory):
+def _files_of(directory: Path) -> tuple[dict[str, Path], list[str]]:
+    """Every file by its name, and the names of what is no plain file: links, pipes, devices.
+    Raises OSError for a folder that cannot be listed, which could hold anything."""
+    files: dict[str, Path] = {}
+    odd: list[str] = []
+    for top, folders, names in os.walk(directory, onerror=_raised):
         for name in [*names, *(one for one in folders if (Path(top) / one).is_symlink())]:
             path = Path(top) / name
-            plain = stat.S_ISREG(path.lstat().st_mode)
-            yield path.relative_to(directory).as_posix(), path if plain else Path(os.devnull)
+            called = path.relative_to(directory).as_posix()
+            if stat.S_ISREG(path.lstat().st_mode):
+                files[called] = path
+            else:
+                odd.append(called)
+    return files, sorted(odd)
+
+
+def _raised(error: OSError) -> None:
+    raise error

@@ -36,7 +36,7 @@ _OF_ENGINES = ("APPTAINER", "SINGULARITY", "DOCKER_")
 _OF_THE_USER = frozenset(("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER",
                           "PIP_REQUIRE_VIRTUALENV"))  # fmt: skip
 """They would let pip see or write to other places."""
-_SECRET = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIALS?|AUTH)(_|$)")
+_SECRET = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIALS?|AUTH|JWT)(_|$)")
 
 
 def variables_for_pip(extra: Mapping[str, str]) -> Dict[str, str]:

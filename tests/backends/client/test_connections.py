@@ -135,6 +135,19 @@ def test_a_silent_server_is_waited_for_so_long_and_no_longer() -> None:
     talk(server, speak, read_s=0.2)
 
 
+def test_a_connection_that_is_closed_before_the_request_is_no_long_wait() -> None:
+    """Between the opening of a connection and the first request on it nobody waits for it."""
+
+    async def speak(connections: Connections, base: str) -> None:
+        port = int(base.rpartition(":")[2])
+        connection = await connections._opened("127.0.0.1", port)
+        connection.connection_lost(ConnectionResetError("by the server"))
+        with pytest.raises(httpx.ConnectError, match="before any request"):
+            await asyncio.wait_for(connection.exchange(b"GET / HTTP/1.1\r\n\r\n", 300.0), 60)
+
+    talk(Server([[WHOLE]]), speak)
+
+
 def test_who_does_not_wait_any_more_closes_the_connection() -> None:
     server = Server([[b""]])
 
