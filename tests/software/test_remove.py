@@ -39,8 +39,10 @@ def test_half_built_ones_are_unused_at_once_unless_somebody_builds(layout: Store
 
 
 def test_one_that_a_process_runs_in_is_refused(layout: StoreLayout, built: Path) -> None:
-    argv = [str(built / "bin" / "python"), "-c", "input()"]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE) as process:
+    argv = [str(built / "bin" / "python"), "-c", "print('here', flush=True); input()"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # before that it may not run in there yet
         with pytest.raises(EnvironmentInUseError, match=f"process {process.pid} runs in"):
             remove_environment(list_installed(layout, [])[0])
         process.communicate(b"\n")

@@ -152,6 +152,14 @@ def test_reload_changes_the_weights_and_nothing_else(tmp_path: Path) -> None:
         asyncio.run(scenario())
 
 
+def crowding() -> float:
+    """How many seconds a second of computing takes while others compute too."""
+    wall, cpu = time.monotonic(), time.thread_time()
+    while time.thread_time() - cpu < 0.1:
+        pass
+    return (time.monotonic() - wall) / 0.1
+
+
 def test_sigterm_ends_it_within_two_seconds_amid_replies(folder: Path, tmp_path: Path) -> None:
     with started(sys.executable, MODULE, ["--model", str(folder)], tmp_path) as (url, process):
         target = Target(url, "test-token", "policy", str(folder), 512)
@@ -167,14 +175,15 @@ def test_sigterm_ends_it_within_two_seconds_amid_replies(folder: Path, tmp_path:
                 await asyncio.sleep(0.3)
                 start = time.monotonic()
                 process.send_signal(signal.SIGTERM)
-                assert await asyncio.to_thread(process.wait, 10) == 0
+                assert await asyncio.to_thread(process.wait, 60) == 0
                 # The clients' retries come after it and are not the server's time.
                 took = time.monotonic() - start
                 ended = await asyncio.gather(*replies, return_exceptions=True)
                 assert all(isinstance(end, client.InfrastructureError) for end in ended)
                 return took
 
-        assert asyncio.run(ask_and_stop()) < 2.0
+        before = crowding()
+        assert asyncio.run(ask_and_stop()) < 2.0 * max(before, crowding())
 
 
 def test_a_client_that_goes_away_frees_the_server(folder: Path, tmp_path: Path) -> None:
@@ -199,7 +208,8 @@ def test_a_client_that_goes_away_frees_the_server(folder: Path, tmp_path: Path) 
                 return time.monotonic() - start
 
         # All forty would take their turns of 400 steps each.
-        assert asyncio.run(scenario()) < 4.0
+        before = crowding()
+        assert asyncio.run(scenario()) < 4.0 * max(before, crowding())
 
 
 @pytest.mark.parametrize(
