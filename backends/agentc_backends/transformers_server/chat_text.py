@@ -6,10 +6,7 @@ the trainers is asked, which writes it as plain text.
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +17,6 @@ from agentc_backends.chat.formats import ChatFormat, FormatError, format_named, 
 from agentc_backends.chat.tokens import Encoder, chat_format_of
 
 Messages = Sequence[Mapping[str, str]]
-
-
-TEMPLATE_CPU_S = 20.0
-"""A template that a checkpoint ships is a program; sandboxed, but with loops."""
 
 
 class ChatText:
@@ -41,14 +34,6 @@ class ChatText:
         self, messages: Messages, *, add_generation_prompt: bool, continue_final_message: bool
     ) -> list[int]:
         """Prompt tokens. Raises ValueError when the format cannot express the messages."""
-        if self._format is not None:
-            return self._encode(messages, add_generation_prompt, continue_final_message)
-        with _bounded_template():
-            return self._encode(messages, add_generation_prompt, continue_final_message)
-
-    def _encode(
-        self, messages: Messages, add_generation_prompt: bool, continue_final_message: bool
-    ) -> list[int]:
         if continue_final_message:
             return self._tokens(self._open_ended(messages))
         if self._encoder is not None and self._spells_control(messages):
@@ -88,26 +73,3 @@ class ChatText:
 
     def _spells_control(self, messages: Messages) -> bool:
         return any(token in message["content"] for message in messages for token in self._control)
-
-
-@contextmanager
-def _bounded_template() -> Iterator[None]:
-    """FormatError when the block takes too much CPU time. Only the main thread, where the event
-    loop runs, can be interrupted so."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(*_: object) -> None:
-        raise FormatError(
-            f"the model's chat template did not come to an end in {TEMPLATE_CPU_S:g} s of CPU "
-            "time; mend it, or set `chat_format` of the model to one of agentc's own"
-        )
-
-    before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, TEMPLATE_CPU_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)

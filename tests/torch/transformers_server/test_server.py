@@ -15,8 +15,8 @@ import pytest
 from tiny_models import CONFIGS, make_model, make_tokenizer
 
 from agentc_backends import client
+from agentc_backends.chat import bounded
 from agentc_backends.chat.tokens import Encoder
-from agentc_backends.transformers_server import chat_text
 from agentc_backends.transformers_server.chat_text import ChatText
 from conformance import CHECKS, CONVERSATION, Target, started
 
@@ -92,14 +92,14 @@ def test_prompts_are_those_of_the_trainers(
 def test_a_template_without_an_end_is_a_refusal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr(chat_text, "TEMPLATE_CPU_S", 0.3)
+    monkeypatch.setattr(bounded, "LIMIT_S", 0.3)
     (tmp_path / "agentc_chat.json").write_text(json.dumps({"chat_format": "tokenizer"}))
     tokenizer = make_tokenizer()
     loop = "{% for i in range(99999) %}"
     tokenizer.chat_template = loop * 3 + "{% endfor %}" * 3
     chat = ChatText(str(tmp_path), tokenizer)
     talk = [{"role": "user", "content": text}]
-    with pytest.raises(ValueError, match="did not come to an end"):
+    with pytest.raises(ValueError, match=r"more than 0\.3 s of CPU time"):
         chat.encode(talk, add_generation_prompt=True, continue_final_message=False)
     tokenizer.chat_template = "{{ messages[0].content }}"
     assert chat.encode(talk, add_generation_prompt=True, continue_final_message=False)
