@@ -27,15 +27,7 @@ def add_spec_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
         metavar="SPEC",
         help="the spec, a YAML file",
     )
-    parser.add_argument(
-        "-p",
-        "--param",
-        dest="params",
-        action=Param,
-        default={},
-        metavar="NAME=VALUE",
-        help="value of one of the spec's params; may be given several times",
-    )
+    add_param_argument(parser)
     add_allow_path_argument(parser)
     parser.add_argument(
         "--scale",
@@ -43,6 +35,21 @@ def add_spec_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
         help="one of the spec's `scales:`, such as smoke; default: the spec as it is written",
     )
     parser.set_defaults(locked=False)
+
+
+def add_param_argument(
+    parser: argparse.ArgumentParser, what: str = "value of one of the spec's params"
+) -> None:
+    """-p NAME=VALUE, for every command that takes a spec or finds a run by what it was given."""
+    parser.add_argument(
+        "-p",
+        "--param",
+        dest="params",
+        action=Param,
+        default={},
+        metavar="NAME=VALUE",
+        help=f"{what}; may be given several times",
+    )
 
 
 def names_spec(word: str) -> bool:

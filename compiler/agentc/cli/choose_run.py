@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import (
-    Param,
     add_allow_path_argument,
+    add_param_argument,
     compile_typed,
     names_spec,
     show_diagnostics,
@@ -58,15 +58,7 @@ def add_variant_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scale", metavar="NAME", help=f"its scale; `{FULL}` is the spec as it is written"
     )
-    parser.add_argument(
-        "-p",
-        "--param",
-        dest="params",
-        action=Param,
-        default={},
-        metavar="NAME=VALUE",
-        help="a param of it; may be given several times",
-    )
+    add_param_argument(parser, "a param of it")
     add_allow_path_argument(parser)
     parser.set_defaults(locked=False)
 

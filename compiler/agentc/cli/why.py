@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import (
-    Param,
     add_allow_path_argument,
+    add_param_argument,
     compile_typed,
     names_spec,
     show_diagnostics,
@@ -45,15 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a job or stage (`sft`, `eto.2.dpo`, `eto`); with a spec, what it would do",
     )
-    parser.add_argument(
-        "-p",
-        "--param",
-        dest="params",
-        action=Param,
-        default={},
-        metavar="NAME=VALUE",
-        help="value of one of the spec's params",
-    )
+    add_param_argument(parser)
     parser.add_argument("--scale", metavar="NAME", help="one of the spec's `scales:`")
     parser.add_argument("--run", metavar="NAME", help="the experiment; default: the one run last")
     add_store_argument(parser)
