@@ -11,8 +11,10 @@ TORCH_TESTS = PYTHONPATH=compiler:backends OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 TO
   .agentc/torch-tests/bin/python -m pytest -n $(WORKERS) --durations=10
 LOCKS   := backends/agentc_backends/software
 WORKERS ?= 2
+# Most fast tests wait for processes that they start: two for each core.
+FAST_WORKERS ?= $(shell expr 2 \* $(WORKERS))
 
-.PHONY: help setup environments environments-all quickstart test test-long test-slurm test-fast test-torch golden check format docs bench bench-rivals comparison fuzz clean
+.PHONY: help setup environments environments-all quickstart test test-long test-slurm test-fast test-cluster test-torch mutants golden check format docs gpu bench bench-rivals comparison fuzz clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -20,7 +22,7 @@ help: ## list the targets
 setup: $(VENV)/complete ## a Python environment with agentc, Snakemake and the developer tools
 
 $(VENV)/complete: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/pip install --quiet --editable '.[run,slurm,dev]'
 	touch $@
 
@@ -34,11 +36,12 @@ environments-all: environments ## those of XTuner, OpenRLHF, ScienceWorld and je
 quickstart: environments ## ETO on TextCraft, a tiny model from scratch, two rounds, on the CPU
 	$(BIN)/agentc run specs/quickstart.yaml
 
-test: test-fast test-torch environments-all ## every test that needs no GPU and no vLLM
+test: environments-all .agentc/torch-tests/complete ## every test that needs no GPU and no vLLM
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-fast test-cluster
+	$(MAKE) --no-print-directory test-torch
 	AGENTC_REQUIRE_SOFTWARE=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile -rs --durations=15 \
 	  -m 'slow and not vllm and not slurm and not long and not alone'
 	$(BIN)/pytest -m alone
-	$(BIN)/pytest -m 'slurm and not long' -rs --durations=5
 
 test-long: environments-all .agentc/torch-tests/complete ## what takes minutes each: faults of a cluster, kills of trainings
 	$(BIN)/pytest -m long -rs --durations=0
@@ -47,11 +50,18 @@ test-long: environments-all .agentc/torch-tests/complete ## what takes minutes e
 test-slurm: environments ## runs on a real SLURM of four nodes, brought up here (root; see docs/slurm.md)
 	$(BIN)/pytest -m slurm -rs --durations=0
 
+# A cluster's tests wait for most of their time, so `make test` plays them beside the fast ones.
+test-cluster: environments
+	$(BIN)/pytest -m 'slurm and not long' -rs --durations=5
+
 test-fast: environments
-	$(BIN)/pytest -n $(WORKERS) -m 'not slow and not vllm and not alone'
+	$(BIN)/pytest -n $(FAST_WORKERS) -m 'not slow and not vllm and not alone'
 
 test-torch: environments .agentc/torch-tests/complete
 	$(TORCH_TESTS) -m 'not long' tests/torch
+
+mutants: environments-all .agentc/torch-tests/complete ## put each seeded fault into a copy: do the tests see it?
+	$(BIN)/python -m tests.mutants --workers $(WORKERS)
 
 # The torch environment is exact, so pytest lives in one of its own that sees torch's packages.
 .agentc/torch-tests/complete: backends/agentc_backends/software/torch.lock
@@ -62,9 +72,9 @@ test-torch: environments .agentc/torch-tests/complete
 	  > "$$(.agentc/torch-tests/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch-environment.pth"
 	touch $@
 
-golden: setup ## accept the plans of the shipped specs as they are now
-	AGENTC_UPDATE=1 $(BIN)/pytest -q tests/golden
-	git diff --stat tests/golden
+golden: setup ## accept the plans of the shipped specs, and what README shows of them, as they are now
+	AGENTC_UPDATE=1 $(BIN)/pytest -q tests/golden tests/documentation
+	git diff --stat tests/golden README.md docs/images
 
 check: setup ## lint, format, types, import contracts, generated docs
 	$(BIN)/ruff check .
@@ -79,6 +89,13 @@ format: setup ## apply the formatter and the safe fixes
 
 docs: setup ## write the generated pages: spec reference, backends, error codes
 	$(BIN)/python -m agentc.reference docs
+
+# The run builds what it needs besides (OpenRLHF, vLLM for CUDA). GPU_OPTIONS: such as `-p card=h100-80gb`.
+gpu: environments ## what computes on GPUs, once, on one of them; writes docs/results.md (not run on a GPU yet)
+	@nvidia-smi -L || { echo 'without a GPU: agentc run specs/gpu.yaml --scale smoke'; exit 1; }
+	$(BIN)/agentc preflight specs/gpu.yaml $(GPU_OPTIONS)
+	$(BIN)/agentc run specs/gpu.yaml --plain $(GPU_OPTIONS)
+	$(BIN)/python -m benchmarks.gpu $(GPU_OPTIONS) --write docs/results.md
 
 bench: environments environments-all ## throughput and overhead, as ratios; environments beside their upstreams
 	$(BIN)/python -m benchmarks

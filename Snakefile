@@ -32,6 +32,9 @@ PACKAGES = os.path.join(workflow.basedir, "packages")
 if os.path.isdir(os.path.join(PACKAGES, "agentc", "runtime")):
     others = [path for path in [os.environ.get("PYTHONPATH")] if path]
     os.environ["PYTHONPATH"] = os.pathsep.join([PACKAGES, *others])
+    sys.path.insert(0, PACKAGES)
+
+from agentc.runtime.placement import RuleResources
 
 with open(PLAN, encoding="utf-8") as text:
     DOCUMENT = json.load(text)
@@ -131,77 +134,8 @@ def command_of(kind):
     return words
 
 
-# Who says what a job asks for, strongest first: `set-resources` of the profile (Snakemake puts it on
-# top of what stands here), the spec, `default-resources` of the profile. docs/design/placement.md.
-FORCED = workflow.resource_settings.overwrite_resources
-THREADS = workflow.resource_settings.overwrite_threads
-USUAL = workflow.resource_settings.default_resources or {}
-UNSAID = object()
-NAMES = {  # resources, and what the spec calls them
-    "gpu_model": "gpu_type",
-    "mem": "mem_mb",
-    "runtime": "minutes",
-    "nodes": "nodes",
-    "constraint": "constraint",
-    "slurm_partition": "partition",
-    "slurm_account": "account",
-    "qos": "qos",
-}
-INSTEAD = {"cpus_per_task": "cpus", "cpus_per_gpu": "cpus", "mem_mb_per_cpu": "mem_mb"}
-
-
-def asked_of(job):
-    return job.get("asked") or {}
-
-
-def usual(name, wildcards, given):
-    """The profile's default of a resource."""
-    name = "mem_mb" if name == "mem" else name
-    found = USUAL[name] if name in USUAL else None
-    return found.evaluate(wildcards, **given).value if hasattr(found, "evaluate") else found
-
-
-def forced_of(kind):
-    """What the profile sets for a rule, as it is written there."""
-    found = {name: getattr(each, "raw", each) for name, each in FORCED.get(kind, {}).items()}
-    return {**found, **({"cpus": THREADS[kind]} if kind in THREADS else {})}
-
-
-def counts_gpus(gres):
-    return str(gres or "").split(":")[0] == "gpu"
-
-
-def said(kind, jobs, resource, default):
-    """What the spec says: a value, None for nothing at all, or UNSAID. Of a session the most that
-    a member asks for; of names the first."""
-
-    def ask(name):
-        found = [asked_of(job)[name]["value"] for job in jobs if name in asked_of(job)]
-        return None if not found else found[0] if isinstance(found[0], str) else max(found)
-
-    forced = forced_of(kind)
-    if resource in ("gpu", "gpu_model", "gres"):
-        gpus, model = ask("gpus"), ask("gpu_type")
-        nodes = forced.get("nodes", ask("nodes"))
-        nodes = nodes if isinstance(nodes, int) else 1
-        if counts_gpus(forced.get("gres")):
-            return None
-        if gpus is None and "gpu" not in forced:
-            return model if resource == "gpu_model" and model else UNSAID
-        if resource == "gres":
-            if gpus and nodes > 1 and "gpu" not in forced:  # the one that counts by node
-                return ":".join(["gpu", *([model] if model else []), str(gpus // nodes)])
-            return None if counts_gpus(default()) else UNSAID
-        if "gpu" in forced:
-            return model or UNSAID if resource == "gpu_model" else None
-        if resource == "gpu":
-            return gpus if nodes == 1 else None
-        return model or UNSAID if gpus and nodes == 1 else None
-    if resource in INSTEAD:
-        name = INSTEAD[resource]
-        return UNSAID if ask(name) is None and name not in forced else None
-    asked = ask(NAMES[resource])
-    return UNSAID if asked is None else asked
+# Who says what a job asks for: the profile, the spec (docs/design/placement.md).
+REQUESTS = RuleResources(workflow.resource_settings)
 
 
 def threads_of(kind):
@@ -210,43 +144,12 @@ def threads_of(kind):
     )
 
 
-def resources_of(kind, work):
-    """Only what some job of the kind asks for, so that a profile's defaults hold otherwise. `work`
-    are the jobs behind each key."""
-
-    def resource(name):
-        def value(wildcards, **given):
-            jobs = work[wildcards.key]
-            found = said(kind, jobs, name, lambda: usual(name, wildcards, given))
-            return usual(name, wildcards, given) if found is UNSAID else found
-
-        return value
-
-    names = {name for jobs in work.values() for job in jobs for name in asked_of(job)}
-    forced = forced_of(kind)
-    spoken = [each for each, name in NAMES.items() if name in names]
-    spoken += [each for each, name in INSTEAD.items() if name in {*names, *forced}]
-    if "gpus" in names or "gpu" in forced or counts_gpus(forced.get("gres")):
-        spoken += ["gpu", "gpu_model", "gres"]
-    return {each: resource(each) for each in spoken}
-
-
-def all_resources_of_servers():
-    """As those of jobs; but `server` is a local rule, whose threads are this machine's."""
-
-    def cpus(wildcards, **given):
-        server = SERVERS[wildcards.key]
-        default = None if "cpus" in asked_of(server) else usual("cpus_per_task", wildcards, given)
-        return default or server["resources"]["cpus"]
-
-    work = {key: [server] for key, server in SERVERS.items()}
-    return {**resources_of("server", work), "cpus_per_task": cpus}
-
-
 def granted(wildcards, resources, threads):
     """What the job asks for in the end, for its wrapper to compare with what it got."""
     names = ("gpu", "gres", "mem_mb", "runtime", "nodes")
     asked = {name: resources.get(name) for name in names}
+    if not workflow.is_main_process:  # a queue has given the job what it has
+        asked["submitted"] = 1
     words = ",".join(f"{name}={value}" for name, value in asked.items() if value)
     return ["--asked", words] if words else []
 
@@ -281,7 +184,7 @@ if SERVERS:
             executor=lambda wildcards: workflow.executor_plugin.name,
             asked=resources_of_server,
         resources:
-            **all_resources_of_servers(),
+            **REQUESTS.of_servers(SERVERS),
         shell:
             "exec {params.python:q} -m agentc.runtime.serve up --plan {params.plan:q} --store {params.store:q}"
             " --server {params.server:q} --lease {output:q} --run {params.run} --executor {params.executor:q}"
@@ -306,7 +209,7 @@ for KIND in sorted(UNITS):
             parent=os.getpid(),  # of a job on a node: the Snakemake that runs it there
         threads: threads_of(KIND)
         resources:
-            **resources_of(KIND, {name.split("/")[1]: WORK[name] for name in UNITS[KIND]}),
+            **REQUESTS.of_rule(KIND, {name.split("/")[1]: WORK[name] for name in UNITS[KIND]}),
         shell:
             "exec {params.python:q} -m agentc.runtime.job --plan {params.plan:q} --store {params.store:q}"
             " {params.work:q} {params.asked:q} --parent {params.parent}"

@@ -44,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"no bench {', '.join(unknown)}; there are {', '.join(BENCHES)}")
     os.environ.setdefault("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
+    os.environ.pop(
+        "PYTHONDONTWRITEBYTECODE", None
+    )  # a user's second command finds modules compiled
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="agentc-benchmarks-") as folder:
         workplace = Workplace(Path(folder))

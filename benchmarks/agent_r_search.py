@@ -149,7 +149,7 @@ def compare(title: str, folder: Path, released: Path, load: Load, command: Seque
     return same == len(tasks) and alone.trees == ours.trees
 
 
-_ENVIRONMENT = ("-m", "agentc_backends.textcraft.job_serve", "--max-depth", "1",
+_ENVIRONMENT = ("-m", "agentc_backends.environments.textcraft.job_serve", "--max-depth", "1",
                 "--max-expert-steps", "4", "--distractors", "3")  # fmt: skip
 """Short prompts, as in the quickstart."""
 
@@ -157,12 +157,12 @@ _ENVIRONMENT = ("-m", "agentc_backends.textcraft.job_serve", "--max-depth", "1",
 def scripted_server(folder: Path, delay_s: float = 0.0) -> list[str]:
     rules = folder / "rules.json"
     rules.write_text(json.dumps(RULES), encoding="utf-8")
-    program = ["-m", "agentc_backends.scripted_server.job_serve", "--rules-file", str(rules)]
+    program = ["-m", "agentc_backends.servers.scripted.job_serve", "--rules-file", str(rules)]
     return [sys.executable, *program, "--delay", str(delay_s)]
 
 
 def model_server(model: Path, python: Path) -> list[str]:
-    program = ["-m", "agentc_backends.transformers_server.job_serve", "--model", str(model)]
+    program = ["-m", "agentc_backends.servers.transformers.job_serve", "--model", str(model)]
     return [str(python), *program]
 
 
@@ -214,7 +214,7 @@ def started(place: Path, command: list[str], token: str = "") -> Iterator[dict[s
 
 def tasks_of(environment: Mapping[str, Any], count: int) -> tuple[list[str], list[str]]:
     """The first training tasks, and all goals in the order that AgentGym's indices count."""
-    from agentc_backends.textcraft.environment import TextCraftEnvironment
+    from agentc_backends.environments.textcraft.environment import TextCraftEnvironment
 
     with urllib.request.urlopen(environment["url"] + "/meta") as answer:
         tasks = json.load(answer)["splits"]["train"][:count]
@@ -301,6 +301,7 @@ def run_ours(
         "action_span": "last", "action_space": "optional", "no_action": "last_line",
         "turn_numbers": "drop",
         "invalid_message": "Could not execute ",
+        "invalid_reward": "keep",
     }  # fmt: skip
     job = {
         "id": "search", "key": "0" * 32, "kind": "search", "config": config, "contract": {},
@@ -313,7 +314,7 @@ def run_ours(
         "facts": str(staging / "facts.json"), "progress": str(staging / "progress.json"),
     }  # fmt: skip
     (staging / "job.json").write_text(json.dumps(job), encoding="utf-8")
-    program = [sys.executable, "-m", "agentc_backends.search_mcts.job_search"]
+    program = [sys.executable, "-m", "agentc_backends.agents.search.job_search"]
     wall = _run([*program, str(staging / "job.json")], staging, staging / "log.txt")
     facts = json.loads((staging / "facts.json").read_text(encoding="utf-8"))
     rows = (staging / "data" / "trees.jsonl").read_text(encoding="utf-8").splitlines()

@@ -17,13 +17,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from agentc_backends.alfworld.expert import recorded
-from agentc_backends.alfworld.games import Game, make_game
-from agentc_backends.alfworld.goals import is_reached
-from agentc_backends.alfworld.house import build_house
-from agentc_backends.alfworld.play import Play
-from agentc_backends.alfworld.problem import read_problem
-from agentc_backends.alfworld.wording import WORDINGS, Wording
+from agentc_backends.environments.alfworld.expert import recorded
+from agentc_backends.environments.alfworld.games import HouseholdGame, make_game
+from agentc_backends.environments.alfworld.goals import is_reached
+from agentc_backends.environments.alfworld.house import build_house
+from agentc_backends.environments.alfworld.play import Play
+from agentc_backends.environments.alfworld.problem import read_problem
+from agentc_backends.environments.alfworld.wording import WORDINGS, Wording
 from benchmarks.alfworld_equality import chosen, mixed_walk
 from benchmarks.alfworld_upstream.process import Upstream, read_rules, upstream_python
 
@@ -73,7 +73,7 @@ def rows_of(folder: Path, count: int) -> Iterator[dict[str, Any]]:
 
 
 def measured(
-    game: Game, problem: str, wording: Wording, walks: list[list[str]]
+    game: HouseholdGame, problem: str, wording: Wording, walks: list[list[str]]
 ) -> dict[str, float]:
     """Seconds of our interpreter for one game, each the mean of a few repeats."""
     house = game.house()

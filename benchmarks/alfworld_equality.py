@@ -21,12 +21,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentc_backends.alfworld.expert import plan, recorded
-from agentc_backends.alfworld.games import Game, make_game, part_file
-from agentc_backends.alfworld.goals import is_reached
-from agentc_backends.alfworld.play import Play
-from agentc_backends.alfworld.sizes import PARTS
-from agentc_backends.alfworld.wording import WORDINGS, Wording
+from agentc_backends.environments.alfworld.expert import plan, recorded
+from agentc_backends.environments.alfworld.games import HouseholdGame, make_game, part_file
+from agentc_backends.environments.alfworld.goals import is_reached
+from agentc_backends.environments.alfworld.play import Play
+from agentc_backends.environments.alfworld.sizes import PARTS
+from agentc_backends.environments.alfworld.wording import WORDINGS, Wording
 from benchmarks.alfworld_upstream.process import Rules, Upstream, read_rules, upstream_python
 
 _NONSENSE = ("go to mars 1", "dance", "", "take", "open the door", "LOOK", "examine")
@@ -106,7 +106,7 @@ def compared(upstream: Upstream, rules: Rules, row: dict[str, Any], steps: int) 
     }
 
 
-def mixed_walk(game: Game, wording: Wording, steps: int) -> list[str]:
+def mixed_walk(game: HouseholdGame, wording: Wording, steps: int) -> list[str]:
     """Commands drawn by the game's name: legal ones, the explorer's, and some that are illegal."""
     draw = random.Random(f"walk/1/{game.task_id}")
     play = Play(game.house(), wording)
@@ -134,7 +134,7 @@ def mixed_walk(game: Game, wording: Wording, steps: int) -> list[str]:
 
 
 def _difference(
-    game: Game, wording: Wording, commands: list[str], told: list[list[Any]]
+    game: HouseholdGame, wording: Wording, commands: list[str], told: list[list[Any]]
 ) -> str | None:
     play = Play(game.house(), wording)
     says = f"{play.opening()}\n\n{game.description}"

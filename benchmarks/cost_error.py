@@ -23,9 +23,9 @@ from agentc.cost.estimate import Estimator
 from agentc.cost.observe import actual_wall, learn, read_past
 from agentc.cost.past import Past
 from agentc.cost.stated import Stated
-from agentc.cost.subject import Subject
+from agentc.cost.subject import JobProfile
 from agentc.cost.workload import Forecaster
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 
 LEAST_S = 1.0
 """Jobs that took less are left out: they are starts of interpreters."""
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _each_job(subjects: dict[str, Subject], past: Past, stated: Stated) -> Iterable[Trial]:
+def _each_job(subjects: dict[str, JobProfile], past: Past, stated: Stated) -> Iterable[Trial]:
     for subject in subjects.values():
         wall = actual_wall(subject.measured)
         if wall is None or wall < LEAST_S:
@@ -81,7 +81,7 @@ def _each_job(subjects: dict[str, Subject], past: Past, stated: Stated) -> Itera
 
 
 def _trial(
-    subject: Subject,
+    subject: JobProfile,
     wall: float,
     forecaster: Forecaster,
     past: Past,
@@ -141,7 +141,7 @@ def _row(title: str, trials: Sequence[Trial]) -> str:
     )
 
 
-def _machine(subjects: dict[str, Subject]) -> str:
+def _machine(subjects: dict[str, JobProfile]) -> str:
     hardware = [subject.measured.get("hardware") or {} for subject in subjects.values()]
     known = {f"{each.get('cpus')} x {each.get('cpu')}" for each in hardware}
     return ", ".join(sorted(known)) or "no machine known"

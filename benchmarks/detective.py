@@ -105,10 +105,10 @@ def reset_ms(server: Server) -> float:
 
 def compare(game: Path, states: int) -> int:
     """Walks with words that change nothing in between, so that time and parser differ."""
-    from agentc_backends.detective.machine import Machine
-    from agentc_backends.detective.stories import DETECTIVE
+    from agentc_backends.environments.detective.machine import GameMachine
+    from agentc_backends.environments.detective.stories import DETECTIVE
 
-    kept, apart = Machine(str(game), DETECTIVE.scratch), Machine(str(game), ())
+    kept, apart = GameMachine(str(game), DETECTIVE.scratch), GameMachine(str(game), ())
     draw, known = random.Random(1), dict[str, list[str]]()
     seen = other_lists = other_effects = 0
     state = kept.opening.state

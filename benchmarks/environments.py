@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentc.runtime.environment import ensure_environment
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.software.environment import ensure_environment
+from agentc.runtime.store.layout import StoreLayout
 
 ROOT = Path(__file__).resolve().parents[1]
 _LOCKS = ROOT / "backends" / "agentc_backends" / "software"

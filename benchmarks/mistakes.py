@@ -131,7 +131,8 @@ def report(answers: Sequence[Answer]) -> str:
     """A table of moments, then every answer word for word."""
     tools = list(dict.fromkeys(answer.tool for answer in answers))
     found = {(answer.tool, answer.mistake): answer for answer in answers}
-    lines = ["| | " + " | ".join(MISTAKES.values()) + " |", "|---|" + "---|" * len(MISTAKES)]
+    heads = [title.split(":")[0] for title in MISTAKES.values()]
+    lines = [f"| | {' | '.join(heads)} |", "|---|" + "---|" * len(heads)]
     for tool in tools:
         cells = [_cell(found[tool, mistake]) for mistake in MISTAKES]
         lines.append(f"| {tool} | {' | '.join(cells)} |")

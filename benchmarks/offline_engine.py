@@ -3,18 +3,18 @@
 `python -m benchmarks.offline_engine MODEL TRAJECTORIES DECODE IN_FLIGHT OUT`, in the torch
 environment; DECODE is the stage's, as JSON, and OUT becomes JSON. Prompts are tokenised beforehand.
 An episode's next request is submitted when its last one ends, so that the engine sees the load that
-a rollout gives it.
+a rollout gives it. Nothing else runs in the process.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import queue
 import sys
-import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,11 @@ os.environ["OMP_NUM_THREADS"] = "1"  # as the server is started; read once, by t
 import numpy
 import torch
 
-from agentc_backends.rollout_react.seeds import turn_seed
-from agentc_backends.transformers_server.chat_text import ChatText
-from agentc_backends.transformers_server.checkpoint import load_checkpoint
-from agentc_backends.transformers_server.engine import Engine, Limits, Ongoing
+from agentc_backends.agents.common.seeds import turn_seed
+from agentc_backends.servers.transformers.chat_text import ChatText
+from agentc_backends.servers.transformers.checkpoint import load_checkpoint
+from agentc_backends.servers.transformers.engine import ClosedError, Engine, EngineLimits, Ongoing
+from agentc_backends.servers.transformers.reply_text import stop_test
 
 Request = tuple[Any, int]
 """Prompt tokens and the seed of the request."""
@@ -45,54 +46,40 @@ def requests_of(row: dict[str, Any], chat: ChatText) -> list[Request]:
     return found
 
 
-def stop_test(stops: list[str], tokenizer: Any) -> Callable[[list[int]], bool]:
-    """Whether a stop text has come, looked for as often as the server does."""
-    window = max(len(stop.encode()) for stop in stops) + 16
+class Replay:
+    """Keeps so many episodes going until all are done; the engine's inbox."""
 
-    def finished(tokens: list[int]) -> bool:
-        tail = tokenizer.decode(
-            tokens[-window:], skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
-        return any(stop in tail for stop in stops)
+    def __init__(
+        self, episodes: list[list[Request]], in_flight: int, settings: dict[str, Any]
+    ) -> None:
+        self.tokens = 0
+        self._episodes = deque(iter(requests) for requests in episodes)
+        self._settings = settings
+        self._next: list[Ongoing] = []
+        for _ in range(min(in_flight, len(episodes))):
+            self._begin()
 
-    return finished
+    def take(self, wait: bool) -> list[Ongoing]:
+        if wait and not self._next:
+            raise ClosedError
+        taken, self._next = self._next, []
+        return taken
 
+    def _begin(self) -> None:
+        while self._episodes and not self._submit(self._episodes.popleft()):
+            pass
 
-def replay(
-    engine: Engine,
-    episodes: list[list[Request]],
-    in_flight: int,
-    settings: dict[str, Any],
-) -> int:
-    """Keep so many episodes going until all are done; returns the tokens generated."""
-    ended: queue.Queue[tuple[int, Ongoing]] = queue.Queue()
-    position = [0] * len(episodes)
+    def _submit(self, requests: Iterator[Request]) -> bool:
+        for prompt, seed in requests:
+            done = partial(self._ended, requests)
+            self._next.append(Ongoing(prompt=prompt, key=(seed, 0), done=done, **self._settings))
+            return True
+        return False
 
-    def submit(number: int) -> None:
-        prompt, seed = episodes[number][position[number]]
-        position[number] += 1
-        engine.submit(
-            Ongoing(
-                prompt=prompt,
-                key=(seed, 0),
-                done=lambda sequence, error: ended.put((number, sequence)),
-                **settings,
-            )
-        )
-
-    waiting = [number for number, requests in enumerate(episodes) if requests]
-    running, tokens = 0, 0
-    while waiting or running:
-        while waiting and running < in_flight:
-            submit(waiting.pop(0))
-            running += 1
-        number, sequence = ended.get()
-        tokens += len(sequence.tokens)
-        if position[number] < len(episodes[number]):
-            submit(number)
-        else:
-            running -= 1
-    return tokens
+    def _ended(self, requests: Iterator[Request], sequence: Ongoing) -> None:
+        self.tokens += len(sequence.tokens)
+        if not self._submit(requests):
+            self._begin()
 
 
 def main() -> None:
@@ -106,20 +93,15 @@ def main() -> None:
     settings = {
         **{name: decode[name] for name in ("temperature", "top_p", "max_tokens")},
         "ends": checkpoint.ends,
-        "finished": stop_test(decode["stop"], checkpoint.tokenizer) if decode["stop"] else None,
+        "finished": stop_test(checkpoint.tokenizer, decode["stop"]) if decode["stop"] else None,
     }
-    engine = Engine(checkpoint, Limits(), checkpoint.context)
-    engine.start()
-    replay(engine, [[episodes[0][0]]], 1, settings)
+    engine = Engine(checkpoint, EngineLimits(), checkpoint.context)
+    engine.run(Replay([[episodes[0][0]]], 1, settings))
+    work = Replay(episodes, int(in_flight), settings)
     wall, cpu = time.perf_counter(), time.process_time()
-    tokens = replay(engine, episodes, int(in_flight), settings)
+    engine.run(work)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    engine.stop(RuntimeError("done"))
-    # Python would end under the engine's thread otherwise, and torch abort the process.
-    for thread in threading.enumerate():
-        if thread.name == "engine":
-            thread.join()
-    Path(out).write_text(json.dumps({"tokens": tokens, "wall_s": wall, "cpu_s": cpu}))
+    Path(out).write_text(json.dumps({"tokens": work.tokens, "wall_s": wall, "cpu_s": cpu}))
 
 
 if __name__ == "__main__":

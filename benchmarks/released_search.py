@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentc_backends.rollout_react.prompt import OBSERVATION_PREFIX, observation_message
-from agentc_backends.rollout_react.seeds import child_seed, tree_seed
+from agentc_backends.agents.common.prompt import OBSERVATION_PREFIX, observation_message
+from agentc_backends.agents.common.seeds import child_seed, tree_seed
 
 OPENING = 3
 """Messages before the first reply; what the environment says later is an observation."""

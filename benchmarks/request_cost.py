@@ -1,4 +1,4 @@
-"""CPU of one request, by thread: of the client, and of a model server under 32 requests at once.
+"""CPU of one request, by part: of the client, and of a model server under 32 requests at once.
 
 `python -m benchmarks.request_cost` asks the scripted server: HTTP and nothing else. With `--model
 DIR --rows trajectories.jsonl --decode JSON --python PYTHON` it repeats a recorded exploration on
@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentc_backends.client import ChatClient, RateLimits
-from agentc_backends.rollout_react.seeds import turn_seed
+from agentc_backends.agents.client import ChatClient, RateLimits
+from agentc_backends.agents.common.seeds import turn_seed
 from benchmarks.reduced import ROOT
 
 IN_FLIGHT = 32
@@ -50,13 +50,20 @@ def _requests(row: dict[str, Any]) -> Iterator[Request]:
         yield talk[:at], turn_seed(row["seed"], turn)
 
 
-def threads_cpu(process: int) -> Counter[str]:
-    """Seconds of CPU of a process: of its first thread, and of all others."""
+def parts_cpu(process: int) -> Counter[str]:
+    """Seconds of CPU of a server: of its first thread, of its others, and of its engine, the
+    process that it has started."""
     found: Counter[str] = Counter()
     for thread in Path(f"/proc/{process}/task").iterdir():
-        seconds = int((thread / "schedstat").read_text().split()[0]) / 1e9
-        found["event loop" if thread.name == str(process) else "other threads"] += seconds
+        name = "event loop" if thread.name == str(process) else "other threads"
+        found[name] += _cpu(thread)
+        for child in (thread / "children").read_text().split():
+            found["engine"] += sum(map(_cpu, Path(f"/proc/{child}/task").iterdir()))
     return found
+
+
+def _cpu(thread: Path) -> float:
+    return int((thread / "schedstat").read_text().split()[0]) / 1e9
 
 
 async def measure(
@@ -78,9 +85,9 @@ async def measure(
                     ]
                 )
 
-            before, own = threads_cpu(process), time.process_time()
+            before, own = parts_cpu(process), time.process_time()
             tokens = sum(await asyncio.gather(*(play() for _ in range(IN_FLIGHT))))
-            own, spent = time.process_time() - own, threads_cpu(process) - before
+            own, spent = time.process_time() - own, parts_cpu(process) - before
             parts = {"client": own, **spent}
             shown = ", ".join(f"{name} {1000 * s / count:.2f}" for name, s in parts.items())
             print(f"{count} requests, {tokens} tokens; ms of CPU a request: {shown}")
@@ -95,9 +102,15 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         ready = Path(folder) / "ready.json"
-        program = "transformers_server" if options.model else "scripted_server"
-        argv = [options.python, "-m", f"agentc_backends.{program}.job_serve", "--die-with-parent"]
-        argv += ["--model", options.model or folder, "--ready-file", str(ready)]
+        program = "transformers" if options.model else "scripted"
+        argv = [options.python, "-m", f"agentc_backends.servers.{program}.job_serve"]
+        argv += [
+            "--die-with-parent",
+            "--model",
+            options.model or folder,
+            "--ready-file",
+            str(ready),
+        ]
         argv += [] if options.model else ["--rules", _RULES, "--max-model-len", "4096"]
         path = ":".join(str(ROOT / name) for name in ("compiler", "backends"))
         variables = {**os.environ, "PYTHONPATH": path, "AGENTC_TOKEN": ""}

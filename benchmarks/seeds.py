@@ -144,8 +144,8 @@ def _evaluations(
     assert plan is not None
     found = {}
     for job in plan.jobs:
-        if job.kind == "evaluate":
-            path = store / "objects" / job.kind / job.key / "data" / "metrics.json"
+        if job.draft.kind == "evaluate":
+            path = store / "objects" / job.object / "data" / "metrics.json"
             tasks = json.loads(path.read_text(encoding="utf-8"))["tasks"]
             found[job.stage] = {task: float(row["reward"]) for task, row in tasks.items()}
     return found

@@ -45,7 +45,7 @@ def started(
     """`job_serve.py` of `environment`, ended with the block."""
     with tempfile.TemporaryDirectory() as folder:
         ready = Path(folder) / "ready.json"
-        argv = [sys.executable, "-m", f"agentc_backends.{environment}.job_serve"]
+        argv = [sys.executable, "-m", f"agentc_backends.environments.{environment}.job_serve"]
         argv += ["--die-with-parent", "--ready-file", str(ready), *flags]
         process = subprocess.Popen(argv, env={**os.environ, **(variables or {})})
         while not ready.exists():

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentc_backends import client
+from agentc_backends.agents import client
 from benchmarks.soak_player import LEASE_SECONDS, rows_of
 from benchmarks.soak_server import TOKEN, NotHereError, SoakedServer, served_environments
 

@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.process import die_with_parent
-from agentc_backends import client
+from agentc.runtime.machine.process import die_with_parent
+from agentc_backends.agents import client
 
 LEASE_SECONDS = 4.0
 _RETRY = client.RetryPolicy(attempts=4, base_s=0.1, cap_s=1.0, patient=True)

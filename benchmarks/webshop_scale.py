@@ -20,9 +20,10 @@ from itertools import accumulate
 from pathlib import Path
 from random import Random
 
-from agentc_backends.webshop.environment import WebShopEnvironment, World
-from agentc_backends.webshop.invented import invent
-from agentc_backends.webshop.shop import ShopOptions, open_shop
+from agentc_backends.environments.webshop.environment import WebShopEnvironment, WebShopShared
+from agentc_backends.environments.webshop.invented import invent
+from agentc_backends.environments.webshop.settings import WebShopSettings
+from agentc_backends.environments.webshop.shop import open_shop
 
 FULL = 1_181_436
 _WORDS, _LONG = 60_000, 60
@@ -53,12 +54,12 @@ def write_catalogue(folder: Path, products: int) -> None:
 def measure(folder: Path, by_people: bool) -> dict[str, float]:
     """Opens the shop of a folder in this process."""
     names = (_CATALOGUE, _ATTRIBUTES, _PEOPLE)
-    options = ShopOptions(
+    settings = WebShopSettings(
         catalogue=names[0], attributes=names[1], instructions=names[2] if by_people else None,
         products=None, human_goals=by_people,
     )  # fmt: skip
     start = time.process_time()
-    shop = open_shop(options, lambda path: (folder / path).read_bytes())
+    shop = open_shop(settings.shop, lambda path: (folder / path).read_bytes())
     read = time.process_time()
     shop.search("")
     indexed = time.process_time()
@@ -70,7 +71,7 @@ def measure(folder: Path, by_people: bool) -> dict[str, float]:
         shop.search(shop.goals[number].instruction)
     again = time.process_time()
     line = f"0-{len(shop.goals) - 1}"
-    environment = WebShopEnvironment(World(shop, options, {"all": line}))
+    environment = WebShopEnvironment(WebShopShared(shop, settings, {"all": line}))
     environment.reset(f"webshop_{goals[0]}")
     return {
         "goals": len(shop.goals),

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from agentc.backend_api import BackendTable, load_backends
 from agentc.diagnostics import Sink, render_json, render_text
+from agentc.diagnostics.span import Source, Span
+from agentc.front.expressions import Evaluator
+from agentc.front.read_module import build_module
 from agentc.kinds.field import Json
 from agentc.passes import PassContext, Unit, run_passes
-from agentc.passes.front import build_module
 from agentc.plan.text import render_plan
 from agentc.source.load import load_bytes, load_text
-from agentc.source.span import Source, Span
 from agentc.source.tree import Computed, Mapping, Node, Scalar, Sequence, Unknown
-from agentc.syntax.expression import Evaluator
 
 BUG_OF_A_BACKEND = "AGC605"
 _SCOPE: dict[str, Json] = {

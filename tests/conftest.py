@@ -30,6 +30,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# A cluster on this machine, that of tests/slurm beside these or a real one, must not answer for the
+# job numbers that tests make up: its job 2 may be over. Those of tests/slurm ask theirs.
+os.environ["SLURM_CONF"] = os.devnull
+
 # A machine that is busy with other tests must not fail a property for its speed.
 if find_spec("hypothesis"):
     from hypothesis import settings
@@ -159,7 +163,7 @@ def read_text(
 ) -> Callable[..., tuple[Spec, Module | None, Sink]]:
     """Reads a spec from text, with `-p` values as keyword arguments."""
     from agentc.diagnostics import Sink
-    from agentc.passes.front import build_module
+    from agentc.front.read_module import build_module
     from agentc.source.load import load_bytes
 
     def read(text: str | bytes, **params: str) -> tuple[Spec, Module | None, Sink]:

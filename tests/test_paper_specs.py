@@ -15,6 +15,8 @@ import yaml
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
+from agentc.placement import read_requests, settle_plan
+from agentc.placement.profile import find_profile
 from agentc.plan.render import plan_document
 
 SPECS = Path(__file__).parents[1] / "specs"
@@ -86,6 +88,31 @@ def test_eto_acts_by_the_released_rules(name: str) -> None:
         prefix = config["prompt"].get("observation_prefix", "Observation: ")
         assert prefix == ("Observation:\n" if name == "eto/webshop" else "Observation: ")
         assert config["on_invalid"] == "observe"
+
+
+@pytest.mark.parametrize("name", ETO)
+def test_eto_divides_its_models_as_the_released_script_does(name: str) -> None:
+    """FSDP with full sharding on several GPUs; one process has nothing to divide."""
+    for kind in ("sft", "dpo"):
+        for job in jobs(name, kind):
+            assert job["placement"]["sharding"] == "full", job["id"]
+    single = compile_spec(SPECS / f"{name}.yaml", {"gpus": "1"}, load_backends()).diagnostics
+    assert {each.code for each in single} == {"AGC660"}, "one GPU does not hold it"
+    assert all("sharding none" in each.notes[0] for each in single)
+
+
+@pytest.mark.parametrize("name", [*ETO, *AGENT_R])
+def test_trainings_ask_the_shipped_cluster_profile_for_what_they_load(name: str) -> None:
+    """Its default is less than the weights of seven billion in main memory."""
+    profile = find_profile("slurm", {})
+    assert profile is not None
+    settled = settle_plan(plan(name), read_requests(profile))
+    asked = {job["id"]: each.number("mem_mb") for each in settled for job in each.jobs}
+    for kind in ("sft", *(("dpo",) if name in ETO else ())):
+        for job in jobs(name, kind):
+            mem_mb = asked[job["id"]]
+            assert mem_mb is not None
+            assert mem_mb >= job["memory"]["mem_mb"] > 16000, job["id"]
 
 
 @pytest.mark.parametrize("name", AGENT_R)
@@ -192,3 +219,38 @@ def test_the_recipes_at_the_head_of_webshops_spec_hold(tmp_path: Path) -> None:
     [rollout, *_] = [job for job in plan_document(found.plan)["jobs"] if job["kind"] == "rollout"]
     [shop] = [lease for lease in rollout["leases"] if lease["role"] == "environment"]
     assert shop["identity"]["splits"] == {"train": "3-5", "test": "6-7"}
+
+
+@pytest.mark.parametrize("name", ETO)
+def test_the_published_trajectories_can_be_the_expert(name: str, tmp_path: Path) -> None:
+    """In the place of the environment's own, of every spec of the paper's environments."""
+    written = yaml.safe_load((SPECS / f"{name}.yaml").read_text(encoding="utf-8"))
+    environment = name.removeprefix("eto/")
+    record = {
+        "id": 500 if environment == "webshop" else "0_0",
+        "game_file": "train/look-Pen-None-Desk-1/trial_T1",
+        "conversations": [
+            {"from": who, "value": text}
+            for who, text in (("human", "I"), ("gpt", "OK"), ("human", "t"), ("gpt", "Action: a"))
+        ],
+    }
+    (tmp_path / "given.json").write_text(json.dumps([record]), encoding="utf-8")
+    written["stages"]["expert"] = {
+        "kind": "dataset",
+        "backend": "path",
+        "path": "given.json",
+        "format": "sharegpt",
+        "task_ids": f"eto_{environment}",
+        "reward": 1.0,
+        "prompt_length": 3,
+    }
+    del written["scales"]
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(yaml.safe_dump(written), encoding="utf-8")
+    found = compile_spec(spec, {}, load_backends())
+    assert [each for each in found.diagnostics if each.severity == "error"] == []
+    assert found.plan is not None
+    pairs = next(job for job in found.plan.jobs if job.draft.kind == "pair")
+    assert pairs.draft.inputs["expert"] == ("expert",)
+    acknowledged = written["prompts"]["react"]["acknowledgement"]
+    assert acknowledged == "OK", "as in the published conversations"

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.environment import ensure_environment, read_complete
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.software.environment import ensure_environment, read_complete
+from agentc.runtime.store.layout import StoreLayout
 from benchmarks.alfworld_upstream.play_games import MARK
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentc_backends.webshop.goals import NO_LIMIT
-from agentc_backends.webshop.pages import MOST_RESULTS
-from agentc_backends.webshop.shop import Shop, ShopOptions, open_shop
+from agentc_backends.environments.webshop.goals import NO_LIMIT
+from agentc_backends.environments.webshop.pages import MOST_RESULTS
+from agentc_backends.environments.webshop.settings import ShopOptions
+from agentc_backends.environments.webshop.shop import Shop, open_shop
 
 Tagger = Callable[[str], Iterable[Any]]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from agentc_backends.webshop.expert import expert_steps
-from agentc_backends.webshop.goals import Goal
-from agentc_backends.webshop.pages import BACK, BUY, DETAILS, NEXT, PREVIOUS
-from agentc_backends.webshop.shop import Shop
+from agentc_backends.environments.webshop.expert import expert_steps
+from agentc_backends.environments.webshop.goals import Goal
+from agentc_backends.environments.webshop.pages import BACK, BUY, DETAILS, NEXT, PREVIOUS
+from agentc_backends.environments.webshop.shop import Shop
 
 KINDS = ("expert", "other product", "other options", "over the price", "random")
 MOST_STEPS = 25

@@ -1,5 +1,7 @@
-"""Pausing Python's collector of cycles where large trees are built, which hold none: it walks all
-of them again and again while a plan of thousands of jobs is made."""
+"""Pausing Python's collector of cycles where large trees are built, which hold none.
+
+It walks all of them again and again while a plan of thousands of jobs is made.
+"""
 
 from __future__ import annotations
 

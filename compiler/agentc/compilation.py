@@ -13,14 +13,14 @@ from agentc.backend_api import BackendTable, EnvironmentBackend
 from agentc.collection import paused_collection
 from agentc.diagnostics import Diagnostic, Sink
 from agentc.diagnostics.suggest import bounded_suggestions
+from agentc.front.read_module import build_module
 from agentc.ir.module import Module
 from agentc.lock.collect import collect_lock, template_digests
 from agentc.lock.compare import compare_lock
 from agentc.lock.document import LockDocument, lock_beside, read_lock
-from agentc.lock.references import References
-from agentc.passes import Choice, PassContext, Unit, run_passes
-from agentc.passes.front import build_module
-from agentc.passes.secrets import SecretUse, needed_secrets
+from agentc.lock.references import OutsideReferences
+from agentc.passes import BackendChoice, PassContext, Unit, run_passes
+from agentc.passes.lowering.secrets import SecretUse, needed_secrets
 from agentc.plan.job import Plan
 from agentc.source.boundary import allowed_paths
 from agentc.source.load import load_file
@@ -38,10 +38,10 @@ class Compilation:
     diagnostics: tuple[Diagnostic, ...]
     files: tuple[Path, ...]
     """What was read, the spec first: a change of any of them may change the compilation."""
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[BackendChoice, ...] = ()
     scale: str | None = None
     """The one that was asked for."""
-    references: References = field(default_factory=References)
+    references: OutsideReferences = field(default_factory=OutsideReferences)
     """What was asked of the world outside of the spec: files by digest, hub revisions."""
     templates: tuple[tuple[str, str], ...] = ()
     """Name and sha256 of each template file that the spec uses."""
@@ -68,7 +68,7 @@ def compile_spec(
     scale: str | None = None,
     every_scale: bool = False,
     locked: bool = False,
-    references: References | None = None,
+    references: OutsideReferences | None = None,
     allowed: Sequence[Path] | None = None,
 ) -> Compilation:
     """Compile a spec with `-p` values as texts, at a scale. Errors are in `diagnostics`; nothing
@@ -83,7 +83,7 @@ def compile_spec(
     lock = None
     if references is None:
         lock = _find_lock(path, sink, required=locked)
-        references = References(pins={} if lock is None else lock.pins())
+        references = OutsideReferences(pins={} if lock is None else lock.pins())
     for complaint in table.broken:
         sink.warning("AGC609", complaint, fix="mend or uninstall that distribution")
     # Read once, for every scale: a pipe has its text only once.
@@ -129,7 +129,7 @@ def compile_spec(
 
 
 def _unavailable(plan: Plan | None, table: BackendTable) -> tuple[str, ...]:
-    leased = {lease.backend for job in plan.jobs for lease in job.leases} if plan else set()
+    leased = {lease.draft.backend for job in plan.jobs for lease in job.leases} if plan else set()
     backends = (table.backends.get(name) for name in sorted(leased))
     return tuple(b.id for b in backends if isinstance(b, EnvironmentBackend) and not b.available)
 

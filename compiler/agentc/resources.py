@@ -28,6 +28,11 @@ def snakefile() -> Path:
     return data_directory() / "Snakefile"
 
 
+def templates() -> Path:
+    """The folder of the templates that ship with agentc."""
+    return data_directory() / "templates"
+
+
 def profile(name: str) -> Path:
     """The folder of a Snakemake profile: `local` or `slurm`."""
-    return data_directory() / "templates" / "profiles" / name
+    return templates() / "profiles" / name

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 POLICY_SERVER = Path(__file__).parent / "rollout" / "policy_server.py"
@@ -94,7 +95,7 @@ def run_job(tmp_path: Path) -> RunJob:
 
     def run(module: str, config: Mapping[str, Any], **rest: Any) -> JobRun:
         staging = rest.pop("staging", tmp_path / "staging")
-        timeout = rest.pop("timeout", 60)
+        timeout = rest.pop("timeout", PATIENCE_S)
         job = write_job(staging, config, **rest)
         done = subprocess.run(
             job_command(module, job),
@@ -166,7 +167,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
             start_new_session=True,
         )
         processes.append(process)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while not ready.exists():
             assert process.poll() is None, f"{name} ended with {process.returncode}"
             assert time.monotonic() < deadline, f"{name} is not ready"
@@ -183,7 +184,14 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def environment(start: Start) -> Started:
-    command = ["-m", "agentc_backends.textcraft.job_serve", "--port", "0", "--ready-file", "READY"]
+    command = [
+        "-m",
+        "agentc_backends.environments.textcraft.job_serve",
+        "--port",
+        "0",
+        "--ready-file",
+        "READY",
+    ]
     return start("environment", command, "environment-token")
 
 

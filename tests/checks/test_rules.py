@@ -19,8 +19,8 @@ from agentc.backend_api import BackendTable, load_backends
 from agentc.compilation import compile_spec
 from agentc.diagnostics import render_text
 from agentc.passes.checks import RULES, Rule
-from agentc.passes.checks.subject import Subject, servers_of, settings_of
-from agentc.passes.checks.surroundings import survey
+from agentc.passes.checks.subject import subjects_of
+from agentc.source.boundary import Boundary
 
 HERE = Path(__file__).parent
 CASES = sorted(path for path in (HERE / "cases").iterdir() if path.is_dir())
@@ -46,22 +46,12 @@ def names_of_broken_rules(path: Path, table: BackendTable) -> set[str]:
     """The rules that find something, whether or not they are reported."""
     module = compile_spec(path, {}, table).module
     assert module is not None
-    around = survey(module)
     broken: set[str] = set()
-    for stage in module.stages.values():
-        settings = settings_of(stage, table)
-        subject = Subject(
-            stage=stage,
-            settings=settings,
-            module=module,
-            table=table,
-            around=around,
-            servers=servers_of(module, table),
-        )
+    for subject in subjects_of(module, table, Boundary(path.parent)):
         broken |= {
             rule.check.__name__
             for rule in RULES
-            if stage.kind in rule.kinds and list(rule.check(subject))
+            if subject.stage.kind in rule.kinds and list(rule.check(subject))
         }
     return broken
 
@@ -73,7 +63,7 @@ def test_a_rule_both_ways(case: Path, table: BackendTable) -> None:
     assert rule.check.__name__ in names_of_broken_rules(failing, table)
     found = compile_spec(failing, {}, table).diagnostics
     # One fault, one message: nothing else complains about the same spec.
-    assert {each.code for each in found} == {rule.code}
+    assert {each.code for each in found} == {rule.code.code}
 
     text = render_text(found).replace(f"{case}{os.sep}", "")
     compare(text, case / "failing.expected")
@@ -93,8 +83,8 @@ def test_a_setting_that_another_makes_idle(case: Path, table: BackendTable) -> N
 def test_every_rule_has_a_case(table: BackendTable) -> None:
     covered = {case.name.split("-")[0] for case in CASES}
     for rule in RULES:
-        if rule.check.__name__ not in covered and (EXAMPLES / rule.code).is_dir():
-            covered |= names_of_broken_rules(EXAMPLES / rule.code / "failing.yaml", table)
+        if rule.check.__name__ not in covered and (EXAMPLES / rule.code.code).is_dir():
+            covered |= names_of_broken_rules(EXAMPLES / rule.code.code / "failing.yaml", table)
     assert {rule.check.__name__ for rule in RULES} - covered == set()
 
 
@@ -105,13 +95,18 @@ def test_a_rule_says_what_it_holds(rule: Rule) -> None:
 
 
 MEANT = {
-    # An untrained model buys nothing, so that nothing but every trajectory can count as good.
+    # An untrained model buys nothing and crafts nothing: every trajectory counts as good, or none.
+    "agent_r/direct_revision.yaml smoke": "AGC692",
+    "agent_r/multi_task.yaml smoke": "AGC692",
+    "agent_r/table3.yaml smoke": "AGC692",
+    "agent_r/table3_sciworld.yaml smoke": "AGC692",
+    "agent_r/table3_webshop.yaml smoke": "AGC692",
     "agent_r/webshop.yaml smoke": "AGC692",
 }
 
 
 def test_no_false_alarm_on_shipped_specs(repository: Path, table: BackendTable) -> None:
-    codes = {rule.code for rule in RULES}
+    codes = {rule.code.code for rule in RULES}
     specs = sorted((repository / "specs").rglob("*.yaml"))
     assert len(specs) >= 5
     for spec in specs:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from agentc_backends.environment_server.process import add_server_arguments, serve
+from agentc_backends.environments.server.process import add_server_arguments, serve
 
 TASKS = {"train": ("ants", "bees"), "test": ("cats",)}
 _shared = {"count": 0, "opened": 0}

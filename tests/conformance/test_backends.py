@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from agentc.backend_api import Backend, BackendTable, StageBackend, load_backends
-from agentc.conformance import Bench, Check, Skipped, Subject, checks_of
+from agentc.cli import main
+from agentc.conformance import BackendUnderTest, Bench, Check, Skipped, checks_of
 from agentc.conformance.programs import built_pythons, check_config_read
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 
 TABLE: BackendTable = load_backends()
 
@@ -50,9 +51,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def subject_of(backend: Backend, directory: Path) -> Subject:
+def subject_of(backend: Backend, directory: Path) -> BackendUnderTest:
     bench = Bench(table=TABLE, directory=directory)
-    return Subject(
+    return BackendUnderTest(
         backend=backend,
         bench=bench,
         given=GIVEN.get(backend.id, {}),
@@ -66,7 +67,7 @@ def all_checks() -> Iterator[Any]:
             yield pytest.param(backend, check.name, id=f"{backend.id}-{check.name}")
 
 
-def check_named(subject: Subject, name: str) -> Check:
+def check_named(subject: BackendUnderTest, name: str) -> Check:
     return next(check for check in checks_of(subject) if check.name == name)
 
 
@@ -84,7 +85,9 @@ def test_the_program_reads_its_whole_config(backend: StageBackend, models: Path)
     pythons = built_pythons(StoreLayout(".agentc/store"))
     try:
         check_config_read(
-            Subject(backend=backend, bench=subject.bench, given=subject.given, pythons=pythons)
+            BackendUnderTest(
+                backend=backend, bench=subject.bench, given=subject.given, pythons=pythons
+            )
         )
     except Skipped as reason:
         pytest.skip(str(reason))
@@ -119,6 +122,17 @@ def test_the_prompt_enters_the_key(name: str, models: Path) -> None:
     one, other = (subject.lower(subject.start, instruction=text) for text in ("A", "B"))
     assert one.keys[-1] != other.keys[-1]
     assert one.written != other.written
+
+
+def test_a_backend_that_refuses_the_plain_stage_is_told_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["conformance", "openrlhf.sft"]) == 1
+    shown = capsys.readouterr().out
+    assert "  FAILED   lowers: " in shown
+    assert "help: set dtype: bfloat16" in shown
+    assert "  skipped  setting dtype: " in shown
+    assert main(["conformance", "openrlhf.sft", "--set", "dtype=bfloat16"]) == 0
 
 
 def test_content_of_a_model_directory_enters_the_key(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from agentc.conformance import Check, Fault
-from agentc.conformance.environment_process import Served, served
-from agentc.conformance.environments import Declared, environment_checks
+from agentc.conformance.environment_process import ServedEnvironment, served
+from agentc.conformance.environments import DeclaredEnvironment, environment_checks
 
 WORLD = Path(__file__).with_name("counting_world.py")
-DECLARED = Declared(
+DECLARED = DeclaredEnvironment(
     splits=("train", "test"),
     reward_range=(0.0, 1.0),
     success_at=1.0,
@@ -24,10 +24,12 @@ DECLARED = Declared(
 )
 
 
-def checks(fault: str, declared: Declared = DECLARED) -> dict[str, Check]:
+def checks(fault: str, declared: DeclaredEnvironment = DECLARED) -> dict[str, Check]:
     program = (str(WORLD), "--fault", fault, "--ready-file", "{ready_file}")
 
-    def start(*, hash_seed: int = 0, extra: Sequence[str] = ()) -> AbstractContextManager[Served]:
+    def start(
+        *, hash_seed: int = 0, extra: Sequence[str] = ()
+    ) -> AbstractContextManager[ServedEnvironment]:
         return served(program, Path(sys.executable), hash_seed=hash_seed, extra=extra)
 
     return {check.name: check for check in environment_checks(start, declared, actions=("up",))}
@@ -84,7 +86,9 @@ def test_a_fault_is_found(fault: str, name: str, says: str) -> None:
         (replace(DECLARED, max_turns=30), "`max_turns`"),
     ],
 )
-def test_a_declaration_that_differs_from_the_server(declared: Declared, says: str) -> None:
+def test_a_declaration_that_differs_from_the_server(
+    declared: DeclaredEnvironment, says: str
+) -> None:
     with pytest.raises(Fault, match=says):
         checks("none", declared)["meta"].run()
 

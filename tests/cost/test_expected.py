@@ -13,10 +13,10 @@ from agentc.backend_api import BackendTable
 from agentc.cli import main
 from agentc.cost import estimate_plan
 from agentc.cost.expected import outcome_lines, outcomes, read_expected
-from agentc.plan.work import find_work
+from agentc.plan.work import find_work, object_of
 from agentc.run.record import Record
 from agentc.run.report_page import page_with_costs
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
 
 SFT = {"rows": 184, "tokens": 29810, "steps": 36, "trained_tokens": 7940}
@@ -111,6 +111,39 @@ def test_the_report_gets_a_section_and_the_object_stays(
     assert page.read_text(encoding="utf-8") == PAGE
     (page.parent / "more.js").write_text("")
     assert page_with_costs(page, find_work(document, layout)) == page
+
+
+def test_runs_shows_no_report_of_another_plan(
+    begun: tuple[Document, StoreLayout],
+    finish: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`report.html` stays while the plan changes; what it was made from says of which it is."""
+    document, layout = begun
+    folder = RunFolder.of(layout, "quickstart")
+
+    def shown() -> str:
+        assert main(["runs", "--json", "--store", str(layout.root)]) == 0
+        return str(json.loads(capsys.readouterr().out)["report"])
+
+    finish(document, "sft", wall_s=12.0, facts=SFT)
+    [report] = [job for job in document["jobs"] if job["produces"] == "Report"]
+    page = layout.data(object_of(report)) / "index.html"
+    finish(document, report["id"], wall_s=1.0)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(PAGE, encoding="utf-8")
+    work = find_work(document, layout)
+    assert page_with_costs(page, work) == folder.report
+    assert shown() == str(folder.report)
+    folder.report_source.write_text('{"object": "report/another"}')
+    assert shown() == str(page)
+    folder.report_source.unlink()
+    assert shown() == str(page)
+    part = layout.root / "part" / "index.html"
+    part.parent.mkdir()
+    part.write_text(PAGE, encoding="utf-8")
+    assert page_with_costs(part, work) == folder.report
+    assert shown() == str(page), "a part of a report is not the report"
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"sft/k": 3}', '{"sft/k": {"seconds": ["a", 1, 2]}}'])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentc.cost import Estimate, Quantity, cost_table, summarise
-from agentc.cost.render import shown_bytes, shown_count, shown_time
+from agentc.text import shown_count, shown_size, shown_time
 
 Job = tuple[str, float, Sequence[str]]
 
@@ -69,6 +69,13 @@ def test_a_chain_takes_as_long_as_its_links() -> None:
     assert summary.wall.median == pytest.approx(14)
     assert summary.path == ("a", "d")
     assert summary.path_seconds == pytest.approx(14)
+
+
+def test_of_chains_that_are_equally_long_the_first_of_the_plan_is_named() -> None:
+    """Names are hashed anew in each process, so that any of them came out."""
+    jobs: list[Job] = [(f"j{n}", 5, ()) for n in range(40)]
+    summary = summarise(*plan(*jobs, ("last", 1, [name for name, *_ in jobs])), 8)
+    assert summary.path == ("j0", "last")
 
 
 def test_members_of_a_session_run_side_by_side() -> None:
@@ -136,9 +143,9 @@ def test_cells_of_a_sweep_are_shown_as_one_row() -> None:
         (shown_count, 850, "850"),
         (shown_count, 12_400, "12k"),
         (shown_count, 999_700, "1.0M"),
-        (shown_bytes, 0, "0 B"),
-        (shown_bytes, 3.4e9, "3.4 GB"),
-        (shown_bytes, 2e13, "20 TB"),
+        (shown_size, 0, "0 B"),
+        (shown_size, 3.4e9, "3.4 GB"),
+        (shown_size, 2e13, "20 TB"),
     ],
 )
 def test_amounts_for_people(show: Callable[[float], str], number: float, text: str) -> None:

@@ -12,7 +12,7 @@ from agentc.backend_api import BackendTable
 from agentc.compilation import compile_spec
 from agentc.cost import estimate_plan
 from agentc.plan.render import plan_document
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 
 SPEC = """\
 agentc: 1

@@ -19,9 +19,9 @@ import pytest
 from tests.data_sets.served_files import Files, served
 
 from agentc.data_sets.content import differences
-from agentc_backends.alfworld.invented import invented_games
-from agentc_backends.alfworld.job_pack import main as pack
-from agentc_backends.alfworld.released import GAMES
+from agentc_backends.environments.alfworld.invented import invented_games
+from agentc_backends.environments.alfworld.job_pack import main as pack
+from agentc_backends.environments.alfworld.released import GAMES
 
 Agentc = Callable[..., "subprocess.CompletedProcess[str]"]
 SHARED = Path(os.environ.get("AGENTC_SHARED", Path(__file__).parents[3] / "shared")) / "data"
@@ -29,7 +29,7 @@ RIDDLES = "".join(f"what comes after {n}?\n" for n in range(300))
 DECLARATION = """
 from dataclasses import replace
 from agentc.backend_api import DataSet, DataSource
-from agentc_backends.textcraft.backend import BACKEND
+from agentc_backends.environments.textcraft.backend import BACKEND
 SET = DataSet(
     name="riddles", doc="Riddles.", licence="none", unpacked_size=10_000,
     sources=(DataSource(name="riddles.zip", url="{address}/riddles.zip", size=3_000),

@@ -12,13 +12,13 @@ import yaml
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
 from agentc.diagnostics import Sink, render
+from agentc.diagnostics import lines as source_lines
+from agentc.diagnostics.span import Source
 from agentc.diagnostics.suggest import bounded_suggestions, suggestions
+from agentc.front.bind_stage import StageBinder
+from agentc.front.expand_repeat import Unrolled
 from agentc.ir.module import Stage
-from agentc.passes.bind_stage import StageBinder
-from agentc.passes.expand_repeat import Unrolled
-from agentc.source import lines as source_lines
 from agentc.source import load
-from agentc.source.span import Source
 
 
 def test_so_many_diagnostics_are_kept_and_the_others_counted() -> None:

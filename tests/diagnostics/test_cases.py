@@ -15,7 +15,7 @@ import pytest
 
 from agentc.backend_api import BackendTable
 from agentc.diagnostics import Sink, render_text
-from agentc.passes.front import build_module
+from agentc.front.read_module import build_module
 from agentc.source.load import load_bytes
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))

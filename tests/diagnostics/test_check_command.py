@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.pace import least
+from tests.support.patience import PATIENCE_S
 
 GOOD = "specs/quickstart.yaml"
 
@@ -23,7 +24,7 @@ def agentc(*words: str, folder: Path, **environment: str) -> subprocess.Complete
         env={**os.environ, "NO_COLOR": "", **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -89,7 +90,7 @@ def test_a_bug_is_said_to_be_one(tmp_path: Path) -> None:
     spec.write_text("agentc: 1\n")
     broken = tmp_path / "sitecustomize.py"  # a compiler that raises, as a bug would make it
     broken.write_text(
-        "import agentc.passes.front as front\n"
+        "import agentc.front.read_module as front\n"
         "def build_module(*_): raise KeyError('lost')\n"
         "front.build_module = build_module\n"
     )

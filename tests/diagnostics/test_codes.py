@@ -15,7 +15,8 @@ import pytest
 import agentc.diagnostics
 from agentc.backend_api import BackendTable, load_backends
 from agentc.cli import main
-from agentc.diagnostics import CODES, Code, code_named
+from agentc.diagnostics import Code
+from agentc.reference.codes import CODES, code_named
 from agentc.reference.error_pages import error_page
 from agentc.reference.examples import read_example
 

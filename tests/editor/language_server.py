@@ -10,7 +10,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-WAIT_S = 60.0
+from tests.support.patience import PATIENCE_S
+
+WAIT_S = PATIENCE_S
 SETTINGS = {
     "yaml": {
         "validate": True,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.editor.language_server import LanguageServer
+from tests.support.patience import PATIENCE_S
 
 from agentc.backend_api import EnvironmentBackend, StageBackend, load_backends
 from agentc.kinds import KINDS, kind_named
@@ -68,7 +69,7 @@ def fetch(npm: str, cache: Path) -> str:
             [*words, "--prefix", str(draft), f"yaml-language-server@{VERSION}"],
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=PATIENCE_S,
             check=True,
         )
         draft.rename(cache)

@@ -16,7 +16,7 @@ import pytest
 from agentc.cli import main
 from agentc.diagnostics import Sink
 from agentc.lock.document import read_lock
-from agentc.runtime.manifest import manifest_text
+from agentc.runtime.store.manifest import manifest_text
 
 
 @pytest.fixture
@@ -44,8 +44,8 @@ def test_all_parts_are_there_and_summed(
         "README.md", "plan.json", "Snakefile", "config.yaml", "spec.yaml", "spec.lock",
         "environments/light.txt", "environments/torch.txt", "profiles/default/config.yaml",
         "profiles/slurm/config.yaml", "packages/agentc/__init__.py",
-        "packages/agentc/runtime/job.py", "packages/agentc_backends/trl_trainers/job_dpo.py",
-        "packages/agentc_backends/report_html/templates/page.html.j2",
+        "packages/agentc/runtime/job.py", "packages/agentc_backends/trainers/trl/job_dpo.py",
+        "packages/agentc_backends/results/report/templates/page.html.j2",
         "templates/agentc/eto/rounds.yaml",
     }  # fmt: skip
     assert wanted <= set(found)
@@ -109,7 +109,7 @@ def test_programs_import_nothing_of_the_compiler(spec: Path, tmp_path: Path) -> 
         for module in sorted(imported):
             if module.split(".")[0] == "agentc" and module != "agentc":
                 assert module.startswith("agentc.runtime"), (name, module)
-    assert "agentc_backends.client" in reached
+    assert "agentc_backends.agents.client" in reached
     assert not {name for name in reached if name.endswith(".backend")}
 
 
@@ -319,7 +319,7 @@ FORGERIES = {
         "changed: packages/agentc/runtime/job.py",
     ),
     "program": (
-        lambda b: replace_in(b / "plan.json", "trl_trainers.job_sft", "trl_trainers.job_dpo"),
+        lambda b: replace_in(b / "plan.json", "trainers.trl.job_sft", "trainers.trl.job_dpo"),
         "].program[1]",
     ),
     "setting": (

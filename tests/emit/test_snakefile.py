@@ -8,18 +8,22 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.drafted import changed
+from tests.support.patience import PATIENCE_S
 from toy_plan import job, plan
 
+import agentc.runtime
 from agentc.emit import compile_to
-from agentc.plan.job import Asked, Plan
+from agentc.plan.job import Plan, ResourceRequest
 
-pytest.importorskip("snakemake", reason="needs `pip install agentc[run]`")
+pytest.importorskip("snakemake", reason="needs `pip install agent-experiment-compiler[run]`")
 
 MADE = plan(
     job("base", "model"),
@@ -52,6 +56,8 @@ folder.mkdir(parents=True, exist_ok=True)
 sys.exit(9)
 """
 
+REST_OF_THE_RUNTIME = f"__path__.append({str(Path(agentc.runtime.__file__).parent)!r})\n"
+
 
 def snakemake(
     directory: Path, *words: str, python_path: Path | None = None
@@ -65,7 +71,7 @@ def snakemake(
         env=variables,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -126,8 +132,8 @@ def test_a_job_that_dies_after_publishing_keeps_its_object(tmp_path: Path) -> No
     package = tmp_path / "fake/agentc/runtime"
     package.mkdir(parents=True)
     (package / "job.py").write_text(DIES_AFTER_PUBLISHING)
-    for folder in (package, package.parent):
-        (folder / "__init__.py").touch()
+    (package.parent / "__init__.py").touch()
+    (package / "__init__.py").write_text(REST_OF_THE_RUNTIME)
     assert snakemake(tmp_path, python_path=tmp_path / "fake").returncode != 0
     assert manifest(tmp_path, made, "base").exists()
     done = snakemake(tmp_path)
@@ -155,8 +161,8 @@ def test_another_run_may_publish_while_this_one_waits(tmp_path: Path) -> None:
         "    path.parent.mkdir(parents=True, exist_ok=True)\n"
         "    path.write_text('theirs')\n"
     )
-    for folder in (package, package.parent):
-        (folder / "__init__.py").touch()
+    (package.parent / "__init__.py").touch()
+    (package / "__init__.py").write_text(REST_OF_THE_RUNTIME)
     done = snakemake(tmp_path, python_path=tmp_path / "fake")
     assert done.returncode == 0, done.stderr
     assert manifest(tmp_path, made, "base").read_text() == "theirs"
@@ -182,9 +188,11 @@ def test_a_killed_driver_does_not_block_the_next(compiled: Path) -> None:
 @pytest.mark.slow
 def test_resources_and_store_come_from_plan_and_command_line(tmp_path: Path) -> None:
     said = {"gpus": 1, "mem_mb": 2000, "minutes": 30}
-    base = replace(job("base", "model"), asked={n: Asked(v, "", 1) for n, v in said.items()})
+    base = replace(
+        job("base", "model"), asked={n: ResourceRequest(v, "", 1) for n, v in said.items()}
+    )
     sft = job("sft", "sft", model=["base"])
-    made = plan(base, replace(sft, asked={"partition": Asked("fast", "", 1)}))
+    made = plan(base, replace(sft, asked={"partition": ResourceRequest("fast", "", 1)}))
     compile_to(tmp_path / "compiled", made)
     done = snakemake(tmp_path / "compiled", "-n", "--config", f"store={tmp_path / 'elsewhere'}")
     text = done.stdout + done.stderr
@@ -197,8 +205,23 @@ def test_resources_and_store_come_from_plan_and_command_line(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
+def test_a_bundle_brings_what_its_snakefile_imports(compiled: Path) -> None:
+    """Also where agentc is installed, in whatever version."""
+    package = Path(agentc.runtime.__file__).parent
+    own = compiled / "packages/agentc/runtime"
+    shutil.copytree(package, own, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(package.parent / "__init__.py", own.parent)
+    with (own / "placement.py").open("a") as text:
+        text.write("\nimport sys\nprint('out of the bundle', file=sys.stderr)\n")
+    done = snakemake(compiled, "-n")
+    assert done.returncode == 0, done.stderr
+    assert "out of the bundle" in done.stderr
+    assert started(done) == {"model": 1, "session": 1, "dpo": 1, "report": 1}
+
+
+@pytest.mark.slow
 def test_a_failed_job_stops_only_what_needs_it(tmp_path: Path) -> None:
-    broken = replace(job("broken", "sft"), program=("-c", "raise SystemExit(3)"))
+    broken = changed(job("broken", "sft"), program=("-c", "raise SystemExit(3)"))
     made = plan(
         broken,
         job("behind", "dpo", model=["broken"]),
@@ -219,7 +242,7 @@ def test_jobs_know_where_the_spec_is(tmp_path: Path) -> None:
         "import json, os, pathlib, sys; job = json.load(open(sys.argv[-1]));"
         "pathlib.Path(job['out'], 'where').write_text(os.environ['AGENTC_SPEC_DIR'])"
     )
-    made = plan(replace(job("base", "model"), program=("-c", code)))
+    made = plan(changed(job("base", "model"), program=("-c", code)))
     compile_to(tmp_path / "out", made, None, tmp_path / "specs")
     done = snakemake(tmp_path / "out")
     assert done.returncode == 0, done.stderr

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from smoke import agentc
+from tests.support.patience import PATIENCE_S
 
 SPEC = """\
 agentc: 1
@@ -102,7 +103,7 @@ def test_killed_shared_server_changes_no_result(alone: Path, tmp_path: Path) -> 
     argv = [str(Path(sys.executable).with_name("agentc")), "run", str(spec), "--plain"]
     argv += ["--store", str(store)]
     running = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + PATIENCE_S
     while len(list(store.glob("staging/rollout/*/*/episodes.jsonl"))) < 2:
         assert running.poll() is None
         assert time.monotonic() < deadline
@@ -114,7 +115,7 @@ def test_killed_shared_server_changes_no_result(alone: Path, tmp_path: Path) -> 
     )
     state = json.loads((endpoint.parent / "state.json").read_text())
     os.kill(state["pid"], signal.SIGKILL)
-    said, _ = running.communicate(timeout=300)
+    said, _ = running.communicate(timeout=PATIENCE_S)
     assert running.returncode == 0, said
     assert results(store) == results(alone)
     assert not processes_at(store)

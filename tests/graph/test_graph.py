@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from tests.support.patience import PATIENCE_S
 from toy_plan import job, plan
 
 from agentc.cli import main
@@ -21,7 +22,7 @@ from agentc.plan.job import Job, Plan
 from agentc.plan.render import plan_document
 from agentc.plan.review import review_plan
 from agentc.plan.work import find_work
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 
 SPEC = Path(__file__).parents[1] / "plan" / "rounds.yaml"
 
@@ -146,7 +147,7 @@ def test_the_same_picture_everywhere(tmp_path: Path) -> None:
             cwd=tmp_path,
             check=True,
             capture_output=True,
-            timeout=60,
+            timeout=PATIENCE_S,
         ).stdout
         for seed in ("0", "77")
     }

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentc.graph.layout import HEIGHT, WIDTH, Layout, lay_out
-from agentc.graph.stages import Node, StageGraph
+from agentc.graph.stages import GraphNode, StageGraph
 
 SLACK = 0.01
 
 
-def node(number: int, group: str) -> Node:
-    return Node(
+def node(number: int, group: str) -> GraphNode:
+    return GraphNode(
         id=f"s{number}",
         label=f"s{number}",
         group=group,

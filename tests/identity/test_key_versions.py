@@ -4,16 +4,16 @@ breaks one gives every user another key for the same work, and needs a new versi
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.drafted import changed, job_draft, lease_draft
 
 from agentc.backend_api import OptionView
 from agentc.kinds import KINDS, Field, kind_named
 from agentc.kinds.field import choice, integer
-from agentc.plan.job import EnvLock, Job, Lease, Place, Resources
+from agentc.plan.job import EnvLock, Job, Lease, Resources, SourcePlace
 from agentc.plan.keys import KEY_VERSION, job_key, session_key
 
 FOLDER = Path(__file__).parent
@@ -32,42 +32,43 @@ others enter a key has not changed."""
 def whole_job() -> Job:
     """A job with something in every attribute that enters a key."""
     policy = Lease(
-        role="policy",
-        backend="serve.pinned",
-        version=2,
+        draft=lease_draft(
+            role="policy",
+            backend="serve.pinned",
+            version=2,
+            program=("-m", "pinned"),
+            identity={"context": 512},
+            port="held",
+            identity_check="model",
+            expect={"a": 1},
+            input="policy",
+            variables={"A": "B"},
+            secrets={"TOKEN": "NAME"},
+            ready_timeout_s=10.0,
+        ),
         environment="serve",
-        program=("-m", "pinned"),
-        identity={"context": 512},
-        port="held",
-        probe="/health",
-        identity_check="model",
-        expect={"a": 1},
-        url=None,
-        input="policy",
-        variables={"A": "B"},
-        secrets={"TOKEN": "NAME"},
-        ready_timeout_s=10.0,
-        served_name="policy",
     )
-    environment = replace(
+    environment = changed(
         policy, role="environment", backend="env.pinned", input=None, identity={"depth": 2}
     )
     return Job(
+        draft=job_draft(
+            kind="rollout",
+            backend="rollout.pinned",
+            version=3,
+            program=("-m", "pinned"),
+            config={"split": "train"},
+            inputs={"policy": ("tuned",), "data": ("a", "b")},
+            produces="Trajectories",
+        ),
         id="rounds.2.explore",
         stage="rounds.2.explore",
-        kind="rollout",
-        backend="rollout.pinned",
-        version=3,
-        produces="Trajectories",
         environment="train",
-        program=("-m", "pinned"),
-        inputs={"policy": ("tuned",), "data": ("a", "b")},
-        config={"split": "train"},
         identity={
             "settings": {"split": "train", "decode.temperature": 0.7, "attempts": 4},
             "facts": {"prompt": {"instruction": "Act.\nÄ", "examples": []}},
         },
-        origin=Place(file="x.yaml", line=3, column=5),
+        origin=SourcePlace(file="x.yaml", line=3, column=5),
         leases=(policy, environment),
     )
 
@@ -76,7 +77,7 @@ PRODUCERS = {"tuned": "1" * 32, "a": "2" * 32, "b": "3" * 32}
 
 
 def key(job: Job, **changes: Any) -> str:
-    return job_key(replace(job, **changes), LOCKS, PRODUCERS)
+    return job_key(changed(job, **changes), LOCKS, PRODUCERS)
 
 
 def test_version_1_whole_job() -> None:
@@ -95,7 +96,7 @@ def test_version_1_settings_of(name: str) -> None:
     view = OptionView(table=table, values=VERSION_1["kinds"][name]["values"])
     for field in table:
         view.get(field.name)
-    job = replace(whole_job(), kind=name, identity={"settings": view.identity(), "facts": {}})
+    job = changed(whole_job(), kind=name, identity={"settings": view.identity(), "facts": {}})
     assert key(job) == VERSION_1["kinds"][name]["key"]
 
 
@@ -115,11 +116,11 @@ def test_version_1_covers_the_kinds_of_its_time() -> None:
         {"inputs": {"policy": ("tuned",), "data": ("b", "a")}},
         {"inputs": {"policy": ("tuned",), "other": ("a", "b")}},
         {"leases": whole_job().leases[:1]},
-        {"leases": (replace(whole_job().leases[0], version=9), whole_job().leases[1])},
-        {"leases": (replace(whole_job().leases[0], identity={}), whole_job().leases[1])},
-        {"leases": (replace(whole_job().leases[0], environment="train"), whole_job().leases[1])},
-        {"leases": (replace(whole_job().leases[0], backend="serve.b"), whole_job().leases[1])},
-        {"leases": (replace(whole_job().leases[0], input="data"), whole_job().leases[1])},
+        {"leases": (changed(whole_job().leases[0], version=9), whole_job().leases[1])},
+        {"leases": (changed(whole_job().leases[0], identity={}), whole_job().leases[1])},
+        {"leases": (changed(whole_job().leases[0], environment="train"), whole_job().leases[1])},
+        {"leases": (changed(whole_job().leases[0], backend="serve.b"), whole_job().leases[1])},
+        {"leases": (changed(whole_job().leases[0], input="data"), whole_job().leases[1])},
     ],
 )
 def test_what_enters_a_key(changes: dict[str, Any]) -> None:
@@ -133,11 +134,11 @@ def test_what_enters_a_key(changes: dict[str, Any]) -> None:
         {"config": {"anything": True}, "program": ("-m", "elsewhere")},
         {"placement": {"concurrency": 99}, "processes": 8},
         {"resources": Resources(cpus=64, gpus=8, mem_mb=10**6, minutes=9)},
-        {"origin": Place(file="y.yaml", line=9, column=9)},
+        {"origin": SourcePlace(file="y.yaml", line=9, column=9)},
         {"resume": True, "contract": {"reward_range": [0, 1]}},
         {"leases": tuple(reversed(whole_job().leases))},
-        {"leases": (replace(whole_job().leases[0], port="chosen"), whole_job().leases[1])},
-        {"leases": (replace(whole_job().leases[0], secrets={}), whole_job().leases[1])},
+        {"leases": (changed(whole_job().leases[0], port="chosen"), whole_job().leases[1])},
+        {"leases": (changed(whole_job().leases[0], secrets={}), whole_job().leases[1])},
     ],
 )
 def test_what_never_enters_a_key(changes: dict[str, Any]) -> None:
@@ -155,7 +156,7 @@ def test_whole_numbers_are_one_number() -> None:
 
 
 def test_an_empty_role_is_an_absent_role() -> None:
-    inputs = dict(whole_job().inputs)
+    inputs = dict(whole_job().draft.inputs)
     assert key(whole_job(), inputs={**inputs, "extra": ()}) == key(whole_job())
 
 

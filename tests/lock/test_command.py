@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from locking import codes, lock_of
 
+from agentc import resources
 from agentc.cli import main
-from agentc.templates.library import shipped_folder
 
-TEMPLATES = shipped_folder()
+TEMPLATES = resources.templates()
 
 
 def test_a_lock_holds_what_the_plan_rests_on(spec: Path) -> None:

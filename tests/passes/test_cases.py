@@ -14,9 +14,9 @@ import pytest
 from toy_table import toy_table
 
 from agentc.diagnostics import Sink, render_text
+from agentc.front.read_module import build_module
 from agentc.kinds import kind_named
 from agentc.passes import PASSES, PassContext, Unit, run_passes
-from agentc.passes.front import build_module
 from agentc.source.load import load_bytes
 
 CASES = Path(__file__).parent / "cases"
@@ -50,15 +50,15 @@ def choices(unit: Unit) -> Iterator[str]:
 
 def jobs(unit: Unit) -> Iterator[str]:
     for job in () if unit.plan is None else unit.plan.jobs:
-        yield f"{job.id}: {job.kind} by {job.backend} in {job.environment}"
+        yield f"{job.id}: {job.draft.kind} by {job.draft.backend} in {job.environment}"
         yield f"    settings {job.identity['settings']}"
         yield f"    facts {job.identity['facts']}"
-        for role, names in job.inputs.items():
+        for role, names in job.draft.inputs.items():
             yield f"    {role} <- {', '.join(names)}"
-        for lease in job.leases:
+        for lease in (one.draft for one in job.leases):
             yield f"    leases {lease.role} {lease.backend} {dict(lease.identity)} of {lease.input}"
         asked = job.resources
-        yield f"    asks for {asked.cpus} cpus, {asked.gpus} gpus; placement {job.placement}"
+        yield f"    asks for {asked.cpus} cpus, {asked.gpus} gpus; placement {job.draft.placement}"
 
 
 def sessions(unit: Unit) -> Iterator[str]:
@@ -69,10 +69,19 @@ def sessions(unit: Unit) -> Iterator[str]:
 def servers(unit: Unit) -> Iterator[str]:
     for server in () if unit.plan is None else unit.plan.servers:
         asked, place = server.resources, dict(server.placement)
-        yield f"{server.id}: {server.scope}, {server.replicas} of {server.lease.backend}"
+        yield f"{server.id}: {server.scope}, {server.replicas} of {server.lease.draft.backend}"
         yield f"    serves {server.model} to {', '.join(server.clients)}"
         yield f"    asks for {asked.cpus} cpus, {asked.gpus} gpus; placement {place}"
     yield from sessions(unit)
+
+
+def memory(unit: Unit) -> Iterator[str]:
+    if unit.plan is not None:
+        for holder in (*unit.plan.jobs, *unit.plan.servers):
+            if (found := holder.memory) is not None:
+                parts = ", ".join(f"{name} {size}" for name, size in found.parts.items())
+                yield f"{holder.id}: {found.gpus} GPUs with {found.device} of {found.room} each"
+                yield f"    {parts}; asks for {found.mem_mb} MiB, stages {found.staging}"
 
 
 def whole(unit: Unit) -> Iterator[str]:
@@ -89,6 +98,7 @@ SHOWN: dict[str, Callable[[Unit], Iterator[str]]] = {
     "lower": jobs,
     "share_servers": servers,
     "fuse_servers": sessions,
+    "forecast_memory": memory,
     "finish": whole,
 }
 

@@ -2,8 +2,8 @@
 
 `toy.*` and `model.scratch` honour every field of their kinds. `plain.dpo` reads neither
 `mean_log_prob` nor `nll_weight`, `trl.dpo` not the first; `strict.dpo` refuses hinge.
-`deaf.evaluate` asks for no prompt. `serve.short` has no `context`; `env.game` never reads
-`unread`; `env.later` cannot run.
+`deaf.evaluate` asks for no prompt. `plain.dpo` and `serve.short` say what they keep in memory.
+`serve.short` has no `context`; `env.game` never reads `unread`; `env.later` cannot run.
 """
 
 from __future__ import annotations
@@ -12,19 +12,46 @@ from agentc.backend_api import (
     Backend,
     BackendTable,
     EnvironmentBackend,
+    Held,
     JobDraft,
     LeaseDraft,
+    Logits,
     LowerContext,
+    MemoryQuestion,
     OptionView,
     ServerBackend,
+    ServerMemory,
     SoftwareEnvironment,
     StageBackend,
     StageView,
+    TrainerMemory,
 )
 from agentc.kinds import KINDS, Kind
 from agentc.kinds.field import Field, boolean, integer
 
-SOFTWARE = SoftwareEnvironment(name="toy", lock="toy==1.0\n")
+SOFTWARE = SoftwareEnvironment(name="toy", lock=f"toy==1.0 --hash=sha256:{'0' * 64}\n")
+
+
+def _trained(question: MemoryQuestion) -> TrainerMemory:
+    return TrainerMemory(
+        held=(Held(name="weights", width=4), Held(name="moments", width=8, split=True)),
+        processes=question.integer("processes", 1),
+        sequences=2,
+        length=question.integer("max_length", 1),
+        flow=4,
+        residual=4,
+        logits=Logits(8),
+        checkpointing=False,
+        loaded=4,
+        checkpoint=12,
+    )
+
+
+def _served(question: MemoryQuestion) -> ServerMemory:
+    window = question.model.context
+    return ServerMemory(
+        weights=2, devices=1, cache=2, window=window, batch=64, flow=2, replies=8, share=0.5
+    )
 
 
 def stage_backend(
@@ -76,6 +103,7 @@ def stage_backend(
         lower=lower,
         capabilities=frozenset(capabilities),
         options=options,
+        memory=_trained if name == "plain.dpo" else None,
     )
 
 
@@ -93,7 +121,13 @@ def _server(name: str, fields: tuple[Field, ...]) -> ServerBackend:
         )
 
     return ServerBackend(
-        id=name, version=1, doc="Serves.", software=SOFTWARE, lease=lease, fields=fields
+        id=name,
+        version=1,
+        doc="Serves.",
+        software=SOFTWARE,
+        lease=lease,
+        fields=fields,
+        memory=_served if name == "serve.short" else None,
     )
 
 

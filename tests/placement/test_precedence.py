@@ -13,20 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.drafted import changed
+from tests.support.patience import PATIENCE_S
 from toy_plan import job, lease, plan
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
 from agentc.emit import compile_to
 from agentc.kinds.field import Json
-from agentc.placement import Requests, Settled, read_requests, settle_plan
+from agentc.placement import Requests, ResolvedRequest, read_requests, settle_plan
 from agentc.placement.precedence import retries_of
+from agentc.placement.profile import find_profile
 from agentc.placement.render import placement_text
-from agentc.plan.job import Asked, Job, Plan, Resources, Server
+from agentc.plan.job import Job, JobMemory, Plan, ResourceRequest, Resources, Server
 from agentc.plan.render import plan_document
-from agentc.run.profile import find_profile
 
-pytest.importorskip("snakemake", reason="needs `pip install agentc[run]`")
+pytest.importorskip("snakemake", reason="needs `pip install agent-experiment-compiler[run]`")
 
 
 def asking(name: str, kind: str, served: str | None = None, **asked: Json) -> Job:
@@ -38,8 +40,16 @@ def asking(name: str, kind: str, served: str | None = None, **asked: Json) -> Jo
         served=served,
         resources=Resources(cpus=cpus if isinstance(cpus, int) else 1),
     )
-    told = {each: Asked(value, "toy.yaml", 10 + n) for n, (each, value) in enumerate(asked.items())}
+    told = {
+        each: ResourceRequest(value, "toy.yaml", 10 + n)
+        for n, (each, value) in enumerate(asked.items())
+    }
     return replace(made, asked=told)
+
+
+def needing(made: Job, mem_mb: int) -> Job:
+    """The same with a model that needs so much memory."""
+    return replace(made, memory=JobMemory(gpus=0, device=0, parts={}, mem_mb=mem_mb))
 
 
 PLAN = plan(
@@ -54,9 +64,12 @@ PLAN = plan(
     asking("by_gres", "search", gpus=4, gpu_type="l4"),
     asking("one", "rollout", served="whole", gpus=1, minutes=30, partition="first"),
     asking("two", "rollout", served="whole", gpus=2, partition="second"),
+    needing(asking("hungry", "expert"), 120_000),
+    needing(asking("frugal", "expert"), 3000),
+    needing(asking("told", "expert", mem_mb=7000), 120_000),
 )  # fmt: skip
 SERVED = replace(asking("client", "evaluate"), key="c0ffee12" * 3 + "01234567", leases=(
-    replace(lease({}), server="server/far", scope="shared"),
+    changed(lease({}), server="server/far", scope="shared"),
 ))  # fmt: skip
 FAR = Server(
     id="server/far",
@@ -67,7 +80,7 @@ FAR = Server(
     model=None,
     resources=Resources(cpus=2, gpus=1),
     placement={},
-    asked={n: Asked(v, "servers.far.placement", None) for n, v in
+    asked={n: ResourceRequest(v, "servers.far.placement", None) for n, v in
            {"gpus": 1, "gpu_type": "l4", "minutes": 600, "qos": "long"}.items()},
     clients=("client",),
 )  # fmt: skip
@@ -90,6 +103,10 @@ set-resources:
   server: {slurm_partition: serving}
 set-threads: {mix: 5}
 """,
+    "memory": """
+default-resources:
+  mem_mb: 16000
+""",
     "by gres": """
 default-resources:
   - gres=gpu:2
@@ -111,7 +128,7 @@ def snakemake_asks(directory: Path, profile: Path) -> dict[str, dict[str, str]]:
         env={**os.environ, "HOME": str(directory)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
         check=False,
     )
     text = done.stdout + done.stderr
@@ -160,7 +177,7 @@ def requests(folder: Path) -> Requests:
     return read_requests(profile)
 
 
-def said(settled: Settled) -> dict[str, Any]:
+def said(settled: ResolvedRequest) -> dict[str, Any]:
     return {
         name: None if each.value is None else str(each.value)
         for name, each in settled.placed.items()
@@ -190,7 +207,7 @@ def test_the_plan_says_what_snakemake_asks_for(name: str, tmp_path: Path) -> Non
         assert found == wanted, each.label
 
 
-def placed(profile: Path, made: Plan = PLAN) -> dict[str, Settled]:
+def placed(profile: Path, made: Plan = PLAN) -> dict[str, ResolvedRequest]:
     found = settle_plan(plan_document(made), requests(profile))
     return {str(one["id"]): each for each in found for one in each.jobs}
 
@@ -211,6 +228,22 @@ def test_who_says_what(tmp_path: Path) -> None:
     assert (server["minutes"].value, server["minutes"].source) == (600, "servers.far.placement")
     assert server["partition"].source == "set-resources server: slurm_partition"
     assert found["one"].placed["account"].source == "set-resources session: slurm_account"
+
+
+def test_a_default_of_memory_is_raised_to_what_a_model_needs(tmp_path: Path) -> None:
+    """`set-resources` and the spec hold, and so does a default that goes by the cpu."""
+    text = PROFILES["memory"] + "set-resources: {expert: {mem_mb: 9000}}\n"
+    wanted = {
+        PROFILES["memory"]: {"hungry": 120_000, "frugal": 16000, "told": 7000, "silent": 16000},
+        text: dict.fromkeys(("hungry", "frugal", "told", "silent"), 9000),
+        PROFILES["usual"]: {"hungry": 14000, "frugal": 14000, "told": 7000},
+        PROFILES["nothing"]: {"hungry": None, "frugal": None, "told": 7000},
+    }
+    for profile, amounts in wanted.items():
+        (tmp_path / "config.yaml").write_text(profile)
+        found = placed(tmp_path)
+        for name, amount in amounts.items():
+            assert found[name].placed["mem_mb"].value == amount, (profile, name)
 
 
 def test_retries_are_the_spec_s_alone(tmp_path: Path) -> None:
@@ -258,7 +291,7 @@ stages:
     assert without.plan is not None, without.diagnostics
     assert with_them.plan is not None, with_them.diagnostics
     for before, after in zip(without.plan.jobs, with_them.plan.jobs, strict=True):
-        assert (before.key, before.placement) == (after.key, after.placement)
+        assert (before.key, before.draft.placement) == (after.key, after.draft.placement)
     asked = {job.id: job.asked for job in with_them.plan.jobs}
     assert asked["collect"]["retries"].value == 0
     assert refused.plan is None

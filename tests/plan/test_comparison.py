@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.drafted import changed
 from toy_plan import job, plan
 
 from agentc.cli import main
@@ -17,7 +17,7 @@ from agentc.plan.render import plan_document
 from agentc.plan.text import render_plan
 from agentc.plan.work import find_work
 from agentc.run.record import Record
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
 
 SPEC = Path(__file__).parent / "rounds.yaml"
@@ -91,7 +91,7 @@ def test_a_report_is_no_result() -> None:
 
 
 def _report(one: Job) -> Job:
-    return replace(one, produces="Report")
+    return changed(one, produces="Report")
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 _MAIN = "import sys; from agentc.cli import main; sys.exit(main())"
 
@@ -20,7 +21,7 @@ def compiled(spec: Path, out: Path, cwd: Path, **variables: str) -> bytes:
         env={**os.environ, **variables},
         check=True,
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     return (out / "plan.json").read_bytes()
 

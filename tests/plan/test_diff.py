@@ -12,7 +12,7 @@ from agentc.plan.job import EnvLock, Plan
 from agentc.plan.render import plan_document
 from agentc.plan.review import change_lines, review_plan
 from agentc.plan.work import find_work
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 
 
 def chain(beta: float = 0.1, version: int = 1, lock: str = "a==1\n", **more: Any) -> Plan:

@@ -10,7 +10,7 @@ from agentc.plan.job import Job
 from agentc.plan.render import plan_document
 from agentc.plan.verify import verify_plan
 from agentc.plan.work import find_work
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 
 
 @st.composite
@@ -37,8 +37,8 @@ def test_members_share_one_server(jobs: list[Job]) -> None:
     by_id = made.by_id()
     for session in made.sessions:
         members = [by_id[name] for name in session.members]
-        assert len({one.inputs["policy"] for one in members}) == 1
-        assert len({str(one.leases[0].identity) for one in members}) == 1
+        assert len({one.draft.inputs["policy"] for one in members}) == 1
+        assert len({str(one.leases[0].draft.identity) for one in members}) == 1
 
 
 @given(graphs())

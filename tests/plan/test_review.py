@@ -13,7 +13,7 @@ from agentc.plan.render import plan_document
 from agentc.plan.review import Review, change_lines, review_plan
 from agentc.plan.tree import plan_text
 from agentc.plan.work import find_work
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 
 
 def chain(**settings: Any) -> Plan:

@@ -32,6 +32,8 @@ stages:
   again: {kind: evaluate, policy: sft, split: test, decode: {max_tokens: 128}}
 """
 PLACE = ", placement: {nodes: 2, gpus: 8}"
+ONE = ", placement: {gpus: 1}"
+"""A server without a GPU is another build of vLLM, which keys show."""
 
 
 def write(folder: Path, shared: str = "", own: str = "") -> Path:
@@ -65,7 +67,7 @@ def test_sizes_that_a_spec_leaves_open(
 
 
 def test_a_shared_server_spreads_and_changes_no_key(tmp_path: Path) -> None:
-    plain = document(tmp_path)
+    plain = document(tmp_path, shared=", scope: shared" + ONE)
     spread = document(tmp_path, shared=", scope: shared" + PLACE)
     (server,) = spread["servers"]
     assert server["lease"]["ranks"]["nodes"] == 2
@@ -90,7 +92,8 @@ def test_a_server_within_its_job_spreads_over_that_jobs_nodes(tmp_path: Path) ->
     # Who has one node cannot share the start of a server that has two.
     assert len(plain["sessions"]) == 1
     assert spread["sessions"] == []
-    keys = [{job["id"]: job["key"] for job in each["jobs"]} for each in (plain, spread)]
+    one = document(tmp_path, own=ONE)
+    keys = [{job["id"]: job["key"] for job in each["jobs"]} for each in (one, spread)]
     assert keys[0] == keys[1]
 
 
@@ -101,8 +104,8 @@ def test_plan_states_nodes_sizes_and_the_command_of_each_rank(
     arguments = ["plan", str(path), "--store", str(tmp_path / "store")]
     assert main(arguments) == 0
     said = capsys.readouterr().out
-    assert "2 nodes (tensor_parallel 4 x pipeline_parallel 2), 2 cpus on each, 8 gpus" in said
-    assert "rank 0 (the first node, listens): python -m agentc_backends.vllm_server" in said
+    assert "2 nodes (tensor_parallel 4 x pipeline_parallel 2), 6 cpus on each, 8 gpus" in said
+    assert "rank 0 (the first node, listens): python -m agentc_backends.servers.vllm" in said
     assert "--nnodes 2 --node-rank 1 --master-addr {first_node}" in said
     assert main([*arguments, "--json"]) == 0
     (server,) = json.loads(capsys.readouterr().out)["servers"]

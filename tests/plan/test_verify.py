@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.support.drafted import changed
 from toy_plan import job, plan
 
 from agentc.plan.job import Job, Plan, Session
@@ -19,7 +20,7 @@ SOUND = plan(
 
 
 def altered(name: str, **changes: object) -> Plan:
-    jobs = tuple(replace(one, **changes) if one.id == name else one for one in SOUND.jobs)
+    jobs = tuple(changed(one, **changes) if one.id == name else one for one in SOUND.jobs)
     return replace(SOUND, jobs=jobs)
 
 

@@ -10,7 +10,7 @@ from toy_plan import job, plan
 from agentc.plan.job import Plan
 from agentc.plan.render import plan_document
 from agentc.plan.work import Work, find_work
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 
 MADE = plan(
     job("base", "model"),

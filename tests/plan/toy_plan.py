@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tests.support.drafted import job_draft, lease_draft
+
 from agentc.backend_api import BackendTable
 from agentc.diagnostics import Sink
+from agentc.diagnostics.span import Source, Span
 from agentc.kinds.field import Json
 from agentc.passes import PassContext, Unit
 from agentc.passes.assign_keys import assign_keys
 from agentc.passes.fuse_servers import fuse_servers
-from agentc.plan.job import EnvLock, Job, Lease, Place, Plan, Resources
-from agentc.source.span import Source, Span
+from agentc.plan.job import EnvLock, Job, Lease, Plan, Resources, SourcePlace
 from agentc.syntax.nodes import Spec
 
 LOCK = EnvLock(name="empty", lock="# an environment without packages\n")
@@ -45,43 +47,39 @@ def job(
         wired["policy"] = (served,)
         leases = (lease(server or {}),)
     return Job(
+        draft=job_draft(
+            kind=kind,
+            backend=f"toy.{kind}",
+            version=version,
+            program=("-c", CODE),
+            config={},
+            inputs=wired,
+            produces="Toy",
+            placement=placement or {},
+        ),
         id=name,
         stage=name.split(":")[0],
-        kind=kind,
-        backend=f"toy.{kind}",
-        version=version,
-        produces="Toy",
         environment="empty",
-        program=("-c", CODE),
-        inputs=wired,
-        config={},
         identity={"settings": {"name": name} if settings is None else settings, "facts": {}},
-        origin=Place(file="toy.yaml", line=1, column=1),
+        origin=SourcePlace(file="toy.yaml", line=1, column=1),
         leases=leases,
         resources=resources or Resources(),
-        placement=placement or {},
         round=round,
     )
 
 
 def lease(identity: Mapping[str, Json]) -> Lease:
     return Lease(
-        role="policy",
-        backend="serve.toy",
-        version=1,
+        draft=lease_draft(
+            role="policy",
+            backend="serve.toy",
+            version=1,
+            program=("-m", "toy"),
+            identity=identity,
+            input="policy",
+            ready_timeout_s=5.0,
+        ),
         environment="empty",
-        program=("-m", "toy"),
-        identity=identity,
-        port="chosen",
-        probe="/health",
-        identity_check="none",
-        expect={},
-        url=None,
-        input="policy",
-        variables={},
-        secrets={},
-        ready_timeout_s=5.0,
-        served_name="policy",
     )
 
 

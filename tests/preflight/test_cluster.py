@@ -12,10 +12,11 @@ from toy_plan import job, plan
 
 from agentc.kinds.field import Json
 from agentc.placement import Requests, settle_plan
-from agentc.plan.job import Asked, Resources
+from agentc.placement.profile import Profile
+from agentc.plan.job import ResourceRequest, Resources
 from agentc.plan.render import plan_document
 from agentc.preflight.cluster import check_cluster, read_cluster
-from agentc.preflight.finding import Finding
+from agentc.preflight.finding import PreflightFinding
 from agentc.preflight.fitting import fulfils
 from agentc.preflight.slurm_facts import (
     read_associations,
@@ -25,20 +26,19 @@ from agentc.preflight.slurm_facts import (
     read_qos,
     read_tres,
 )
-from agentc.preflight.slurm_query import Answer
-from agentc.run.profile import Profile
+from agentc.preflight.slurm_query import SlurmAnswer
 
 RECORDED = Path(__file__).parent / "slurm_22.05"
 ANSWERS = {
-    name: Answer((RECORDED / f"{name}.txt").read_text())
+    name: SlurmAnswer((RECORDED / f"{name}.txt").read_text())
     for name in ("partitions", "nodes", "qos", "associations")
 }
 OURS = Profile(name="ours", file=Path("config.yaml"), settings={"executor": "slurm"})
 
 
-def found(answers: Mapping[str, Answer] = ANSWERS, **asked: Json) -> list[Finding]:
+def found(answers: Mapping[str, SlurmAnswer] = ANSWERS, **asked: Json) -> list[PreflightFinding]:
     """What is found of a training that asks for that."""
-    told = {name: Asked(value, "spec.yaml", 7) for name, value in asked.items()}
+    told = {name: ResourceRequest(value, "spec.yaml", 7) for name, value in asked.items()}
     cpus = asked.get("cpus")
     one = replace(job("sft"), asked=told)
     one = replace(one, resources=Resources(cpus=cpus if isinstance(cpus, int) else 1))
@@ -145,16 +145,16 @@ def test_nodes_that_are_away_are_a_warning() -> None:
 def test_a_partition_that_is_closed() -> None:
     shown = ANSWERS["partitions"].text.replace("State=UP", "State=DRAIN", 1)
     shown = shown.replace("AllowAccounts=ALL", "AllowAccounts=other", 1)
-    answers = {**ANSWERS, "partitions": Answer(shown)}
+    answers = {**ANSWERS, "partitions": SlurmAnswer(shown)}
     said = [each.message for each in found(answers, minutes=1, account="lab")]
     assert any("is DRAIN" in each for each in said)
     assert any("not open to the account `lab`" in each for each in said)
 
 
 def test_silence_is_no_problem() -> None:
-    nobody = {name: Answer(failure="scontrol is not on PATH") for name in ANSWERS}
+    nobody = {name: SlurmAnswer(failure="scontrol is not on PATH") for name in ANSWERS}
     assert {each.verdict for each in found(nobody)} == {"unknown"}
-    quiet = {**ANSWERS, "qos": Answer(failure="accounting is not enabled"),
-             "associations": Answer(failure="the same")}  # fmt: skip
+    quiet = {**ANSWERS, "qos": SlurmAnswer(failure="accounting is not enabled"),
+             "associations": SlurmAnswer(failure="the same")}  # fmt: skip
     verdicts = [each.verdict for each in found(quiet, minutes=1, qos="whatever")]
     assert sorted(verdicts) == ["ok", "unknown"]

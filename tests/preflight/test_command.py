@@ -110,6 +110,17 @@ def test_a_gate_without_a_token(hub: str, look: Look, monkeypatch: pytest.Monkey
     assert "no lab/gated-10m at the revision" in of(document, "hub")[0]["message"]
 
 
+def test_a_token_that_no_header_can_hold_is_not_shown(
+    hub: str, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_TOKEN", "canary\n")
+    words = "chat_format: chatml, token: {secret: MY_TOKEN}"
+    _, document = look(SPEC.replace("chat_format: chatml", words))
+    assert of(document, "hub")[0]["verdict"] == "problem"
+    assert "the secret MY_TOKEN begins or ends with a line break" in str(document)
+    assert "canary" not in str(document)
+
+
 def test_a_hub_that_does_not_answer(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     _, document = look(SPEC)
@@ -163,6 +174,14 @@ def test_what_a_profile_makes_of_it(look: Look, tmp_path: Path) -> None:
     assert "expert.planner runs on one node and gets 3" in said
     assert of(document, "gpus")[0]["verdict"] == "problem"
     assert of(document, "memory") == [], "this machine's memory is not the cluster's"
+
+
+def test_arrays_are_told_of(look: Look, tmp_path: Path) -> None:
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    (profile / "config.yaml").write_text("executor: slurm\nslurm-array-jobs: all\n")
+    _, document = look(SPEC, "--offline", "--profile", str(profile))
+    assert "what the first one asks for" in of(document, "snakemake")[0]["message"]
 
 
 def test_servers_on_loopback_are_elsewhere_on_a_cluster(look: Look, tmp_path: Path) -> None:

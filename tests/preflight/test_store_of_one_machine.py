@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from agentc.placement.profile import Profile
 from agentc.preflight import offline
-from agentc.run.profile import Profile
-from agentc.runtime import visible
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store import visible
+from agentc.runtime.store.layout import StoreLayout
 
 SLURM = Profile(name="ours", file=Path("config.yaml"), settings={"executor": "slurm"})
 
@@ -34,4 +34,4 @@ def test_preflight_and_runtime_agree(
     (tmp_path / "a store").mkdir()
     assert visible.file_system(layout.root) == (kind, str(tmp_path / "a store"))
     assert [each.verdict for each in offline.check_shared(layout, SLURM)] == [verdict]
-    assert visible.patience(layout) == patience
+    assert visible.visibility_timeout(layout) == patience

@@ -8,18 +8,19 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tiny_plan import TinyPlan, drivers_of, processes_of, wait_for
+from tests.support.patience import PATIENCE_S, wait_for
+from tiny_plan import TinyPlan, drivers_of, processes_of
 
 from agentc.cli import main
 from agentc.run.active import active_runs
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 
 
 def start(plan: TinyPlan) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
         plan.run_all_argv(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    wait_for(lambda: plan.status("long").get("state") == "running", timeout=60)
+    wait_for(lambda: plan.status("long").get("state") == "running")
     return process
 
 
@@ -35,7 +36,7 @@ def test_cancelled_run_leaves_nothing_and_goes_on_later(
         process.wait()
     assert main(["cancel", "--store", str(plan.store)]) == 0
     assert "tiny: stopped" in capsys.readouterr().out
-    assert process.wait(timeout=5) == (-signal.SIGKILL if killed else 143)
+    assert process.wait(timeout=PATIENCE_S) == (-signal.SIGKILL if killed else 143)
     wait_for(lambda: not processes_of(plan.store) and not drivers_of(plan.store))
     assert active_runs(StoreLayout(plan.store)) == ()
     assert main(["cancel", "--store", str(plan.store)]) == 5
@@ -57,4 +58,4 @@ def test_one_of_several_experiments_has_to_be_named(
     assert "did you mean `other`" in capsys.readouterr().err
     for name in ("tiny", "other"):
         assert main(["cancel", name, "--store", str(plan.store)]) == 0
-    assert [process.wait(timeout=5) for process in processes] == [143, 143]
+    assert [process.wait(timeout=PATIENCE_S) for process in processes] == [143, 143]

@@ -25,8 +25,8 @@ from agentc.run.orchestrate import RunOptions, run_plan
 from agentc.run.outcome import describe_failures
 from agentc.run.plan_folder import claim_plan_folder
 from agentc.run.record import Record
-from agentc.runtime import publish, visible
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store import publish, visible
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
 
 SPEC = Path(__file__).parents[2] / "specs" / "quickstart.yaml"
@@ -64,6 +64,23 @@ def test_status_after_a_failure_has_the_cause(
     assert f"log: {log}" in shown
     assert "next  not started" in shown
     assert "with exit code 143: stopped by SIGTERM" in shown
+
+
+def test_status_has_what_a_program_warns_of(
+    chain: TinyPlan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout = StoreLayout(chain.store)
+    record = Record(RunFolder.of(layout, "tiny"), find_work(chain.document(), layout), time.time())
+    record.open(json.dumps(chain.document()), chain.folder)
+    tell_status(chain, "base", "running")
+    progress = {"done": 1, "total": 2, "unit": "rows", "time": time.time(), "warnings": ["slow"]}
+    (chain.staging("base") / "progress.json").write_text(json.dumps(progress))
+    assert main(["status", "--store", str(chain.store)]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[lines.index("warning: slow") - 1].startswith("base  running, 1/2 rows")
+    assert main(["status", "--store", str(chain.store), "--json"]) == 0
+    told = [json.loads(line)["warnings"] for line in capsys.readouterr().out.splitlines()]
+    assert told == [["slow"], []]
 
 
 def test_a_failure_that_another_run_tries_again_is_told(chain: TinyPlan, tmp_path: Path) -> None:
@@ -126,6 +143,27 @@ def test_a_store_that_fails_is_no_bug(
     assert code == 4
     assert "the file server or the disk failed (EIO" in said
     assert "base failed: its program exited with 1" in said
+
+
+def test_a_store_that_fails_is_told_once(
+    chain: TinyPlan, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where history and log lie on the same disk, there is no more to say."""
+    layout = StoreLayout(chain.store)
+    chain.write_compiled()
+    history = RunFolder.of(layout, "tiny").history
+
+    def fail(*words: object) -> int:
+        history.mkdir()  # nothing can be written to it
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(layout.root))
+
+    monkeypatch.setattr(orchestrate, "drive", fail)
+    monkeypatch.setattr(orchestrate, "_build_environments", lambda *words: None)
+    options = RunOptions(driver=DriverOptions(jobs=1), plain=True)
+    assert run_plan(find_work(chain.document(), layout), chain.folder, options) == 4
+    said = capsys.readouterr().err
+    (line,) = said.splitlines()
+    assert "the file server or the disk failed (EIO" in line
 
 
 @pytest.mark.parametrize(("number", "code"), [(errno.EIO, 4), (errno.ENOSPC, 3)])

@@ -16,7 +16,7 @@ from agentc.plan.render import plan_document
 from agentc.plan.text import document_text
 from agentc.plan.work import find_work, object_of
 from agentc.run.record import Record
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.gc import find_garbage
 from agentc.store.known_runs import KnownRun
 from agentc.store.paths import RunFolder

@@ -9,7 +9,7 @@ import pytest
 
 from agentc import resources
 from agentc.cli import main
-from agentc_backends.textcraft import backend as textcraft
+from agentc_backends.environments.textcraft import backend as textcraft
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tiny_plan import TinyPlan, wait_for
+from tests.support.patience import PATIENCE_S, wait_for
+from tiny_plan import TinyPlan
 
 BACKEND = """\
 import os, pathlib, time, zipfile
@@ -46,7 +47,8 @@ def package(tmp_path: Path) -> Path:
 def test_an_ended_run_leaves_no_builder_behind(
     plan: TinyPlan, package: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
-    plan.software("slow", f"# agentc: then SLOW_PACKAGE={package}\nslowthing @ file://{package}\n")
+    lock = f"# agentc: then SLOW_PACKAGE={package}\nslowthing @ file://{package}\n"
+    plan.software("slow", "# agentc: unverified slowthing\n" + lock)
     plan.job("rows", rows=1, environment="slow")
     variables = {**os.environ, "AGENTC_ENVIRONMENTS": str(tmp_path / "environments")}
     run = subprocess.Popen(
@@ -56,15 +58,15 @@ def test_an_ended_run_leaves_no_builder_behind(
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    builder = int(wait_for(lambda: _text(package / "begun"), timeout=60))
+    builder = int(wait_for(lambda: _text(package / "begun")))
     run.send_signal(number)
-    _, said = run.communicate(timeout=30)
+    _, said = run.communicate(timeout=PATIENCE_S)
     if number == signal.SIGKILL:
         assert run.returncode == -signal.SIGKILL
     else:
         assert run.returncode == 128 + number
         assert b"interrupted" in said
-    wait_for(lambda: not Path(f"/proc/{builder}").exists(), timeout=10)
+    wait_for(lambda: not Path(f"/proc/{builder}").exists())
     assert not list((tmp_path / "environments").glob("*/complete.json"))
     (package / "go").write_text("")
     done = plan.run_all(AGENTC_ENVIRONMENTS=variables["AGENTC_ENVIRONMENTS"])

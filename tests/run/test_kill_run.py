@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from kills import assert_clean, cut_off, dice, digests, kills_wanted
-from tiny_plan import TinyPlan, drivers_of, wait_for
+from tests.support.patience import PATIENCE_S, wait_for
+from tiny_plan import TinyPlan, drivers_of
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_killed_driver_leaves_nothing_and_the_next_run_completes(
         os.kill(parent, signal.SIGKILL)
     else:
         process.kill()
-    process.wait(timeout=30)
+    process.wait(timeout=PATIENCE_S)
     assert_clean(chain.store)
     model = chain.manifest("model")["started"]
     done = chain.run_all()
@@ -65,15 +66,17 @@ def test_driver_that_is_killed_while_a_wrapper_starts_leaves_no_orphan(
     (plan.folder / "sitecustomize.py").write_text(
         "import os, sys, time\n"
         "if 'agentc.runtime.job' in sys.orig_argv:\n"
-        f"    open({str(plan.folder / 'starting')!r}, 'w').write('%d' % os.getppid())\n"
-        "    time.sleep(1)\n"
+        "    parent = os.getppid()\n"
+        f"    open({str(plan.folder / 'starting')!r}, 'w').write('%d' % parent)\n"
+        "    while os.getppid() == parent:\n"
+        "        time.sleep(0.01)\n"
     )
     monkeypatch.setenv("PYTHONPATH", f"{plan.folder}:{os.environ.get('PYTHONPATH', '')}")
     process = start(plan)
     starting = plan.folder / "starting"
     snakemake = int(wait_for(lambda: starting.exists() and starting.read_text()))
     os.kill(snakemake if victim == "snakemake" else process.pid, signal.SIGKILL)
-    process.wait(timeout=30)
+    process.wait(timeout=PATIENCE_S)
     assert_clean(plan.store)
     assert not plan.status("only"), "it began nothing"
 
@@ -85,7 +88,7 @@ def test_signals_stop_the_run_cleanly(chain: TinyPlan, number: int, code: int) -
     process = start(chain)
     wait_for(lambda: chain.status("left").get("state") == "running")
     process.send_signal(number)
-    assert process.wait(timeout=30) == code
+    assert process.wait(timeout=PATIENCE_S) == code
     assert not drivers_of(chain.store)
     assert_clean(chain.store)
     assert chain.published("model")
@@ -102,7 +105,7 @@ def test_published_object_survives_the_death_of_its_wrapper(plan: TinyPlan) -> N
     script.write_text(
         "import os, signal, sys\n"
         "if 'agentc.runtime.job' in sys.orig_argv:\n"
-        "    from agentc.runtime import publish\n"
+        "    from agentc.runtime.store import publish\n"
         "    rename = publish.publish\n"
         "    def rename_and_die(*words):\n"
         "        rename(*words)\n"
@@ -114,7 +117,7 @@ def test_published_object_survives_the_death_of_its_wrapper(plan: TinyPlan) -> N
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_S,
         env={**os.environ, "PYTHONPATH": f"{plan.folder}:{os.environ.get('PYTHONPATH', '')}"},
     )
     assert done.returncode == 3
@@ -141,7 +144,7 @@ def test_random_kills_of_anything(chain: TinyPlan, kills: int) -> None:
             if killed.total() < kills:
                 hit = cut_off(chain.store, 4.0, chance, killed, process)
             else:
-                hit = f"nothing: {process.wait(timeout=120)}"
+                hit = f"nothing: {process.wait(timeout=PATIENCE_S)}"
             said.seek(0)
             print(killed.total(), hit, flush=True)
             # Those of the tiny programs, which nobody taught better, stand behind a bar.

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentc.run.plan_folder import claim_plan_folder
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 
 
 @pytest.fixture

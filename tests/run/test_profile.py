@@ -8,9 +8,9 @@ import pytest
 
 from agentc import resources
 from agentc.cli import main
+from agentc.placement.profile import Profile, ProfileError, find_profile, require_executor
 from agentc.run.driver import DriverOptions, at_once, driver_argv
-from agentc.run.profile import Profile, ProfileError, find_profile, require_executor
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 
 
 @pytest.fixture
@@ -111,3 +111,23 @@ def test_what_the_profile_says_stands_unless_typed(environ: dict[str, str], tmp_
     assert "--cores" not in argv(here)
     assert "--slurm-jobname-prefix" not in argv(here, token="0123")
     assert "--cores 5 " in argv(here, jobs=5)
+
+
+def test_gpus_are_counted_where_jobs_run_here(tmp_path: Path) -> None:
+    def words(profile: Profile | None, **told: int) -> str:
+        options = DriverOptions(profile=profile, **told)
+        return " ".join(driver_argv(Path("/plan"), StoreLayout("/store"), [], options))
+
+    assert "--resources" not in words(None)
+    assert "--resources gpu=4 " in words(None, gpus=4, jobs=2)
+    assert "--cores 2 " in words(None, gpus=4, jobs=2, cores=1)
+    assert "--cores 9 " in words(None, gpus=4, jobs=2, cores=9)
+
+    def local(settings: dict[str, object]) -> Profile:
+        return Profile(name="mine", file=tmp_path / "config.yaml", settings=settings)
+
+    assert "--resources mem_mb=9 gpu=4 " in words(local({"resources": {"mem_mb": 9}}), gpus=4)
+    assert "--resources mem_mb=9 gpu=4 " in words(local({"resources": ["mem_mb=9"]}), gpus=4)
+    assert "--resources" not in words(local({"resources": ["gpu=1"]}), gpus=4), "theirs holds"
+    assert "--cores" not in words(local({"cores": 9}), gpus=4, cores=9)
+    assert "--cores 9 " in words(local({"cores": 3}), gpus=4, cores=9)

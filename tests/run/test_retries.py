@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from tiny_plan import TinyPlan
 
+from agentc.exit_codes import EXIT_FAILED
+from agentc.placement.profile import Profile
 from agentc.plan.work import find_work, read_plan
 from agentc.run import drive, slurm_endings
 from agentc.run.driver import DriverOptions
-from agentc.run.observe import Observer, Seen
-from agentc.run.profile import Profile
+from agentc.run.observe import JobSnapshot, Observer
 from agentc.run.servers import ServerWatch
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 
 STAND_IN = Path(__file__).with_name("slurm_stand_in.py")
 SLURM = Profile(name="ours", file=Path("config.yaml"), settings={"executor": "slurm"})
@@ -30,7 +31,7 @@ class Lines:
 
     said: list[str] = field(default_factory=list)
 
-    def show(self, jobs: Sequence[Seen]) -> None:
+    def show(self, jobs: Sequence[JobSnapshot]) -> None:
         pass
 
     def say(self, text: str, *, passing: bool = False) -> None:
@@ -103,7 +104,7 @@ def test_bound_of_the_spec_names_cause_and_remedy(
     key = job["key"]
     job["asked"] = {"retries": {"value": retries, "file": "tiny.yaml", "line": 3}}
     done = run(plan, monkeypatch)
-    assert done.code == drive.EXIT_FAILED
+    assert done.code == EXIT_FAILED
     assert len(done.submitted) == retries + 1
     assert words in done.said[-1]
     assert "another `agentc run` goes on where it was cut off" in done.said[-1].replace("A", "a")
@@ -118,7 +119,7 @@ def test_each_job_has_a_bound_of_its_own(plan: TinyPlan, monkeypatch: pytest.Mon
     last = plan.job("last", rows=20, stop_after=3, say="last")
     last["asked"] = {"retries": {"value": 1, "file": "tiny.yaml", "line": 3}}
     done = run(plan, monkeypatch)
-    assert done.code == drive.EXIT_FAILED
+    assert done.code == EXIT_FAILED
     assert plan.published("first")
     assert done.submitted.count("first") == 7
     assert done.submitted.count("last") == 2
@@ -129,7 +130,7 @@ def test_job_that_gets_no_further_is_given_up(
 ) -> None:
     plan.job("collect", rows=20, heed=1000)
     done = run(plan, monkeypatch)
-    assert done.code == drive.EXIT_FAILED
+    assert done.code == EXIT_FAILED
     assert done.submitted == ["collect"] * 2
     told = f"SLURM's job 102 (collect): {STOPPED.format(0)}; it got no further than the last time"
     assert done.said[-1].startswith(told)
@@ -143,4 +144,34 @@ def test_program_that_fails_is_not_submitted_again(
     run(plan, monkeypatch)
     job["config"].update(exit=3, heed=0)
     done = run(plan, monkeypatch)
-    assert (done.code, done.submitted, done.said) == (drive.EXIT_FAILED, ["collect"], [])
+    assert (done.code, done.submitted, done.said) == (EXIT_FAILED, ["collect"], [])
+
+
+def test_job_that_begins_while_the_controller_is_away_is_submitted_again(
+    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For SLURM it has failed, and no wrapper of it ever ran."""
+    plan.job("collect", rows=3)
+    plan.folder.mkdir(exist_ok=True)
+    (plan.folder / "submissions.away").touch()
+    done = run(plan, monkeypatch)
+    assert done.code == 0, done
+    assert done.submitted == ["collect"] * 2
+    (said,) = done.said
+    assert said.startswith("SLURM's job 101 (collect): it could not begin (srun: error: Unable to")
+    assert "submitting it again" in said
+    assert plan.manifest("collect")["attempts"] == 1
+
+
+def test_job_that_fails_after_its_result_was_published_stops_nothing(
+    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Snakemake around its wrapper was killed, or ran out of memory."""
+    plan.job("collect", rows=3)["asked"] = {"retries": {"value": 0, "file": "t.yaml", "line": 3}}
+    plan.job("last", rows=1, say="last")
+    (plan.folder / "submissions.late").touch()
+    done = run(plan, monkeypatch)
+    assert done.code == 0, done
+    assert done.submitted == ["collect", "last"]
+    (said,) = done.said
+    assert said.startswith("SLURM ended job 101 (collect): FAILED; what it was to make is in the")

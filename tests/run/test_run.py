@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.pace import least
-from tiny_plan import TinyPlan, wait_for
+from tests.support.patience import PATIENCE_S, wait_for
+from tiny_plan import TinyPlan
 
 from agentc.cli import main
 
@@ -115,7 +116,7 @@ def test_two_drivers_at_once_compute_once(plan: TinyPlan) -> None:
     argv = plan.run_all_argv()
     one, two = (subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(2))
     for process in (one, two):
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, said
     for name in ("first", "second"):
         assert plan.manifest(name)["attempts"] == 1
@@ -132,7 +133,7 @@ def test_bare_snakemake_runs_the_compiled_directory(diamond: TinyPlan) -> None:
     (target / "config.yaml").write_text((profile / "config.yaml").read_text())
     argv = [sys.executable, "-m", "snakemake", "-c2", "--config", f"store={diamond.store}"]
     done = subprocess.run(
-        argv, cwd=diamond.folder, capture_output=True, text=True, check=False, timeout=60
+        argv, cwd=diamond.folder, capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
     assert done.returncode == 0, done.stderr
     assert diamond.published("join")
@@ -148,7 +149,7 @@ def test_object_that_appears_meanwhile_is_not_touched(plan: TinyPlan) -> None:
     made_elsewhere = plan.store / "objects" / plan.object("second")
     (made_elsewhere / "data").mkdir(parents=True)
     (made_elsewhere / "artifact.json").write_text('{"made": "elsewhere"}')
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, said
     assert (made_elsewhere / "artifact.json").read_text() == '{"made": "elsewhere"}'
 
@@ -159,7 +160,7 @@ def test_shipped_profile_and_driver_agree(tmp_path: Path) -> None:
 
     from agentc import resources
     from agentc.run.driver import DriverOptions, driver_argv
-    from agentc.runtime.layout import StoreLayout
+    from agentc.runtime.store.layout import StoreLayout
 
     said = yaml.safe_load((resources.profile("local") / "config.yaml").read_text())
     options = DriverOptions(jobs=1, keep_going=True)
@@ -184,7 +185,7 @@ def test_status_tells_where_a_run_stands(
     assert "/100 rows" in shown
     assert "second  waiting" in shown
     process.terminate()
-    assert process.wait(timeout=30) == 128 + 15
+    assert process.wait(timeout=PATIENCE_S) == 128 + 15
     assert main(["status", "tiny", "--store", str(plan.store), "--json"]) == 3
     states = [json.loads(line)["state"] for line in capsys.readouterr().out.splitlines()]
     assert states == ["failed", "waiting"]
@@ -201,11 +202,22 @@ def test_software_environment_is_built_before_jobs_with_progress(plan: TinyPlan)
     assert len([entry for entry in Path(folder).iterdir() if not entry.suffix]) == 1
 
 
+def test_without_snakemake_nothing_is_built_first(plan: TinyPlan, tmp_path: Path) -> None:
+    plan.job("first", rows=1)
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['snakemake'] = None\n")
+    folder = plan.store / "own-environments"
+    done = plan.run_all(AGENTC_ENVIRONMENTS=str(folder), PYTHONPATH=str(tmp_path))
+    assert done.returncode == 3
+    assert "pip install" in done.stderr
+    assert "building" not in done.stdout
+    assert not folder.exists()
+
+
 def test_snakemake_trouble_is_shown(plan: TinyPlan) -> None:
     plan.job("first", rows=1)
     argv = plan.run_all_argv()
     (plan.folder / "Snakefile").write_text("raise RuntimeError('the disk is on fire')\n")
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == 3
     assert "Snakemake stopped without finishing" in done.stderr
     assert "the disk is on fire" in done.stderr

@@ -1,87 +1,28 @@
-"""Ends of jobs that Snakemake's plugin does not tell, and submissions that SLURM does not take:
-what a run makes of them. Queue and clock are told to it here; tests/slurm has the real ones."""
+"""Ends of jobs that Snakemake's plugin does not tell: what a run makes of them. Queue and clock are
+told to it here; tests/slurm has the real ones. Neighbour: `test_slurm_submissions.py`."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
+from slurm_scene import SLURM, Lines, Scene
 from tiny_plan import TinyPlan
 
-from agentc.plan.work import Work, find_work, read_plan
+from agentc.exit_codes import EXIT_FAILED
+from agentc.placement.profile import Profile
 from agentc.run import drive, slurm_endings, slurm_queue, slurm_watch
 from agentc.run.driver import DriverOptions
-from agentc.run.observe import Observer, Seen
-from agentc.run.profile import Profile
+from agentc.run.observe import Observer
 from agentc.run.servers import ServerWatch
 from agentc.run.slurm_queue import QueueError
-from agentc.run.slurm_watch import LOOK_S, QueueWatch, Verdict
-from agentc.runtime.layout import StoreLayout
-
-AWAY = "sbatch: error: Unable to contact slurm controller (connect failure)"
-SLURM = Profile(name="ours", file=Path("config.yaml"), settings={"executor": "slurm"})
-
-
-@dataclass
-class Lines:
-    """A view that keeps what is said."""
-
-    said: list[str] = field(default_factory=list)
-
-    def show(self, jobs: Sequence[Seen]) -> None:
-        pass
-
-    def say(self, text: str, *, passing: bool = False) -> None:
-        self.said.append(text)
-
-
-class Scene:
-    """A plan with two jobs, submitted as 7 and 8, a log, a queue, and a clock."""
-
-    def __init__(self, plan: TinyPlan, *, keep_going: bool = False) -> None:
-        self.plan, self.log = plan, plan.folder / "snakemake.log"
-        for name in ("first", "second"):
-            plan.job(name, rows=1, say=name)
-        self.work: Work = find_work(read_plan(plan.write()), StoreLayout(plan.store))
-        self.queue: dict[str, str] | None = {"7": "RUNNING", "8": "RUNNING"}
-        self.now = 0.0
-        lines = [
-            f"Job 1 has been submitted with SLURM jobid {number} (log: /x/rule_{kind}/{key}/1.log)."
-            for number, (kind, key) in enumerate(
-                (plan.object(name).split("/") for name in ("first", "second")), start=7
-            )
-        ]
-        self.log.write_text("\n".join(lines) + "\n")
-        self.watch = QueueWatch(
-            self.work, self.log, 0, self._ask, keep_going=keep_going, clock=lambda: self.now
-        )
-
-    def _ask(self) -> dict[str, str]:
-        if self.queue is None:
-            raise QueueError("squeue: no answer")
-        return self.queue
-
-    def publish(self, name: str) -> None:
-        assert self.plan.run(name).returncode == 0
-
-    def finished(self) -> None:
-        with self.log.open("a") as log:
-            log.write("Finished jobid: 1 (Rule: rollout)\n")
-
-    def after(self, seconds: float, **queue: str) -> tuple[Verdict, list[str]]:
-        """What a look finds that much later."""
-        if self.queue is not None:
-            self.queue.update({number.strip("_"): state for number, state in queue.items()})
-        self.now += seconds
-        assert self.watch.look() == ("wait", []), "it asks first"
-        while not self.watch._asked or not self.watch._asked.done():
-            time.sleep(0.001)
-        return self.watch.look()
+from agentc.run.slurm_watch import LOOK_S
+from agentc.runtime.machine import process
+from agentc.runtime.store.layout import StoreLayout
 
 
 def test_job_that_somebody_cancelled_ends_the_run_with_its_cause(plan: TinyPlan) -> None:
@@ -117,6 +58,18 @@ def test_with_keep_going_the_others_are_let_finish(plan: TinyPlan) -> None:
     assert scene.after(LOOK_S, _8="COMPLETED") == ("wait", []), "Snakemake may have more to submit"
     scene.finished()
     assert scene.after(LOOK_S) == ("failed", [])
+
+
+def test_with_keep_going_a_run_ends_while_accounting_is_away(plan: TinyPlan) -> None:
+    """Snakemake never hears of the others then, and of the lost one neither."""
+    scene = Scene(plan, keep_going=True)
+    scene.after(LOOK_S, _7="CANCELLED")
+    scene.publish("second")
+    assert scene.after(2 * LOOK_S, _8="COMPLETED")[0] == "wait"
+    assert scene.after(slurm_watch.DONE_S - 20)[0] == "wait", "it may look yet"
+    verdict, said = scene.after(30)
+    assert verdict == "failed"
+    assert said == ["its other jobs are done and Snakemake is not told; run again to go on"]
 
 
 @pytest.mark.parametrize(("said", "typed"), [(True, False), (False, True), (None, False)])
@@ -163,11 +116,54 @@ def test_failure_is_left_to_the_plugin(plan: TinyPlan) -> None:
     assert scene.after(180) == ("wait", [])
 
 
+def test_job_that_is_held_back_is_named_once(plan: TinyPlan) -> None:
+    scene = Scene(plan)
+    verdict, said = scene.after(LOOK_S, _7="HELD launch failed requeued held")
+    assert verdict == "wait"
+    assert said == [
+        "SLURM holds job 7 (first) back: launch failed requeued held; `scontrol release 7` lets it"
+        " go on, `scancel 7` ends it"
+    ]
+    assert scene.after(1000) == ("wait", [])
+
+
+def test_states_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = "7|PENDING|JobHeldUser|agentc-ab_1\n8|PENDING|Priority|agentc-ab_2\n"
+    lines += "9|RUNNING|None|agentc-ab_3|x\n10|RUNNING|None|agentc-cd_4\n"
+    monkeypatch.setattr(slurm_queue, "_ask", lambda *words, once=False: lines)
+    assert slurm_queue.states("ab") == {"7": "HELD JobHeldUser", "8": "PENDING", "9": "RUNNING"}
+
+
 def test_jobs_on_another_cluster_are_not_missed(plan: TinyPlan) -> None:
     scene = Scene(plan)
     scene.queue = {}
     assert scene.after(LOOK_S) == ("wait", [])
     assert scene.after(1000) == ("wait", [])
+
+
+@pytest.mark.parametrize("where", ["slurm_cluster=east", "slurm_extra=--clusters=east"])
+def test_nor_are_those_that_the_profile_sends_there(plan: TinyPlan, where: str) -> None:
+    scene = Scene(plan)
+    scene.asked(f"mem_mb=1000, {where}, slurm_partition=short")
+    scene.queue = {}
+    assert scene.after(LOOK_S) == ("wait", [])
+    assert scene.after(1000) == ("wait", [])
+
+
+def test_job_that_a_killed_controller_has_forgotten_is_submitted_again(plan: TinyPlan) -> None:
+    """It was killed before it had saved that it took the job, and gives the number to another."""
+    scene = Scene(plan)
+    scene.asked("mem_mb=1000, slurm_partition=short")
+    scene.queue = None
+    scene.after(LOOK_S)
+    scene.queue = {"8": "RUNNING"}
+    assert scene.after(LOOK_S) == ("wait", ["SLURM answers again"])
+    assert scene.after(LOOK_S) == ("wait", [])
+    verdict, said = scene.after(300)
+    assert verdict == "failed"
+    assert said[0].startswith("SLURM took job 7 (first) and knows nothing of it; its controller")
+    (ending,) = slurm_endings.read_endings(scene.log.read_text(), scene.work)
+    assert (ending.number, ending.again, ending.limited) == ("7", True, False)
 
 
 @pytest.mark.parametrize(("scope", "least"), [(None, 75), ("shared", 240)])
@@ -202,7 +198,7 @@ def test_jobs_that_are_done_are_not_looked_at_again(
 @pytest.mark.parametrize(
     ("squeue", "found"),
     [
-        (r"printf '7|RUNNING|agentc-x-1\n8|RUNNING|\351t\351\n'", {"7": "RUNNING"}),
+        (r"printf '7|RUNNING|None|agentc-x-1\n8|RUNNING|None|\351t\351\n'", {"7": "RUNNING"}),
         (None, "it cannot be started: Permission denied"),
     ],
 )
@@ -232,73 +228,45 @@ def test_controller_that_does_not_answer_is_said_once(plan: TinyPlan) -> None:
     assert scene.after(LOOK_S) == ("wait", ["SLURM answers again"])
 
 
-def refused(words: str) -> str:
-    return f"    message: SLURM sbatch failed. The error message was '{words}'.\n    sbatch call:\n"
-
-
-@pytest.mark.parametrize(
-    ("log", "away"),
-    [
-        (refused(AWAY), True),
-        (refused("sbatch: error: Socket timed out on send/recv"), True),
-        ("    message: Job submission failed with exception: Failed to run sinfo for retrieval of "
-         "cluster partitions: slurm_load_partitions: Unable to contact slurm controller\n", True),
-        (refused("sbatch: error: invalid partition specified: nowhere"), False),
-    ],
-)  # fmt: skip
-def test_refused_submissions(log: str, away: bool) -> None:
-    (refusal,) = slurm_endings.read_refusals(log)
-    assert refusal.away is away
-    assert "sbatch call" not in refusal.said
-
-
-def drive_refused(
-    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch, words: str, times: int
-) -> tuple[int, list[str]]:
-    """Drive a plan whose first submissions are refused with these words."""
-    plan.job("only", rows=1)
-    count = plan.folder / "refusals"
+def test_jobs_that_may_finish_keep_their_servers(
+    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run's lease on a shared server lasts as long as the process of its Snakemake."""
+    scene = Scene(plan)
     script = plan.folder / "stand_in.py"
     script.write_text(
-        "import pathlib, subprocess, sys\n"
-        f"count = pathlib.Path({str(count)!r})\n"
-        "known = len(count.read_text()) if count.exists() else 0\n"
-        f"if known < {times}:\n"
-        "    count.write_text('x' * (known + 1))\n"
-        f"    print({refused(words)!r})\n"
-        "    sys.exit(1)\n"
-        "sys.exit(subprocess.run(sys.argv[1:]).returncode)\n"
+        f"import sys, time\nprint({scene.log.read_text()!r}, flush=True)\n"
+        "for _ in range(36000):\n    time.sleep(0.01)\n    print('at work', flush=True)\n"
     )
-    queue = plan.folder / "bin" / "squeue"
-    queue.parent.mkdir()
-    queue.write_text(f"#!/bin/sh\necho x >> {plan.folder}/asked\n"
-                     f"[ $(wc -l < {plan.folder}/asked) -gt 1 ]\n")  # fmt: skip
-    queue.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{queue.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(drive, "_QUEUE_S", 0.01)
-    monkeypatch.setattr(drive, "_PAUSE_S", 0.01)
-    argv = [sys.executable, str(script), *plan.argv("only")]
-    monkeypatch.setattr(drive, "driver_argv", lambda *_: argv)
+    monkeypatch.setattr(drive, "driver_argv", lambda *_: [sys.executable, str(script)])
+    monkeypatch.setattr(drive, "_QUEUE_S", 0.3)
+    monkeypatch.setattr(slurm_watch, "LOOK_S", 0.01)
+    monkeypatch.setattr(slurm_watch, "NEVER_TOLD", {"CANCELLED": 0.0})
+    found: list[drive.Driver] = []
+
+    class Known(drive.Driver):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            found.append(self)
+
+    alive: list[bool] = []
+    sizes: list[int] = []
+
+    def queued(_: object) -> tuple[slurm_queue.QueuedJob, ...]:
+        alive.append(process.started(found[0].pid) is not None and found[0].status() is None)
+        sizes.append(scene.log.stat().st_size)
+        return () if len(alive) > 2 else (slurm_queue.QueuedJob("8", "RUNNING", "", None),)
+
+    monkeypatch.setattr(drive, "Driver", Known)
+    monkeypatch.setattr(slurm_queue, "states", lambda _: {"7": "CANCELLED", "8": "RUNNING"})
+    monkeypatch.setattr(slurm_queue, "queued_jobs", queued)
     layout, view = StoreLayout(plan.store), Lines()
-    work = find_work(read_plan(plan.write()), layout)
-    observer = Observer(layout, work.missing, since=0.0)
-    servers = ServerWatch(layout, work.document, since=0.0)
-    options = DriverOptions(profile=SLURM)
-    return drive.drive(work, plan.folder, options, observer, servers, view), view.said
-
-
-def test_submission_while_the_controller_is_away_is_waited_for(
-    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, said = drive_refused(plan, monkeypatch, AWAY, times=2)
-    assert code == drive.EXIT_DONE, said
-    assert said[0] == f"SLURM takes no jobs ({AWAY}): waiting for it; Ctrl-C ends this"
-    assert said[1] == "SLURM answers: going on"
-    assert plan.published("only")
-
-
-def test_submission_that_slurm_will_never_take_ends_the_run(
-    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, said = drive_refused(plan, monkeypatch, "sbatch: error: invalid partition", times=1)
-    assert (code, said) == (drive.EXIT_FAILED, [])
+    observer = Observer(layout, scene.work.missing, since=0.0)
+    servers = ServerWatch(layout, scene.work.document, since=0.0)
+    options = DriverOptions(profile=SLURM, token="x")
+    code = drive.drive(scene.work, plan.folder, options, observer, servers, view, scene.log)
+    assert code == EXIT_FAILED
+    assert "waiting for 1 other job in the queue" in view.said
+    assert alive == [True] * 3
+    assert sizes[1:] == sizes[1:2] * 2, "it submits no more"
+    assert found[0].status() == -signal.SIGKILL

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc.run.outcome import tables
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 
 
 def put(layout: StoreLayout, produces: str, kind: str, file: str, content: Any) -> dict[str, Any]:
@@ -50,6 +50,24 @@ def test_a_comparison_says_what_its_numbers_are_of(tmp_path: Path) -> None:
     assert "few tasks moved (eto)" in shown
 
 
+def test_a_comparison_says_where_large_differences_could_be_unseen(tmp_path: Path) -> None:
+    layout = StoreLayout(tmp_path)
+    open_ = {"furthest": 0.1, "low": -0.02, "high": 0.12, "p_value": 0.21}
+    rows = [row("sft", None), row("eto", {**difference(0.01, False), "if_unseen": open_})]
+    value = {"baseline": "sft", "rows": rows, "confidence": 0.95}
+    shown = tables({"jobs": [put(layout, "Comparison", "c", "comparison.json", value)]}, layout)
+    assert "no task moved by more than 0.1 (eto)" in shown
+    assert "p is 0.21 and the interval [-0.020, +0.120]" in shown
+
+
+def test_a_loss_is_shown_as_one(tmp_path: Path) -> None:
+    layout = StoreLayout(tmp_path)
+    lost = {**difference(0.01, False), "mean": -0.2, "low": -0.3, "high": -0.1}
+    value = {"baseline": "sft", "rows": [row("sft", None), row("eto", lost)], "confidence": 0.95}
+    job = put(layout, "Comparison", "compare", "comparison.json", value)
+    assert "-0.200 [-0.300, -0.100]" in tables({"jobs": [job]}, layout).splitlines()[-1]
+
+
 def test_no_p_value_is_shown_as_zero(tmp_path: Path) -> None:
     layout = StoreLayout(tmp_path)
     rows = [row("sft", None), row("eto", difference(0.0, False))]
@@ -78,3 +96,15 @@ def test_a_sweep_ends_with_its_pooled_table(tmp_path: Path) -> None:
     assert "0.2" in text
     assert "sft@seed=0" not in text
     assert "tables of each cell" in text
+    assert "say little of how runs differ" not in text
+
+
+def test_a_sweep_over_two_seeds_says_what_they_tell(tmp_path: Path) -> None:
+    layout = StoreLayout(tmp_path)
+    base = {"cell": [], "reward": {**mean(0.5), "n": 51}, "difference": None}
+    shown = [{**base, "stage": "sft", "runs": 1}, {**base, "stage": "eto", "runs": 2}]
+    table = {"on": "craft/test", "others": [], "seeds": ["seed"], "baseline": "sft",
+             "confidence": 0.95, "rows": shown}  # fmt: skip
+    report = put(layout, "Report", "report", "sweep.json", {"tables": [table]})
+    text = tables({"jobs": [report]}, layout)
+    assert "two runs (eto) say little of how runs differ" in text

@@ -11,15 +11,17 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.support.pace import least
 from tiny_plan import TinyPlan
 
 from agentc.run.live_view import LiveView
-from agentc.run.observe import Observer, Seen
+from agentc.run.observe import JobSnapshot, Observer
 from agentc.run.plain_view import PlainView
-from agentc.run.wording import duration, sentence
-from agentc.runtime.layout import StoreLayout
+from agentc.run.wording import sentence
+from agentc.runtime.store.layout import StoreLayout
+from agentc.text import duration
 
-RUNNING = Seen(
+RUNNING = JobSnapshot(
     id="eto.1.dpo",
     state="running",
     done=40,
@@ -39,20 +41,22 @@ RUNNING = Seen(
             RUNNING,
             "running, 40/100 steps, 2.0 steps/s, loss 0.4123, 350.2 tokens/s, about 29 s left",
         ),
-        (Seen(id="a", state="waiting"), "waiting"),
-        (Seen(id="a", state="done", seconds=200.0), "done in 3 min 20 s"),
-        (Seen(id="a", state="failed", message="exited\nmore"), "failed: exited"),
+        (JobSnapshot(id="a", state="waiting"), "waiting"),
+        (JobSnapshot(id="a", state="done", seconds=200.0), "done in 3 min 20 s"),
+        (JobSnapshot(id="a", state="failed", message="exited\nmore"), "failed: exited"),
         (
-            Seen(id="a", state="running", done=3, unit="rows", rate=0.02),
+            JobSnapshot(id="a", state="running", done=3, unit="rows", rate=0.02),
             "running, 3 rows, 1.2 rows/min",
         ),
         (
-            Seen(id="a", state="running", done=3, unit="rows", numbers={"rows_per_s": 200.0}),
+            JobSnapshot(
+                id="a", state="running", done=3, unit="rows", numbers={"rows_per_s": 200.0}
+            ),
             "running, 3 rows, 200 rows/s",
         ),
     ],
 )  # fmt: skip
-def test_sentence(seen: Seen, expected: str) -> None:
+def test_sentence(seen: JobSnapshot, expected: str) -> None:
     assert sentence(seen) == expected
 
 
@@ -64,7 +68,7 @@ def test_duration(seconds: float, expected: str) -> None:
     assert duration(seconds) == expected
 
 
-def drawn(jobs: list[Seen], width: int = 120, height: int = 30) -> str:
+def drawn(jobs: list[JobSnapshot], width: int = 120, height: int = 30) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width, height=height, force_terminal=False)
     view = LiveView("quickstart", console)
@@ -74,10 +78,10 @@ def drawn(jobs: list[Seen], width: int = 120, height: int = 30) -> str:
 
 def test_table_groups_rounds_and_shows_measures() -> None:
     jobs = [
-        Seen(id="sft", state="done", seconds=41.0),
+        JobSnapshot(id="sft", state="done", seconds=41.0),
         RUNNING,
-        Seen(id="eto.1.evaluate", state="waiting"),
-        Seen(id="eto.2.dpo", state="waiting"),
+        JobSnapshot(id="eto.1.evaluate", state="waiting"),
+        JobSnapshot(id="eto.2.dpo", state="waiting"),
     ]
     lines = drawn(jobs).splitlines()
     names = [
@@ -92,15 +96,15 @@ def test_table_groups_rounds_and_shows_measures() -> None:
 @pytest.mark.parametrize("width", [60, 80, 100, 160])
 def test_names_are_whole_at_any_width(width: int) -> None:
     long = "evaluate_untrained:rollout"
-    lines = drawn([RUNNING, Seen(id=long, state="waiting")], width=width).splitlines()
+    lines = drawn([RUNNING, JobSnapshot(id=long, state="waiting")], width=width).splitlines()
     assert any(long in line for line in lines)
     assert all(len(line) <= width for line in lines)
 
 
 def test_small_terminal_shows_active_and_failed_jobs_first() -> None:
-    jobs = [Seen(id=f"done{i}", state="done") for i in range(50)]
-    jobs += [Seen(id="bad", state="failed"), RUNNING]
-    jobs += [Seen(id=f"later{i}", state="waiting") for i in range(50)]
+    jobs = [JobSnapshot(id=f"done{i}", state="done") for i in range(50)]
+    jobs += [JobSnapshot(id="bad", state="failed"), RUNNING]
+    jobs += [JobSnapshot(id=f"later{i}", state="waiting") for i in range(50)]
     shown = drawn(jobs, height=12)
     assert "bad" in shown
     assert "dpo" in shown
@@ -110,9 +114,14 @@ def test_small_terminal_shows_active_and_failed_jobs_first() -> None:
 def test_plain_lines_tell_changes_only() -> None:
     stream = io.StringIO()
     view = PlainView(stream)
-    view.show([Seen(id="a", state="waiting"), RUNNING])
-    view.show([Seen(id="a", state="waiting"), RUNNING])
-    view.show([Seen(id="a", state="running"), Seen(id="eto.1.dpo", state="done", seconds=2.0)])
+    view.show([JobSnapshot(id="a", state="waiting"), RUNNING])
+    view.show([JobSnapshot(id="a", state="waiting"), RUNNING])
+    view.show(
+        [
+            JobSnapshot(id="a", state="running"),
+            JobSnapshot(id="eto.1.dpo", state="done", seconds=2.0),
+        ]
+    )
     lines = [line.split(" ", 1)[1] for line in stream.getvalue().splitlines()]
     assert lines == [
         f"eto.1.dpo: {sentence(RUNNING)}",
@@ -138,6 +147,7 @@ def test_rate_of_a_resumed_job_counts_from_where_it_went_on(plan: TinyPlan) -> N
     write_state(plan, state, {"done": 80, "total": 100, "unit": "rows", "time": now})
     assert observer.look()[0].rate is None
     write_state(plan, state, {"done": 90, "total": 100, "unit": "rows", "time": now + 5})
+    os.utime(plan.staging("act") / "progress.json", (now + 5, now + 5))
     (seen,) = observer.look()
     assert seen.rate == pytest.approx(2.0)
     assert seen.remaining == pytest.approx(10.0, abs=0.5)
@@ -153,9 +163,58 @@ def test_first_look_at_a_fresh_job_takes_its_own_start(plan: TinyPlan) -> None:
 
 def test_old_news_of_an_earlier_run_is_ignored(plan: TinyPlan) -> None:
     job = plan.job("act")
-    write_state(plan, {"state": "failed", "message": "yesterday", "time": 100.0}, None)
+    write_state(plan, {"state": "failed", "message": "yesterday"}, None)
+    os.utime(plan.staging("act") / "status.json", (100, 100))
     assert Observer(StoreLayout(plan.store), [job], since=200.0).look()[0].state == "waiting"
     assert Observer(StoreLayout(plan.store), [job], since=0.0).look()[0].state == "failed"
+
+
+def test_a_node_whose_clock_is_behind_tells_no_old_news(plan: TinyPlan) -> None:
+    """Its files are dated by the file server; what it writes into them, by its own clock."""
+    job = plan.job("act", rows=100)
+    since = time.time() - 60
+    behind = time.time() - 600
+    state = {"state": "running", "attempts": 1, "time": behind - 1, "host": "slow"}
+    progress = {"done": 50, "total": 100, "unit": "rows", "time": behind, "started": behind - 25}
+    write_state(plan, {**state, "warning": "its clock is behind"}, progress)
+    observer = Observer(StoreLayout(plan.store), [job], since=since)
+    (seen,) = observer.look()
+    assert (seen.state, seen.rate) == ("running", pytest.approx(2.0))
+    assert seen.remaining == pytest.approx(25.0, abs=2.0)
+    assert seen.seconds == pytest.approx(0.0, abs=2.0)
+    assert observer.warnings() == ["act: its clock is behind"]
+    observer.look()
+    assert observer.warnings() == []
+    write_state(plan, {**state, "state": "failed", "message": "why"}, None)
+    observer.look()
+    assert [one.message for one in observer.failures()] == ["why"]
+
+
+def test_what_a_program_warns_of_is_told_once(plan: TinyPlan) -> None:
+    """While it runs; in a fast job that ends between two looks, from its facts. What was finished
+    before is known already."""
+    job = plan.job("act", rows=100)
+    progress = {"done": 0, "total": 100, "unit": "rows", "time": time.time()}
+    observer = Observer(StoreLayout(plan.store), [job], since=0.0)
+    write_state(plan, {"state": "running", "attempts": 1}, {**progress, "warnings": ["slow"]})
+    (seen,) = observer.look()
+    assert seen.warnings == ("slow",)
+    assert observer.warnings() == ["act: warning: slow"]
+    publish(plan, {"warnings": ["slow", "late"]})
+    (seen,) = observer.look()
+    assert (seen.state, seen.warnings) == ("done", ("slow", "late"))
+    assert observer.warnings() == ["act: warning: late"]
+    later = Observer(StoreLayout(plan.store), [job], since=0.0)
+    (seen,) = later.look()
+    assert seen.warnings == ("slow", "late")
+    assert later.warnings() == []
+
+
+def publish(plan: TinyPlan, facts: dict[str, Any]) -> None:
+    """The object of the job `act`, with these facts in its manifest."""
+    folder = plan.store / "objects" / plan.staging("act").relative_to(plan.store / "staging")
+    folder.mkdir(parents=True)
+    (folder / "artifact.json").write_text(json.dumps({"wall_s": 1.0, "facts": facts}))
 
 
 def test_dead_wrapper_is_noticed_on_this_node_only(plan: TinyPlan) -> None:
@@ -171,6 +230,10 @@ def test_looking_at_ten_thousand_jobs_is_bearable(tmp_path: Path) -> None:
     plan = TinyPlan(tmp_path)
     jobs = [plan.job(f"stage.{number}", rows=number) for number in range(10_000)]
     observer = Observer(StoreLayout(plan.store), jobs, since=0.0)
-    began = time.process_time()
-    assert len(observer.look()) == 10_000
-    assert time.process_time() - began < 1.0
+
+    def seconds() -> float:
+        began = time.process_time()
+        assert len(observer.look()) == 10_000
+        return time.process_time() - began
+
+    assert least(seconds, 1.0) < 1.0

@@ -6,10 +6,11 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support.pace import least
 from tiny_plan import TinyPlan
 
 from agentc.plan.work import UnknownStageError, Work, find_work
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 
 
 @pytest.fixture
@@ -85,7 +86,10 @@ def test_ten_thousand_jobs_are_sorted_out_quickly(tmp_path: Path) -> None:
         entry["inputs"] = {"x": [f"rollout/{plan.jobs[-1]['key']}"]}
         plan.jobs.append(entry)
     document = plan.document() | {"targets": [f"rollout/{plan.jobs[-1]['key']}"]}
-    began = time.process_time()
-    work = find_work(document, StoreLayout(plan.store))
-    assert time.process_time() - began < 1.0
-    assert len(work.missing) == 10_000
+
+    def seconds() -> float:
+        began = time.process_time()
+        assert len(find_work(document, StoreLayout(plan.store)).missing) == 10_000
+        return time.process_time() - began
+
+    assert least(seconds, 1.0) < 1.0

@@ -13,20 +13,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tiny_plan import wait_for
-from wheels import write_wheel
+from tests.support.patience import PATIENCE_S, wait_for
+from wheels import addressed, write_wheel
 
-from agentc.runtime.environment import (
+from agentc.runtime.software.environment import (
     SoftwareEnvironmentError,
     ensure_environment,
     read_complete,
 )
-from agentc.runtime.install_failure import explain_failure
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.software.install_failure import explain_failure
+from agentc.runtime.software.installer import find_uv
+from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.store.layout import StoreLayout
 
 _BUILD = (
-    "import sys; from agentc.runtime.environment import ensure_environment as e;"
-    "from agentc.runtime.layout import StoreLayout as S; e(S(sys.argv[1]), *sys.argv[2:4], print)"
+    "import sys; from agentc.runtime.software.environment import ensure_environment as e;"
+    "from agentc.runtime.store.layout import StoreLayout as S;"
+    "e(S(sys.argv[1]), *sys.argv[2:4], print)"
 )
 _USE = "import first, second; print(first.VALUE + second.VALUE)"
 
@@ -48,7 +51,7 @@ def lock(tmp_path: Path) -> str:
         write_wheel(tmp_path, name, "1", {f"{name}.py": "VALUE = 21\n"})
         for name in ("first", "second")
     ]
-    return f"first @ file://{wheels[0]}\n# agentc: then\nsecond @ file://{wheels[1]}\n"
+    return f"{addressed('first', wheels[0])}\n# agentc: then\n{addressed('second', wheels[1])}\n"
 
 
 def argv(layout: StoreLayout, lock: str) -> list[str]:
@@ -68,8 +71,8 @@ def test_killed_at_random_moments_it_is_whole_or_not_there(layout: StoreLayout, 
     whole = time.monotonic() - began
     directory = layout.environment(sha256(lock))
     choose = random.Random(7)
-    cut_off = 0
-    for _ in range(12):
+    cut_off = built = 0
+    while cut_off < 3 or cut_off + built < 12:
         # Another lock each time would be another environment: take the finished one away.
         if read_complete(directory) is not None:
             directory.rename(directory.with_name(f"taken-{time.monotonic_ns()}"))
@@ -81,7 +84,8 @@ def test_killed_at_random_moments_it_is_whole_or_not_there(layout: StoreLayout, 
             cut_off += 1
         else:
             assert works(layout, lock)
-    assert cut_off >= 3, "the moments were badly chosen"
+            built += 1
+            whole *= 0.9  # the machine may be faster now
     subprocess.run(argv(layout, lock), check=True, capture_output=True)
     assert works(layout, lock)
 
@@ -90,7 +94,7 @@ def test_two_builders_in_two_processes_build_once(layout: StoreLayout, lock: str
     builders = [
         subprocess.Popen(argv(layout, lock), stdout=subprocess.PIPE, text=True) for _ in range(2)
     ]
-    said = [builder.communicate(timeout=120)[0] for builder in builders]
+    said = [builder.communicate(timeout=PATIENCE_S)[0] for builder in builders]
     assert [builder.returncode for builder in builders] == [0, 0]
     assert sorted("creating a Python" in text for text in said) == [False, True]
     assert works(layout, lock)
@@ -110,7 +114,7 @@ def test_no_process_of_a_killed_builder_goes_on(layout: StoreLayout, lock: str) 
             for line in [_read(entry)]
         )
 
-    wait_for(nobody, timeout=10)
+    wait_for(nobody)
 
 
 def _read(path: Path) -> bytes:
@@ -139,7 +143,7 @@ def test_a_full_disk_is_named_with_a_remedy(
     # Not to be compressed away: pip copies what it unpacks.
     noise = random.Random(1).randbytes(4_000_000).hex()
     wheel = write_wheel(tmp_path, "large", "1", {"large.py": f"VALUE = '{noise}'\n"})
-    lock = f"large @ file://{wheel}\n"
+    lock = f"{addressed('large', wheel)}\n"
     with pytest.raises(SoftwareEnvironmentError) as caught:
         ensure_environment(layout, sha256(lock), lock)
     first, second = str(caught.value).splitlines()[:2]
@@ -149,14 +153,18 @@ def test_a_full_disk_is_named_with_a_remedy(
     assert read_complete(layout.environment(sha256(lock))) is None
 
 
+@pytest.mark.parametrize("installer", ["pip", "uv"])
 def test_no_network_is_named_with_a_remedy(
-    layout: StoreLayout, monkeypatch: pytest.MonkeyPatch
+    layout: StoreLayout, monkeypatch: pytest.MonkeyPatch, installer: str
 ) -> None:
+    if installer == "uv" and find_uv() is None:
+        pytest.skip("needs uv (`pip install uv`)")
+    monkeypatch.setenv("AGENTC_INSTALLER", installer)
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.setenv("PIP_RETRIES", "1")
-    lock = "somepackage==1.0\n"
+    lock = f"somepackage==1.0 --hash=sha256:{'0' * 64}\n"
     with pytest.raises(SoftwareEnvironmentError) as caught:
-        ensure_environment(layout, sha256(lock), lock)
+        ensure_environment(layout, lock_digest(lock), lock)
     first, second = str(caught.value).splitlines()[:2]
     assert first == "the package index cannot be reached from this machine"
     assert "agentc env sync" in second
@@ -181,7 +189,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(
         ("The virtual environment was not created successfully because ensurepip is not "
          "available.", "ensurepip is missing"),
         ("ModuleNotFoundError: No module named 'torch'", "another one to be there before it"),
-        ("something nobody has seen", "pip or venv failed"),
+        ("something nobody has seen", "the installation failed"),
     ],
 )  # fmt: skip
 def test_what_pip_says_is_put_into_words(said: str, cause: str, tmp_path: Path) -> None:

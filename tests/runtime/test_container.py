@@ -13,10 +13,14 @@ from pathlib import Path
 import pytest
 from tiny_plan import PROGRAMS, TinyPlan
 
-from agentc.runtime.container import ContainerError, exec_command, find_engine
-from agentc.runtime.environment import SoftwareEnvironmentError, ensure_environment, read_complete
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.lock_text import LockTextError, read_lock_text
+from agentc.runtime.software.container import ContainerError, exec_command, find_engine
+from agentc.runtime.software.environment import (
+    SoftwareEnvironmentError,
+    ensure_environment,
+    read_complete,
+)
+from agentc.runtime.software.lock_text import LockTextError, read_lock_text
+from agentc.runtime.store.layout import StoreLayout
 
 DIGEST = "sha256:" + "ab" * 32
 PULLED = f"# agentc: container docker://ghcr.io/acme/trainer@{DIGEST}\n"

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from agentc.runtime.checkpoint_contract import read_header
-from agentc.runtime.contracts import ContractError, check_artifact
+from agentc.runtime.contracts.artifacts import ContractError, check_artifact
+from agentc.runtime.contracts.checkpoint_contract import read_header
 
 RANGE = {"reward_range": [0.0, 1.0]}
 
@@ -133,6 +133,9 @@ def test_healthy_episodes_pass(tmp_path: Path) -> None:
         ({"id": "b#0"}, "field id: expected 'a#0'"),
         ({"turns": 3}, "is 3, but the agent replied 2 times"),
         ({"rewards": [0.5]}, "1 rewards for 2 turns"),
+        ({"origin": {"turns": 1}}, "field origin: expected the trajectory that it goes on from"),
+        ({"origin": {"id": "b#0", "turns": 3}}, "field origin: expected 0 to 2 turns, found 3"),
+        ({"origin": {"id": "b#0", "turns": 1}}, "its 1 turns, and no others, are marked"),
         ({"prompt_length": 1}, "message 1 is the user's, not the agent's first reply"),
         ({"prompt_length": 5}, "no agent reply follows the prompt of 5 messages"),
         ({"prompt_length": 6}, "expected a number from 0 to 5"),
@@ -171,6 +174,8 @@ def test_rows_must_be_unique_json_and_enough(tmp_path: Path) -> None:
     found = str(check("Trajectories", data))
     assert "row 2: not JSON" in found
     assert "row 3: expected an object, found [1]" in found
+    (data / name).write_text("[" * 100_000 + "\n")
+    assert "row 1: not JSON" in str(check("Trajectories", data))
     (data / name).write_text("\n")
     assert "0 rows; expected at least 1" in str(check("Trajectories", data))
     assert check("Trajectories", data, {"min_rows": 0}) is None
@@ -315,6 +320,19 @@ def _cut(folder: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
 
 
+def _scored(folder: Path, ids: list[int], log_probs: list[float | None]) -> None:
+    text = json.dumps(
+        {"dtype": "float32", "rows": [{"ids": ids, "log_probs": log_probs}], "prompts": []}
+    )
+    (folder / "agentc_log_probs.json").write_text(text)
+
+
+def test_a_checkpoint_may_hold_scored_rows(tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path / "d")
+    _scored(folder, [1, 2], [None, -0.5])
+    assert check("Checkpoint", folder) is None
+
+
 def _index(folder: Path, placed: dict[str, str]) -> None:
     text = json.dumps({"weight_map": placed})
     (folder / "model.safetensors.index.json").write_text(text)
@@ -329,12 +347,16 @@ def _index(folder: Path, placed: dict[str, str]) -> None:
         (lambda d: (d / "model.safetensors").unlink(), "model.safetensors: the file is missing"),
         (lambda d: (d / "tokenizer.json").unlink(), "tokenizer.json: the file is missing"),
         (lambda d: (d / "config.json").write_text("{"), "config.json: not JSON"),
+        (lambda d: (d / "config.json").write_text("[" * 100_000), "config.json: not JSON"),
+        (lambda d: (d / "model.safetensors.index.json").write_text("[" * 100_000), "weight_map"),
         (lambda d: (d / "agentc_chat.json").write_text("{}"), "field chat_format"),
         (lambda d: (d / "training_args.bin").write_bytes(b"x"), "pickled files are refused"),
         (lambda d: (d / "optimizer.pt").write_bytes(b"x"), "pickled files are refused"),
         (lambda d: _index(d, {"w": "a.safetensors"}), "a.safetensors: the file is missing"),
         (lambda d: _index(d, {"v": "model.safetensors"}), "lacks tensors"),
         (lambda d: (d / "link").symlink_to("/etc/hostname"), "link: is a symbolic link"),
+        (lambda d: (d / "agentc_log_probs.json").write_text("[]"), "agentc_log_probs.json"),
+        (lambda d: _scored(d, [1, 2], [None]), "row 0 has not one log-probability a token"),
     ],
 )
 def test_faulty_checkpoint(tmp_path: Path, spoil: Callable[[Path], object], expected: str) -> None:

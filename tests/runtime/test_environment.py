@@ -13,18 +13,19 @@ import time
 from pathlib import Path
 
 import pytest
-from tiny_plan import wait_for
-from wheels import write_wheel
+from tests.support.patience import wait_for
+from wheels import addressed, pinned, write_wheel
 
 from agentc.backend_api import SoftwareEnvironment
-from agentc.runtime.environment import (
+from agentc.runtime.software.environment import (
     SoftwareEnvironmentError,
     code_directory,
     ensure_environment,
     read_complete,
 )
-from agentc.runtime.interpreter import InterpreterMissingError, find_interpreter
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.software.interpreter import InterpreterMissingError, find_interpreter
+from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.store.layout import StoreLayout
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def sha256(text: str) -> str:
 
 
 def test_lock_is_installed_and_recorded(layout: StoreLayout, tiny_wheel: Path) -> None:
-    lock = f"tinything @ file://{tiny_wheel}\n"
+    lock = f"{addressed('tinything', tiny_wheel)}\n"
     lines: list[str] = []
     directory, known = ensure_environment(layout, sha256(lock), lock, lines.append)
     assert directory == layout.root / "environments" / sha256(lock)[:16]
@@ -53,14 +54,15 @@ def test_lock_is_installed_and_recorded(layout: StoreLayout, tiny_wheel: Path) -
 
 
 def test_lock_that_cannot_be_installed_says_what_pip_said(layout: StoreLayout) -> None:
-    lock = "tinything @ file:///nowhere/tinything-1.2-py3-none-any.whl\n"
+    missing = "file:///nowhere/tinything-1.2-py3-none-any.whl"
+    lock = f"tinything @ {missing} --hash=sha256:{'0' * 64}\n"
     with pytest.raises(SoftwareEnvironmentError, match=r"nowhere/tinything"):
         ensure_environment(layout, sha256(lock), lock)
     assert read_complete(layout.environment(sha256(lock))) is None
 
 
 def test_half_built_environment_is_built_again(layout: StoreLayout, tiny_wheel: Path) -> None:
-    lock = f"tinything @ file://{tiny_wheel}\n"
+    lock = f"{addressed('tinything', tiny_wheel)}\n"
     half = layout.environment(sha256(lock))
     (half / "bin").mkdir(parents=True)
     (half / "bin" / "python").write_text("not an interpreter")
@@ -70,10 +72,11 @@ def test_half_built_environment_is_built_again(layout: StoreLayout, tiny_wheel: 
 
 
 def test_killed_build_is_never_used(layout: StoreLayout, tiny_wheel: Path, tmp_path: Path) -> None:
-    lock = f"tinything @ file://{tiny_wheel}\n"
+    lock = f"{addressed('tinything', tiny_wheel)}\n"
     script = (
-        "import sys; from agentc.runtime.environment import ensure_environment as e;"
-        "from agentc.runtime.layout import StoreLayout as S; e(S(sys.argv[1]), *sys.argv[2:4])"
+        "import sys; from agentc.runtime.software.environment import ensure_environment as e;"
+        "from agentc.runtime.store.layout import StoreLayout as S;"
+        "e(S(sys.argv[1]), *sys.argv[2:4])"
     )
     argv = [sys.executable, "-c", script, str(layout.root), sha256(lock), lock]
     directory = layout.environment(sha256(lock))
@@ -90,7 +93,7 @@ def test_killed_build_is_never_used(layout: StoreLayout, tiny_wheel: Path, tmp_p
 
 
 def test_concurrent_builders_build_once(layout: StoreLayout, tiny_wheel: Path) -> None:
-    lock = f"tinything @ file://{tiny_wheel}\n"
+    lock = f"{addressed('tinything', tiny_wheel)}\n"
     found = []
     threads = [
         threading.Thread(
@@ -109,7 +112,7 @@ def test_shared_folder_serves_two_stores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_wheel: Path
 ) -> None:
     monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(tmp_path / "shared"))
-    lock = f"tinything @ file://{tiny_wheel}\n"
+    lock = f"{addressed('tinything', tiny_wheel)}\n"
     one, _ = ensure_environment(StoreLayout(tmp_path / "a"), sha256(lock), lock)
     two, _ = ensure_environment(StoreLayout(tmp_path / "b"), sha256(lock), lock)
     assert one == two
@@ -195,7 +198,8 @@ def test_lock_that_pip_would_not_resolve_is_installed_in_steps(
     Python and contradicts the pins, and which asks for one that is left out on purpose."""
     lock = (
         "# agentc: without heavy_thing\n"
-        f"tinything @ file://{tiny_wheel}\n"
+        "# agentc: unverified builtthing\n"
+        f"{addressed('tinything', tiny_wheel)}\n"
         "# agentc: then --no-build-isolation --ignore-requires-python TINY_OPS=0\n"
         f"builtthing @ file://{source}\n"
     )
@@ -210,7 +214,8 @@ def test_package_that_refuses_this_python_is_explained(
     layout: StoreLayout, tiny_wheel: Path, source: Path
 ) -> None:
     lock = (
-        f"tinything @ file://{tiny_wheel}\n"
+        "# agentc: unverified builtthing\n"
+        f"{addressed('tinything', tiny_wheel)}\n"
         "# agentc: then --no-build-isolation\n"
         f"builtthing @ file://{source}\n"
     )
@@ -239,7 +244,7 @@ def test_environment_of_another_interpreter(
     except InterpreterMissingError:
         pytest.skip(f"this machine has no Python 3.{minor}")
     lock = SoftwareEnvironment(
-        name="old", lock=f"tinything @ file://{tiny_wheel}\n", python=f"3.{minor}"
+        name="old", lock=f"{addressed('tinything', tiny_wheel)}\n", python=f"3.{minor}"
     )
     directory, known = ensure_environment(layout, sha256(lock.text), lock.text)
     assert known["python"].startswith(f"3.{minor}.")
@@ -273,14 +278,41 @@ def test_what_packages_ask_for_beyond_the_lock_is_added_extras_included(
     asks += "Requires-Dist: never ; extra == 'x'\n"
     torch = write_wheel(tmp_path, "notorch", "1", {"notorch.py": ""}, asks)
     extra = "Provides-Extra: fast\nRequires-Dist: library>=1 ; extra == 'fast'\n"
-    write_wheel(index, "toolkit", "2", {"toolkit.py": ""}, extra)
-    write_wheel(index, "library", "3", {"library.py": ""}, "Requires-Dist: left-out\n")
-    lock = (
-        f"--no-index\n--find-links {index}\n# agentc: without left_out\nnotorch @ file://{torch}\n"
-    )
-    _, known = ensure_environment(layout, sha256(lock), lock)
+    asked = [
+        pinned("toolkit", "2", write_wheel(index, "toolkit", "2", {"toolkit.py": ""}, extra)),
+        pinned(
+            "library",
+            "3",
+            write_wheel(index, "library", "3", {"library.py": ""}, "Requires-Dist: left-out\n"),
+        ),
+    ]
+    lock = f"--no-index\n--find-links {index}\n# agentc: without left_out\n"
+    lock += addressed("notorch", torch) + "\n"
+    whole = lock + "# agentc: if-asked\nunused==1 --hash=sha256:" + "0" * 64 + "\n"
+    whole += "\n".join(asked) + "\n"
+    _, known = ensure_environment(layout, lock_digest(whole), whole)
     assert known["versions"] == {"library": "3", "notorch": "1", "toolkit": "2"}
     assert known["complete"]
+    assert lock_digest(whole) == lock_digest(lock)  # what it asks for follows from its pins
     bare = lock.replace("# agentc: without left_out\n", "")
     _, known = ensure_environment(layout, sha256(bare), bare)
     assert not known["complete"]  # said, and no reason to fail: it may never be imported
+
+
+def test_a_partial_lock_is_completed_by_what_it_has_for_that_alone(
+    layout: StoreLayout, tmp_path: Path
+) -> None:
+    """As vLLM's CPU build beside a torch for CUDA: its libraries, but nothing that was left out."""
+    index = tmp_path / "wheels"
+    index.mkdir()
+    asks = "Requires-Dist: library==3\nRequires-Dist: left-out\n"
+    torch = write_wheel(tmp_path, "notorch", "1", {"notorch.py": ""}, asks)
+    library = write_wheel(index, "library", "3", {"library.py": ""}, "Requires-Dist: unheard-of\n")
+    lock = f"--no-index\n--find-links {index}\n# agentc: partial\n{addressed('notorch', torch)}\n"
+    _, known = ensure_environment(layout, lock_digest(lock), lock)
+    assert known["versions"] == {"notorch": "1"}
+    lock += "# an identity of its own\n"
+    lock += f"# agentc: if-asked\n{pinned('library', '3', library)}\n"
+    _, known = ensure_environment(layout, lock_digest(lock), lock)
+    assert known["versions"] == {"library": "3", "notorch": "1"}
+    assert known["complete"]

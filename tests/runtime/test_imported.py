@@ -11,13 +11,15 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from tests.support.patience import PATIENCE_S
 from tiny_plan import TinyPlan
+from wheels import addressed
 
-from agentc.runtime.environment import code_directory
-from agentc.runtime.hardware import Machine, read_gpus
-from agentc.runtime.imported import read_reports
-from agentc.runtime.interpreter import InterpreterMissingError, find_interpreter
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.machine.hardware import MachineProbe, read_gpus
+from agentc.runtime.software.environment import code_directory
+from agentc.runtime.software.imported import read_reports
+from agentc.runtime.software.interpreter import InterpreterMissingError, find_interpreter
+from agentc.runtime.store.layout import StoreLayout
 
 TOOL = ["python", "-c", "import subprocess as s; s.run(['python', '-c', 'import tinything'])"]
 COMPILER = str(Path(__file__).parents[2] / "compiler")
@@ -25,12 +27,12 @@ COMPILER = str(Path(__file__).parents[2] / "compiler")
 
 def reported(folder: Path, code: str) -> dict[str, object]:
     """What a process that runs `code` reports at its end."""
-    begin = "from agentc.runtime.imported import report_at_exit; report_at_exit()\n"
+    begin = "from agentc.runtime.software.imported import report_at_exit; report_at_exit()\n"
     subprocess.run(
         [sys.executable, "-c", begin + code],
         env={**os.environ, "PYTHONPATH": COMPILER, "AGENTC_IMPORTED": str(folder)},
         check=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     return read_reports(folder)
 
@@ -66,15 +68,27 @@ def test_versions_that_differ_stand_side_by_side(tmp_path: Path) -> None:
     assert read_reports(tmp_path) == {"python": "3.11.7", "imported": {"torch": "1.0, 1.1"}}
 
 
+def test_of_the_processes_of_a_training_the_one_that_took_most_counts(tmp_path: Path) -> None:
+    for rank, taken in enumerate((900.5, 1200.0, 30.0)):
+        value = {"imported": {}, "gpu": {"max_memory_mb": taken, "max_reserved_mb": taken + 100}}
+        (tmp_path / f"{rank}.json").write_text(json.dumps(value))
+    (tmp_path / "launcher.json").write_text('{"imported": {}}')
+    gpu = read_reports(tmp_path)["gpu"]
+    assert gpu == {"max_memory_mb": 1200.0, "max_reserved_mb": 1300.0}
+
+
 def test_nothing_is_written_outside_of_a_run(tmp_path: Path) -> None:
     variables = {k: v for k, v in os.environ.items() if k != "AGENTC_IMPORTED"}
-    code = "from agentc.runtime.imported import report, report_at_exit; report_at_exit(); report()"
+    code = (
+        "from agentc.runtime.software.imported import report, report_at_exit;"
+        "report_at_exit(); report()"
+    )
     subprocess.run(
         [sys.executable, "-c", code],
         env={**variables, "PYTHONPATH": COMPILER},
         cwd=tmp_path,
         check=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert not list(tmp_path.iterdir())
 
@@ -104,7 +118,7 @@ def test_gpus_are_asked_of_nvidia_smi(tmp_path: Path, monkeypatch: pytest.Monkey
     tool.write_text("#!/bin/sh\necho 'NVIDIA H200, 143771, 570.86.15'\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    found = Machine().describe()
+    found = MachineProbe().describe()
     assert found["gpus"] == ["NVIDIA H200"]
     assert found["gpu_memory_mb"] == [143771]
     assert found["gpu_driver"] == "570.86.15"
@@ -123,12 +137,14 @@ from types import SimpleNamespace
 torch = SimpleNamespace(version=SimpleNamespace(cuda="12.8"), cuda=SimpleNamespace(
     is_initialized=lambda: True, device_count=lambda: 2,
     max_memory_allocated=lambda index: (index + 1) * 2**30,
+    max_memory_reserved=lambda index: (index + 2) * 2**30,
     get_device_name=lambda index: "NVIDIA H200"))
 sys.modules["torch"] = torch
 """
     found = reported(tmp_path / "used", stand_in)
     devices = ["NVIDIA H200", "NVIDIA H200"]
-    assert found["gpu"] == {"cuda": "12.8", "devices": devices, "max_memory_mb": 2048.0}
+    peaks = {"max_memory_mb": 2048.0, "max_reserved_mb": 3072.0}
+    assert found["gpu"] == {"cuda": "12.8", "devices": devices, **peaks}
     broken = stand_in + "torch.cuda.device_count = lambda: 1 / 0\n"
     assert "gpu" not in reported(tmp_path / "broken", broken)
 
@@ -138,7 +154,7 @@ def test_a_command_line_that_a_program_starts_by_name_reports_too(
 ) -> None:
     """As trainers are run: the job program starts `python` from PATH on a module that knows
     nothing of agentc, which spawns a worker in turn."""
-    plan.software("trainer", f"tinything @ file://{tiny_wheel}\n")
+    plan.software("trainer", f"{addressed('tinything', tiny_wheel)}\n")
     plan.job("rows", environment="trainer", run=TOOL)
     done = plan.run("rows")
     assert done.returncode == 0, done.stderr
@@ -155,7 +171,7 @@ def test_a_program_of_another_python_runs_and_reports(
         find_interpreter(f"3.{minor}")
     except InterpreterMissingError:
         pytest.skip(f"this machine has no Python 3.{minor}")
-    lock = f"# agentc: python 3.{minor}\ntinything @ file://{tiny_wheel}\n"
+    lock = f"# agentc: python 3.{minor}\n{addressed('tinything', tiny_wheel)}\n"
     plan.software("old", lock)
     plan.job("rows", environment="old", run=TOOL)
     done = plan.run("rows")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentc.runtime.interpreter import InterpreterMissingError, find_interpreter, probe
+from agentc.runtime.software.interpreter import InterpreterMissingError, find_interpreter, probe
 
 OWN = sys.version_info[:2]
 OTHERS = [f"3.{minor}" for minor in range(8, 14) if (3, minor) != OWN]

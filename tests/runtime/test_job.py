@@ -9,11 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tiny_plan import TinyPlan, processes_of, wait_for
+from tests.support.patience import PATIENCE_S, wait_for
+from tiny_plan import TinyPlan, processes_of
 
 from agentc.run.observe import Observer
 from agentc.run.wording import sentence
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 
 
 def test_publishes_whole_object_and_clears_staging(plan: TinyPlan) -> None:
@@ -190,6 +191,25 @@ def test_missing_secret_is_named_before_anything_starts(plan: TinyPlan) -> None:
     assert not (plan.staging("ok") / "job.json").exists()
 
 
+def test_secret_that_no_header_can_hold_is_refused_unseen(plan: TinyPlan) -> None:
+    """HTTP clients refuse it, too: late, and with the value in their words."""
+    lease = plan.lease(
+        port="none", url="http://127.0.0.1:9/v1", environment=None, program=[], probe="",
+        input=None, secrets={"AGENTC_REMOTE_TOKEN": "MY_KEY"},
+    )  # fmt: skip
+    plan.job("act", leases=[lease], rows=1)
+    done = plan.run("act", MY_KEY="canary-7f3a\r\nX-More: 9c")
+    assert done.returncode == 1
+    assert "the secret MY_KEY has a line break" in done.stderr
+    assert "canary" not in done.stderr
+    plan.jobs[0]["leases"] = []
+    plan.jobs[0]["secrets"] = {"API_KEY": "MY_KEY"}
+    done = plan.run("act", MY_KEY="canary-7f3a\n")
+    assert "the secret MY_KEY begins or ends with a line break" in done.stderr
+    assert "canary" not in done.stderr
+    assert plan.run("act", MY_KEY="-----BEGIN-----\ncanary\n-----END-----\n").returncode == 0
+
+
 def test_processes_that_outlive_the_program_are_ended(plan: TinyPlan) -> None:
     # The fixture asserts that none is left.
     plan.job("forks", rows=1, children=True)
@@ -201,7 +221,7 @@ def test_two_wrappers_of_one_job_compute_once(plan: TinyPlan) -> None:
     first = plan.start("collect")
     wait_for(lambda: plan.status("collect").get("state") == "running")
     second = plan.start("collect")
-    said, _ = second.communicate(timeout=30)
+    said, _ = second.communicate(timeout=PATIENCE_S)
     assert (first.wait(), second.returncode) == (0, 0)
     assert "another run works on" in said
     assert plan.manifest("collect")["attempts"] == 1

@@ -14,9 +14,10 @@ import time
 from pathlib import Path
 
 import pytest
-from tiny_plan import TinyPlan, processes_of, wait_for
+from tests.support.patience import PATIENCE_S, wait_for
+from tiny_plan import TinyPlan, processes_of
 
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.objects import list_objects, verify_object
 
 
@@ -41,7 +42,7 @@ def kill_one(plan: TinyPlan, pattern: str) -> None:
 
 def assert_whole(plan: TinyPlan) -> None:
     """No process is left, and every object is what its manifest says."""
-    wait_for(lambda: not processes_of(plan.store), timeout=5)
+    wait_for(lambda: not processes_of(plan.store))
     found, problems = list_objects(StoreLayout(plan.store))
     assert problems == []
     assert [problem for stored in found for problem in verify_object(stored)] == []
@@ -63,7 +64,7 @@ def test_killed_program_or_server_fails_the_job(busy: TinyPlan, pattern: str) ->
     process = busy.start("act")
     wait_for(lambda: busy.status("act").get("state") == "running")
     kill_one(busy, pattern)
-    said, _ = process.communicate(timeout=20)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
     assert "was killed by signal 9" in said
     assert_whole(busy)
@@ -74,7 +75,7 @@ def test_terminated_wrapper_ends_its_processes(busy: TinyPlan) -> None:
     process = busy.start("act")
     wait_for(lambda: busy.status("act").get("state") == "running")
     process.terminate()
-    said, _ = process.communicate(timeout=20)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 128 + signal.SIGTERM
     assert "interrupted by SIGTERM" in said
     assert busy.status("act")["state"] == "failed"
@@ -93,7 +94,7 @@ def test_wrapper_ends_with_its_parent(busy: TinyPlan, tmp_path: Path) -> None:
     wrapper = busy.status("act")["pid"]
     parent.kill()
     parent.wait()
-    wait_for(lambda: not Path(f"/proc/{wrapper}").exists(), timeout=10)
+    wait_for(lambda: not Path(f"/proc/{wrapper}").exists())
     assert_whole(busy)
 
 
@@ -127,7 +128,7 @@ def test_random_kills_never_tear_the_store(busy: TinyPlan) -> None:
         victims = [process.pid, *processes_of(busy.store)]
         with contextlib.suppress(ProcessLookupError):
             os.kill(chance.choice(victims), signal.SIGKILL)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE_S)
         assert_whole(busy)
         if busy.published("act"):
             shutil.rmtree(busy.store / "objects" / busy.object("act"))

@@ -9,9 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from tiny_plan import TinyPlan, wait_for
+from tests.support.patience import NEVER_S, PATIENCE_S, wait_for
+from tiny_plan import TinyPlan
+
+from agentc.runtime.servers.lease import LeasedServer
 
 
 @pytest.fixture
@@ -34,21 +39,28 @@ def test_program_talks_to_the_checked_server(rollout: TinyPlan, port: str) -> No
     assert "logs/policy.log" in rollout.manifest("act")["files"]
 
 
+@pytest.mark.parametrize("port", ["chosen", "held"])
+def test_server_is_told_to_listen_for_this_machine_alone(rollout: TinyPlan, port: str) -> None:
+    lease = rollout.lease(port=port, arguments=["--host", "{host}"])
+    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
+    assert rollout.run("act").returncode == 0
+    log = rollout.store / "objects" / rollout.object("act") / "logs" / "policy.log"
+    assert log.read_text() == "serving on 127.0.0.1\n"
+
+
 def test_server_that_forks_daemons_leaves_none(rollout: TinyPlan) -> None:
     lease = rollout.lease(arguments=["--fork"])
     rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
     assert rollout.run("act").returncode == 0
 
 
-def test_dead_server_fails_the_job_within_two_seconds(rollout: TinyPlan) -> None:
+def test_dead_server_fails_the_job_with_its_last_words(rollout: TinyPlan) -> None:
     lease = rollout.lease(arguments=["--die-after-calls", "3"])
     rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True, rows=500, delay=0.1)
     process = rollout.start("act")
     log = rollout.staging("act") / "logs" / "policy.log"
     wait_for(lambda: log.exists() and "fell off the bus" in log.read_text())
-    died = time.monotonic()
-    said, _ = process.communicate(timeout=20)
-    assert time.monotonic() - died < 2.0
+    said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
     assert "the policy server (serve.tiny) exited with 134" in said
     assert "fell off the bus" in said
@@ -63,37 +75,50 @@ def test_server_that_dies_at_once_shows_its_last_words(rollout: TinyPlan) -> Non
     assert "no such device" in done.stderr
 
 
+def run_given_up(plan: TinyPlan, lease: dict[str, Any], reason: str) -> str:
+    """What is said when the server is given up for that reason; a machine that takes longer to
+    start its process than the server has gives it more."""
+    for seconds in (1, 8, 64):
+        lease["ready_timeout_s"] = float(seconds)
+        done = plan.run("act")
+        assert done.returncode == 1
+        assert f"was not ready within {seconds} s" in done.stderr
+        if reason in done.stderr:
+            break
+    return done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
         (["--never-ready"], "GET /health answers 503"),
-        (["--start-delay", "60"], "it has not written its ready file"),
+        (["--start-delay", str(NEVER_S)], "it has not written its ready file"),
     ],
 )
 def test_late_server_is_given_up_with_the_reason(
     rollout: TinyPlan, arguments: list[str], reason: str
 ) -> None:
-    lease = rollout.lease(arguments=arguments, ready_timeout_s=1.0)
+    lease = rollout.lease(arguments=arguments)
     rollout.job("act", inputs={"policy": ["model"]}, leases=[lease])
-    done = rollout.run("act")
-    assert done.returncode == 1
-    assert "was not ready within 1 s" in done.stderr
-    assert reason in done.stderr
+    assert reason in run_given_up(rollout, lease, reason)
 
 
 @pytest.mark.parametrize("route", ["/create", "/reset", "/close"])
-def test_an_environment_that_is_slow_to_play_is_given_up_in_time(
-    plan: TinyPlan, route: str
-) -> None:
-    lease = plan.lease("environment", arguments=["--slow-route", route], ready_timeout_s=1.5)
+def test_an_environment_that_is_stuck_is_given_up_in_time(plan: TinyPlan, route: str) -> None:
+    lease = plan.lease("environment", arguments=["--stuck-route", route])
     plan.job("act", leases=[lease])
-    began = time.monotonic()
-    done = plan.run("act")
-    # A minute is what one answer takes.
-    assert time.monotonic() - began < 45
-    assert done.returncode == 1
-    assert "was not ready within 1.5 s" in done.stderr
-    assert f"{route} (timed out)" in done.stderr
+    reason = f"{route} (timed out)"
+    assert reason in run_given_up(plan, lease, reason)
+
+
+def test_an_environment_reads_its_settings_as_data(plan: TinyPlan) -> None:
+    """Nothing in them is filled, whatever it looks like."""
+    settings = {"depth": 2, "words": ["a b", "{port}"], "limit": None, "splits": [["z", {}]]}
+    lease = plan.lease("environment", arguments=["--settings", "{settings}"], settings=settings)
+    plan.job("act", leases=[{**lease, "expect": settings}])
+    assert plan.run("act").returncode == 0
+    (described,) = plan.manifest("act")["leases"]
+    assert described["served"] == settings
 
 
 def test_wrong_model_is_refused(rollout: TinyPlan, tmp_path: Path) -> None:
@@ -165,11 +190,11 @@ def test_stolen_port_is_replaced_by_another(rollout: TinyPlan, tmp_path: Path) -
 def test_held_ports_are_not_given_to_others(plan: TinyPlan, tmp_path: Path) -> None:
     """While the lease holds a port nobody who asks for a free one gets it, and the server that
     names it does."""
-    from agentc.runtime.lease import Lease
+    from agentc.runtime.servers.lease import LeasedServer
 
     folder = tmp_path / "logs"
     folder.mkdir()
-    lease = Lease(
+    lease = LeasedServer(
         plan.lease(port="held"), python=[], variables={}, model=None, folder=tmp_path, logs=folder
     )
     port = lease._hold_port()
@@ -215,3 +240,20 @@ def test_remote_endpoint_gets_its_secret_by_variable(plan: TinyPlan, tmp_path: P
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.parametrize(
+    ("host", "url"), [("node7", "http://node7:80"), ("fd00::7", "http://[fd00::7]:80")]
+)
+def test_the_address_of_an_ipv6_host_stands_in_brackets(
+    tmp_path: Path, host: str, url: str
+) -> None:
+    spec = {"role": "policy", "backend": "serve.mine"}
+    lease = LeasedServer(
+        spec, python=[], variables={}, model=None, folder=tmp_path, logs=tmp_path, host=host
+    )
+    assert not lease.read_ready_file()
+    lease._ready_file.write_text(json.dumps({"host": host, "port": 80}))
+    assert lease.read_ready_file()
+    assert lease.url == url
+    assert urlsplit(url).hostname == host

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
 from agentc.backend_api import load_backends
-from agentc.runtime.lock_text import LockTextError, meets, read_lock_text
+from agentc.runtime.software.lock_hashes import lock_digest, requirements
+from agentc.runtime.software.lock_text import LockTextError, meets, read_lock_text
 
 
 def test_lock_without_directives_is_one_step() -> None:
@@ -49,12 +51,16 @@ def test_steps_carry_their_own_options_and_pips_carry_over() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("# agentc: parital", "known are: container, partial, python, then, without"),
+        (
+            "# agentc: parital",
+            "known are: container, if-asked, partial, python, then, unverified",
+        ),
         ("# agentc: python three", "expected a Python version such as 3.10"),
         ("# agentc: python 3.10.4", "expected a Python version such as 3.10"),
         ("# agentc: then --upgrade", "`then` takes --no-build-isolation"),
         ("# agentc: then NAME='unclosed", "No closing quotation"),
         ("# agentc: python 3.10\n# agentc: python 3.11", "line 3, .*demanded twice"),
+        ("# agentc: if-asked\n# agentc: then", "line 3, .*nothing but requirements may follow"),
     ],
 )
 def test_directive_that_makes_no_sense_is_refused_by_line(line: str, said: str) -> None:
@@ -85,6 +91,40 @@ def test_shipped_locks_pin_every_line() -> None:
 
     for file in Path(software.__file__).parent.glob("*.lock"):
         lock = read_lock_text(file.read_text())
-        lines = [line for step in lock.steps for line in step.text.splitlines()]
-        wanted = [line for line in lines if line.strip() and not line.startswith(("#", "-"))]
+        wanted = [line for step in lock.steps for line in requirements(step.text)]
         assert len(lock.pins()) == len(wanted), file.name
+        assert lock.unhashed == (), file.name
+        assert not lock.unverified, file.name
+
+
+HASH = "--hash=sha256:" + "a" * 64
+OTHER = "--hash=sha256:" + "b" * 64
+PLAIN = "# agentc: python 3.12\n--no-index\na==1.0\nb[x]==2.0 ; sys_platform == 'linux'\n"
+HASHED = (
+    f"# agentc: python 3.12\n--no-index\na==1.0 \\\n    {HASH} \\\n    {OTHER}\n"
+    f"b[x]==2.0 ; sys_platform == 'linux' {HASH}\n"
+)
+
+
+def test_hashes_of_versions_leave_the_digest_alone() -> None:
+    assert lock_digest(HASHED) == lock_digest(PLAIN)
+    assert lock_digest(PLAIN) == hashlib.sha256(PLAIN.encode()).hexdigest()
+    assert lock_digest(HASHED.replace("2.0", "2.1")) != lock_digest(PLAIN)
+    assert lock_digest(HASHED + f"# agentc: if-asked\nc==1 {HASH}\n") == lock_digest(PLAIN)
+
+
+def test_the_hash_of_an_address_counts() -> None:
+    one = lock_digest(f"a @ file:///a.whl {HASH}\n")
+    assert one != lock_digest(f"a @ file:///a.whl {OTHER}\n")
+    assert one != lock_digest("a @ file:///a.whl\n")
+
+
+def test_what_lacks_a_hash_is_named_but_for_what_is_let_through() -> None:
+    assert read_lock_text(PLAIN).unhashed == ("a", "b")
+    assert read_lock_text(HASHED).unhashed == ()
+    assert read_lock_text(HASHED).pins()["b"] == "b[x]==2.0 ; sys_platform == 'linux'"
+    assert read_lock_text(PLAIN + "# agentc: unverified A, b\n").unhashed == ()
+    assert read_lock_text(f"{HASHED}# agentc: if-asked\nc==1\n").unhashed == ("c",)
+    assert read_lock_text("a==1.0 --hash=md5:00\n").unhashed == ("a",)
+    assert read_lock_text("a==1.0 --hash=sha256:00\n").unhashed == ("a",)
+    assert read_lock_text("a==1.0\n" + f"# {HASH}\n").unhashed == ("a",)

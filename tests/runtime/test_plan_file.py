@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tiny_plan import TinyPlan
 
-from agentc.runtime.plan_file import PlanError, PlanFile
+from agentc.runtime.store.plan_file import PlanError, PlanFile
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +48,9 @@ def test_unknown_names(large: TinyPlan) -> None:
 
 def test_reading_one_job_does_not_decode_the_plan(large: TinyPlan) -> None:
     def seconds(read: object) -> float:
-        began = time.perf_counter()
+        began = time.process_time()
         read()  # type: ignore[operator]
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     whole = min(seconds(lambda: json.loads(large.path.read_text())) for _ in range(3))
     one = min(seconds(lambda: PlanFile(large.path).job("stage.5000")) for _ in range(3))

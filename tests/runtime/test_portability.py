@@ -11,7 +11,7 @@ import pytest
 import agentc.runtime
 
 RUNTIME = Path(agentc.runtime.__file__).parent
-MODULES = [RUNTIME.parent / "__init__.py", *sorted(RUNTIME.glob("*.py"))]
+MODULES = [RUNTIME.parent / "__init__.py", *sorted(RUNTIME.rglob("*.py"))]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from tiny_plan import TinyPlan
 
-from agentc.runtime.prologue import (
+from agentc.run.observe import Observer
+from agentc.runtime.machine.prologue import (
     assert_granted,
     clock_trouble,
     memory_limit,
@@ -22,6 +23,7 @@ from agentc.runtime.prologue import (
     shortfalls,
     time_left,
 )
+from agentc.runtime.store.layout import StoreLayout
 
 STEP = {
     "SLURM_JOB_ID": "2",
@@ -144,9 +146,28 @@ def test_a_job_that_got_less_does_not_start(tmp_path: Path) -> None:
     status = json.loads((tiny.store / "staging" / tiny.object("rows") / "status.json").read_text())
     assert status["state"] == "failed"
     assert "sees 2" in status["message"]
+    assert "warning" not in status
     assert not (tiny.store / "objects" / tiny.object("rows")).exists()
 
     environ["AGENTC_PROLOGUE"] = "warn"
     done = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "sees 2" in done.stderr
+
+
+def test_a_clock_that_is_wrong_is_told_to_the_run(tmp_path: Path) -> None:
+    """SLURM's own log of a job is removed by the plugin where the job succeeds."""
+    tiny = TinyPlan(tmp_path)
+    tiny.job("rows", exit=1)
+    tiny.write()
+    began = int(time.time()) - 1200
+    environ = {**os.environ, **STEP, "AGENTC_ENVIRONMENTS": str(tmp_path / "environments")}
+    environ |= {"SLURM_JOB_START_TIME": str(began), "SLURM_JOB_END_TIME": str(began + 7200)}
+    words = [sys.executable, "-m", "agentc.runtime.job", "--plan", str(tiny.path)]
+    words += ["--store", str(tiny.store), "--job", "rows", "--asked", "runtime=120"]
+    subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
+    observer = Observer(StoreLayout(tiny.store), tiny.jobs, since=0.0)
+    (seen,) = observer.look()
+    assert seen.state == "failed"
+    (said,) = observer.warnings()
+    assert said.startswith(f"rows: the clock of {os.uname().nodename} and that of SLURM's")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tiny_plan import TinyPlan
 
-from agentc.runtime import server_launch
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.server_folder import ServerFolder
-from agentc.runtime.server_launch import sbatch_options
+from agentc.runtime.servers import server_launch
+from agentc.runtime.servers.server_folder import ServerFolder
+from agentc.runtime.servers.server_launch import sbatch_options
+from agentc.runtime.store.layout import StoreLayout
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_options_of_sbatch(resources: dict[str, str], options: list[str]) -> Non
          server_launch.SlurmAwayError, "connect failure"),
         ("exec sleep 30", server_launch.SlurmAwayError, "sbatch timed out after"),
         ("echo 'invalid partition specified: nowhere' >&2; exit 1",
-         server_launch.LaunchError, "invalid partition"),
+         server_launch.ServerLaunchError, "invalid partition"),
     ],
 )  # fmt: skip
 def test_slurm_that_does_not_take_a_server(
@@ -60,6 +60,6 @@ def test_slurm_that_does_not_take_a_server(
     layout = StoreLayout(plan.store)
     folder = ServerFolder(layout, server)
     launch = {"how": "slurm", "argv": ["true"], "options": [], "cwd": str(Path.cwd())}
-    with pytest.raises(server_launch.LaunchError, match=words) as raised:
+    with pytest.raises(server_launch.ServerLaunchError, match=words) as raised:
         server_launch.ensure(layout, folder, launch, 0.0, failed_too=True)
     assert raised.type is kind

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_plan import PROGRAMS, TinyPlan, processes_of, wait_for
+from tests.support.patience import PATIENCE_S, wait_for
+from tiny_plan import PROGRAMS, TinyPlan, processes_of
 
-from agentc.runtime import server_ranks
+from agentc.runtime.servers import server_ranks
 
 SRUN = """#!/bin/sh
 echo "$@" >>"$0.words"
@@ -86,9 +87,9 @@ def test_a_rank_that_dies_ends_the_server(
     rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True, rows=500, delay=0.1)
     process = rollout.start("act", **nodes)
     work = rollout.staging("act") / "work" / "rows.jsonl"
-    wait_for(lambda: work.exists() and work.read_text().count("\n") > 1, timeout=30)
+    wait_for(lambda: work.exists() and work.read_text().count("\n") > 1)
     sign.touch()
-    said, _ = process.communicate(timeout=40)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
     assert "exited with 5, which ends the server" in said
     assert "an uncorrectable memory error" in said
@@ -101,12 +102,11 @@ def test_ranks_do_not_outlive_a_killed_leader(rollout: TinyPlan, nodes: dict[str
     process = rollout.start("act", **nodes)
     wait_for(
         lambda: log_of(rollout).exists() and "rank 2 on n3: I am" in log_of(rollout).read_text(),
-        timeout=30,
     )
     ours = processes_of(rollout.store)
     (leader,) = [pid for pid, line in ours.items() if "server_ranks lead" in line]
     os.killpg(leader, signal.SIGKILL)
-    said, _ = process.communicate(timeout=40)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
     assert "was killed by signal 9" in said
 
@@ -144,7 +144,7 @@ def test_strangers_do_not_count_as_ranks(nodes: dict[str, str], tmp_path: Path) 
     while "rank 2 on n3: I am 2 of 3" not in said:
         said += process.stdout.readline()
     process.terminate()
-    rest, _ = process.communicate(timeout=30)
+    rest, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 128 + signal.SIGTERM
     assert "I am 1" not in said + rest
     assert "I am 0" not in said + rest, "it waits for all"

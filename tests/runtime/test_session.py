@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_plan import TinyPlan, wait_for
+from tests.support.patience import PATIENCE_S, wait_for
+from tiny_plan import TinyPlan
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ def test_sessions_with_common_members_do_not_block_each_other(shared: TinyPlan) 
     shared.session("reversed", "right", "left")
     first = shared.start(session="both")
     second = shared.start(session="reversed")
-    codes = [process.wait(timeout=30) for process in (first, second)]
+    codes = [process.wait(timeout=PATIENCE_S) for process in (first, second)]
     assert codes == [0, 0]
     assert shared.manifest("left")["attempts"] == 1
     assert shared.published("both")
@@ -107,7 +108,7 @@ def test_single_job_and_session_compute_a_member_once(shared: TinyPlan) -> None:
     single = shared.start("left")
     wait_for(lambda: shared.status("left").get("state") == "running")
     assert shared.run(session="both").returncode == 0
-    assert single.wait(timeout=10) == 0
+    assert single.wait(timeout=PATIENCE_S) == 0
     assert shared.manifest("left")["attempts"] == 1
     single.communicate()
 
@@ -135,7 +136,7 @@ def test_a_member_that_waits_says_for_what(shared: TinyPlan) -> None:
     wait_for(lambda: shared.status("left").get("state") == "running")
     waiting = shared.status("reader")
     assert (waiting["state"], waiting["message"]) == ("waiting", f"for {shared.object('left')}")
-    assert running.wait(timeout=20) == 0
+    assert running.wait(timeout=PATIENCE_S) == 0
     running.communicate()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentc.runtime.contracts import ContractError, check_artifact
+from agentc.runtime.contracts.artifacts import ContractError, check_artifact
 
 RANGE = {"reward_range": [0.0, 1.0]}
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentc.diagnostics import Sink
+from agentc.diagnostics.span import Source, Span
 from agentc.kinds.field import REQUIRED, Field, Json, group, integer, number, string, strings
 from agentc.schema.coerce import FAILED, Coercion, as_json
 from agentc.schema.describe import describe
 from agentc.source.load import load_text
-from agentc.source.span import Source, Span
 from agentc.source.tree import Computed, Node
 
 SPAN = Span(Source("x", ""), 1, 1, 1, 1)

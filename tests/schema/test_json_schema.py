@@ -13,8 +13,8 @@ from agentc.backend_api import BackendTable, load_backends
 from agentc.diagnostics import Sink
 from agentc.kinds import KINDS
 from agentc.kinds.field import Json
+from agentc.published.json_schema import fields_schema, kind_schema, language_schema
 from agentc.schema.coerce import as_json
-from agentc.schema.json_schema import fields_schema, kind_schema, language_schema
 from agentc.source.load import load_bytes, load_file
 
 CASES = sorted((Path(__file__).parent.parent / "diagnostics" / "cases").glob("*.yaml"))

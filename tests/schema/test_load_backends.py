@@ -33,15 +33,15 @@ def install(folder: Path, name: str, entry: str, code: str) -> None:
         ("mine.sft", "BACKEND = 3\n", "acme:BACKEND, backend mine.sft of acme 1.2, is no backend"),
         (
             "mine.sft",
-            "from agentc_backends.trl_trainers.backend import SFT as BACKEND\n",
+            "from agentc_backends.trainers.trl.backend import SFT as BACKEND\n",
             "backend mine.sft of acme 1.2 calls itself trl.sft",
         ),
         (
             "trl.sft",
             "from dataclasses import replace\n"
-            "from agentc_backends.trl_trainers.backend import SFT\n"
+            "from agentc_backends.trainers.trl.backend import SFT\n"
             "BACKEND = replace(SFT, doc='Another.')\n",
-            "backend trl.sft is claimed by acme 1.2 and agentc ",
+            "backend trl.sft is claimed by acme 1.2 and agent-experiment-compiler ",
         ),
     ],
 )

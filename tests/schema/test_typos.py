@@ -20,9 +20,9 @@ import pytest
 
 from agentc.backend_api import BackendTable, load_backends
 from agentc.diagnostics import Diagnostic, Sink
-from agentc.passes.front import build_module
+from agentc.diagnostics.span import Source
+from agentc.front.read_module import build_module
 from agentc.source.load import load_text
-from agentc.source.span import Source
 from agentc.source.tree import Mapping, Node, Scalar, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 import signal
@@ -17,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 from agentc.cli import main
+from agentc.runtime.software.lock_hashes import lock_digest
 from agentc_backends.software import LIGHT
 
 AGENTC = str(Path(sys.executable).with_name("agentc"))
@@ -49,14 +50,14 @@ class Serving:
 
     def stop(self) -> str:
         self.process.send_signal(signal.SIGINT)
-        out, _ = self.process.communicate(timeout=60)
+        out, _ = self.process.communicate(timeout=PATIENCE_S)
         return out
 
 
 @pytest.fixture
 def serve(tmp_path: Path, repository: Path) -> Iterator[Callable[..., Serving]]:
     folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", repository / ".agentc" / "environments"))
-    built = hashlib.sha256(LIGHT.text.encode("utf-8")).hexdigest()[:16]
+    built = lock_digest(LIGHT.text)[:16]
     if not (folder / built / "complete.json").exists():
         pytest.skip("the software environment `light` is not built: `make environments`")
     started: list[subprocess.Popen[str]] = []
@@ -96,7 +97,7 @@ def test_it_serves_until_ctrl_c(serve: Callable[..., Serving]) -> None:
     port = int(serving.url.rsplit(":", 1)[1])
     assert serving.stop() == "env.textcraft: stopped\n"
     assert serving.process.returncode == 0
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) != 0:
@@ -123,7 +124,7 @@ def test_an_entry_of_a_spec_without_a_token_at_a_port(
         assert b'"max_depth":3' in answer.read()
     taken = subprocess.run(
         [AGENTC, "env-serve", "textcraft", "--port", str(port)],
-        capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path,
+        capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=tmp_path,
     )  # fmt: skip
     said = f"agentc: port {port} is taken; name another one\n"
     assert (taken.returncode, taken.stderr) == (3, said)
@@ -134,7 +135,7 @@ def test_a_token_of_ones_own(serve: Callable[..., Serving]) -> None:
     serving = serve("textcraft", AGENTC_TOKEN="of-my-own")
     assert serving.lines[1] == "token: of-my-own"
     serving.process.send_signal(signal.SIGTERM)
-    assert serving.process.wait(60) == 0
+    assert serving.process.wait(PATIENCE_S) == 0
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from tiny_plan import TinyPlan
 
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.trouble import explain
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.trouble import explain
 from agentc.store.objects import list_objects, verify_object
 
 SIZE = 2 << 20
@@ -81,7 +81,7 @@ def test_full_disk_at_any_point_of_a_job(plan: TinyPlan, small: Path, leave: int
 
 def test_full_disk_stops_agentc_run_with_the_same_words(plan: TinyPlan, small: Path) -> None:
     from agentc.run.past import keep_plan
-    from agentc.runtime.trouble import StoreWriteError, writing
+    from agentc.runtime.store.trouble import StoreWriteError, writing
     from agentc.store.paths import RunFolder
 
     fill(small, 0)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from node import Node, fuse_python, why_impossible
-from tiny_plan import TinyPlan, wait_for
+from tests.support.patience import NEVER_S, PATIENCE_S, wait_for
+from tiny_plan import TinyPlan
 
 IMPOSSIBLE = why_impossible()
 ENVIRONMENTS = os.environ.get("AGENTC_ENVIRONMENTS")
@@ -80,12 +81,12 @@ def test_the_mount_shows_late_what_another_node_makes(nodes: tuple[Node, Node]) 
     seen = south.run("cat", file)
     if time.monotonic() - began < DELAY_S:
         assert "No such file" in seen.stderr
-    wait_for(lambda: south.run("cat", file).stdout == "x\n", timeout=DELAY_S + 10)
+    wait_for(lambda: south.run("cat", file).stdout == "x\n")
     # What this node changes itself makes it look again.
     assert north.run("sh", "-c", f"echo y > {file}2").returncode == 0
     assert south.run("sh", "-c", f"echo z > {file}3; cat {file}2").stdout == "y\n"
     # flock holds within a node only.
-    holding = north.start(["flock", file, "sleep", "30"])
+    holding = north.start(["flock", file, "sleep", str(NEVER_S)])
     wait_for(lambda: north.run("flock", "-n", file, "true").returncode == 1)
     assert south.run("flock", "-n", file, "true").returncode == 0
     holding.kill()
@@ -116,8 +117,8 @@ def test_two_nodes_compute_a_key_once(nodes: tuple[Node, Node], plan: TinyPlan) 
     first = north.start(plan.argv("once"))
     wait_for(lambda: journal.exists())
     second = south.start(plan.argv("once"))
-    said, _ = second.communicate(timeout=120)
-    first.communicate(timeout=120)
+    said, _ = second.communicate(timeout=PATIENCE_S)
+    first.communicate(timeout=PATIENCE_S)
     assert (first.returncode, second.returncode) == (0, 0), said
     assert "another run works on" in said
     assert "on north" in said
@@ -135,7 +136,7 @@ def test_node_that_loses_its_power_is_taken_over_from(
     first = north.start(plan.argv("once"), **short)
     wait_for(lambda: journal.exists() and len(journal.read_text().splitlines()) > 3)
     north.power_off()
-    first.communicate(timeout=30)
+    first.communicate(timeout=PATIENCE_S)
     began = time.monotonic()
     done = south.run(*plan.argv("once"), **short)
     assert done.returncode == 0, done.stderr
@@ -157,7 +158,7 @@ def test_rename_that_answers_an_error(nodes: tuple[Node, Node], plan: TinyPlan, 
     faults = north.faults
     wait_for(lambda: (backing(plan) / "staging" / plan.object("job") / "publish" / "logs").exists())
     faults.write_text(fault)
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     manifest = backing(plan) / "objects" / plan.object("job") / "artifact.json"
     assert not faults.exists(), "the fault was used"
     if fault == "after":
@@ -184,7 +185,7 @@ def test_file_that_is_open_elsewhere_does_not_fail_a_published_job(
     staging = plan.store / "staging" / plan.object("job")
     wait_for((backing(plan) / "staging" / plan.object("job") / "work" / "rows.jsonl").exists)
     reader = north.start(["tail", "-f", str(staging / "work" / "rows.jsonl")])
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     reader.kill()
     reader.wait()  # what it started on the node ends with the node
     assert process.returncode == 0, said

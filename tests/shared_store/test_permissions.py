@@ -8,7 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tiny_plan import TinyPlan, wait_for
+from tests.support.patience import PATIENCE_S, wait_for
+from tiny_plan import TinyPlan
 
 ALICE, BOB, EVE, LAB = 61001, 61002, 61003, 61000
 
@@ -69,7 +70,7 @@ def variables(plan: TinyPlan) -> dict[str, str]:
 
 def run(plan: TinyPlan, user: int, job: str, **words: int) -> tuple[int, str]:
     process = start(plan, user, job, **words)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     return process.returncode, said
 
 
@@ -107,7 +108,7 @@ def test_users_of_a_group_share_a_store(shared: TinyPlan) -> None:
     # And either may clear away what the other made.
     script = (
         "import sys\n"
-        "from agentc.runtime.layout import StoreLayout\n"
+        "from agentc.runtime.store.layout import StoreLayout\n"
         "from agentc.store.gc import collect, find_garbage\n"
         "layout = StoreLayout(sys.argv[1])\n"
         "print(collect(layout, find_garbage(layout)))\n"

@@ -36,6 +36,7 @@ from tests.slurm.configuration import (
     slurmdbd_conf,
 )
 from tests.slurm.daemons import DaemonError, Daemons, end_recorded, step_processes
+from tests.support.patience import PATIENCE_S
 
 PACKAGES = "slurmctld slurmd slurm-client munge slurmdbd mariadb-server"
 ROOT = Path(tempfile.gettempdir()) / "agentc-slurm"
@@ -73,7 +74,9 @@ class Cluster:
 
     def command(self, *words: str) -> str:
         """What one of SLURM's commands prints; it must succeed."""
-        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(
+            words, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+        )
         if done.returncode != 0:
             raise DaemonError(f"{' '.join(words)}: {done.stderr.strip()}")
         return done.stdout
@@ -112,7 +115,7 @@ class Cluster:
         socket = {"MYSQL_UNIX_PORT": str(self.root / "database.socket")}
         self.daemons.start("slurmdbd", ["slurmdbd", "-D"], socket)
         asked = ("sacctmgr", "-n", "list", "cluster")
-        self.daemons.wait_for("slurmdbd", lambda: _succeeds(*asked), 30)
+        self.daemons.wait_for("slurmdbd", lambda: _succeeds(*asked), PATIENCE_S)
 
     def kill_node(self, name: str) -> None:
         """kill -9 of a node's daemon; the steps of its jobs go on, as on a real node."""
@@ -126,7 +129,7 @@ class Cluster:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def wait_idle(self, timeout: float = 30.0) -> None:
+    def wait_idle(self, timeout: float = PATIENCE_S) -> None:
         """Wait until every node is idle. Raises DaemonError after the timeout."""
         deadline = time.monotonic() + timeout
         while True:
@@ -138,7 +141,7 @@ class Cluster:
                 raise DaemonError(f"nodes are not idle after {timeout:.0f} s: {self.states()}")
             time.sleep(0.1)
 
-    def cancel_all(self, timeout: float = 30.0) -> None:
+    def cancel_all(self, timeout: float = PATIENCE_S) -> None:
         """Cancel every job and wait until the queue is empty."""
         deadline = time.monotonic() + timeout
         while queued := self.queue():
@@ -239,7 +242,7 @@ def _start_munge(root: Path, daemons: Daemons) -> None:
     argv += [f"--pid-file={root}/munged.pid", f"--log-file={root}/log/munged.log"]
     argv += [f"--seed-file={root}/munge/seed", "--num-threads=2"]
     daemons.start("munged", argv)
-    daemons.wait_for("munged", socket.exists, 10)
+    daemons.wait_for("munged", socket.exists, PATIENCE_S)
 
 
 def _start_accounting(root: Path, ports: Ports, cluster: Cluster) -> None:
@@ -253,7 +256,7 @@ def _start_accounting(root: Path, ports: Ports, cluster: Cluster) -> None:
     client = ["--no-defaults", f"--socket={socket}", "-uroot"]
     daemons = cluster.daemons
     daemons.start("mariadbd", argv)
-    daemons.wait_for("mariadbd", lambda: _succeeds("mysqladmin", *client, "ping"), 30)
+    daemons.wait_for("mariadbd", lambda: _succeeds("mysqladmin", *client, "ping"), PATIENCE_S)
     cluster.command("mysql", *client, "-e", "create database slurm_acct_db")
     conf = root / "slurmdbd.conf"
     conf.touch(0o600)
@@ -271,7 +274,9 @@ def _start_accounting(root: Path, ports: Ports, cluster: Cluster) -> None:
 
 
 def _succeeds(*words: str) -> bool:
-    return subprocess.run(words, capture_output=True, check=False, timeout=30).returncode == 0
+    return (
+        subprocess.run(words, capture_output=True, check=False, timeout=PATIENCE_S).returncode == 0
+    )
 
 
 def _clear(root: Path) -> None:

@@ -20,16 +20,19 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from tests.slurm.cluster import Cluster, ClusterUnavailableError, running_cluster
 from tests.slurm.configuration import CONTROL_GROUPS
 from tests.slurm.daemons import DaemonError
-from tiny_plan import TinyPlan, drivers_of, processes_of, wait_for
+from tests.support.patience import wait_for
+from tiny_plan import TinyPlan, drivers_of, processes_of
 
 
 @pytest.fixture(scope="session")
 def whole_cluster() -> Iterator[Cluster]:
-    """The cluster, up; tests use `cluster`."""
+    """The cluster, up; tests use `cluster`. Commands find it in /etc/slurm from here on."""
     try:
-        with running_cluster(4) as found:
-            print(f"SLURM of {len(found.nodes)} nodes up in {found.seconds:.1f} s")
-            yield found
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delenv("SLURM_CONF", raising=False)  # see tests/conftest.py
+            with running_cluster(4) as found:
+                print(f"SLURM of {len(found.nodes)} nodes up in {found.seconds:.1f} s")
+                yield found
         assert not list(CONTROL_GROUPS.glob("*/slurm_n[0-9]*")), "nothing of it is left"
     except ClusterUnavailableError as error:
         pytest.skip(str(error))
@@ -73,4 +76,4 @@ def plan(
     for pid in drivers_of(tiny.store):  # of a test that failed
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not processes_of(tiny.store), timeout=30)
+    wait_for(lambda: not processes_of(tiny.store))

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tests.slurm.cluster import Cluster
 from tests.slurm.test_runs import assert_nothing_left, running
-from tiny_plan import TinyPlan, wait_for
+from tests.support.patience import PATIENCE_S, wait_for
+from tiny_plan import TinyPlan
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm]
 
@@ -22,13 +23,13 @@ def test_controller_is_away_at_submission_and_then_a_job_is_cancelled(
     log = plan.folder / "snakemake.log"
     cluster.daemons.stop("slurmctld", signal.SIGKILL)
     process = plan.start_all(f"profile={profile}")
-    wait_for(lambda: log.exists() and "SLURM sbatch failed" in log.read_text(), timeout=120)
+    wait_for(lambda: log.exists() and "SLURM sbatch failed" in log.read_text())
     cluster.start_controller()
-    wait_for(lambda: running(plan) == ["rollout"], timeout=180)
+    wait_for(lambda: running(plan) == ["rollout"])
     (job,) = cluster.queue()
     cluster.command("scancel", str(job.id))
     cancelled = time.monotonic()
-    said, _ = process.communicate(timeout=150)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     took = time.monotonic() - cancelled
     assert process.returncode == 3, said
     assert "SLURM takes no jobs (" in said
@@ -51,10 +52,10 @@ def test_accounting_is_away_from_submission_to_end(
     cluster.daemons.stop("slurmdbd", signal.SIGKILL)
     try:
         process = plan.start_all(f"profile={profile}")
-        wait_for(lambda: plan.published("first"), timeout=240)
-        wait_for(lambda: plan.published("second"), timeout=400)
+        wait_for(lambda: plan.published("first"))
+        wait_for(lambda: plan.published("second"))
         cluster.start_accounting()
-        said, _ = process.communicate(timeout=240)
+        said, _ = process.communicate(timeout=PATIENCE_S)
     finally:
         if not cluster.daemons.is_running("slurmdbd"):
             cluster.start_accounting()

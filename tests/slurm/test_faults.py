@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from tests.slurm.cluster import Cluster
 from tests.slurm.test_runs import assert_nothing_left, running
-from tiny_plan import TinyPlan, wait_for
+from tests.support.patience import PATIENCE_S, wait_for
+from tiny_plan import TinyPlan
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm, pytest.mark.long]
 
@@ -40,7 +41,7 @@ def test_run_lives_through_all_that_befalls_its_nodes(
         rows = 600 if name == "timed" else 200
         plan.job(name, rows=rows, delay=0.1, resume=True, say=name, resources={"gpus": 2})
     process = plan.start_all(f"profile={low}")
-    wait_for(lambda: len(running(plan)) == 4, timeout=240)
+    wait_for(lambda: len(running(plan)) == 4)
     where = {name: job_of(cluster, plan, name) for name in names}
 
     cluster.kill_node(where["daemon"][1])
@@ -50,10 +51,10 @@ def test_run_lives_through_all_that_befalls_its_nodes(
     soon = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 3))
     cluster.command("scontrol", "update", f"jobid={where['timed'][0]}", f"endtime={soon}")
 
-    wait_for(lambda: cluster.states()[where["node"][1]].startswith("down"), timeout=60)
+    wait_for(lambda: cluster.states()[where["node"][1]].startswith("down"))
     for name in ("daemon", "node"):
         cluster.start_node(where[name][1])
-    said, _ = process.communicate(timeout=400)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, said
     assert f"SLURM ended job {where['timed'][0]} (timed): TIMEOUT; submitting it again" in said
     attempts = {name: plan.manifest(name)["attempts"] for name in names}

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 from tests.slurm.cluster import Cluster
+from tests.support.patience import PATIENCE_S
 
 from agentc.cli import main
 from agentc.preflight.slurm_facts import read_partitions
 from agentc.preflight.slurm_query import ask_slurm
-from agentc.runtime.rendezvous import expand_hosts
+from agentc.runtime.machine.rendezvous import expand_hosts
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm]
 SPEC = """
@@ -59,7 +60,7 @@ def fate(cluster: Cluster, words: str) -> str:
     )
     if done.returncode != 0:
         return done.stderr
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         shown = cluster.command("scontrol", "show", "job", "-o", done.stdout.strip())
         if "JobState=PENDING" not in shown:
@@ -79,10 +80,8 @@ def test_preflight_agrees_with_sbatch(
     spec = tmp_path / "spec.yaml"
     for placement, words in REQUESTS:
         spec.write_text(SPEC.format(placement=placement))
-        started = time.monotonic()
         store = str(tmp_path / "store")
         main(["preflight", str(spec), "--store", store, "--profile", str(profile), "--json"])
-        assert time.monotonic() - started < 30
         found: dict[str, Any] = json.loads(capsys.readouterr().out)
         problems = [
             each for each in found["findings"] if each["online"] and each["verdict"] == "problem"

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from tests.slurm.cluster import Cluster
-from tiny_plan import TinyPlan, drivers_of, processes_of, wait_for
+from tests.support.patience import PATIENCE_S, wait_for
+from tiny_plan import TinyPlan, drivers_of, processes_of
 
 from agentc.run.active import active_runs
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.objects import list_objects, verify_object
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm]
@@ -35,7 +36,7 @@ def running(plan: TinyPlan) -> list[str]:
 
 def assert_nothing_left(plan: TinyPlan, cluster: Cluster) -> None:
     assert cluster.queue() == []
-    wait_for(lambda: not processes_of(plan.store) and not drivers_of(plan.store), timeout=15)
+    wait_for(lambda: not processes_of(plan.store) and not drivers_of(plan.store))
     layout = StoreLayout(plan.store)
     assert active_runs(layout) == ()
     found, problems = list_objects(layout)
@@ -51,8 +52,8 @@ def test_jobs_are_submitted_as_the_profile_says(
     plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
     for name in ("left", "right"):
         plan.job(
-            name, inputs={"policy": ["model"]}, leases=[plan.lease()], call=True, say=name,
-            echo=["CUDA_VISIBLE_DEVICES"], resources={"gpus": 2},
+            name, inputs={"policy": ["model"]}, leases=[plan.lease(devices=1)], call=True,
+            say=name, echo=["CUDA_VISIBLE_DEVICES"], resources={"gpus": 2},
         )  # fmt: skip
     plan.session("both", "left", "right")
     before = {job.id for job in cluster.history()}
@@ -66,7 +67,8 @@ def test_jobs_are_submitted_as_the_profile_says(
         assert "Partition=short" in shown
         assert "TimeLimit=00:05:00" in shown
     log = plan.store / "objects" / plan.object("left") / "logs" / "log.txt"
-    assert "CUDA_VISIBLE_DEVICES = 0,1" in log.read_text()
+    assert "CUDA_VISIBLE_DEVICES = 1\n" in log.read_text(), "the server has the other one"
+    assert plan.manifest("left")["hardware"]["gpus_given"] == ["0", "1"]
     assert_nothing_left(plan, cluster)
 
 
@@ -76,10 +78,10 @@ def test_stopped_run_leaves_no_job(
 ) -> None:
     add_rollouts(plan, count=3, seconds=60)
     process = plan.start_all(f"profile={profile}")
-    wait_for(lambda: running(plan), timeout=120)
+    wait_for(lambda: running(plan))
     assert sorted({job.state for job in cluster.queue()}) == ["PENDING", "RUNNING"]
     process.send_signal(number)
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == code, said
     assert_nothing_left(plan, cluster)
 
@@ -88,8 +90,8 @@ def test_killed_run_is_taken_over(plan: TinyPlan, cluster: Cluster, profile: Pat
     """Jobs of the killed run go on, and the next run takes what they make."""
     add_rollouts(plan, count=3, seconds=6)
     process = plan.start_all(f"profile={profile}")
-    wait_for(lambda: running(plan), timeout=120)
-    wait_for(lambda: len(cluster.queue()) == 3, timeout=60)
+    wait_for(lambda: running(plan))
+    wait_for(lambda: len(cluster.queue()) == 3)
     before = {job.id for job in cluster.queue()}
     process.kill()
     process.wait()
@@ -107,7 +109,7 @@ def test_jobs_that_nobody_needs_any_more_are_cancelled(
 ) -> None:
     add_rollouts(plan, count=2, seconds=60)
     process = plan.start_all(f"profile={profile}")
-    wait_for(lambda: len(running(plan)) == 2, timeout=120)
+    wait_for(lambda: len(running(plan)) == 2)
     process.kill()
     process.wait()
     changed = TinyPlan(plan.folder.parent)
@@ -124,16 +126,16 @@ def test_cancel_from_another_shell(
 ) -> None:
     add_rollouts(plan, count=3, seconds=60)
     process = plan.start_all(f"profile={profile}")
-    wait_for(lambda: running(plan), timeout=120)
+    wait_for(lambda: running(plan))
     if killed:
         process.kill()
     agentc = str(Path(sys.executable).with_name("agentc"))
     argv = [agentc, "cancel", "tiny", "--store", str(plan.store)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     assert cluster.queue() == []
-    assert process.wait(timeout=10) == (-signal.SIGKILL if killed else 143)
+    assert process.wait(timeout=PATIENCE_S) == (-signal.SIGKILL if killed else 143)
     assert_nothing_left(plan, cluster)
-    again = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    again = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert again.returncode == 5
     assert "no run is at work" in again.stderr

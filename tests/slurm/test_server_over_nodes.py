@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from tests.slurm.cluster import Cluster
-from tiny_plan import TinyPlan, drivers_of, processes_of, wait_for
+from tests.support.patience import PATIENCE_S, wait_for
+from tiny_plan import TinyPlan, drivers_of, processes_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm, pytest.mark.long]
 RANKS: dict[str, Any] = {
@@ -42,7 +43,7 @@ def test_a_server_within_its_job_has_a_rank_on_each_of_the_jobs_nodes(
         *("--cpus-per-task=1", "--time=5", f"--output={log}"),
         f"--wrap=env $({_STRIPPED}) srun -n1 --cpu-bind=q --cpus-per-task=1 --nodes=2 {words}",
     ).strip()
-    wait_for(lambda: cluster.queue() == [], timeout=120)
+    wait_for(lambda: cluster.queue() == [])
     shown = cluster.command("scontrol", "show", "job", "-o", number)
     assert "JobState=COMPLETED" in shown, log.read_text()
     (served,) = (plan.store / "objects").rglob("policy.log")
@@ -67,7 +68,7 @@ def test_a_shared_server_runs_a_rank_on_each_of_its_nodes(
 
     process = plan.start_all(f"profile={profile}")
     rows = plan.staging("act") / "work" / "rows.jsonl"
-    wait_for(lambda: rows.exists() and rows.read_text().count("\n") > 2, timeout=240)
+    wait_for(lambda: rows.exists() and rows.read_text().count("\n") > 2)
     (job,) = [each for each in cluster.queue() if each.name == "agentc-server-tiny.model"]
     assert "NumNodes=2" in cluster.command("scontrol", "show", "job", "-o", str(job.id))
     log = (folder / "logs" / "policy.log").read_text()
@@ -79,14 +80,14 @@ def test_a_shared_server_runs_a_rank_on_each_of_its_nodes(
 
     # The second rank dies: the server is started again on both nodes, and the work goes on.
     sign.touch()
-    wait_for(lambda: "uncorrectable" in (folder / "logs" / "policy.log").read_text(), timeout=30)
+    wait_for(lambda: "uncorrectable" in (folder / "logs" / "policy.log").read_text())
     sign.unlink()
-    said, _ = process.communicate(timeout=300)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, said
     log = (folder / "logs" / "policy.log").read_text()
     assert "exited with 5, which ends the server" in log
     assert log.count("I am 1 of 2") == 2
-    wait_for(lambda: cluster.queue() == [], timeout=30)
-    wait_for(lambda: not processes_of(plan.store) and not drivers_of(plan.store), timeout=30)
+    wait_for(lambda: cluster.queue() == [])
+    wait_for(lambda: not processes_of(plan.store) and not drivers_of(plan.store))
     servers = [each for each in cluster.history() if each.id not in before]
     assert [each.state for each in servers if "server" in each.name] == ["COMPLETED"]

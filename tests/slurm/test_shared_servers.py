@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from tests.slurm.cluster import Cluster
-from tiny_plan import TinyPlan, drivers_of, processes_of, wait_for
+from tests.support.patience import PATIENCE_S, wait_for
+from tiny_plan import TinyPlan, drivers_of, processes_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm, pytest.mark.long]
 
@@ -61,8 +62,8 @@ def at_work(plan: TinyPlan) -> bool:
 
 
 def assert_nothing_left(plan: TinyPlan, cluster: Cluster) -> None:
-    wait_for(lambda: cluster.queue() == [], timeout=30)
-    wait_for(lambda: not processes_of(plan.store) and not drivers_of(plan.store), timeout=30)
+    wait_for(lambda: cluster.queue() == [])
+    wait_for(lambda: not processes_of(plan.store) and not drivers_of(plan.store))
     assert not told(plan, "endpoint.json")
 
 
@@ -79,13 +80,13 @@ def test_killed_server_of_another_node_is_submitted_again_by_a_client(
 ) -> None:
     before = {job.id for job in cluster.history()}
     process = shared.start_all(f"profile={profile}")
-    wait_for(lambda: at_work(shared), timeout=240)
+    wait_for(lambda: at_work(shared))
     first = told(shared, "endpoint.json")
     assert first["node"] in ("n3", "n4")
     assert "127.0.0.1" not in first["url"]
     done = {name: rows(shared, name) for name in CLIENTS}
     kill_server(shared)
-    said, _ = process.communicate(timeout=300)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, said
     assert (tmp_path / "starts").read_text() == "xx"
     for name in CLIENTS:
@@ -107,9 +108,9 @@ def test_interrupted_run_takes_its_server_out_of_the_queue(
     shared: TinyPlan, cluster: Cluster, profile: Path
 ) -> None:
     process = shared.start_all(f"profile={profile}")
-    wait_for(lambda: at_work(shared), timeout=240)
+    wait_for(lambda: at_work(shared))
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, said
     assert_nothing_left(shared, cluster)
 
@@ -119,11 +120,11 @@ def test_lost_node_of_the_server_is_survived(
 ) -> None:
     """SLURM queues the server's job again once it notices; its clients wait for that."""
     process = shared.start_all(f"profile={profile}")
-    wait_for(lambda: at_work(shared), timeout=240)
+    wait_for(lambda: at_work(shared))
     lost = told(shared, "endpoint.json")["node"]
     cluster.kill_node(lost)
     kill_server(shared)
-    said, _ = process.communicate(timeout=400)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, said
     assert (tmp_path / "starts").read_text() == "xx"
     assert {tuple(shared.manifest(name)["leases"][0]["nodes"]) for name in CLIENTS} == {

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.slurm.cluster import Cluster
 from tests.slurm.test_runs import assert_nothing_left
+from tests.support.patience import PATIENCE_S
 from tiny_plan import TinyPlan
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm, pytest.mark.long]
@@ -18,7 +19,7 @@ def test_job_stops_before_its_limit_and_is_submitted_again(
 ) -> None:
     plan.job("limited", rows=45, delay=1.0, heed=2.5, resources={"minutes": 1, "retries": 5})
     process = plan.start_all(f"profile={profile}")
-    said, _ = process.communicate(timeout=500)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, said
     assert "(limited): it stopped before its time limit, at row" in said
     assert "submitting it again, to go on where it was cut off (2 of at most 6)" in said

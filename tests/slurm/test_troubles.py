@@ -14,9 +14,10 @@ import pytest
 from node import Node, fuse_python, why_impossible
 from tests.slurm.cluster import Cluster
 from tests.slurm.test_runs import assert_nothing_left, running
-from tiny_plan import TinyPlan, wait_for
+from tests.support.patience import PATIENCE_S, wait_for
+from tiny_plan import TinyPlan
 
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.objects import list_objects, verify_object
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm, pytest.mark.long]
@@ -40,18 +41,18 @@ def test_node_is_drained_and_returned(plan: TinyPlan, cluster: Cluster, profile:
     plan.job("before", rows=60, delay=0.1, resources={"gpus": 2})
     plan.job("after", rows=1, inputs={"x": ["before"]}, kind="pair")
     process = plan.start_all(on(profile, "n2"))
-    wait_for(lambda: running(plan) == ["before"], timeout=120)
+    wait_for(lambda: running(plan) == ["before"])
     cluster.command("scontrol", "update", "nodename=n2", "state=drain", "reason=test")
-    wait_for(lambda: plan.published("before"), timeout=60)
-    wait_for(lambda: cluster.states()["n2"].startswith("drained"), timeout=60)
+    wait_for(lambda: plan.published("before"))
+    wait_for(lambda: cluster.states()["n2"].startswith("drained"))
     key = plan.object("after").split("/")[1]
-    wait_for(lambda: [job for job in cluster.queue() if key in job.comment], timeout=60)
+    wait_for(lambda: [job for job in cluster.queue() if key in job.comment])
     time.sleep(2)
     (queued,) = (job for job in cluster.queue() if key in job.comment)
     assert queued.state == "PENDING"
     assert process.poll() is None
     cluster.command("scontrol", "update", "nodename=n2", "state=resume")
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, said
     assert [plan.manifest(name)["attempts"] for name in ("before", "after")] == [1, 1]
     assert_nothing_left(plan, cluster)
@@ -98,11 +99,11 @@ def test_full_disk(
     plan.job("first", rows=1)
     plan.job("second", rows=400, delay=0.02, inputs={"x": ["first"]}, kind="pair")
     process = plan.start_all(f"profile={profile}")
-    wait_for(lambda: running(plan) == ["second"], timeout=120)
+    wait_for(lambda: running(plan) == ["second"])
     ballast = small_disk / "ballast"
     state = os.statvfs(small_disk)
     ballast.write_bytes(b"x" * (state.f_bavail * state.f_frsize - 20_000))
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 3, said
     assert "no space is left on its file system (ENOSPC" in said
     assert "agentc store gc" in said
@@ -153,7 +154,7 @@ def test_files_of_other_nodes_show_late(
     plan.job("join", inputs={"x": parts}, kind="pair", **counted)
     before = {job.id for job in cluster.history()}
     process = late.start(plan.run_all_argv(f"profile={profile}"))
-    said, _ = process.communicate(timeout=300)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, said
     work = [line for line in journal.read_text().splitlines() if line.startswith("unit")]
     assert len(work) == len(set(work)) == 3 * 5, "each key was computed once"

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from smoke import require_software
 from tests.slurm.cluster import Cluster
+from tests.support.patience import PATIENCE_S
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
@@ -62,7 +63,7 @@ def sft_of(compiled: Path, store: Path) -> Path:
     return store / "objects/sft" / str(key)
 
 
-def finished(cluster: Cluster, number: str, log: Path, timeout: float = 400.0) -> str:
+def finished(cluster: Cluster, number: str, log: Path, timeout: float = PATIENCE_S) -> str:
     """How SLURM says that a job ended; waits for that."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
@@ -78,10 +79,10 @@ def finished(cluster: Cluster, number: str, log: Path, timeout: float = 400.0) -
 def test_two_nodes_train_what_one_does(cluster: Cluster, compiled: Path, tmp_path: Path) -> None:
     alone, spread = tmp_path / "alone", tmp_path / "spread"
     for job in ("expert", "base"):
-        subprocess.run(wrapper(compiled, alone, job), check=True, timeout=300)
+        subprocess.run(wrapper(compiled, alone, job), check=True, timeout=PATIENCE_S)
     shutil.copytree(alone, spread)
     # Outside of SLURM the same spec trains both processes on this machine.
-    subprocess.run(wrapper(compiled, alone, "sft"), check=True, timeout=300)
+    subprocess.run(wrapper(compiled, alone, "sft"), check=True, timeout=PATIENCE_S)
 
     log = tmp_path / "log.txt"
     words = " ".join(wrapper(compiled, spread, "sft", "--asked", "nodes=2,mem_mb=2000,runtime=8"))

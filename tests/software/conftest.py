@@ -12,14 +12,14 @@ import pytest
 
 from agentc.backend_api import JobDraft, SoftwareEnvironment, StageBackend, StageView
 from agentc.kinds import kind_named
-from agentc.runtime.environment import ensure_environment
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.software.environment import ensure_environment
+from agentc.runtime.store.layout import StoreLayout
 from agentc.software.needed import Needed
-from agentc_backends.report_html import backend as report_html
+from agentc_backends.results.report import backend as report_html
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from wheels import write_wheel
+from wheels import addressed, write_wheel
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def _once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Needed, Path]:
     """An environment of one small wheel, and its folder: built once, to be copied."""
     folder = tmp_path_factory.mktemp("once")
     wheel = write_wheel(folder, "tinything", "1.2", {"tinything.py": "VALUE = 42\n"})
-    lock = f"tinything @ file://{wheel}\n"
+    lock = f"{addressed('tinything', wheel)}\n"
     needed = Needed(name="tiny", lock=lock, users=("acme.sft",))
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("AGENTC_ENVIRONMENTS", raising=False)

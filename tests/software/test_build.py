@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
-from wheels import write_wheel
+from wheels import addressed, write_wheel
 
-from agentc.runtime.environment import SoftwareEnvironmentError
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.software.environment import SoftwareEnvironmentError
+from agentc.runtime.store.layout import StoreLayout
 from agentc.software.build import build_all
 from agentc.software.needed import Needed
 
@@ -19,7 +18,7 @@ def test_those_that_are_missing_are_built_side_by_side(
     layout: StoreLayout, tiny: Needed, built: Path, tmp_path: Path
 ) -> None:
     wheel = write_wheel(tmp_path, "other", "3", {"other.py": ""})
-    more = [Needed(name=f"n{i}", lock=f"# {i}\nother @ file://{wheel}\n") for i in range(2)]
+    more = [Needed(name=f"n{i}", lock=f"# {i}\n{addressed('other', wheel)}\n") for i in range(2)]
     before = (built / "complete.json").read_bytes()
     said: dict[str, list[str]] = {}
     build_all([tiny, *more], layout, lambda one, line: said.setdefault(one.name, []).append(line))
@@ -34,7 +33,7 @@ def test_those_that_are_missing_are_built_side_by_side(
 def test_one_that_fails_does_not_stop_another_and_is_explained(
     layout: StoreLayout, tiny: Needed
 ) -> None:
-    bad = Needed(name="bad", lock="# agentc: python 3.15\na==1\n")
+    bad = Needed(name="bad", lock=f"# agentc: python 3.15\na==1 --hash=sha256:{'0' * 64}\n")
     with pytest.raises(SoftwareEnvironmentError, match=r"environment bad: it needs Python 3\.15"):
         build_all([bad, tiny], layout, lambda one, line: None)
     assert tiny.ready(layout)
@@ -44,10 +43,8 @@ def test_giving_up_ends_the_builders_and_leaves_nothing_usable(
     layout: StoreLayout, tiny: Needed
 ) -> None:
     stop = threading.Event()
-    began = time.monotonic()
     with pytest.raises(SoftwareEnvironmentError, match="tiny"):
         _stopped_at_the_first_line(tiny, layout, stop)
-    assert time.monotonic() - began < 20
     assert not tiny.ready(layout)
     build_all([tiny], layout, lambda one, line: None)
     assert tiny.ready(layout)

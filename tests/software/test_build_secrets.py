@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
-from wheels import write_sdist, write_wheel
+from wheels import addressed, pinned, write_sdist, write_wheel
 
-from agentc.runtime.environment import ensure_environment, resolve_secrets
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.software.environment import (
+    SoftwareEnvironmentError,
+    ensure_environment,
+    resolve_secrets,
+)
+from agentc.runtime.software.installer import find_uv
+from agentc.runtime.store.layout import StoreLayout
 from agentc.software.build import build_all
 from agentc.software.needed import Needed
 
@@ -31,16 +37,25 @@ WANTED = {
 }
 
 
+@pytest.mark.parametrize("installer", ["pip", "uv"])
 @pytest.mark.parametrize("way", ["wrapper", "builders"])
 def test_a_setup_script_sees_what_it_needs_and_no_secret(
-    way: str, layout: StoreLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: str,
+    installer: str,
+    layout: StoreLayout,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if installer == "uv" and find_uv() is None:
+        pytest.skip("needs uv (`pip install uv`)")
+    monkeypatch.setenv("AGENTC_INSTALLER", installer)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     seen = tmp_path / "seen.json"
     tell = f"import json, os; json.dump(dict(os.environ), open({str(seen)!r}, 'w'))"
     sdist = write_sdist(tmp_path, "dumper", "1.0", tell)
     for name, value in {**SECRETS, **WANTED}.items():
         monkeypatch.setenv(name, value)
-    one = Needed(name="dumps", lock=f"dumper @ file://{sdist}\n", users=())
+    one = Needed(name="dumps", lock=f"{addressed('dumper', sdist)}\n", users=())
     if way == "wrapper":
         resolve_secrets({"TOKEN": "CUDA_DECLARED"})
         ensure_environment(layout, one.sha256, one.lock)
@@ -52,31 +67,38 @@ def test_a_setup_script_sees_what_it_needs_and_no_secret(
     assert {"PATH", "HOME"} <= set(found)
 
 
-def test_what_the_lock_does_not_name_is_added_by_name_and_as_wheels_only(
+def test_what_the_lock_does_not_name_is_never_installed(
     layout: StoreLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     links = tmp_path / "links"
     links.mkdir()
     touched = tmp_path / "touched"
-    write_sdist(links, "unlisted", "1.0", f"open({str(touched)!r}, 'w').close()")
+    sdist = write_sdist(links, "unlisted", "1.0", f"open({str(touched)!r}, 'w').close()")
     elsewhere = write_sdist(tmp_path, "stranger", "1.0", f"open({str(touched)!r}, 'w').close()")
-    write_wheel(links, "plainly", "1.0", {})
-    for name, needs in (
-        ("one", "Requires-Dist: plainly\n"),
-        ("two", "Requires-Dist: unlisted\n"),
-        ("three", f"Requires-Dist: stranger @ file://{elsewhere}\n"),
-    ):
-        write_wheel(tmp_path, name, "1.0", {}, needs)
+    plainly = write_wheel(links, "plainly", "1.0", {})
+    needs = {
+        "one": "Requires-Dist: plainly\n",
+        "two": "Requires-Dist: unlisted\n",
+        "three": f"Requires-Dist: stranger @ file://{elsewhere}\n",
+    }
+    wheels = {name: write_wheel(tmp_path, name, "1.0", {}, asks) for name, asks in needs.items()}
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(links))
     said: list[str] = []
-    complete = {}
-    for names in (("one",), ("two", "three")):
-        lock = "".join(f"{n} @ file://{tmp_path}/{n}-1.0-py3-none-any.whl\n" for n in names)
-        needed = Needed(name=names[0], lock=lock, users=())
-        _, record = ensure_environment(layout, needed.sha256, lock, said.append)
-        complete[names] = record["complete"]
-        assert ("plainly" in record["versions"]) == (names == ("one",))
-    assert complete == {("one",): True, ("two", "three"): False}
+    lock = addressed("one", wheels["one"]) + "\n"
+    needed = Needed(name="bare", lock=lock, users=())
+    _, record = ensure_environment(layout, needed.sha256, lock, said.append)
+    assert (record["versions"], record["complete"]) == ({"one": "1.0"}, False)
+    assert said[-2] == "its packages ask for plainly, which the lock does not name"
+    lock = addressed("one", wheels["one"]) + "  # by hand\n# agentc: if-asked\n"
+    lock += pinned("plainly", "1.0", plainly) + "\n"
+    needed = Needed(name="asked", lock=lock, users=())
+    _, record = ensure_environment(layout, needed.sha256, lock, said.append)
+    assert (record["versions"], record["complete"]) == ({"one": "1.0", "plainly": "1.0"}, True)
+    # A source is none of what may be asked for: building it would run its code.
+    lock = f"{addressed('two', wheels['two'])}\n{addressed('three', wheels['three'])}\n"
+    lock += f"# agentc: if-asked\n{pinned('unlisted', '1.0', sdist)}\n"
+    needed = Needed(name="source", lock=lock, users=())
+    with pytest.raises(SoftwareEnvironmentError, match="unlisted"):
+        ensure_environment(layout, needed.sha256, lock, said.append)
     assert not touched.exists()
-    assert any("adding plainly" in line for line in said)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentc.cli import main
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 from agentc.software.needed import Needed
 
 

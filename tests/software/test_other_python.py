@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentc.runtime.interpreter import InterpreterMissingError, find_interpreter
+from agentc.runtime.software.interpreter import InterpreterMissingError, find_interpreter
 from agentc_backends.software import LIGHT
 
 SPEC = """\
@@ -52,4 +52,4 @@ def test_jobs_and_servers_run_in_the_python_that_the_lock_demands(
     (lease,) = manifests["expert"]["leases"]
     assert lease["python"] == wanted
     assert "uvicorn" in lease["imported"]
-    assert "httpx" in manifests["expert"]["environment"]["imported"]
+    assert "httpx2" in manifests["expert"]["environment"]["imported"]

@@ -10,6 +10,7 @@ import pytest
 from agentc.backend_api import load_backends
 from agentc.compilation import Compilation, compile_spec
 
+HASH = "--hash=sha256:" + "0" * 64
 SPEC = """\
 agentc: 1
 name: demo
@@ -22,7 +23,7 @@ stages:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "own.txt").write_text("# agentc: python 3.12\nhttpx==0.28.1\n")
+    (tmp_path / "own.txt").write_text(f"# agentc: python 3.12\nhttpx2==2.16.2 {HASH}\n")
     return tmp_path
 
 
@@ -38,7 +39,7 @@ def test_the_specs_lock_replaces_the_backends_and_enters_every_key(folder: Path)
     assert after is not None
     assert after.environments["light"].lock == (folder / "own.txt").read_text()
     assert not {job.key for job in before.jobs} & {job.key for job in after.jobs}
-    (folder / "own.txt").write_text("httpx==0.28.0\n")
+    (folder / "own.txt").write_text(f"httpx2==2.16.1 {HASH}\n")
     again = compiled(folder, "software: {light: own.txt}\n").plan
     assert again is not None
     assert again.jobs[0].key != after.jobs[0].key
@@ -53,6 +54,7 @@ def test_the_specs_lock_replaces_the_backends_and_enters_every_key(folder: Path)
         ("{light: .}", "AGC674", "Is a directory"),
         ("{light: ../../etc/hosts}", "AGC123", "outside of the spec's folder"),
         ("{light: bad.txt}", "AGC671", "line 1, `# agentc: pyhton 3.10`"),
+        ("{light: plain.txt}", "AGC675", "plain.txt has no hash for httpx2, idna"),
         ("{light: [own.txt]}", "AGC208", "cannot be a list"),
         ("{light: '{{ x }}.txt'}", "AGC208", "cannot be"),
         ("own.txt", "AGC203", "software"),
@@ -60,6 +62,7 @@ def test_the_specs_lock_replaces_the_backends_and_enters_every_key(folder: Path)
 )
 def test_what_makes_no_sense_is_refused(folder: Path, software: str, code: str, said: str) -> None:
     (folder / "bad.txt").write_text("# agentc: pyhton 3.10\n")
+    (folder / "plain.txt").write_text(f"anyio==1.0 {HASH}\nhttpx2==2.16.2\nidna==3.20\n")
     found = compiled(folder, f"software: {software}\n")
     assert found.plan is None
     assert [(each.code, said in each.message) for each in found.diagnostics] == [(code, True)]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agentc.runtime.environment import read_complete
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.software.environment import read_complete
+from agentc.runtime.store.layout import StoreLayout
 from agentc.software.inventory import list_installed
 from agentc.software.needed import Needed
 from agentc.software.remove import EnvironmentInUseError, remove_environment, unused

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from wheels import write_wheel
+from wheels import addressed, write_wheel
 
-from agentc.runtime.environment import ensure_environment
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.software.environment import ensure_environment
+from agentc.runtime.store.layout import StoreLayout
 from agentc.software.inventory import Installed, list_installed
 from agentc.software.needed import Needed
 from agentc.software.verify import verify_environment
@@ -36,7 +36,7 @@ def test_a_changed_and_a_missing_file_are_named(layout: StoreLayout, built: Path
 def test_compiled_files_may_be_written_anew(layout: StoreLayout, tmp_path: Path) -> None:
     files = {"odd.py": "", "__pycache__/odd.cpython-311.pyc": "compiled elsewhere"}
     wheel = write_wheel(tmp_path, "odd", "1", files)
-    one = Needed(name="odd", lock=f"odd @ file://{wheel}\n")
+    one = Needed(name="odd", lock=f"{addressed('odd', wheel)}\n")
     directory, _ = ensure_environment(layout, one.sha256, one.lock)
     (compiled,) = directory.glob("lib/python3*/site-packages/__pycache__/odd.cpython-311.pyc")
     compiled.write_text("compiled here")
@@ -68,7 +68,7 @@ def test_an_interpreter_that_is_gone(layout: StoreLayout, built: Path) -> None:
 
 def test_a_package_that_cannot_be_imported(layout: StoreLayout, tmp_path: Path) -> None:
     wheel = write_wheel(tmp_path, "broken", "1", {"broken.py": "import nothing_such\n"})
-    one = Needed(name="broken", lock=f"broken @ file://{wheel}\n")
+    one = Needed(name="broken", lock=f"{addressed('broken', wheel)}\n")
     ensure_environment(layout, one.sha256, one.lock)
     assert verify_environment(only(layout)) == ()
     (problem,) = verify_environment(only(layout), imports=True)

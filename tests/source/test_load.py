@@ -12,17 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentc.diagnostics import Sink, render_json, render_text
+from agentc.diagnostics.lines import split_lines
+from agentc.diagnostics.span import Source, Span
 from agentc.schema.coerce import as_json
-from agentc.source.limits import Limits
-from agentc.source.lines import split_lines
+from agentc.source.limits import ReadLimits
 from agentc.source.load import load_bytes, load_file, load_text
-from agentc.source.span import Source, Span
 from agentc.source.tree import Mapping, Node, Scalar, Sequence
 
 
-def load(text: str, limits: Limits | None = None) -> tuple[Node | None, Sink]:
+def load(text: str, limits: ReadLimits | None = None) -> tuple[Node | None, Sink]:
     sink = Sink()
-    return load_text(Source("x.yaml", text), sink, limits or Limits()), sink
+    return load_text(Source("x.yaml", text), sink, limits or ReadLimits()), sink
 
 
 def codes(sink: Sink) -> list[str]:
@@ -155,10 +155,10 @@ def bomb(levels: int) -> str:
 
 
 def test_an_alias_bomb_is_refused_quickly() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     _, sink = load(bomb(30))
     assert codes(sink) == ["AGC105"]
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 5  # expanded, it would be 10 ** 30 nodes
 
 
 def test_a_modest_use_of_aliases_is_allowed() -> None:
@@ -190,21 +190,21 @@ def test_deep_nesting_is_refused(opener: str) -> None:
     ],
 )
 def test_hostile_texts_end_soon(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     _, sink = load(text)
     render_text(sink.sorted())
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_limits() -> None:
-    _, sink = load("a: " + "x" * 100, Limits(scalar_characters=50))
+    _, sink = load("a: " + "x" * 100, ReadLimits(scalar_characters=50))
     assert codes(sink) == ["AGC105"]
-    _, sink = load("a: &x 1\nb: [*x, *x, *x]", Limits(aliases=2))
+    _, sink = load("a: &x 1\nb: [*x, *x, *x]", ReadLimits(aliases=2))
     assert codes(sink) == ["AGC105"]
-    _, sink = load("[1, 2, 3, 4]", Limits(nodes=3))
+    _, sink = load("[1, 2, 3, 4]", ReadLimits(nodes=3))
     assert codes(sink) == ["AGC105"]
     sink = Sink()
-    load_bytes(b"a: 1\n" * 100, "x", sink, Limits(file_bytes=20))
+    load_bytes(b"a: 1\n" * 100, "x", sink, ReadLimits(file_bytes=20))
     assert codes(sink) == ["AGC105"]
 
 

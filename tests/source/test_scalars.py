@@ -9,6 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentc.diagnostics.span import Source, Span
 from agentc.source.advice import advise
 from agentc.source.scalars import (
     plain_value,
@@ -16,7 +17,6 @@ from agentc.source.scalars import (
     read_integer,
     read_number,
 )
-from agentc.source.span import Source, Span
 from agentc.source.tree import Scalar
 
 SPAN = Span(Source("x", ""), 1, 1, 1, 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.presence import find_published, listed_names, staged_names
 
 JOBS = 10_000
@@ -82,7 +82,7 @@ def calls(layout: StoreLayout, log: Path) -> int:
     script = (
         "import sys\n"
         "from agentc.plan.work import find_work, read_plan\n"
-        "from agentc.runtime.layout import StoreLayout\n"
+        "from agentc.runtime.store.layout import StoreLayout\n"
         "from pathlib import Path\n"
         "layout = StoreLayout(sys.argv[1])\n"
         "plan = read_plan(layout.root / 'plan.json')\n"

@@ -10,7 +10,7 @@ import pytest
 from tiny_plan import TinyPlan
 
 from agentc.cli import main
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.lineage import trace
 
 

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tiny_plan import TinyPlan, wait_for
+from tests.support.patience import wait_for
+from tiny_plan import TinyPlan
 
 from agentc.cli import main
 from agentc.run.past import keep_plan
-from agentc.runtime.claim import Claim
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.claim import ObjectLock
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.gc import COLLECTOR, StoreBusyError, collect, find_garbage
 from agentc.store.in_use import plan_in_use
 from agentc.store.objects import list_objects, verify_object
@@ -212,7 +213,7 @@ def test_record_of_a_killed_run_keeps_nothing(filled: TinyPlan) -> None:
 
 def test_one_collects_at_a_time(filled: TinyPlan) -> None:
     layout = StoreLayout(filled.store)
-    claim = Claim(layout, COLLECTOR)
+    claim = ObjectLock(layout, COLLECTOR)
     assert claim.attempt() is None
     with pytest.raises(StoreBusyError, match="by somebody else"):
         collect(layout, find_garbage(layout))

@@ -24,11 +24,12 @@ from pathlib import Path
 
 import counted_agents
 import pytest
-from tiny_plan import TinyPlan, drivers_of, processes_of, wait_for
+from tests.support.patience import PATIENCE_S, wait_for
+from tiny_plan import TinyPlan, drivers_of, processes_of
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.objects import list_objects, verify_object
 
 ROUNDS = 100
@@ -92,8 +93,8 @@ class Round:
         spec.write_text(head + "\n".join(stages) + "\n")
         compiled = compile_spec(spec, {}, load_backends())
         assert compiled.plan is not None, compiled.diagnostics
-        made = [job for job in compiled.plan.jobs if job.kind in ("dataset", "mix")]
-        wanted = frozenset(f"{job.kind}/{job.key}" for job in made)
+        made = [job for job in compiled.plan.jobs if job.draft.kind in ("dataset", "mix")]
+        wanted = frozenset(job.object for job in made)
         agentc = str(Path(sys.executable).with_name("agentc"))
         # The report would need a software environment with packages.
         words = ["run", str(spec), "--until", "c", "--store", str(self.store), "--plain", "-j", "2"]
@@ -128,7 +129,7 @@ class Round:
                 time.sleep(self.chance.uniform(0, span / 4))
             if self.kills and number < 2:
                 self.kill_something(runs, span)
-            said += [run.communicate(timeout=240)[0] for run in runs]
+            said += [run.communicate(timeout=PATIENCE_S)[0] for run in runs]
             if all(run.returncode == 0 for run in runs):
                 return
             assert self.kills, "\n".join(said)
@@ -136,7 +137,7 @@ class Round:
 
     def check(self) -> None:
         """Each unit of work once, nobody beside another, every object whole, nothing left."""
-        wait_for(lambda: not processes_of(self.store) and not drivers_of(self.store), timeout=30)
+        wait_for(lambda: not processes_of(self.store) and not drivers_of(self.store))
         lines = self.journal.read_text().splitlines()
         assert [line for line in lines if line.startswith("overlap")] == []
         assert [line for line, count in Counter(lines).items() if count > 1] == []

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny_plan import TinyPlan
 
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.manifest import damage_of, manifest_text
-from agentc.store.objects import Problem, read_objects, verify_object
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.manifest import damage_of, manifest_text
+from agentc.store.objects import Damage, read_objects, verify_object
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +31,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> TinyPlan:
     (folder / "data" / "nested" / "small").write_text("x")
     (folder / "data" / "nothing").write_text("")
     (folder / "data" / "latest").symlink_to("nested/small")
-    from agentc.runtime.publish import publish
-    from agentc.runtime.redact import Redactor
-    from agentc.runtime.staging import Staging
+    from agentc.runtime.machine.redact import Redactor
+    from agentc.runtime.store.publish import publish
+    from agentc.runtime.store.staging import Staging
 
     staging = Staging(StoreLayout(plan.store), "sft/" + "f" * 32)
     staging.path.mkdir(parents=True)
@@ -44,7 +44,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> TinyPlan:
     return plan
 
 
-def problems_of(layout: StoreLayout, name: str) -> list[Problem]:
+def problems_of(layout: StoreLayout, name: str) -> list[Damage]:
     found, problems = read_objects(layout, [name])
     return [*problems, *(problem for stored in found for problem in verify_object(stored))]
 
@@ -146,6 +146,7 @@ def test_manifest_says_itself_whether_it_was_changed(fields: dict[str, object]) 
     assert damage_of(text.replace("\n", "\r\n")) is not None
     assert damage_of(text[:-1]) is not None
     assert damage_of(json.dumps(json.loads(text))) is not None
+    assert damage_of(text.replace('"manifest": 2', '"manifest": 3')) is not None
 
 
 def test_manifest_of_an_older_release_is_read() -> None:

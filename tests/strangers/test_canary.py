@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from agentc.runtime.redact import Redactor
+from agentc.runtime.machine.redact import Redactor
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
@@ -191,3 +191,34 @@ def test_text_that_is_no_secret_comes_at_once() -> None:
 
 def test_short_values_are_left_alone() -> None:
     assert Redactor(["1", "abc"]).clean(b"step 1 of abc") == b"step 1 of abc"
+
+
+@pytest.mark.parametrize("name", ["NVIDIA_PHRASE", "SLURM_JWT", "NVIDIA_API_KEY"])
+def test_other_jobs_do_not_inherit_it_under_a_name_that_they_may(plan: TinyPlan, name: str) -> None:
+    """The first is known by the plan alone, whose jobs run in other processes; no plan names the
+    others, which say themselves what they are."""
+    if name == "NVIDIA_PHRASE":
+        add(plan, "speaks")
+        plan.jobs[0]["secrets"] = {"API_KEY": name}
+    plan.job("other", rows=1, echo=[name, "NVIDIA_PLAIN"])
+    assert plan.run("other", **{name: WORD, "NVIDIA_PLAIN": "calm"}).returncode == 0
+    log = plan.store / "objects" / plan.object("other") / "logs" / "log.txt"
+    assert f"{name} = None\nNVIDIA_PLAIN = calm" in log.read_text()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_key_of_several_lines_is_purged_with_its_short_ones(tmp_path: Path, end: str) -> None:
+    """The last line of a key may be a few letters, which count in its company alone."""
+    key = "-----BEGIN KEY-----\n" + "Yh7" * 21 + "\nQx8=\n-----END KEY-----"
+    journal = tmp_path / "rows.jsonl"
+    rows = ['{"a": "before"}', *key.split("\n"), '{"a": "Qx8="}', json.dumps({"key": key})]
+    journal.write_bytes(end.join([*rows, '{"a": "after"}', ""]).encode())
+    assert Redactor([key]).purge(tmp_path) == "rows.jsonl"
+    assert journal.read_text().split() == [
+        '{"a":',
+        '"before"}',
+        '{"a":',
+        '"Qx8="}',
+        '{"a":',
+        '"after"}',
+    ]

@@ -13,9 +13,9 @@ import pytest
 
 from agentc.backend_api import BackendTable
 from agentc.diagnostics import Sink, render_json, render_text
-from agentc.passes.front import build_module
+from agentc.diagnostics.lines import split_lines
+from agentc.front.read_module import build_module
 from agentc.source.credentials import blanked, find_credentials
-from agentc.source.lines import split_lines
 from agentc.source.load import load_bytes
 
 GENERATOR = random.Random(7)

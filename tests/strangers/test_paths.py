@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 from agentc.source.boundary import Boundary, OutsideError, allowed_paths
 
@@ -33,7 +34,7 @@ def check(folder: Path, path: str, *words: str, **variables: str) -> tuple[int, 
         capture_output=True,
         text=True,
         env={**os.environ, **variables},
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     return done.returncode, done.stderr

@@ -158,3 +158,9 @@ def test_a_run_asks_for_all_of_them_before_anything_starts(
     done = command(*words, "--until", "base", KEY_OF_MINE="")
     assert "HF_TOKEN" in done.stderr
     assert "KEY_OF_MINE" not in done.stderr
+    # The name says enough: nobody wants the value on a screen.
+    done = command(*words, KEY_OF_MINE="canary-7f3a\n9c", HF_TOKEN="canary-hub\n")
+    assert done.returncode == 1
+    assert "the secret KEY_OF_MINE has a line break or another control character" in done.stderr
+    assert "the secret HF_TOKEN begins or ends with a line break" in done.stderr
+    assert "canary" not in done.stderr + done.stdout

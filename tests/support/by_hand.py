@@ -18,9 +18,9 @@ from typing import Any
 
 import torch
 
-from agentc_backends.chat.rows import MaskRules, Side, encode_pairs, encode_rows
-from agentc_backends.chat.tokens import load_encoder
-from agentc_backends.models.checkpoint import load_model
+from agentc_backends.data.chat.rows import MaskRules, Side, encode_pairs, encode_rows
+from agentc_backends.data.chat.tokens import load_encoder
+from agentc_backends.data.models.checkpoint import load_model
 
 STILL = 1e-12
 """A learning rate that moves no weight."""

@@ -14,10 +14,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tiny_plan import drivers_of, processes_of, wait_for
+from tests.support.patience import wait_for
+from tiny_plan import drivers_of, processes_of
 
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.process import parent_of
+from agentc.runtime.machine.process import parent_of
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.objects import list_objects, verify_object
 
 AT_START = "agentc run, as a wrapper starts"
@@ -113,7 +114,7 @@ def digests(store: Path) -> dict[str, str]:
 
 def assert_clean(store: Path) -> None:
     """No process is left, and every object is what its manifest says."""
-    wait_for(lambda: not processes_of(store) and not drivers_of(store), timeout=60)
+    wait_for(lambda: not processes_of(store) and not drivers_of(store))
     found, problems = list_objects(StoreLayout(store))
     assert problems == []
     assert [problem for stored in found for problem in verify_object(stored)] == []
@@ -121,7 +122,7 @@ def assert_clean(store: Path) -> None:
 
 def _assert_no_orphan(store: Path, ended: float) -> None:
     """Nothing was begun after the end of the run, and nothing is left."""
-    wait_for(lambda: not processes_of(store) and not drivers_of(store), timeout=300)
+    wait_for(lambda: not processes_of(store) and not drivers_of(store))
     for path in (store / "objects").glob("*/*/artifact.json"):
         assert json.loads(path.read_text())["started"] < ended, f"{path} was made by an orphan"
 
@@ -132,7 +133,7 @@ def _kind(pid: int, marked: bool) -> str:
         return "watchdog" if _WRAPPER in _line(parent_of(pid)) else "wrapper"
     if not marked:
         return "Snakemake" if "-m snakemake" in line else "agentc run"
-    if "transformers_server" in line or "/server.py" in line:
+    if "servers.transformers" in line or "/server.py" in line:
         return "model server"
     if "job_serve" in line:
         return "environment server"

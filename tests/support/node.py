@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tiny_plan import wait_for
+from tests.support.patience import PATIENCE_S, wait_for
 
 LOCK = Path(__file__).parent / "late_mount.lock"
 
@@ -60,7 +60,7 @@ class Node:
     def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a command on it to its end."""
         return subprocess.run(
-            self.argv(*words), capture_output=True, text=True, check=False, timeout=120,
+            self.argv(*words), capture_output=True, text=True, check=False, timeout=PATIENCE_S,
             env={**os.environ, **variables},
         )  # fmt: skip
 
@@ -75,7 +75,7 @@ class Node:
         """End everything on it at once, its mount too."""
         if self._process.poll() is None:
             os.kill(self._first, signal.SIGKILL)
-        self._process.wait(timeout=20)
+        self._process.wait(timeout=PATIENCE_S)
 
 
 def fuse_python(folder: Path) -> Path:

@@ -1,15 +1,18 @@
-"""`python run_tiny.py PLAN STORE [keep-going] [profile=...] [light]`: what `agentc run` does after
-compiling; `light`: with `schedule.py` in Snakemake's place."""
+"""`python run_tiny.py PLAN STORE [keep-going] [profile=...] [light] [gpus]`: what `agentc run` does
+after compiling; `light`: with `schedule.py` in Snakemake's place; `gpus`: those here are counted.
+"""
 
 import os
 import sys
 from pathlib import Path
 
+from agentc.placement import settle_plan
+from agentc.placement.device_count import DeviceCount, count_devices
+from agentc.placement.profile import find_profile
 from agentc.plan.work import find_work, read_plan
 from agentc.run import drive
 from agentc.run.driver import DriverOptions
 from agentc.run.orchestrate import RunOptions, run_plan
-from agentc.run.profile import find_profile
 from agentc.store.paths import open_store
 
 plan, store = Path(sys.argv[1]), sys.argv[2]
@@ -21,7 +24,13 @@ if "light" in sys.argv:
 work = find_work(read_plan(plan), open_store(store))
 named = [word.removeprefix("profile=") for word in sys.argv[3:] if word.startswith("profile=")]
 profile = find_profile(named[0], os.environ) if named else None
+counted = DeviceCount()
+if "gpus" in sys.argv:
+    settled = settle_plan(work.document, None, [str(job["id"]) for job in work.missing])
+    counted, lacking = count_devices(settled, os.environ, queued=False)
+    assert not lacking, lacking
 driver = DriverOptions(
-    jobs=None if profile else 2, profile=profile, keep_going="keep-going" in sys.argv
-)
+    jobs=None if profile else 2, profile=profile, keep_going="keep-going" in sys.argv,
+    gpus=counted.gpus, cores=counted.cores,
+)  # fmt: skip
 sys.exit(run_plan(work, plan.parent, RunOptions(driver=driver, plain=True)))

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 
 plan, store = sys.argv[1:3]
 layout = StoreLayout(store)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -12,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agentc.backend_api import StageBackend, load_backends
+from agentc.backend_api import load_backends
+from agentc.runtime.software.lock_hashes import lock_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,8 @@ def starts(store: Path) -> dict[str, str]:
 
 
 def require_software(backend: str) -> None:
-    """Skip where the software environment of a stage backend is not built: tests build none."""
+    """Skip where the software environment of a backend is not built: tests build none."""
     found = load_backends().backends[backend]
-    assert isinstance(found, StageBackend)
-    digest = hashlib.sha256(found.software.text.encode("utf-8")).hexdigest()[:16]
+    digest = lock_digest(found.software.text)[:16]
     if not (Path(os.environ["AGENTC_ENVIRONMENTS"]) / digest / "complete.json").exists():
         pytest.skip(f"the software environment of {backend} is not built: `make environments`")

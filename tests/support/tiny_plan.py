@@ -13,10 +13,12 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tests.support.patience import PATIENCE_S
+
+from agentc.runtime.software.lock_hashes import lock_digest
 
 PROGRAMS = Path(__file__).parent / "programs"
 LOCK = "# an environment without packages\n"
@@ -47,7 +49,7 @@ class TinyPlan:
         """Add a software environment."""
         file = f"environments/{name}.txt"
         (self.folder / file).write_text(lock)
-        digest = hashlib.sha256(lock.encode()).hexdigest()
+        digest = lock_digest(lock)
         self.environments[name] = {"lock": digest, "file": file}
 
     def job(
@@ -216,7 +218,7 @@ class TinyPlan:
             self.argv(job, session),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
             check=False,
             env={**os.environ, **variables},
         )
@@ -247,7 +249,7 @@ class TinyPlan:
             self.run_all_argv(*words),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=PATIENCE_S,
             check=False,
             env={**os.environ, **variables},
         )
@@ -289,17 +291,6 @@ class TinyPlan:
             return {}
 
 
-def wait_for(condition: Callable[[], Any], timeout: float = 120.0) -> Any:
-    """Wait until the condition holds and return its value."""
-    deadline = time.monotonic() + timeout
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < deadline, f"still not after {timeout} s: {condition}"
-        time.sleep(0.02)
-
-
 def drivers_of(store: Path) -> list[int]:
     """Processes whose command line names the store: `agentc run`, Snakemake, wrappers."""
     found = []
@@ -313,7 +304,7 @@ def drivers_of(store: Path) -> list[int]:
 
 def processes_of(store: Path) -> dict[int, str]:
     """Processes that carry a mark of this store, with their command lines."""
-    from agentc.runtime import process
+    from agentc.runtime.machine import process
 
     suffix = process.mark("", str(store))
     found = {}

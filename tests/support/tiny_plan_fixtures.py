@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tiny_plan import TinyPlan, processes_of, wait_for
+from tests.support.patience import wait_for
+from tiny_plan import TinyPlan, processes_of
 
 __all__ = ["empty_folder", "plan", "shared_environments"]
 
@@ -36,4 +37,4 @@ def plan(tmp_path: Path) -> Iterator[TinyPlan]:
     """An empty plan; when the test is over, none of its processes may be left."""
     tiny = TinyPlan(tmp_path)
     yield tiny
-    wait_for(lambda: not processes_of(tiny.store), timeout=10)
+    wait_for(lambda: not processes_of(tiny.store))

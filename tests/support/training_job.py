@@ -6,9 +6,12 @@ import json
 import os
 import shutil
 import subprocess
+from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,6 +32,24 @@ def without_pad_token(model: Path, folder: Path) -> Path:
     return folder
 
 
+def with_lost_gradient(model: Path, folder: Path) -> Path:
+    """A copy of a float32 Llama that says the same, but whose gradient is longer than float32 can
+    tell: one projection is larger, and the one behind it as much smaller."""
+    shutil.copytree(model, folder)
+    path = folder / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    for name, factor in (("up", 1e25), ("down", 1e-25)):
+        one = header[f"model.layers.0.mlp.{name}_proj.weight"]
+        assert one["dtype"] == "F32"
+        begin, end = (start + offset for offset in one["data_offsets"])
+        scaled = array("f", [factor * value for value in array("f", bytes(data[begin:end]))])
+        data[begin:end] = scaled.tobytes()
+    path.write_bytes(data)
+    return folder
+
+
 def by_hand(python: Path, kind: str, **arguments: Any) -> list[dict[str, float]]:
     """What by_hand.py makes of a training, run by an interpreter that has torch."""
     done = subprocess.run(
@@ -37,7 +58,7 @@ def by_hand(python: Path, kind: str, **arguments: Any) -> list[dict[str, float]]
         capture_output=True,
         text=True,
         check=False,
-        timeout=200,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     lines: list[dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
@@ -46,7 +67,7 @@ def by_hand(python: Path, kind: str, **arguments: Any) -> list[dict[str, float]]
 
 def finish(process: subprocess.Popen[str]) -> str:
     """What it printed; it must succeed."""
-    output, _ = process.communicate(timeout=300)
+    output, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, output[-3000:]
     return output
 
@@ -56,7 +77,7 @@ def finish_out_of_time(
 ) -> None:
     """It must stop after its first step, for its time limit, with nothing in its artifact.
     `status` is 0 under OpenRLHF's launcher, which takes 75 for a failure."""
-    output, _ = process.communicate(timeout=300)
+    output, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == status, output[-3000:]
     assert f"out of time at step 1 of {steps}" in output
     line = json.loads((staging / "progress.json").read_text())

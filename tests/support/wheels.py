@@ -59,3 +59,13 @@ def write_sdist(folder: Path, name: str, version: str, script: str) -> Path:
             entry.size = len(text.encode())
             archive.addfile(entry, io.BytesIO(text.encode()))
     return path
+
+
+def pinned(name: str, version: str, file: Path) -> str:
+    """The requirement of a lock that takes this version, with the hash of its file."""
+    return f"{name}=={version} --hash=sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
+
+
+def addressed(name: str, file: Path) -> str:
+    """The requirement of a lock that takes this file from its place, with its hash."""
+    return f"{name} @ file://{file} --hash=sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"

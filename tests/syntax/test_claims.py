@@ -94,16 +94,56 @@ def test_the_claim_is_part_of_the_verdicts_key(tmp_path: Path) -> None:
 def test_a_judge_of_the_spec_sets_how_claims_are_judged(tmp_path: Path) -> None:
     text = SPEC + "  verdicts: {kind: judge, confidence: 0.99}\n" + CLAIMS
     plan = plan_of(tmp_path, text)
-    job = plan.by_id()["verdicts"]
-    assert (job.config["confidence"], job.inputs["of"]) == (0.99, ("rounds.2.scores", "before"))
-    assert [each.kind for each in plan.jobs].count("judge") == 1
+    draft = plan.by_id()["verdicts"].draft
+    assert (draft.config["confidence"], draft.inputs["of"]) == (0.99, ("rounds.2.scores", "before"))
+    assert [each.draft.kind for each in plan.jobs].count("judge") == 1
 
 
 def test_a_stage_named_claims_does_not_clash(tmp_path: Path) -> None:
     text = SPEC + "  claims: {kind: compare, of: [before]}\n" + CLAIMS
     jobs = plan_of(tmp_path, text).by_id()
-    assert jobs["claims"].kind == "compare"
-    assert jobs["final_claims"].kind == "judge"
+    assert jobs["claims"].draft.kind == "compare"
+    assert jobs["final_claims"].draft.kind == "judge"
+
+
+MEASURED = """\
+  sampled: {kind: evaluate, policy: base, split: test, attempts: 10, best_of: [10], loops: {}}
+  trees: {kind: search, policy: base, split: train, depth: 12}
+  mended: {kind: revise, trees: trees, policy: base, alpha: 0.5}
+claims:
+  best: {what: w, stage: sampled, metric: best_of(10), value: 63.8, percent: true, n: 200}
+  over:
+    what: best of ten over the mean of ten
+    stage: sampled
+    metric: best_of(10)
+    difference_from: sampled
+    difference_metric: reward
+    above: 0
+  loops: {what: w, stage: sampled, metric: loops, below: 0.5}
+  length: {what: w, stage: mended, metric: revision_length, value: 8.3, n: 200}
+"""
+
+
+def test_measures_are_bound_with_what_their_tasks_can_have(tmp_path: Path) -> None:
+    module = compiled(tmp_path, SPEC + MEASURED).module
+    assert module is not None
+    best, over, loops, length = module.claims
+    assert (best.metric, best.bounds) == ("best_of(10)", (0.0, 1.0))
+    assert (over.difference_from, over.difference_metric) == ("sampled", "reward")
+    assert over.record()["difference_metric"] == "reward"
+    assert "difference_metric" not in loops.record(), "keys of claims without it are older"
+    # A path has one action more than the tree is deep.
+    assert (length.stage, length.bounds) == ("mended", (1.0, 13.0))
+
+
+def test_what_is_measured_besides_rewards_changes_no_key_of_the_episodes(tmp_path: Path) -> None:
+    plain = MEASURED.replace(", best_of: [10], loops: {}", "").partition("claims:")[0]
+    keys = []
+    for text in (SPEC + plain, SPEC + MEASURED):
+        jobs = plan_of(tmp_path, text).by_id()
+        keys.append((jobs["sampled:rollout"].key, jobs["sampled"].key))
+    assert keys[0][0] == keys[1][0]
+    assert keys[0][1] != keys[1][1]
 
 
 SWEPT = """\
@@ -143,8 +183,13 @@ def test_a_sweep_has_a_claim_for_each_cell_or_one_over_its_runs(tmp_path: Path) 
     assert claims["all"].runs == tuple((f"after@seed={n}", "before") for n in range(3))
     assert (claims["all"].stage, claims["all"].difference_from) == ("after", "before")
     assert (claims["fixed"].stage, claims["fixed"].runs) == ("before", ())
-    judge = plan_of(tmp_path, SWEPT).by_id()["claims"]
-    assert set(judge.inputs["of"]) == {"after@seed=0", "after@seed=1", "after@seed=2", "before"}
+    judge = plan_of(tmp_path, SWEPT).by_id()["claims"].draft
+    assert set(judge.inputs["of"]) == {
+        "after@seed=0",
+        "after@seed=1",
+        "after@seed=2",
+        "before",
+    }
 
 
 def test_two_swept_params_leave_the_other_in_the_name(tmp_path: Path) -> None:
@@ -183,5 +228,5 @@ def test_a_reduced_scale_is_told_to_the_judge(tmp_path: Path) -> None:
     for scale in (None, "smoke", "paper"):
         plan = compile_spec(spec, {}, load_backends(), scale=scale).plan
         assert plan is not None
-        scales[scale] = plan.by_id()["claims"].config["scale"]
+        scales[scale] = plan.by_id()["claims"].draft.config["scale"]
     assert scales == {None: None, "smoke": "smoke", "paper": None}

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentc.diagnostics import Sink
+from agentc.diagnostics.span import Source, Span
+from agentc.front.expressions import MISSING, Evaluator
 from agentc.kinds.field import Json
-from agentc.source.span import Source, Span
 from agentc.source.tree import Computed, Mapping, Scalar, Sequence, Unknown
-from agentc.syntax.expression import MISSING, Evaluator
 
 SPAN = Span(Source("x", "y"), 3, 4, 3, 9)
 SCOPE: dict[str, Json] = {
@@ -120,11 +120,11 @@ def test_values(text: str, value: object) -> None:
     ],
 )
 def test_refusals(text: str, code: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     found, codes = run(text)
     assert codes == [code]
     assert isinstance(found, Unknown)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 5
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:
@@ -214,7 +214,7 @@ def test_no_text_raises(text: str) -> None:
 def test_many_evaluations_are_quick() -> None:
     evaluator = Evaluator(Sink())
     node = Scalar("{{ betas[round - 1] * 2 }}", True, SPAN)
-    start = time.perf_counter()
+    start = time.process_time()
     for number in range(5_000):
         evaluator.evaluate(node, {**SCOPE, "round": number % 2 + 1})
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

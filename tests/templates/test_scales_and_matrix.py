@@ -49,7 +49,7 @@ def codes(compiled: Compilation) -> list[str]:
 
 def stage_ids(compiled: Compilation) -> list[str]:
     assert compiled.plan is not None, compiled.diagnostics
-    return [job.stage for job in compiled.plan.jobs if job.kind != "report"]
+    return [job.stage for job in compiled.plan.jobs if job.draft.kind != "report"]
 
 
 def test_a_scale_changes_values_and_keeps_the_graph(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_cell_has_the_keys_of_a_run_of_its_own(tmp_path: Path) -> None:
     assert single.plan is not None
     keys = {job.id: job.key for job in sweep.plan.jobs}
     for job in single.plan.jobs:
-        if job.kind != "report":
+        if job.draft.kind != "report":
             assert keys.get(f"{job.id}@seed=1", keys.get(job.id)) == job.key, job.id
 
 

@@ -12,10 +12,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 SOURCE = Path(__file__).parent / "sorting"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "environments.md"
-FILES = ("sorting_world/job_serve.py", "sorting_world/backend.py", "pyproject.toml", "spec.yaml")
+FILES = ("sorting_world/world.py", "sorting_world/backend.py", "pyproject.toml", "spec.yaml")
 MOST_LINES = 60
 
 
@@ -47,7 +48,7 @@ def test_its_wheel_conforms_and_its_expert_runs(tmp_path: Path, repository: Path
             text=True,
             check=False,
             cwd=tmp_path,
-            timeout=300,
+            timeout=PATIENCE_S,
             env={**os.environ, "PYTHONPATH": str(site), "AGENTC_ENVIRONMENTS": str(shared)},
         )
         assert done.returncode == 0, done.stdout + done.stderr
@@ -64,7 +65,7 @@ def test_its_wheel_conforms_and_its_expert_runs(tmp_path: Path, repository: Path
     # In the job's own process, and what was opened there is told in the manifest.
     [lease] = json.loads((made / "artifact.json").read_text())["leases"]
     assert lease["inside"]
-    assert lease["served"] == {"name": "sorting", "version": "1", "length": 4}
+    assert lease["served"] == {"name": "sorting", "version": "1", "options": {"length": 4}}
 
 
 def _installed(folder: Path) -> Path:
@@ -78,5 +79,5 @@ def _installed(folder: Path) -> Path:
 
 def _pip(*words: str) -> None:
     argv = [sys.executable, "-m", "pip", "--disable-pip-version-check", *words]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr

@@ -1,17 +1,18 @@
 """The software environments that built-in backends share, one lock file each in this folder.
 
-A lock is a requirements file with exact pins of everything installed, direct or not; its sha256
-enters the content key of every job that runs in it.
+A lock is a requirements file with exact pins and hashes of all that is installed, direct or not.
+Its digest enters the content key of every job that runs in it.
 """
 
 from importlib import resources
 
 from agentc.backend_api import SoftwareEnvironment
+from agentc_backends.software.vllm_builds import Misfit, misfit_on_cpus, misfit_on_gpus
 
 
-def _locked(name: str) -> SoftwareEnvironment:
+def _locked(name: str, misfit: Misfit | None = None) -> SoftwareEnvironment:
     text = resources.files(__package__).joinpath(f"{name}.lock").read_text(encoding="utf-8")
-    return SoftwareEnvironment(name=name, lock=text)
+    return SoftwareEnvironment(name=name, lock=text, misfit=misfit)
 
 
 LIGHT = _locked("light")
@@ -20,8 +21,11 @@ LIGHT = _locked("light")
 TORCH = _locked("torch")
 """torch, transformers, TRL, PEFT: trainers, model initialisation and the embedded server."""
 
-VLLM = _locked("vllm")
-"""vLLM's CPU build; a GPU cluster overrides this lock (see docs)."""
+VLLM = _locked("vllm", misfit_on_cpus)
+"""vLLM's CPU build."""
+
+VLLM_CUDA = _locked("vllm-cuda", misfit_on_gpus)
+"""vLLM's build for NVIDIA GPUs, of the same version."""
 
 XTUNER = _locked("xtuner")
 """XTuner 0.2 (mmengine) on transformers 4.48, with DeepSpeed: its trainer only."""

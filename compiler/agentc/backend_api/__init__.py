@@ -1,6 +1,6 @@
 """What a backend author needs: declarations, the tracking view, and drafts of jobs and leases.
 
-`backend.py` files import from here, `agentc.kinds` and `agentc.ir.artifacts`, and nothing heavy.
+`backend.py` files import from here, `agentc.kinds` and `agentc.kinds.artifacts`, and nothing heavy.
 """
 
 from agentc.backend_api.data_set import DataSet, DataSource
@@ -11,29 +11,47 @@ from agentc.backend_api.declare import (
     ServerBackend,
     SoftwareEnvironment,
     StageBackend,
+    WrongBuild,
+    software_of,
 )
 from agentc.backend_api.draft import JobDraft, LeaseDraft, LowerContext, Ranks
+from agentc.backend_api.memory import (
+    Architecture,
+    Held,
+    Logits,
+    MemoryQuestion,
+    ServerMemory,
+    TrainerMemory,
+)
 from agentc.backend_api.parallel import parallel_sizes
 from agentc.backend_api.table import BackendTable, load_backends
 from agentc.backend_api.view import OptionView, Refusal, StageView
 
 __all__ = [
+    "Architecture",
     "Backend",
     "BackendTable",
     "DataSet",
     "DataSource",
     "EnvironmentBackend",
     "ExpectedExpert",
+    "Held",
     "JobDraft",
     "LeaseDraft",
+    "Logits",
     "LowerContext",
+    "MemoryQuestion",
     "OptionView",
     "Ranks",
     "Refusal",
     "ServerBackend",
+    "ServerMemory",
     "SoftwareEnvironment",
     "StageBackend",
     "StageView",
+    "TrainerMemory",
+    "WrongBuild",
     "load_backends",
     "parallel_sizes",
+    "software_of",
 ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from agentc.backend_api.data_set import DataSet
+from agentc.backend_api.memory import MemoryQuestion, ServerMemory, TrainerMemory
 from agentc.kinds.field import Field, Json
 
 if TYPE_CHECKING:
@@ -16,17 +17,27 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WrongBuild:
+    """Why a lock is a build for other hardware than its place is for, and what would do."""
+
+    reason: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SoftwareEnvironment:
     """A Python environment that job programs run in: its name, its lock and its interpreter.
 
-    `lock` is the text of a requirements file with exact pins. `python` is a minor version (`3.10`)
-    or a range (`>=3.8,<3.11`); None takes the interpreter that runs agentc. The sha256 of `text`
-    enters content keys.
+    `lock` is the text of a requirements file with exact pins and hashes. `python` is a minor
+    version (`3.10`) or a range (`>=3.8,<3.11`); None takes the interpreter that runs agentc. The
+    digest of `text` enters content keys. `misfit` looks at the pins (lines by normalised name) of
+    a lock that a spec gives in this one's place.
     """
 
     name: str
     lock: str
     python: str | None = None
+    misfit: Callable[[Mapping[str, str]], WrongBuild | None] | None = None
 
     @property
     def text(self) -> str:
@@ -44,6 +55,8 @@ class StageBackend:
     `lower` turns a stage into one or more jobs; the last one yields the stage's artifact.
     `decisive` names fields of placement that change what this backend computes (where a loss is
     the mean over micro-batches, say): it puts their values into `extra_identity`.
+    `memory` says what a trainer keeps (`agentc.backend_api.memory`), so that `agentc check` knows
+    what fits into a GPU; of a backend without it nothing is said, and nothing refused.
     """
 
     id: str
@@ -55,6 +68,7 @@ class StageBackend:
     capabilities: frozenset[str] = frozenset()
     options: tuple[Field, ...] = ()
     decisive: frozenset[str] = frozenset()
+    memory: Callable[[MemoryQuestion], TrainerMemory] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +124,12 @@ class EnvironmentBackend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerBackend:
-    """Serves a checkpoint behind an OpenAI-compatible API. `id` is `serve.<name>`."""
+    """Serves a checkpoint behind an OpenAI-compatible API. `id` is `serve.<name>`.
+
+    `builds` are its software for other hardware than that of `software`: `lease` takes one of them
+    where its view has GPUs, say. `memory` is as in StageBackend: of a server without it nothing is
+    said of what fits.
+    """
 
     id: str
     version: int
@@ -119,6 +138,13 @@ class ServerBackend:
     lease: Callable[[OptionView], LeaseDraft]
     fields: tuple[Field, ...] = ()
     capabilities: frozenset[str] = frozenset()
+    builds: tuple[SoftwareEnvironment, ...] = ()
+    memory: Callable[[MemoryQuestion], ServerMemory] | None = None
 
 
 Backend: TypeAlias = StageBackend | EnvironmentBackend | ServerBackend
+
+
+def software_of(backend: Backend) -> tuple[SoftwareEnvironment, ...]:
+    """Every software environment that jobs or leases of a backend may name."""
+    return (backend.software, *(backend.builds if isinstance(backend, ServerBackend) else ()))

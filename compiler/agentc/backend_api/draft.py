@@ -2,7 +2,7 @@
 
 Placeholders in `argv` are filled at run time by `agentc.runtime.job`: `{python}` is implied as the
 first word; `{job}` is the path of job.json; `{port}`, `{host}`, `{ready_file}`, `{model}` (the
-served checkpoint's directory) and `{served_name}` exist in lease commands.
+served checkpoint's directory), `{served_name}` and `{settings}` exist in lease commands.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Ranks:
     """A server whose program runs once on each of several nodes, as one server.
 
     `each` are words that every rank's program gets after its own, `others` those besides for all
-    but the first, which alone listens; `environment_variables` are each rank's own. Placeholders:
+    but the first, which alone listens; `variables` are environment variables of each. Placeholders:
     `{nodes}`, `{rank}`, `{first_node}` (the first node's address), `{meeting_port}` (free there)
     and `{node_address}` (the rank's own). `sizes` says by name how the model is shared, for people.
     """
@@ -30,18 +30,8 @@ class Ranks:
     nodes: int
     each: tuple[str, ...]
     others: tuple[str, ...]
-    environment_variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
-
-    def record(self) -> dict[str, Json]:
-        """As it stands in plan.json."""
-        return {
-            "nodes": self.nodes,
-            "each": list(self.each),
-            "others": list(self.others),
-            "variables": dict(self.environment_variables),
-            "sizes": dict(self.sizes),
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +40,8 @@ class LeaseDraft:
 
     `role` is "policy" or "environment". `backend`/`version`/`identity` (semantic settings) enter
     the key of every job that uses it. `program` is argv after the interpreter, e.g.
-    `("-m", "agentc_backends.textcraft.job_serve", "--port", "0", "--ready-file", "{ready_file}")`.
+    `("-m", "acme.job_serve", "--port", "0", "--ready-file", "{ready_file}")`.
+    `settings` are what an environment is told: JSON values, in the file `{settings}`.
     `port`: "chosen" when the program binds port 0 itself and writes {host, port} to the ready
     file; "held" when the runtime reserves a port and passes `{port}`; "none" for a remote
     endpoint that is not started (then `url` is given). `probe` is the path whose 200 means alive.
@@ -58,16 +49,22 @@ class LeaseDraft:
     served model's root directory is the artifact meant, and one real completion works),
     "environment" (GET /meta equals `expect`), or "none".
     `inside` says of an environment that a job's program may open it in its own process, where the
-    software is its own: the module of `program` has `opener(words)`, which gives what opens the
-    environment of these words, and calls of that environment are quick (it is not `blocking`). A
-    stage backend that does so makes `port` "inside": then nothing is started.
+    software is its own: the module of `program` has `opener(settings)`, which gives what opens the
+    environment (without `settings` it is called with the words after the module), and calls of that
+    environment are quick (it is not `blocking`). A stage backend that does so makes `port`
+    "inside": then nothing is started.
     `input` names the job input (role) whose directory is `{model}`. `secrets` maps environment
     variables to names of secrets. `client` holds settings for whoever calls the server (rate
     limits of a remote endpoint); like all placement it never enters a key. So does `ranks`, which
     a backend with the capability `multinode` gives where its view has several `nodes`.
 
+    `devices` is how many of its job's GPUs the program takes, where the job has any on one node:
+    no other server of the job gets them, and its program what is left. Where no server says so,
+    the model's has all.
+
     `entry`, `scope`, `replicas` and `placement` are what the spec's entry says of the server's
-    place; the compiler writes them, a backend leaves them alone.
+    place, and `copies` what that means within a job: a number, or "auto", as many as the job's GPUs
+    allow; the compiler writes them, a backend leaves them alone.
     """
 
     role: Literal["policy", "environment"]
@@ -82,14 +79,17 @@ class LeaseDraft:
     expect: Mapping[str, Json] = field(default_factory=dict)
     url: str | None = None
     input: str | None = None
-    environment_variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
     ready_timeout_s: float = 300.0
     served_name: str = "policy"
     capabilities: frozenset[str] = frozenset()
     client: Mapping[str, Json] = field(default_factory=dict)
+    settings: Mapping[str, Json] = field(default_factory=dict)
     inside: bool = False
     ranks: Ranks | None = None
+    devices: int = 0
+    copies: int | Literal["auto"] | None = None
     entry: str = ""
     scope: Literal["job", "node", "shared"] = "job"
     replicas: int = 1

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from agentc.backend_api.declare import SoftwareEnvironment, StageBackend
 from agentc.backend_api.draft import LeaseDraft
 from agentc.backend_api.view import StageView
+from agentc.diagnostics.span import Origin, Source, Span
 from agentc.ir.module import Prompt
 from agentc.kinds import kind_named
 from agentc.kinds.field import Field, Json
-from agentc.source.span import Origin, Source, Span
 
 _NOWHERE = Origin(span=Span(Source("<sample>", ""), 1, 1, 1, 1))
 
@@ -79,9 +79,7 @@ def honoured_fields(backend: StageBackend) -> frozenset[str]:
     inputs = {role.name: ("sample",) for role in kind.roles}
     names: set[str] = set()
     for values in _samples(table):
-        view = StageView(
-            table=table, values=values, stage_id="sample", kind=kind.name, inputs=inputs
-        )
+        view = StageView(table=table, values=values, kind=kind.name, inputs=inputs)
         for job in backend.lower(view, _SampleContext()):
             view.absorb(job.view)
         refused = {refusal.path for refusal in view.refusals}

@@ -1,25 +1,112 @@
-"""Tracking views: how lowering reads settings, so that what is set but never read is noticed.
+"""What a setting is in effect, and tracking views: how lowering reads settings, so that what is
+set but never read is noticed.
 
-`StageView` and `OptionView` hand out effective values (the spec's, else the default) and record
-each name that was asked for. See `agentc.passes.lower` for what is done with the record.
+Lowering (the views here), the rules between settings (`agentc.passes.checks`) and cost
+(`agentc.cost.subject`) keep a spec's values in forms of their own. Each brings the look-up of what
+is given; what follows from it (`effective`) is the same for all of them. See `agentc.passes.lower`
+for what is done with the names that a view recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeAlias
 
 from agentc.kinds.field import SECRET, Field, Json
 
 
-class _Absent(Enum):
+class Absent(Enum):
     """Marks a path that the spec does not give: null is a value (`max_extra_rounds: null`)."""
 
     ABSENT = "absent"
 
 
-_ABSENT = _Absent.ABSENT
+ABSENT = Absent.ABSENT
+Given: TypeAlias = Callable[[Sequence[str]], Json | Absent]
+"""What the spec says at the parts of a dotted path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a table of fields says about one dotted path. `semantic` is true when the field and
+    all groups around it are; `below` are names and paths of a group's fields; `groups` are the
+    parts of the groups around it that may be null."""
+
+    declared: Field
+    parts: tuple[str, ...]
+    semantic: bool
+    below: tuple[tuple[str, str], ...]
+    groups: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingTable:
+    """Fields by dotted path. What was looked up is kept: experiments have thousands of stages,
+    and of each the same few paths are asked for."""
+
+    fields: tuple[Field, ...]
+    known: dict[str, Setting | None] = field(default_factory=dict, repr=False)
+
+    def find(self, path: str) -> Setting | None:
+        """None for a path that nothing declares."""
+        if path not in self.known:
+            self.known[path] = find_setting(self.fields, path)
+        return self.known[path]
+
+
+def find_setting(table: tuple[Field, ...], path: str) -> Setting | None:
+    """The setting at a dotted path of a table, None where nothing declares it."""
+    parts = tuple(path.split("."))
+    semantic = True
+    declared: Field | None = None
+    groups: list[tuple[str, ...]] = []
+    for depth, part in enumerate(parts):
+        if declared is not None and declared.default is None:
+            groups.append(parts[:depth])
+        declared = next((f for f in table if f.name == part), None)
+        if declared is None:
+            return None
+        semantic = semantic and declared.identity == "semantic"
+        table = declared.fields
+    assert declared is not None
+    return Setting(
+        declared=declared,
+        parts=parts,
+        semantic=semantic,
+        below=tuple((sub.name, f"{path}.{sub.name}") for sub in table),
+        groups=tuple(groups),
+    )
+
+
+def given_paths(table: tuple[Field, ...], values: Mapping[str, Json]) -> Iterator[str]:
+    """Dotted paths of the leaves that are set. An explicit null that is the default sets
+    nothing; a name that the table lacks counts as set, so that it is never lost in silence."""
+    declared = {field.name: field for field in table}
+    for name, value in values.items():
+        field = declared.get(name)
+        if field is not None and value is None and field.default is None:
+            continue
+        if field is not None and field.fields and isinstance(value, dict):
+            if not value and field.default is None:
+                yield name  # a group that is off unless it is given
+            for path in given_paths(field.fields, value):
+                yield f"{name}.{path}"
+        else:
+            yield name
+
+
+def effective(setting: Setting, given: Given) -> Json:
+    """The value in effect. The fields of a group that may be null (`lora.rank`) have their
+    defaults only where the group is given."""
+    value = given(setting.parts)
+    if not isinstance(value, Absent):
+        return value
+    if any(given(group) in (None, ABSENT) for group in setting.groups):
+        return None
+    declared = setting.declared
+    return None if declared.required else declared.default  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,15 +119,13 @@ class Refusal:
     fix: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What a table of fields says about one dotted path. `semantic` is true when the field and
-    all groups around it are; `below` are names and paths of a group's fields."""
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """What views of the same values under the same table have looked up: the values in effect, and
+    the identities by what was read."""
 
-    declared: Field
-    parts: tuple[str, ...]
-    semantic: bool
-    below: tuple[tuple[str, str], ...]
+    values: dict[str, Json] = field(default_factory=dict)
+    identities: dict[frozenset[str], Mapping[str, Json]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -51,7 +136,8 @@ class OptionView:
     values that were read and differ from their defaults: the part of a key that settings make.
     `reasons` says of some settings why they are not read. `known` remembers what was looked up in
     the table; views of one table share it, since a plan of 10,000 jobs looks up the same few
-    paths a million times. `nodes` and `gpus` (of all nodes together, None on one) are what
+    paths a million times. `lookups` remembers what came of it; views of one table and equal values
+    share that. `nodes` and `gpus` (of all nodes together, None on one) are what
     `placement:` lets a server spread over, and `on_gpu` says whether it has any; what is made of
     them is placement too, and enters no key.
     """
@@ -62,6 +148,7 @@ class OptionView:
     refusals: list[Refusal] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)
     known: dict[str, Setting] = field(default_factory=dict, repr=False)
+    lookups: Lookups = field(default_factory=Lookups, repr=False)
     files: Callable[[str], bytes | None] | None = field(default=None, repr=False)
     nodes: int = 1
     gpus: int | None = None
@@ -74,17 +161,20 @@ class OptionView:
 
     def get(self, path: str) -> Json:
         """The effective value at a dotted path; marks it as honoured."""
+        found = self.lookups.values
+        if path in found:
+            self.read.add(path)
+            return found[path]
         setting = self._setting(path)
         self.read.add(path)
-        given = self._given(setting.parts)
-        declared = setting.declared
-        if setting.below:
-            if not isinstance(given, dict) and declared.default is None:
+        if setting.below:  # not kept: its fields are read along with it
+            if setting.declared.default is None and not isinstance(
+                self._given(setting.parts), dict
+            ):
                 return None
             return {name: self.get(below) for name, below in setting.below}
-        if given is not _ABSENT:
-            return given
-        return None if declared.required else declared.default  # type: ignore[return-value]
+        value = found[path] = effective(setting, self._given)
+        return value
 
     def integer(self, path: str) -> int:
         value = self.get(path)
@@ -114,9 +204,13 @@ class OptionView:
         assert isinstance(value, bool), path
         return value
 
+    def given(self) -> Iterator[str]:
+        """Dotted paths of all that the spec itself sets."""
+        return given_paths(self.table, self.values)
+
     def is_set(self, path: str) -> bool:
         """Whether the spec itself gives a value other than null (does not mark it as read)."""
-        return self._given(path.split(".")) not in (None, _ABSENT)
+        return self._given(path.split(".")) not in (None, ABSENT)
 
     def refuse(
         self, path: str, reason: str, *, capability: str | None = None, fix: str | None = None
@@ -128,6 +222,14 @@ class OptionView:
         """Say why this setting, with the others as they are, is not read. Where the spec sets it
         all the same, that is a compile error with this reason."""
         self.reasons[path] = because
+
+    def shared_identity(self) -> Mapping[str, Json]:
+        """`identity()`, as one object for all views that share their lookups and read the same."""
+        read = frozenset(self.read)
+        known = self.lookups.identities.get(read)
+        if known is None:
+            known = self.lookups.identities[read] = self.identity()
+        return known
 
     def identity(self) -> dict[str, Json]:
         """Semantic values read so far that differ from their defaults, by dotted path, sorted.
@@ -144,22 +246,25 @@ class OptionView:
             if declared.fields:
                 if declared.default is None and isinstance(given, dict):
                     result[path] = True
-            elif given is not _ABSENT and (declared.required or given != declared.default):
+            elif given is not ABSENT and (declared.required or given != declared.default):
                 result[path] = given
         return result
 
-    def _given(self, parts: Sequence[str]) -> Json | _Absent:
-        node: Json | _Absent = self.values.get(parts[0], _ABSENT)
+    def _given(self, parts: Sequence[str]) -> Json | Absent:
+        node: Json | Absent = self.values.get(parts[0], ABSENT)
         for part in parts[1:]:
             if not isinstance(node, dict):
-                return _ABSENT
-            node = node.get(part, _ABSENT)
+                return ABSENT
+            node = node.get(part, ABSENT)
         return node
 
     def _setting(self, path: str) -> Setting:
         setting = self.known.get(path)
         if setting is None:
-            setting = self.known[path] = _look_up(self.table, path)
+            setting = find_setting(self.table, path)
+            if setting is None:
+                raise KeyError(f"undeclared option {path}")
+            self.known[path] = setting
         return setting
 
 
@@ -167,7 +272,6 @@ class OptionView:
 class StageView(OptionView):
     """An OptionView over a stage: kind fields and backend options in one table."""
 
-    stage_id: str = ""
     kind: str = ""
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -177,10 +281,10 @@ class StageView(OptionView):
         return StageView(
             table=self.table,
             values=self.values,
-            stage_id=self.stage_id,
             kind=self.kind,
             inputs=self.inputs,
             known=self.known,
+            lookups=self.lookups,
         )
 
     def absorb(self, other: StageView) -> None:
@@ -188,18 +292,3 @@ class StageView(OptionView):
         self.read |= other.read
         self.refusals.extend(other.refusals)
         self.reasons |= other.reasons
-
-
-def _look_up(table: tuple[Field, ...], path: str) -> Setting:
-    parts = tuple(path.split("."))
-    semantic = True
-    declared: Field | None = None
-    for part in parts:
-        declared = next((f for f in table if f.name == part), None)
-        if declared is None:
-            raise KeyError(f"undeclared option {path}")
-        semantic = semantic and declared.identity == "semantic"
-        table = declared.fields
-    assert declared is not None
-    below = tuple((sub.name, f"{path}.{sub.name}") for sub in table)
-    return Setting(declared=declared, parts=parts, semantic=semantic, below=below)

@@ -13,9 +13,19 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Protocol, cast
 
 from agentc import __version__
+from agentc.collection import paused_collection
+from agentc.exit_codes import (
+    EXIT_BUG,
+    EXIT_DONE,
+    EXIT_INTERRUPTED,
+    EXIT_STORE,
+    EXIT_USAGE,
+    CommandError,
+)
 
 COMMANDS = (
     "init",
@@ -46,19 +56,10 @@ COMMANDS = (
     "env-serve",
 )
 
-EXIT_DONE = 0
-EXIT_SPEC = 1
-EXIT_USAGE = 2
-EXIT_FAILED = 3
-EXIT_STORE = 4
-EXIT_NOT_FOUND = 5
-EXIT_CLAIM = 6
-EXIT_PREFLIGHT = 7
-EXIT_BUG = 70
-EXIT_INTERRUPTED = 130
-
 _COLLECT_AFTER = 100_000
 """Objects made before the garbage collector looks for circles."""
+
+_BRIEF = frozenset({"check", "plan", "cost", "compile"})
 
 _EPILOG = """\
 A first look:
@@ -95,8 +96,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = _parse(words)
         execute = cast("_Command", arguments.command).execute
-        code = execute(arguments)
-        sys.stdout.flush()
+        with paused_collection() if _is_brief(words, arguments) else nullcontext():
+            code = execute(arguments)
+            sys.stdout.flush()
+            if argv is None:  # The process ends: nothing in it is worth a look for circles.
+                gc.freeze()
         return code
     except SystemExit as stop:  # argparse, for --help and for a wrong command line
         return stop.code if isinstance(stop.code, int) else EXIT_USAGE
@@ -106,12 +110,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader went away: `agentc schema | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_DONE
+    except CommandError as error:
+        if str(error):
+            print(f"agentc: {error}", file=sys.stderr)
+        return error.exit_code
     except Exception as error:
         trouble = _store_trouble(error, arguments)
         if trouble is None:
             return _report_bug(error)
         print(f"agentc: {trouble}", file=sys.stderr)
         return EXIT_STORE
+
+
+def _is_brief(words: Sequence[str], arguments: argparse.Namespace) -> bool:
+    """Whether a command does one compilation, and that is all."""
+    return words[0] in _BRIEF and not getattr(arguments, "watch", False)
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
@@ -152,7 +165,7 @@ def _store_trouble(error: Exception, arguments: argparse.Namespace | None) -> st
     """In words what a store's file system did; None for any other error."""
     if arguments is None or not hasattr(arguments, "store"):
         return None
-    from agentc.runtime.trouble import StoreWriteError, is_of_disk
+    from agentc.runtime.store.trouble import StoreWriteError, is_of_disk
     from agentc.store.paths import StoreUnusableError, store_root, unusable
 
     if isinstance(error, (StoreUnusableError, StoreWriteError)):

@@ -15,7 +15,7 @@ from agentc.diagnostics.render import render_json, render_text
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
     from agentc.compilation import Compilation
-    from agentc.lock.references import References
+    from agentc.lock.references import OutsideReferences
 
 
 def add_spec_arguments(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -75,7 +75,7 @@ def compile_typed(
     table: BackendTable,
     *,
     every_scale: bool = False,
-    references: References | None = None,
+    references: OutsideReferences | None = None,
 ) -> Compilation:
     """Compile the spec that was typed, with all that `add_spec_arguments` takes: no command can
     forget one of them."""
@@ -117,8 +117,9 @@ def show_diagnostics(
         return
     if form == "sarif":
         from agentc.diagnostics.sarif import render_sarif
+        from agentc.reference.codes import code_named
 
-        print(render_sarif(diagnostics, str(about)), file=stream)
+        print(render_sarif(diagnostics, str(about), code_named), file=stream)
         return
     target = stream or sys.stderr
     text = render_text(diagnostics, colour=wants_colour(target))

@@ -15,6 +15,8 @@ from agentc.cli.arguments import (
     show_diagnostics,
 )
 from agentc.cli.store_argument import add_store_argument
+from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
+from agentc.text import shown_size
 
 HELP = "write a directory that reruns under `snakemake` where agentc is not installed"
 
@@ -45,33 +47,26 @@ def execute(arguments: argparse.Namespace) -> int:
         return _check(arguments)
     if arguments.spec is None or arguments.output is None:
         print("agentc: give SPEC and -o DIR to write a bundle, or --check DIR", file=sys.stderr)
-        return 2
+        return EXIT_USAGE
     from agentc.backend_api import load_backends
-    from agentc.cli.store import shown_size
-    from agentc.emit.bundle import BundleError, DamagedResultsError, write_bundle
+    from agentc.emit.bundle import write_bundle
     from agentc.store.paths import look_into
 
     compiled = compile_typed(arguments, load_backends())
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
-        return 1
+        return EXIT_SPEC
     store = look_into(arguments.store) if arguments.with_results else None
     if store is not None and not any(store.is_published(job.object) for job in compiled.plan.jobs):
         print(f"agentc: the store {store.root} has no result of this experiment", file=sys.stderr)
-        return 5
+        return EXIT_NOT_FOUND
     directory: Path = arguments.output
     try:
         bundle = write_bundle(directory, compiled, store)
-    except DamagedResultsError as error:
-        print(f"agentc: {error}", file=sys.stderr)
-        return 4
-    except BundleError as error:
-        print(f"agentc: {error}", file=sys.stderr)
-        return 2
     except OSError as error:
         reason = error.strerror or type(error).__name__
         print(f"agentc: cannot write {directory}: {reason}", file=sys.stderr)
-        return 2
+        return EXIT_USAGE
     results = f", results of {bundle.results}" if store is not None else ""
     print(
         f"{directory}: {bundle.jobs} jobs{results}, {bundle.files} files, {shown_size(bundle.size)}"
@@ -87,30 +82,30 @@ def _check(arguments: argparse.Namespace) -> int:
     from agentc.emit.bundle import BundleError
     from agentc.emit.bundle_check import check_bundle
     from agentc.source.boundary import allowed_paths
-    from agentc.source.load import without_forbidden
+    from agentc.source.characters import strip_forbidden
 
     directory: Path = arguments.check
     if arguments.spec is not None or arguments.output is not None or arguments.params:
         print("agentc: --check takes the bundle alone: its plan has the params", file=sys.stderr)
-        return 2
+        return EXIT_USAGE
     try:
         checked = check_bundle(directory, load_backends(), allowed_paths(arguments.allow_paths))
     except BundleError as error:
-        print(f"agentc: {without_forbidden(str(error))}", file=sys.stderr)
-        return 2
+        print(f"agentc: {strip_forbidden(str(error))}", file=sys.stderr)
+        return EXIT_USAGE
     except OSError as error:
         reason = error.strerror or type(error).__name__
         print(f"agentc: cannot read {directory}: {reason}", file=sys.stderr)
-        return 2
+        return EXIT_USAGE
     show_diagnostics(checked.compiled.diagnostics)
     for found in checked.differences:
         detail = f" ({found.detail})" if found.detail else ""
-        print(without_forbidden(f"{found.kind}: {found.name}{detail}"))
+        print(strip_forbidden(f"{found.kind}: {found.name}{detail}"))
     plan = checked.compiled.plan
     if plan is None:
         print("agentc: the spec inside does not compile here: nothing could be compared",
               file=sys.stderr)  # fmt: skip
-        return 1
+        return EXIT_SPEC
     if checked.differences:
         print(
             f"{directory} is not what agentc {__version__} makes of {plan.spec_file}: whatever "

@@ -8,10 +8,11 @@ import time
 from typing import TYPE_CHECKING
 
 from agentc.cli.store_argument import add_store_argument
+from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE
 
 if TYPE_CHECKING:
     from agentc.run.active import ActiveRun
-    from agentc.runtime.layout import StoreLayout
+    from agentc.runtime.store.layout import StoreLayout
 
 HELP = "stop a run that another shell started: its jobs, processes and queued jobs"
 
@@ -47,26 +48,26 @@ def execute(arguments: argparse.Namespace) -> int:
     names = sorted({run.name for run in runs})
     if not names:
         print(f"agentc: no run is at work with the store {layout.root}", file=sys.stderr)
-        return 5
+        return EXIT_NOT_FOUND
     name = arguments.name or names[0]
     if name not in names:
         # A name stands for its scales and params where they leave no choice.
         ours = [label for label in names if label.partition("@")[0] == name]
         if len(ours) > 1:
             print(f"agentc: at work are {', '.join(ours)}; name one", file=sys.stderr)
-            return 2
+            return EXIT_USAGE
         name = ours[0] if ours else name
     if name not in names:
         hint = did_you_mean(name, names) or f"at work: {', '.join(names)}"
         print(f"agentc: no run of `{name}` is at work; {hint}", file=sys.stderr)
-        return 5
+        return EXIT_NOT_FOUND
     if arguments.name is None and len(names) > 1:
         print(f"agentc: at work are {', '.join(names)}; name one", file=sys.stderr)
-        return 2
+        return EXIT_USAGE
     troubles = [_end(run, layout) for run in runs if run.name == name]
     for trouble in filter(None, troubles):
         print(f"agentc: {trouble}", file=sys.stderr)
-    return 3 if any(troubles) else 0
+    return EXIT_FAILED if any(troubles) else 0
 
 
 def _end(run: ActiveRun, layout: StoreLayout) -> str:

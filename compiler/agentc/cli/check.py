@@ -14,6 +14,7 @@ from agentc.cli.arguments import (
     compile_typed,
     show_diagnostics,
 )
+from agentc.exit_codes import EXIT_SPEC, EXIT_USAGE
 
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
@@ -49,10 +50,10 @@ def execute(arguments: argparse.Namespace) -> int:
     table = load_backends()
     if arguments.watch and arguments.format == "sarif":
         print("agentc: --watch prints text or json; sarif is for one check", file=sys.stderr)
-        return 2
+        return EXIT_USAGE
     if arguments.watch:
         _watch(arguments, table)
-    return 1 if _check(arguments, table).has_errors else 0
+    return EXIT_SPEC if _check(arguments, table).has_errors else 0
 
 
 def _check(arguments: argparse.Namespace, table: BackendTable) -> Compilation:

@@ -15,30 +15,23 @@ from agentc.cli.arguments import (
     names_spec,
     show_diagnostics,
 )
+from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, CommandError
 
 if TYPE_CHECKING:
-    from agentc.runtime.layout import StoreLayout
+    from agentc.runtime.store.layout import StoreLayout
     from agentc.store.known_runs import KnownRun
     from agentc.store.variant import Variant
 
 FULL = "full"
 """What `--scale` calls the spec as it is written, where runs are chosen."""
 
-_NOT_FOUND = 5
 
-
-class NoRunError(Exception):
+class NoRunError(CommandError):
     """None is meant; the message (empty when the reason was shown) and the exit code say why."""
 
-    def __init__(self, message: str, code: int = _NOT_FOUND) -> None:
+    def __init__(self, message: str, code: int = EXIT_NOT_FOUND) -> None:
         super().__init__(message)
-        self.code = code
-
-    def tell(self) -> int:
-        """Show it; returns the exit code."""
-        if str(self):
-            print(f"agentc: {self}", file=sys.stderr)
-        return self.code
+        self.exit_code = code
 
 
 def add_run_choice(parser: argparse.ArgumentParser, default: str = "the one run last") -> None:
@@ -69,12 +62,16 @@ def choose_run(
     """The run that is meant. Where a name alone leaves several variants it is the latest, and
     standard error has the others. Raises NoRunError."""
     from agentc.diagnostics.suggest import did_you_mean, listed
-    from agentc.store.known_runs import known_runs
+    from agentc.store.known_runs import damaged_runs, known_runs
 
     runs = known_runs(layout)
     scale, params = arguments.scale, arguments.params
     if given is not None and names_spec(given):
         return _of_spec(runs, _variant_of_spec(given, arguments), layout)
+    lost = {run.label: run.why for run in damaged_runs(layout)}
+    if lost and (given in lost or not runs):
+        why = lost.get(str(given)) or next(iter(lost.values()))
+        raise NoRunError(f"the record of the run is damaged: {why}; running it again mends it")
     if not runs:
         asked = "" if given is None else f"`{given}` was not run: "
         raise NoRunError(f"{asked}nothing was run with the store {layout.root} yet")
@@ -132,7 +129,7 @@ def _variant_of_spec(spec: str, arguments: argparse.Namespace) -> Variant:
     module = compiled.module
     if module is None or not module.name:
         show_diagnostics(compiled.diagnostics)
-        raise NoRunError("", 1)
+        raise NoRunError("", EXIT_SPEC)
     return Variant(name=module.name, scale=module.scale, chosen=module.chosen)
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import compile_typed, names_spec, show_diagnostics, wants_colour
-from agentc.cli.choose_run import NoRunError, add_run_choice, choose_run
+from agentc.cli.choose_run import add_run_choice, choose_run
 from agentc.cli.store_argument import add_store_argument
+from agentc.exit_codes import EXIT_CLAIM, EXIT_NOT_FOUND, EXIT_SPEC
 
 if TYPE_CHECKING:
     from agentc.plan.work import Document
@@ -37,7 +38,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
     from agentc.plan.work import read_plan
     from agentc.run.claims import (
-        EXIT_CLAIM,
         find_verdicts,
         gate_message,
         has_claims,
@@ -52,19 +52,16 @@ def execute(arguments: argparse.Namespace) -> int:
     if given is not None and names_spec(given):
         compiled = _compiled(arguments)
         if compiled is None:
-            return 1
+            return EXIT_SPEC
         document = compiled
     else:
-        try:
-            document = read_plan(choose_run(layout, given, arguments).folder.last_plan)
-        except NoRunError as error:
-            return error.tell()
+        document = read_plan(choose_run(layout, given, arguments).folder.last_plan)
     verdicts = find_verdicts(document, layout)
     if verdicts is None:
         what = "were not judged yet: run it first" if has_claims(document) else "there are none"
         label = variant_of(document).label
         print(f"agentc: claims of {label}: {what}", file=sys.stderr)
-        return 5
+        return EXIT_NOT_FOUND
     if arguments.json:
         print(json.dumps(verdicts, ensure_ascii=False, indent=2, sort_keys=True))
     else:

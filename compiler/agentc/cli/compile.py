@@ -12,6 +12,7 @@ from agentc.cli.arguments import (
     compile_typed,
     show_diagnostics,
 )
+from agentc.exit_codes import EXIT_SPEC, EXIT_USAGE
 
 HELP = "write a directory that `snakemake` alone can run"
 
@@ -38,14 +39,14 @@ def execute(arguments: argparse.Namespace) -> int:
     compiled = compile_typed(arguments, load_backends())
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
-        return 1
+        return EXIT_SPEC
     directory: Path = arguments.output
     try:
         compile_to(directory, compiled.plan, compiled.spec.source.text, arguments.spec.parent)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         print(f"agentc: cannot write {directory}: {reason}", file=sys.stderr)
-        return 2
+        return EXIT_USAGE
     print(f"{directory}: {len(compiled.plan.jobs)} jobs")
     print(f"run it with: cd {directory} && snakemake -c2")
     return 0

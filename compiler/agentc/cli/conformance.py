@@ -7,9 +7,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from agentc.exit_codes import EXIT_USAGE
+
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
-    from agentc.conformance import Check, Subject
+    from agentc.conformance import BackendUnderTest, Check
 
 HELP = "hold a backend to the conformance kit (for authors of backends)"
 
@@ -52,7 +54,7 @@ def execute(arguments: argparse.Namespace) -> int:
     table = load_backends()
     given, tried = _values(arguments.set), _values(arguments.tried)
     if given is None or tried is None:
-        return 2
+        return EXIT_USAGE
     code = 0
     for name in arguments.ids:
         if name in table.backends:
@@ -60,9 +62,9 @@ def execute(arguments: argparse.Namespace) -> int:
             conforms = _examine(name, table, given, tries, arguments)
             code = max(code, 0 if conforms else 1)
             continue
-        complaints = [said for said in table.broken if name in said.split()]
-        for said in complaints:
-            print(f"agentc: {said}", file=sys.stderr)
+        complaints = [complaint for complaint in table.broken if name in complaint.split()]
+        for complaint in complaints:
+            print(f"agentc: {complaint}", file=sys.stderr)
         if not complaints:
             hint = did_you_mean(name, table.backends) or "see `agentc schema` for what is installed"
             print(f"agentc: no installed backend is called {name}; {hint}", file=sys.stderr)
@@ -80,14 +82,14 @@ def _examine(
     import tempfile
     from pathlib import Path
 
-    from agentc.conformance import Bench, Subject, checks_of
+    from agentc.conformance import BackendUnderTest, Bench, checks_of
     from agentc.conformance.programs import built_pythons
-    from agentc.runtime.layout import StoreLayout
+    from agentc.runtime.store.layout import StoreLayout
     from agentc.store.paths import store_root
 
     pythons = built_pythons(StoreLayout(store_root(arguments.store))) if arguments.run else {}
     with tempfile.TemporaryDirectory(prefix="agentc-conformance-") as folder:
-        subject = Subject(
+        subject = BackendUnderTest(
             backend=table.backends[name],
             bench=Bench(table=table, directory=Path(folder)),
             given=given,
@@ -97,7 +99,7 @@ def _examine(
         return _show(subject, checks_of(subject, run_programs=arguments.run), arguments.verbose)
 
 
-def _show(subject: Subject, checks: Sequence[Check], verbose: bool) -> bool:
+def _show(subject: BackendUnderTest, checks: Sequence[Check], verbose: bool) -> bool:
     backend = subject.backend
     print(f"{backend.id}, version {backend.version}: {backend.doc}")
     passed, flipped, failed = 0, 0, 0

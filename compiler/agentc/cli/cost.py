@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics
 from agentc.cli.store_argument import add_store_argument
+from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
 
 HELP = "estimate time, GPU-hours, tokens and disk of a run, with bands"
 
@@ -53,27 +54,28 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.cost.budget import budget_lines
     from agentc.cost.render import estimate_document
     from agentc.diagnostics.suggest import did_you_mean
+    from agentc.memory.render import memory_label
     from agentc.plan.render import plan_document
     from agentc.plan.work import find_work
-    from agentc.runtime.layout import StoreLayout
+    from agentc.runtime.store.layout import StoreLayout
     from agentc.store.paths import look_into
 
     if arguments.gpu is not None and arguments.gpu not in GPUS:
         hint = did_you_mean(arguments.gpu, GPUS) or f"known: {', '.join(GPUS)}"
         print(f"agentc: no GPU type `{arguments.gpu}`; {hint}", file=sys.stderr)
-        return 2
+        return EXIT_USAGE
     if arguments.jobs is not None and arguments.jobs < 1:
         print("agentc: -j takes 1 or more", file=sys.stderr)
-        return 2
+        return EXIT_USAGE
     for folder in arguments.learn_from:
         if not (Path(folder) / "objects").is_dir():
             print(f"agentc: there is no store at {folder}", file=sys.stderr)
-            return 5
+            return EXIT_NOT_FOUND
     table = load_backends()
     compiled = compile_typed(arguments, table)
     show_diagnostics(compiled.diagnostics, arguments.format if compiled.plan is None else "text")
     if compiled.plan is None:
-        return 1
+        return EXIT_SPEC
     work = find_work(plan_document(compiled.plan), look_into(arguments.store))
     estimates, summary = cost_of(
         work,
@@ -86,7 +88,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         print(json.dumps(estimate_document(estimates, summary), indent=2, ensure_ascii=False))
         return 0
-    print(cost_table(estimates, summary, everything=arguments.all), end="")
+    memory = {str(job["id"]): memory_label(job) for job in work.document["jobs"]}
+    print(cost_table(estimates, summary, everything=arguments.all, memory=memory), end="")
     budget = None if compiled.module is None else compiled.module.budget
     for line in () if budget is None else budget_lines(budget, summary):
         print(line)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from agentc.compilation import Compilation
     from agentc.cost import Estimate, Summary
     from agentc.plan.work import Work
-    from agentc.runtime.layout import StoreLayout
+    from agentc.runtime.store.layout import StoreLayout
 
 
 def cost_of(
@@ -25,8 +25,8 @@ def cost_of(
     others: Sequence[StoreLayout] = (),
 ) -> tuple[dict[str, Estimate], Summary]:
     """Estimates by job id, and the totals of what has to run on so many cores (default: those of
-    this machine), or with so many jobs in a queue. The GPU type is the one given, else that of the
-    spec's budget."""
+    this machine), or with so many jobs in a queue. The GPU type is the one given, else that of
+    `placement.gpu`, else of the spec's budget."""
     from agentc.cost import DEFAULT_GPU, estimate_plan, summarise
 
     budget = None if compiled.module is None else compiled.module.budget
@@ -35,6 +35,7 @@ def cost_of(
         work.layout,
         table=table,
         gpu=gpu or (DEFAULT_GPU if budget is None else budget.gpu),
+        cards=gpu is None,
         others=others,
         states=work.states,
     )

@@ -8,6 +8,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE
+from agentc.text import shown_size
+
 if TYPE_CHECKING:
     from agentc.backend_api import DataSet
 
@@ -21,7 +24,7 @@ them and checks it by its hash; what differs is not kept. A download that broke 
   agentc data fetch alfworld --to alfworld
   agentc data fetch alfworld --to alfworld --from json_2.1.3_tw-pddl.zip
 """
-_EXIT_USAGE, _EXIT_FAILED, _EXIT_DIFFERS, _EXIT_NOT_FOUND = 2, 3, 4, 5
+_EXIT_DIFFERS = 4
 _TOLD_EVERY_S = 10.0
 
 
@@ -60,7 +63,6 @@ def _ls(arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from agentc.backend_api import load_backends
-    from agentc.cli.store import shown_size
     from agentc.data_sets.find import declared_data_sets
 
     for name, (one, users) in declared_data_sets(load_backends()).items():
@@ -84,35 +86,35 @@ def _fetch(arguments: argparse.Namespace) -> int:
 
     data_set = _declared(arguments.name)
     if data_set is None:
-        return _EXIT_NOT_FOUND
+        return EXIT_NOT_FOUND
     folder = (arguments.to or Path(arguments.name)).resolve()
     given = _given(data_set, arguments.given)
     if given is None:
-        return _EXIT_USAGE
+        return EXIT_USAGE
     if folder.exists():
         if differences(data_set, folder):
             print(
                 f"agentc: {folder} is there and is not `{data_set.name}`; name another with --to",
                 file=sys.stderr,
             )
-            return _EXIT_USAGE
+            return EXIT_USAGE
         print(f"{folder} holds `{data_set.name}` already")
     else:
         try:
             acquire(data_set, folder, given, _Progress())
         except AcquireError as error:
             print(f"agentc: {error}", file=sys.stderr)
-            return _EXIT_FAILED
+            return EXIT_FAILED
         except DownloadError as error:
             print(
                 f"agentc: {error}\nThe same command goes on with what is there. Without a network: "
                 "get the file elsewhere and give it with `--from FILE`.",
                 file=sys.stderr,
             )
-            return _EXIT_FAILED
+            return EXIT_FAILED
         except OSError as error:
             print(f"agentc: {error}", file=sys.stderr)
-            return _EXIT_FAILED
+            return EXIT_FAILED
         print(f"{folder} holds `{data_set.name}`, checked by its hashes")
     print(f"in a spec (paths are relative to it): {data_set.use.format(path=folder)}")
     return 0
@@ -123,7 +125,7 @@ def _verify(arguments: argparse.Namespace) -> int:
 
     data_set = _declared(arguments.name)
     if data_set is None:
-        return _EXIT_NOT_FOUND
+        return EXIT_NOT_FOUND
     found = differences(data_set, arguments.path)
     for line in found:
         print(f"{arguments.path}: {line}", file=sys.stderr)
@@ -140,7 +142,6 @@ class _Progress:
         self._told = time.monotonic()
 
     def __call__(self, there: int, total: int | None) -> None:
-        from agentc.cli.store import shown_size
 
         now, live = time.monotonic(), sys.stderr.isatty()
         done = there == total

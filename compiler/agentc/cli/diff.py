@@ -17,7 +17,7 @@ from agentc.cli.arguments import (
     wants_colour,
 )
 from agentc.cli.store_argument import add_store_argument
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 
 HELP = "compare two specs or runs: what differs in their results, down to the cause"
 
@@ -32,7 +32,7 @@ exit codes:
   0 same results (placement and texts may differ)      1 different results
   2 a spec has errors, or a wrong command line         5 no such run
 """
-_EXIT_DIFFERENT, _EXIT_TROUBLE, _EXIT_NOT_FOUND = 1, 2, 5
+_EXIT_DIFFERENT, _EXIT_TROUBLE = 1, 2
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +68,6 @@ def execute(arguments: argparse.Namespace) -> int:
     """0 same, 1 different, 2 trouble with a spec, 5 no such run."""
     from agentc.plan.comparison import compare_documents, comparison_document, comparison_text
     from agentc.plan.tree import coloured
-    from agentc.run.past import UnknownRunError
     from agentc.source.boundary import allowed_paths
     from agentc.store.paths import look_into
 
@@ -77,11 +76,7 @@ def execute(arguments: argparse.Namespace) -> int:
     documents = []
     names = (arguments.first, arguments.second)
     for name, params, scale in zip(names, arguments.params, arguments.scales, strict=True):
-        try:
-            document = _document(name, params, scale, allowed, layout)
-        except UnknownRunError as error:
-            print(f"agentc: {error}", file=sys.stderr)
-            return _EXIT_NOT_FOUND
+        document = _document(name, params, scale, allowed, layout)
         if document is None:
             return _EXIT_TROUBLE
         documents.append(document)

@@ -1,4 +1,4 @@
-"""`agentc env sync | ls | verify | rm | gc`: the software environments that job programs run in."""
+"""`agentc env ...`: the software environments that job programs run in, and their locks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentc.cli import env_hash
 from agentc.cli.arguments import (
     add_locked_argument,
     add_spec_arguments,
@@ -15,9 +16,11 @@ from agentc.cli.arguments import (
     show_diagnostics,
 )
 from agentc.cli.store_argument import add_store_argument
+from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_SPEC, EXIT_STORE, EXIT_USAGE
+from agentc.text import aligned, shown_size
 
 if TYPE_CHECKING:
-    from agentc.runtime.layout import StoreLayout
+    from agentc.runtime.store.layout import StoreLayout
     from agentc.software.inventory import Installed
 
 HELP = "build, list, verify or remove the software environments of backends"
@@ -28,7 +31,6 @@ lock's digest, or in the folder $AGENTC_ENVIRONMENTS, which several stores may s
 builds what is missing; `agentc env sync` does so ahead of time, on a cluster's login node say.
 See docs/software_environments.md.
 """
-_EXIT_FAILED, _EXIT_STORE, _EXIT_NOT_FOUND, _EXIT_USAGE = 3, 4, 5, 2
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +64,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     gc.add_argument(
         "--days", type=float, default=30.0, metavar="N", help="unused for so long (default: 30)"
     )
+    hashes = actions.add_parser("hash", help=env_hash.HELP)
+    env_hash.configure(hashes)
+    hashes.set_defaults(store=None, action=lambda arguments, layout: env_hash.execute(arguments))
     for action, execute_action in (
         (sync, _sync),
         (ls, _ls),
@@ -82,13 +87,13 @@ def execute(arguments: argparse.Namespace) -> int:
         return int(arguments.action(arguments, look_into(arguments.store)))
     except OSError as error:
         print(f"agentc: the software environments cannot be used: {error}", file=sys.stderr)
-        return _EXIT_STORE
+        return EXIT_STORE
 
 
 def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
     from agentc.backend_api import load_backends
     from agentc.diagnostics import Sink
-    from agentc.runtime.environment import SoftwareEnvironmentError
+    from agentc.runtime.software.environment import SoftwareEnvironmentError
     from agentc.software.build import build_all
     from agentc.software.needed import (
         needed_by_backends,
@@ -99,7 +104,7 @@ def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
 
     if (arguments.spec is None) != arguments.all:
         print("agentc: say which: `agentc env sync SPEC`, or `--all`", file=sys.stderr)
-        return _EXIT_USAGE
+        return EXIT_USAGE
     table = load_backends()
     if arguments.all:
         needed = needed_by_backends(table)
@@ -107,14 +112,14 @@ def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
         compiled = compile_typed(arguments, table)
         show_diagnostics(compiled.diagnostics)
         if compiled.plan is None:
-            return 1
+            return EXIT_SPEC
         needed = needed_by_plan(compiled.plan)
     lacking = Sink()
     report_lacking(needed, layout, lacking)
     if lacking.has_errors:
         show_diagnostics(lacking.sorted())
         if not arguments.all:
-            return _EXIT_FAILED
+            return EXIT_FAILED
     began = time.time()
     missing = [one for one in needed if not one.ready(layout)]
     for one in needed:
@@ -131,7 +136,7 @@ def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
             )
     except SoftwareEnvironmentError as error:
         print(f"agentc: {error}", file=sys.stderr)
-        return _EXIT_FAILED
+        return EXIT_FAILED
     if missing:
         print(f"{len(missing)} built in {time.time() - began:.0f} s, in {layout.environments}")
     return 0
@@ -139,8 +144,6 @@ def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
 
 def _ls(arguments: argparse.Namespace, layout: StoreLayout) -> int:
     import json
-
-    from agentc.cli.store import shown_size
 
     found = _installed(layout)
     if not found and not arguments.json:
@@ -181,10 +184,7 @@ def _ls(arguments: argparse.Namespace, layout: StoreLayout) -> int:
             )
         )
     if not arguments.json:
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        for row in rows:
-            padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            print("  ".join(padded).rstrip())
+        print("\n".join(aligned(rows)))
         print(f"in {layout.environments}")
     return 0
 
@@ -194,7 +194,7 @@ def _verify(arguments: argparse.Namespace, layout: StoreLayout) -> int:
 
     chosen = _chosen(arguments.names, layout)
     if chosen is None:
-        return _EXIT_NOT_FOUND
+        return EXIT_NOT_FOUND
     damaged = []
     for one in chosen:
         problems = verify_environment(one, imports=arguments.imports)
@@ -210,19 +210,18 @@ def _verify(arguments: argparse.Namespace, layout: StoreLayout) -> int:
             " `agentc env sync`, makes them again",
             file=sys.stderr,
         )
-        return _EXIT_STORE
+        return EXIT_STORE
     return 0
 
 
 def _rm(arguments: argparse.Namespace, layout: StoreLayout) -> int:
     chosen = _chosen(arguments.names, layout)
     if chosen is None:
-        return _EXIT_NOT_FOUND
+        return EXIT_NOT_FOUND
     return _remove(chosen)
 
 
 def _gc(arguments: argparse.Namespace, layout: StoreLayout) -> int:
-    from agentc.cli.store import shown_size
     from agentc.software.remove import unused
 
     found = unused(_installed(layout), arguments.days)
@@ -238,7 +237,6 @@ def _gc(arguments: argparse.Namespace, layout: StoreLayout) -> int:
 
 
 def _remove(chosen: tuple[Installed, ...]) -> int:
-    from agentc.cli.store import shown_size
     from agentc.software.remove import EnvironmentInUseError, remove_environment
 
     code = 0
@@ -248,7 +246,7 @@ def _remove(chosen: tuple[Installed, ...]) -> int:
             remove_environment(one)
         except EnvironmentInUseError as error:
             print(f"agentc: {error}; it stays", file=sys.stderr)
-            code = _EXIT_STORE
+            code = EXIT_STORE
         else:
             print(f"deleted {one.label} ({one.digest}), {shown_size(size)}")
     return code

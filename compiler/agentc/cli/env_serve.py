@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import Param, add_allow_path_argument, compile_typed, show_diagnostics
+from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
 
 if TYPE_CHECKING:
     from agentc.serving.entry import EnvironmentEntry
@@ -24,7 +25,6 @@ software environment is built on first use. Without $AGENTC_TOKEN in the shell a
   agentc env-serve textcraft max_depth=2
   agentc env-serve --spec specs/quickstart.yaml practice --port 8000
 """
-_EXIT_SPEC, _EXIT_USAGE, _EXIT_FAILED, _EXIT_NOT_FOUND = 1, 2, 3, 5
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +59,7 @@ def execute(arguments: argparse.Namespace) -> int:
     complaint = _wrong_with(arguments)
     if complaint is not None:
         print(f"agentc: {complaint}", file=sys.stderr)
-        return _EXIT_USAGE
+        return EXIT_USAGE
     found = _from_spec(arguments) if arguments.spec is not None else _typed(arguments)
     return found if isinstance(found, int) else _host(found, arguments)
 
@@ -105,7 +105,7 @@ def _typed(arguments: argparse.Namespace) -> EnvironmentEntry | int:
         allowed=allowed_paths(arguments.allow_paths),
     )
     show_diagnostics(sink.sorted())
-    return _EXIT_SPEC if entry is None else entry
+    return EXIT_SPEC if entry is None else entry
 
 
 def _from_spec(arguments: argparse.Namespace) -> EnvironmentEntry | int:
@@ -121,17 +121,17 @@ def _from_spec(arguments: argparse.Namespace) -> EnvironmentEntry | int:
     compiled = compile_typed(arguments, table)
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None or compiled.module is None:
-        return _EXIT_SPEC
+        return EXIT_SPEC
     names = list(compiled.module.environments)
     name = arguments.name or (names[0] if len(names) == 1 else None)
     if name not in names:
         has = f"it has {listed(names)}" if names else "it has none"
         if name is None:
             print(f"agentc: say which environment of the spec: {has}", file=sys.stderr)
-            return _EXIT_USAGE
+            return EXIT_USAGE
         hint = did_you_mean(name, names) or has
         print(f"agentc: the spec has no environment `{name}`; {hint}", file=sys.stderr)
-        return _EXIT_NOT_FOUND
+        return EXIT_NOT_FOUND
     context = PassContext(
         table=table,
         sink=Sink(),
@@ -141,15 +141,15 @@ def _from_spec(arguments: argparse.Namespace) -> EnvironmentEntry | int:
     )
     entry = module_entry(compiled.module, name, context)
     show_diagnostics(context.sink.sorted())
-    return _EXIT_SPEC if entry is None else entry
+    return EXIT_SPEC if entry is None else entry
 
 
 def _host(entry: EnvironmentEntry, arguments: argparse.Namespace) -> int:
     from tempfile import TemporaryDirectory
 
-    from agentc.runtime.environment import SoftwareEnvironmentError
-    from agentc.runtime.lease import LeaseError
-    from agentc.runtime.stopping import StoppedError
+    from agentc.runtime.machine.stopping import StoppedError
+    from agentc.runtime.servers.lease import LeaseError
+    from agentc.runtime.software.environment import SoftwareEnvironmentError
     from agentc.serving.hosting import PORT_TAKEN, Address, hosted
     from agentc.store.paths import open_store
 
@@ -157,7 +157,7 @@ def _host(entry: EnvironmentEntry, arguments: argparse.Namespace) -> int:
     if not entry.backend.available or entry.lease.port == "none":
         where = entry.lease.url or "nowhere yet"
         print(f"agentc: {name} starts no server: it is at {where}", file=sys.stderr)
-        return _EXIT_FAILED
+        return EXIT_FAILED
     token = "" if arguments.no_token else os.environ.get("AGENTC_TOKEN") or secrets.token_hex(16)
     address = Address(arguments.host, arguments.port, token)
 
@@ -174,12 +174,12 @@ def _host(entry: EnvironmentEntry, arguments: argparse.Namespace) -> int:
             header = f"-H 'Authorization: Bearer {token}' " if token else ""
             print(f"try:   curl -s {header}{server.url}/meta", flush=True)
             print(f"agentc: {server.wait()}", file=sys.stderr)
-            return _EXIT_FAILED
+            return EXIT_FAILED
     except StoppedError:
         print(f"{name}: stopped", flush=True)
         return 0
     except (LeaseError, SoftwareEnvironmentError, OSError) as error:
         taken = arguments.port and any(sign in str(error).lower() for sign in PORT_TAKEN)
-        said = f"port {arguments.port} is taken; name another one" if taken else str(error)
-        print(f"agentc: {said}", file=sys.stderr)
-        return _EXIT_FAILED
+        message = f"port {arguments.port} is taken; name another one" if taken else str(error)
+        print(f"agentc: {message}", file=sys.stderr)
+        return EXIT_FAILED

@@ -17,6 +17,8 @@ from agentc.cli.arguments import (
     show_diagnostics,
     wants_colour,
 )
+from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
+from agentc.text import aligned
 
 if TYPE_CHECKING:
     from agentc.backend_api import StageBackend
@@ -50,21 +52,21 @@ def execute(arguments: argparse.Namespace) -> int:
             f"agentc: name a stage and its spec: agentc explain {words}",
             file=sys.stderr,
         )
-        return 2
+        return EXIT_USAGE
     return _explain_stage(arguments)
 
 
 def _explain_code(name: str) -> int:
     from agentc.backend_api import load_backends
-    from agentc.diagnostics import CODES, code_named
     from agentc.diagnostics.suggest import did_you_mean
+    from agentc.reference.codes import CODES, code_named
     from agentc.reference.error_pages import error_text
 
     code = code_named(name)
     if code is None:
         hint = did_you_mean(name, [known.code for known in CODES])
         print(f"agentc: there is no code {name}{f'; {hint}' if hint else ''}", file=sys.stderr)
-        return 5
+        return EXIT_NOT_FOUND
     print(error_text(code, load_backends(), colour=wants_colour(sys.stdout)), end="")
     return 0
 
@@ -80,15 +82,15 @@ def _explain_stage(arguments: argparse.Namespace) -> int:
     show_diagnostics(compiled.diagnostics)
     if not found:
         if compiled.has_errors:
-            return 1
+            return EXIT_SPEC
         hint = nearest(arguments.name, stages)
         print(f"agentc: the spec has no stage `{arguments.name}`; {hint}", file=sys.stderr)
-        return 5
+        return EXIT_NOT_FOUND
     for stage in found:
         backend = table.backends.get(stage.backend)
         if isinstance(backend, StageBackend):
             print("\n".join(_lines(stage, backend, compiled)))
-    return 1 if compiled.has_errors else 0
+    return EXIT_SPEC if compiled.has_errors else 0
 
 
 def _lines(stage: Stage, backend: StageBackend, compiled: Compilation) -> Iterator[str]:
@@ -115,10 +117,8 @@ def _lines(stage: Stage, backend: StageBackend, compiled: Compilation) -> Iterat
         for field in (*kind.fields, *backend.options)
         for row in _setting(field, stage, field.name in read)
     ]
-    widths = [max((len(row[n]) for row in rows), default=0) for n in range(2)]
     yield "  settings:"
-    for name, value, note in rows:
-        yield f"    {name.ljust(widths[0])}  {value.ljust(widths[1])}  {note}"
+    yield from aligned(rows, indent="    ")
     yield ""
 
 
@@ -126,7 +126,7 @@ def _where(section: str, stage: Stage, compiled: Compilation) -> str:
     """Where a stage's environment is: a server of its jobs, or their own process."""
     jobs = () if compiled.plan is None else compiled.plan.jobs
     leases = (job.lease(section) for job in jobs if job.stage == stage.id)
-    ports = {lease.port for lease in leases if lease is not None}
+    ports = {lease.draft.port for lease in leases if lease is not None}
     if section != "environment" or not ports:
         return ""
     return ", in the job's process" if ports == {"inside"} else ", behind a server"
@@ -141,12 +141,12 @@ def _place(stage: Stage) -> str:
 def _setting(field: Field, stage: Stage, read: bool) -> Iterator[tuple[str, str, str]]:
     """Rows of path, effective value and origin: where the spec sets it, or `default`."""
     from agentc.backend_api import OptionView
-    from agentc.passes.lowering import given_paths, stage_values
-    from agentc.passes.place import stage_span
+    from agentc.passes.lowering.module_context import stage_values
+    from agentc.passes.lowering.setting_span import stage_span
 
     values = stage_values(stage)
     view = OptionView(table=(field,), values=values)
-    given = {path for path in given_paths((field,), values) if path.split(".")[0] == field.name}
+    given = {path for path in view.given() if path.split(".")[0] == field.name}
     whole = view.get(field.name)
     leaves = [f"{field.name}.{sub.name}" for sub in field.fields] if whole is not None else []
     for path in leaves or [field.name]:

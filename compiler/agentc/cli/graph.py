@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics
 from agentc.cli.store_argument import add_store_argument
+from agentc.exit_codes import EXIT_SPEC, EXIT_USAGE
 
 if TYPE_CHECKING:
     from agentc.graph.stages import StageGraph
@@ -65,11 +66,11 @@ def execute(arguments: argparse.Namespace) -> int:
             " a .dot file, such as `dot -Tpdf`",
             file=sys.stderr,
         )
-        return 2
+        return EXIT_USAGE
     compiled = compile_typed(arguments, load_backends())
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
-        return 1
+        return EXIT_SPEC
     layout = look_into(arguments.store)
     work = find_work(plan_document(compiled.plan), layout)
     review = review_plan(work, plan_before(layout, work.document))
@@ -81,7 +82,7 @@ def execute(arguments: argparse.Namespace) -> int:
             f" {hint} --format text or dot",
             file=sys.stderr,
         )
-        return 2
+        return EXIT_USAGE
     text = _written(form, graph, headline(review))
     if arguments.output is None:
         print(text, end="")
@@ -91,7 +92,7 @@ def execute(arguments: argparse.Namespace) -> int:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         print(f"agentc: cannot write {arguments.output}: {reason}", file=sys.stderr)
-        return 2
+        return EXIT_USAGE
     print(f"{arguments.output}: {len(graph.nodes)} stages")
     return 0
 

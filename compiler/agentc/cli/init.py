@@ -7,6 +7,8 @@ import re
 import sys
 from pathlib import Path
 
+from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_USAGE
+
 HELP = "write a new spec, begun from one that ships with agentc"
 
 
@@ -38,7 +40,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
         hint = did_you_mean(arguments.origin, specs) or f"there are {listed(specs)}"
         print(f"agentc: no spec `{arguments.origin}` ships with agentc; {hint}", file=sys.stderr)
-        return 5
+        return EXIT_NOT_FOUND
     name, others = found
     target: Path = arguments.file or Path(f"{arguments.name or name.replace('/', '-')}.yaml")
     wanted = arguments.name or re.sub(r"[^a-z0-9_-]+", "-", target.stem.lower()).strip("-_")
@@ -48,10 +50,10 @@ def execute(arguments: argparse.Namespace) -> int:
             file.write(text)
     except FileExistsError:
         print(f"agentc: {target} is there already; name another FILE", file=sys.stderr)
-        return 2
+        return EXIT_USAGE
     except OSError as error:
         print(f"agentc: cannot write {target}: {error.strerror}", file=sys.stderr)
-        return 2
+        return EXIT_USAGE
     print(f"wrote {target}, begun from {name}")
     if others:
         print(f"others of its kind: {', '.join(others)}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics
+from agentc.exit_codes import EXIT_SPEC, EXIT_USAGE
 from agentc.source.read import is_file
 
 if TYPE_CHECKING:
@@ -52,26 +53,26 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.backend_api import load_backends
     from agentc.lock.collect import collect_lock
     from agentc.lock.document import lock_beside, render_lock
-    from agentc.lock.references import References
+    from agentc.lock.references import OutsideReferences
 
     spec: Path = arguments.spec
     target: Path = arguments.output or lock_beside(spec)
     table = load_backends()
     before, readable = _previous(target)
     pins = {} if before is None else before.pins()
-    wanted = References(pins=pins, collecting=True)
+    wanted = OutsideReferences(pins=pins, collecting=True)
     compiled = compile_typed(arguments, table, references=wanted)
     resolved: dict[Revision, str] = {}
     if compiled.plan is not None and wanted.revisions:
         resolved, complaints = _resolve(wanted, pins, arguments)
         if complaints:
             show_diagnostics([*compiled.diagnostics, *complaints])
-            return 1
-        final = References(pins=resolved)
+            return EXIT_SPEC
+        final = OutsideReferences(pins=resolved)
         compiled = compile_typed(arguments, table, references=final)
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
-        return 1
+        return EXIT_SPEC
     lock = collect_lock(compiled.plan, compiled.references, compiled.templates, arguments.scale)
     if arguments.check:
         return _check(target, before, readable, lock)
@@ -83,7 +84,7 @@ def execute(arguments: argparse.Namespace) -> int:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         print(f"agentc: cannot write {target}: {reason}", file=sys.stderr)
-        return 2
+        return EXIT_USAGE
     for line in _changes(before, lock):
         print(f"  {line}")
     print(f"{target}: {'nothing changed' if unchanged else 'written'}; {_summary(lock)}")
@@ -111,9 +112,9 @@ def _resolve(
     """A commit for every revision, and errors for those that have none."""
     from agentc.diagnostics import Diagnostic
     from agentc.lock.hub import HubError, HubUnreachableError, resolve_revision
-    from agentc.lock.references import References, is_commit
+    from agentc.lock.references import OutsideReferences, is_commit
 
-    assert isinstance(wanted, References)
+    assert isinstance(wanted, OutsideReferences)
     found: dict[Revision, str] = {}
     complaints: list[Diagnostic] = []
     for repo, revision in wanted.revisions:

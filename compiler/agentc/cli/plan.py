@@ -19,6 +19,7 @@ from agentc.cli.arguments import (
     wants_colour,
 )
 from agentc.cli.store_argument import add_store_argument
+from agentc.exit_codes import EXIT_SPEC
 from agentc.kinds.field import Json
 from agentc.plan.ranks import rank_commands
 from agentc.plan.review import Review
@@ -74,37 +75,30 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.cli.costing import cost_to_run
     from agentc.cost.render import cost_column, summary_sentence
     from agentc.diagnostics import Sink
+    from agentc.memory.render import memory_text
     from agentc.placement import read_requests, settle_plan
+    from agentc.placement.profile import find_profile
     from agentc.placement.render import placement_document, placement_text
     from agentc.plan.render import plan_document
     from agentc.plan.review import review_plan
     from agentc.plan.tree import coloured, plan_text
-    from agentc.plan.work import UnknownStageError, find_work
+    from agentc.plan.work import find_work
     from agentc.run.past import path_before, read_past
-    from agentc.run.profile import ProfileError, find_profile
     from agentc.software.needed import needed_by_plan, report_lacking
     from agentc.store.paths import look_into
 
     requests: Requests | None = None
     if arguments.profile is not None:
-        try:
-            profile = find_profile(arguments.profile, os.environ)
-            requests = None if profile is None else read_requests(profile)
-        except ProfileError as error:
-            print(f"agentc: {error}", file=sys.stderr)
-            return 2
+        profile = find_profile(arguments.profile, os.environ)
+        requests = None if profile is None else read_requests(profile)
     table = load_backends()
     compiled = compile_typed(arguments, table)
     if compiled.plan is None:
         show_diagnostics(compiled.diagnostics, arguments.format)
-        return 1
+        return EXIT_SPEC
     show_diagnostics(compiled.diagnostics)
     layout = look_into(arguments.store)
-    try:
-        work = find_work(plan_document(compiled.plan), layout, arguments.until)
-    except UnknownStageError as error:
-        print(f"agentc: {error}", file=sys.stderr)
-        return 5
+    work = find_work(plan_document(compiled.plan), layout, arguments.until)
     lacking = Sink()
     needed = needed_by_plan(compiled.plan, {str(job["id"]) for job in work.missing})
     report_lacking(needed, layout, lacking, severity="warning")
@@ -130,6 +124,8 @@ def execute(arguments: argparse.Namespace) -> int:
         print(coloured(text) if wants_colour(sys.stdout) else text, end="")
         if expected is not None:
             print(f"estimate: {summary_sentence(expected)}; `agentc cost` says what it rests on")
+        if needs := memory_text((*work.missing, *_shared_servers(work.document))):
+            print("\n" + needs, end="")
         if requests is not None:
             print("\n" + placement_text(placed, requests.profile), end="")
     return 0
@@ -141,6 +137,10 @@ def _server_ranks(job: Mapping[str, Any]) -> dict[str, Json]:
         if "ranks" in lease and not lease.get("server"):
             return {"server_ranks": [*rank_commands(lease)]}
     return {}
+
+
+def _shared_servers(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [each for each in document.get("servers") or () if each["scope"] == "shared"]
 
 
 def _when(path: Path) -> str:
@@ -193,6 +193,7 @@ def _document(
                 ],
                 "because_of": list(item.diff.nearest_roots(_MOST_CAUSES) if item.diff else ()),
                 "estimate": estimate_entry(estimates[item.id]) if item.id in estimates else None,
+                "memory": item.job.get("memory"),
                 "causes": item.diff.root_count if item.diff else 0,
             }
             for item in review.items

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -16,13 +15,14 @@ from agentc.cli.arguments import (
     show_diagnostics,
 )
 from agentc.cli.store_argument import add_store_argument
+from agentc.exit_codes import EXIT_PREFLIGHT, EXIT_SPEC
 
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
     from agentc.compilation import Compilation
     from agentc.placement import Requests
     from agentc.plan.work import Work
-    from agentc.preflight import Finding
+    from agentc.preflight import PreflightFinding
 
 HELP = "look for what would fail: cluster limits, disk, software, tokens, before anything is queued"
 
@@ -32,7 +32,6 @@ Only what has to run is looked at. `--offline` asks nobody: neither SLURM nor th
 exit codes: 0 no problem (there may be warnings), 1 the spec has errors, 2 no such profile,
 5 no such stage, 7 something would fail
 """
-EXIT_PROBLEM = 7  # of agentc.cli
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,34 +57,25 @@ def execute(arguments: argparse.Namespace) -> int:
     fail."""
     from agentc.backend_api import load_backends
     from agentc.placement import read_requests
+    from agentc.placement.profile import find_profile
     from agentc.plan.render import plan_document
-    from agentc.plan.work import UnknownStageError, find_work
+    from agentc.plan.work import find_work
     from agentc.preflight.render import findings_document, findings_text
-    from agentc.run.profile import ProfileError, find_profile
-    from agentc.runtime.layout import StoreLayout
+    from agentc.runtime.store.layout import StoreLayout
     from agentc.store.paths import store_root
 
     started = time.monotonic()
-    requests: Requests | None = None
-    try:
-        profile = find_profile(arguments.profile, os.environ)
-        requests = None if profile is None else read_requests(profile)
-    except ProfileError as error:
-        print(f"agentc: {error}", file=sys.stderr)
-        return 2
+    profile = find_profile(arguments.profile, os.environ)
+    requests = None if profile is None else read_requests(profile)
     table = load_backends()
     compiled = compile_typed(arguments, table)
     if compiled.plan is None:
         show_diagnostics(compiled.diagnostics, arguments.format)
-        return 1
+        return EXIT_SPEC
     show_diagnostics(compiled.diagnostics)
-    try:
-        # A store that is in no state to be used is something to find here.
-        layout = StoreLayout(store_root(arguments.store))
-        work = find_work(plan_document(compiled.plan), layout, arguments.until)
-    except UnknownStageError as error:
-        print(f"agentc: {error}", file=sys.stderr)
-        return 5
+    # A store that is in no state to be used is something to find here.
+    layout = StoreLayout(store_root(arguments.store))
+    work = find_work(plan_document(compiled.plan), layout, arguments.until)
     found = _look(work, compiled, table, requests, asks=not arguments.offline)
     if arguments.format == "json":
         name = None if profile is None else profile.name
@@ -93,7 +83,7 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         taken = time.monotonic() - started
         print(findings_text(found, taken, asked=not arguments.offline), end="")
-    return EXIT_PROBLEM if any(each.verdict == "problem" for each in found) else 0
+    return EXIT_PREFLIGHT if any(each.verdict == "problem" for each in found) else 0
 
 
 def _look(
@@ -103,14 +93,16 @@ def _look(
     requests: Requests | None,
     *,
     asks: bool,
-) -> list[Finding]:
+) -> list[PreflightFinding]:
     from agentc.cli.costing import cost_to_run
     from agentc.placement import settle_plan
+    from agentc.placement.profile import SLURM
     from agentc.preflight import hub, offline
     from agentc.preflight.cluster import check_cluster, read_cluster
-    from agentc.preflight.machine import check_machine
+    from agentc.preflight.machine import check_machine, check_own_servers
+    from agentc.preflight.memory import check_memory
+    from agentc.preflight.minutes import check_minutes
     from agentc.preflight.slurm_query import ask_slurm
-    from agentc.run.profile import SLURM
 
     assert compiled.plan is not None
     profile = None if requests is None else requests.profile
@@ -128,6 +120,9 @@ def _look(
         *offline.check_secrets(compiled, work),
         *offline.check_ports(work, profile),
         *offline.check_shapes(settled, table),
+        *check_memory(settled, here=not cluster),
+        *check_minutes(settled, estimates),
+        *check_own_servers(settled),
         *([] if cluster else check_machine(settled)),
         *hub.check_cached(files),
     ]

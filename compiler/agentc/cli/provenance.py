@@ -10,9 +10,11 @@ from typing import Any
 
 from agentc.cli.choose_run import NoRunError, add_variant_arguments, choose_run
 from agentc.cli.store_argument import add_store_argument
-from agentc.runtime.layout import StoreLayout
+from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_STORE
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.lineage import Lineage
 from agentc.store.objects import StoredObject
+from agentc.text import counted, duration
 
 HELP = "print what an artifact was made from: inputs up to the roots, versions, seeds, hardware"
 
@@ -42,15 +44,15 @@ def execute(arguments: argparse.Namespace) -> int:
     name, complaint = _find(arguments, layout)
     if name is None:
         print(f"agentc: {complaint}", file=sys.stderr)
-        return 5
+        return EXIT_NOT_FOUND
     try:
         lineage = trace(layout, name)
     except FileNotFoundError:
         print(f"agentc: {arguments.name} ({name}) has no result yet", file=sys.stderr)
-        return 5
+        return EXIT_NOT_FOUND
     except (OSError, ValueError) as error:
         print(f"agentc: the store is damaged: {error}", file=sys.stderr)
-        return 4
+        return EXIT_STORE
     if arguments.format == "json":
         import json
 
@@ -124,7 +126,6 @@ def _document(lineage: Lineage) -> dict[str, Any]:
 
 
 def _lines(lineage: Lineage) -> Iterator[str]:
-    from agentc.run.wording import counted, duration
 
     ids = {stored.name: str(stored.manifest.get("id")) for stored in lineage.objects}
     for stored in lineage.objects:
@@ -149,7 +150,6 @@ def _lines(lineage: Lineage) -> Iterator[str]:
 
 
 def _object_lines(stored: StoredObject, ids: Mapping[str, str]) -> Iterator[str]:
-    from agentc.run.wording import duration
     from agentc.store.lineage import seeds_of, tokens_of
 
     manifest = stored.manifest

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentc.cli.choose_run import NoRunError, add_run_choice, choose_run
+from agentc.cli.choose_run import add_run_choice, choose_run
 from agentc.cli.store_argument import add_store_argument
-from agentc.runtime.layout import StoreLayout
+from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
 
 HELP = "print the path of a run's report; render a partial one while the run is unfinished"
@@ -28,28 +29,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """0 with the path on standard output; 1 the spec cannot be read, 3 the report could not be
     rendered, 5 there is nothing to report on."""
+    from agentc.kinds import REPORT_KIND
     from agentc.plan.work import find_work, read_plan
     from agentc.store.paths import look_into
 
     layout = look_into(arguments.store)
-    try:
-        run = choose_run(layout, arguments.name, arguments)
-    except NoRunError as error:
-        return error.tell()
+    run = choose_run(layout, arguments.name, arguments)
     name, folder = run.label, run.folder
     work = find_work(read_plan(folder.last_plan), layout)
-    job = next((job for job in work.needed if job["kind"] == "report"), None)
+    job = next((job for job in work.needed if job["kind"] == REPORT_KIND), None)
     if job is None:
-        return _fail(f"the plan of {name} has no report: no backend for reports is installed", 5)
+        return _fail(
+            f"the plan of {name} has no report: no backend for reports is installed", EXIT_NOT_FOUND
+        )
     page = layout.data(f"{job['kind']}/{job['key']}") / "index.html"
     if not page.is_file():
         published = [j for j in work.present if j is not job]
         if not published:
-            return _fail(f"no job of {name} has a result yet; `agentc status {name}` shows them", 5)
+            return _fail(
+                f"no job of {name} has a result yet; `agentc status {name}` shows them",
+                EXIT_NOT_FOUND,
+            )
         try:
             page = _render_partial(job, work.needed, layout, folder)
         except (_RenderError, OSError) as error:
-            return _fail(f"the report of {name} could not be rendered: {error}", 3)
+            return _fail(f"the report of {name} could not be rendered: {error}", EXIT_FAILED)
         print(
             f"agentc: {name} is not finished: {len(published)} of {len(work.needed)} jobs are in "
             "this report",
@@ -80,8 +84,9 @@ def _render_partial(
     compiler never imports backends."""
     import json
 
-    from agentc.runtime import environment
-    from agentc.runtime.plan_file import PlanError, PlanFile
+    from agentc.runtime.software import environment
+    from agentc.runtime.store.moved_programs import current_program, module_of
+    from agentc.runtime.store.plan_file import PlanError, PlanFile
 
     home = folder.path / "report"
     for part in ("data", "work", "logs"):
@@ -105,16 +110,19 @@ def _render_partial(
     }
     file.write_text(json.dumps(described, ensure_ascii=False), encoding="utf-8")
     try:
+        program = current_program(job["program"])
         state = json.loads(folder.state.read_text(encoding="utf-8"))
-        lock, text = PlanFile(Path(state["plan"])).lock(job["environment"])
+        plan = PlanFile(Path(state["plan"]))
+        environment.declare_secrets(plan.secret_names())
+        lock, text = plan.lock(job["environment"])
         directory, record = environment.ensure_environment(layout, lock, text)
-        code = environment.code_directory(layout, environment.packages_of([job["program"]]))
+        code = environment.code_directory(layout, [module_of(program)])
         python = environment.python_command(directory, record, layout.root, code)
         software = environment.programs_of(directory, record)
     except (PlanError, environment.SoftwareEnvironmentError, ValueError, KeyError) as error:
         raise _RenderError(str(error)) from error
     done = subprocess.run(
-        [*python, *job["program"], str(file)],
+        [*python, *program, str(file)],
         cwd=home,
         env=environment.job_variables(code, 1, False, {}, software),
         stdin=subprocess.DEVNULL,

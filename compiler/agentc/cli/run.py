@@ -18,11 +18,14 @@ from agentc.cli.arguments import (
     wants_colour,
 )
 from agentc.cli.store_argument import add_store_argument
-from agentc.plan.work import UnknownStageError, Work, find_work
+from agentc.exit_codes import EXIT_PREFLIGHT, EXIT_SPEC, EXIT_STORE, EXIT_USAGE
+from agentc.plan.work import Work, find_work
 
 if TYPE_CHECKING:
     from agentc.cost import Estimate, Summary
     from agentc.diagnostics import Diagnostic
+    from agentc.placement.device_count import DeviceCount
+    from agentc.placement.profile import Profile
 
 HELP = "run what is missing of an experiment, and show its results"
 
@@ -73,51 +76,45 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """0 done, 1 errors in the spec, 2 no such profile, 3 a job failed, 4 no usable store, 5 no such
-    stage, 6 a claim with `gate: true` is not reproduced."""
+    stage, 6 a claim with `gate: true` is not reproduced, 7 more GPUs are asked for than there are.
+    """
     from agentc.backend_api import load_backends
     from agentc.cli.costing import cost_to_run
     from agentc.diagnostics import Sink
-    from agentc.passes.secrets import report_missing
+    from agentc.passes.lowering.secrets import report_missing
+    from agentc.placement.profile import find_profile, require_executor
     from agentc.plan.render import plan_document
     from agentc.plan.text import document_text
     from agentc.run.driver import DriverOptions, at_once
     from agentc.run.plan_folder import claim_plan_folder
-    from agentc.run.profile import ProfileError, find_profile, require_executor
-    from agentc.runtime.trouble import StoreWriteError, writing
+    from agentc.runtime.machine.devices import DevicesError
+    from agentc.runtime.store.trouble import StoreWriteError, writing
     from agentc.software.needed import needed_by_plan, report_lacking
     from agentc.store.paths import open_store, plans_folder
     from agentc.store.variant import variant_of
 
-    try:
-        profile = find_profile(arguments.profile, os.environ)
-        if profile is not None and not arguments.dry_run:
-            require_executor(profile)
-    except ProfileError as error:
-        print(f"agentc: {error}", file=sys.stderr)
-        return 2
+    profile = find_profile(arguments.profile, os.environ)
+    if profile is not None and not arguments.dry_run:
+        require_executor(profile)
     table = load_backends()
     compiled = compile_typed(arguments, table)
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
-        return 1
+        return EXIT_SPEC
     if compiled.unavailable and not arguments.dry_run:
         names = ", ".join(compiled.unavailable)
         print(
             f"agentc: this experiment checks and plans, but cannot run yet: {names} has no server",
             file=sys.stderr,
         )
-        return 1
+        return EXIT_SPEC
     try:
         layout = open_store(arguments.store)
     except OSError as error:
         print(f"agentc: no usable store: {error}", file=sys.stderr)
-        return 4
+        return EXIT_STORE
     document = plan_document(compiled.plan)
-    try:
-        work = find_work(document, layout, arguments.until)
-    except UnknownStageError as error:
-        print(f"agentc: {error}", file=sys.stderr)
-        return 5
+    work = find_work(document, layout, arguments.until)
     queued = profile is not None and profile.queued
     estimates, expected = cost_to_run(
         work,
@@ -136,7 +133,7 @@ def execute(arguments: argparse.Namespace) -> int:
         _tell(work, estimates, expected)
     if excess and not arguments.over_budget:
         show_diagnostics(excess)
-        return 1
+        return EXIT_SPEC
     if arguments.dry_run:
         return 0
     wanting = Sink()
@@ -146,14 +143,27 @@ def execute(arguments: argparse.Namespace) -> int:
     report_lacking(needed, layout, wanting)
     if wanting.has_errors:
         show_diagnostics(wanting.sorted())
-        return 1
+        return EXIT_SPEC
+    try:
+        counted = _count_devices(work, profile)
+    except DevicesError as error:
+        print(f"agentc: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    if counted is None:
+        return EXIT_PREFLIGHT
     from agentc.cost.render import summary_sentence
     from agentc.emit import compile_to
     from agentc.run.orchestrate import RunOptions, run_plan
 
     spec_text = compiled.spec.source.text
     options = RunOptions(
-        driver=DriverOptions(jobs=arguments.jobs, profile=profile, keep_going=arguments.keep_going),
+        driver=DriverOptions(
+            jobs=arguments.jobs,
+            profile=profile,
+            keep_going=arguments.keep_going,
+            gpus=counted.gpus,
+            cores=counted.cores,
+        ),
         plain=arguments.plain,
         colour=wants_colour(sys.stdout),
         estimates=estimates,
@@ -170,7 +180,27 @@ def execute(arguments: argparse.Namespace) -> int:
             return run_plan(work, directory, options)
     except StoreWriteError as error:
         print(f"agentc: {error}", file=sys.stderr)
-        return 4
+        return EXIT_STORE
+
+
+def _count_devices(work: Work, profile: Profile | None) -> DeviceCount | None:
+    """What there is of GPUs for the jobs that have to run; None, with a word to people, where some
+    of them could never run. Raises DevicesError, ProfileError."""
+    from agentc.placement import read_requests, settle_plan
+    from agentc.placement.device_count import DeviceCount, count_devices
+
+    if not work.missing:
+        return DeviceCount()
+    requests = None if profile is None else read_requests(profile)
+    settled = settle_plan(work.document, requests, [str(job["id"]) for job in work.missing])
+    found, lacking = count_devices(
+        settled, os.environ, queued=profile is not None and profile.queued
+    )
+    for short in lacking:
+        print(f"agentc: {short.message}\n  help: {short.fix}", file=sys.stderr)
+    if found.note and not lacking:
+        print(found.note)
+    return None if lacking else found
 
 
 def _tell(work: Work, estimates: Mapping[str, Estimate], expected: Summary | None) -> None:

@@ -6,13 +6,16 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentc.cli.store_argument import add_store_argument
+from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND
+from agentc.text import aligned, shown_size
 
 if TYPE_CHECKING:
-    from agentc.runtime.layout import StoreLayout
-    from agentc.store.known_runs import KnownRun
+    from agentc.runtime.store.layout import StoreLayout
+    from agentc.store.known_runs import DamagedRun, KnownRun
 
 HELP = "list what was run: by experiment, scale and params, with state, size and report"
 
@@ -21,6 +24,8 @@ RUN is what `status`, `report`, `claims` and `cancel` take: the name of the expe
 its scale and the params that differ from their defaults. `agentc store gc` keeps the results of
 each; those of a run that --forget takes from the list are its to delete.
 """
+
+_REMEDY = "running it again writes its plan anew, --forget removes its record"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,14 +48,23 @@ def execute(arguments: argparse.Namespace) -> int:
     import json
 
     from agentc.diagnostics.suggest import did_you_mean, listed
-    from agentc.store.known_runs import known_runs
+    from agentc.store.known_runs import damaged_runs, history_damage, known_runs
     from agentc.store.paths import look_into
 
     layout = look_into(arguments.store)
-    runs = known_runs(layout)
+    runs, damaged = known_runs(layout), damaged_runs(layout)
     if arguments.forget:
-        return _forget(arguments.forget, runs, layout)
+        return _forget(arguments.forget, [*runs, *damaged], layout)
     found = [run for run in runs if arguments.name in (None, run.variant.name, run.label)]
+    # Of what experiment it was its label tells, as far as anything does.
+    lost = [run for run in damaged
+            if arguments.name in (None, run.label, run.label.partition("@")[0])]  # fmt: skip
+    for one in lost:
+        print(f"agentc: {one.label} is damaged: {one.why}; {_REMEDY}", file=sys.stderr)
+    for warning in history_damage(run.folder for run in found):
+        print(f"agentc: warning: {warning}", file=sys.stderr)
+    if lost and not found:
+        return EXIT_NOT_FOUND
     if not found:
         names = dict.fromkeys(run.variant.name for run in runs)
         if arguments.name is None or not runs:
@@ -58,7 +72,7 @@ def execute(arguments: argparse.Namespace) -> int:
         else:
             hint = did_you_mean(arguments.name, names) or f"known: {listed(names)}"
             print(f"agentc: no run of `{arguments.name}`; {hint}", file=sys.stderr)
-        return 5
+        return EXIT_NOT_FOUND
     described = [_described(run, layout) for run in found]
     if arguments.json:
         for line in described:
@@ -71,12 +85,12 @@ def execute(arguments: argparse.Namespace) -> int:
 def _described(run: KnownRun, layout: StoreLayout) -> dict[str, Any]:
     from agentc.plan.work import find_work, read_plan
     from agentc.run.active import active_runs
-    from agentc.run.outcome import report_path
+    from agentc.run.report_page import shown_page
     from agentc.store.objects import size_of
 
     document = read_plan(run.folder.last_plan)
     work = find_work(document, layout)
-    page = run.folder.report if run.folder.report.is_file() else report_path(document, layout)
+    page = shown_page(document, layout)
     at_work = any(one.is_alive() for one in active_runs(layout, run.label))
     state = "at work" if at_work else "complete" if not work.missing else "unfinished"
     return {
@@ -94,7 +108,6 @@ def _described(run: KnownRun, layout: StoreLayout) -> dict[str, Any]:
 
 
 def _table(described: list[dict[str, Any]]) -> list[str]:
-    from agentc.cli.store import shown_size
 
     rows = [("RUN", "STATE", "JOBS", "SIZE", "LAST RUN", "REPORT")]
     rows += [
@@ -108,14 +121,10 @@ def _table(described: list[dict[str, Any]]) -> list[str]:
         )
         for each in described
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    return [
-        "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[5]])
-        for row in rows
-    ]
+    return aligned(rows)
 
 
-def _in_use(run: KnownRun) -> bool:
+def _in_use(run: KnownRun | DamagedRun) -> bool:
     """Whether a run that begins, or ends, uses its plan: `gc` knows that by the record alone."""
     from agentc.store.in_use import plan_uses
 
@@ -125,7 +134,8 @@ def _in_use(run: KnownRun) -> bool:
         return False
 
 
-def _forget(labels: list[str], runs: list[KnownRun], layout: StoreLayout) -> int:
+def _forget(labels: list[str], runs: Sequence[KnownRun | DamagedRun], layout: StoreLayout) -> int:
+    import os
     import shutil
 
     from agentc.diagnostics.suggest import did_you_mean, listed
@@ -136,13 +146,15 @@ def _forget(labels: list[str], runs: list[KnownRun], layout: StoreLayout) -> int
         if label not in known:
             hint = did_you_mean(label, known) or f"known: {listed(known)}"
             print(f"agentc: no run `{label}`; {hint}", file=sys.stderr)
-            return 5
+            return EXIT_NOT_FOUND
         if any(one.is_alive() for one in active_runs(layout, label)) or _in_use(known[label]):
             print(f"agentc: {label} is at work; `agentc cancel {label}` stops it", file=sys.stderr)
-            return 3
+            return EXIT_FAILED
     for label in labels:
-        # Its last plan first: without it the folder is no run any more, however this ends.
-        known[label].folder.last_plan.unlink()
-        shutil.rmtree(known[label].folder.path)
+        # By one rename: half a record would be a damaged one.
+        place = layout.root / "trash" / f"{time.time_ns()}-{os.getpid()}-{label}"
+        place.parent.mkdir(exist_ok=True)
+        known[label].folder.path.rename(place)
+        shutil.rmtree(place, ignore_errors=True)
         print(f"{label}: forgotten; `agentc store gc` shows what nothing needs any more")
     return 0

@@ -6,9 +6,9 @@ import argparse
 import json
 import sys
 
-HELP = "print the JSON Schema of the spec language, for completion in editors"
+from agentc.exit_codes import EXIT_NOT_FOUND
 
-_EXIT_NOT_FOUND = 5
+HELP = "print the JSON Schema of the spec language, for completion in editors"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +27,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.backend_api import StageBackend, load_backends
     from agentc.diagnostics.suggest import did_you_mean, listed
     from agentc.kinds import KINDS, kind_named
-    from agentc.schema.json_schema import fields_schema, kind_schema, language_schema
+    from agentc.published.json_schema import fields_schema, kind_schema, language_schema
 
     table = load_backends()
     if arguments.kind is not None:
@@ -36,7 +36,7 @@ def execute(arguments: argparse.Namespace) -> int:
             names = [each.name for each in KINDS]
             hint = did_you_mean(arguments.kind, names) or f"kinds: {listed(names, 40)}"
             print(f"agentc: no stage kind `{arguments.kind}`; {hint}", file=sys.stderr)
-            return _EXIT_NOT_FOUND
+            return EXIT_NOT_FOUND
         schema = kind_schema(kind, table)
     elif arguments.backend is not None:
         backend = table.backends.get(arguments.backend)
@@ -44,7 +44,7 @@ def execute(arguments: argparse.Namespace) -> int:
             ids = sorted(table.backends)
             hint = did_you_mean(arguments.backend, ids) or f"backends: {listed(ids, 40)}"
             print(f"agentc: no backend `{arguments.backend}`; {hint}", file=sys.stderr)
-            return _EXIT_NOT_FOUND
+            return EXIT_NOT_FOUND
         own = backend.options if isinstance(backend, StageBackend) else backend.fields
         schema = fields_schema(f"settings of {backend.id}", own)
     else:

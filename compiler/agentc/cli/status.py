@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentc.cli.choose_run import NoRunError, add_run_choice, choose_run
+from agentc.cli.choose_run import add_run_choice, choose_run
 from agentc.cli.store_argument import add_store_argument
+from agentc.exit_codes import EXIT_FAILED
+from agentc.text import shown_time
 
 HELP = "show how the jobs of the last run stand"
 
@@ -36,15 +39,14 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.run.active import active_runs
     from agentc.run.observe import Observer
     from agentc.run.wording import sentence
-    from agentc.store.known_runs import read_history
+    from agentc.store.known_runs import history_damage, read_history
     from agentc.store.paths import look_into
 
     layout = look_into(arguments.store)
-    try:
-        run = choose_run(layout, arguments.name, arguments)
-    except NoRunError as error:
-        return error.tell()
+    run = choose_run(layout, arguments.name, arguments)
     name = run.label
+    for warning in history_damage([run.folder]):
+        print(f"agentc: warning: {warning}", file=sys.stderr)
     work = find_work(read_plan(run.folder.last_plan), layout)
     seen = Observer(layout, work.needed, since=0.0).look()
     expected = read_expected(run.folder)
@@ -66,16 +68,18 @@ def execute(arguments: argparse.Namespace) -> int:
         for one in seen:
             words = sentence(one) if at_work or one.state != "waiting" else "not started"
             print(f"  {one.id:<{width}}  {words}{_expectation(entries.get(one.id))}")
+            for warning in one.warnings:
+                print(f"  {' ' * width}  warning: {warning}")
             if one.state in ("failed", "killed"):
                 print("\n".join(_cause(one.message, logs[one.id], width)))
         if not at_work and any(one.state != "done" for one in seen):
             print(f"  {_ending(read_history(run.folder))}")
-    return 3 if any(one.state in ("failed", "killed") for one in seen) else 0
+    return EXIT_FAILED if any(one.state in ("failed", "killed") for one in seen) else 0
 
 
 def _cause(message: str, log: Path, width: int) -> list[str]:
     """The rest of a message, the last line of the log, and where it is."""
-    from agentc.runtime.lease import last_lines
+    from agentc.runtime.servers.lease import last_lines
 
     last = next((line for line in reversed(last_lines(log, 20).splitlines()) if line.strip()), "")
     lines = [*message.splitlines()[1:], *([f"| {last.strip()}"] if last else [])]
@@ -97,6 +101,5 @@ def _ending(history: Sequence[Mapping[str, Any]]) -> str:
 
 def _expectation(entry: Mapping[str, Any] | None) -> str:
     """` (expected: 31 s)`."""
-    from agentc.cost.render import shown_time
 
     return "" if entry is None else f" (expected: {shown_time(entry['seconds'][1])})"

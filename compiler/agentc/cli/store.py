@@ -9,15 +9,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from agentc.cli.store_argument import add_store_argument
+from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_STORE
+from agentc.text import counted, shown_size
 
 if TYPE_CHECKING:
-    from agentc.runtime.layout import StoreLayout
+    from agentc.runtime.store.layout import StoreLayout
     from agentc.store.gc import Garbage
 
 HELP = "list, verify or clean the store of results"
-
-_EXIT_STORE = 4
-_EXIT_NOT_FOUND = 5
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -74,19 +73,18 @@ def execute(arguments: argparse.Namespace) -> int:
     layout = look_into(arguments.store)
     if not layout.root.is_dir():
         print(f"agentc: there is no store at {layout.root}; --store names another", file=sys.stderr)
-        return _EXIT_NOT_FOUND
+        return EXIT_NOT_FOUND
     try:
         return int(arguments.action(arguments, layout))
     except (OSError, ValueError) as error:
         print(f"agentc: the store is unusable: {error}", file=sys.stderr)
-        return _EXIT_STORE
+        return EXIT_STORE
 
 
 def _ls(arguments: argparse.Namespace, layout: object) -> int:
     import json
 
-    from agentc.run.wording import counted
-    from agentc.runtime.layout import StoreLayout
+    from agentc.runtime.store.layout import StoreLayout
     from agentc.store.objects import list_objects
 
     assert isinstance(layout, StoreLayout)
@@ -119,20 +117,20 @@ def _ls(arguments: argparse.Namespace, layout: object) -> int:
         print(total, file=sys.stderr)
     for problem in problems:
         print(f"damaged: {problem}", file=sys.stderr)
-    return _EXIT_STORE if problems else 0
+    return EXIT_STORE if problems else 0
 
 
 def _verify(arguments: argparse.Namespace, layout: object) -> int:
-    from agentc.runtime.layout import StoreLayout
-    from agentc.store.objects import Problem, list_objects, read_objects, verify_object
+    from agentc.runtime.store.layout import StoreLayout
+    from agentc.store.objects import Damage, list_objects, read_objects, verify_object
 
     assert isinstance(layout, StoreLayout)
-    problems: list[Problem] = []
+    problems: list[Damage] = []
     if arguments.objects:
         unknown = [name for name in arguments.objects if not layout.object(name).is_dir()]
         if unknown:
             print(f"agentc: no such object in {layout.root}: {unknown[0]}", file=sys.stderr)
-            return _EXIT_NOT_FOUND
+            return EXIT_NOT_FOUND
         found, problems = read_objects(layout, arguments.objects)
     else:
         found, problems = list_objects(layout)
@@ -149,16 +147,20 @@ def _verify(arguments: argparse.Namespace, layout: object) -> int:
             " that, too.",
             file=sys.stderr,
         )
-        return _EXIT_STORE
+        return EXIT_STORE
     print(f"{len(found)} objects are whole")
     return 0
 
 
 def _gc(arguments: argparse.Namespace, layout: object) -> int:
-    from agentc.runtime.layout import StoreLayout
-    from agentc.store.gc import StoreBusyError, collect, find_garbage
+    from agentc.runtime.store.layout import StoreLayout
+    from agentc.store.gc import collect, find_garbage
+    from agentc.store.known_runs import history_damage
+    from agentc.store.paths import all_folders
 
     assert isinstance(layout, StoreLayout)
+    for warning in history_damage(all_folders(layout)):
+        print(f"agentc: warning: {warning}", file=sys.stderr)
     garbage = find_garbage(
         layout,
         environments=arguments.environments,
@@ -173,11 +175,7 @@ def _gc(arguments: argparse.Namespace, layout: object) -> int:
     if not arguments.delete:
         print(f"{shown_size(garbage.size)} could be deleted; `agentc store gc --delete` does it")
         return 0
-    try:
-        kept = collect(layout, garbage)
-    except StoreBusyError as error:
-        print(f"agentc: {error}", file=sys.stderr)
-        return _EXIT_STORE
+    kept = collect(layout, garbage)
     for name in kept:
         print(f"kept after all: {name}, which somebody works on or needs now")
     left = garbage.without(kept)
@@ -187,7 +185,6 @@ def _gc(arguments: argparse.Namespace, layout: object) -> int:
 
 def _garbage_lines(garbage: Garbage, layout: StoreLayout) -> Iterator[str]:
     """By run, then by stage, then the pages that show what goes."""
-    from agentc.run.wording import counted
     from agentc.store.ownership import find_owners, reports_of
 
     owners = find_owners(layout, garbage.objects)
@@ -224,12 +221,3 @@ def _age(text: str) -> float:
     if text[-1:] not in units or not text[:-1].isdecimal():
         raise argparse.ArgumentTypeError("expected an age such as 30d, 12h or 90m")
     return int(text[:-1]) * units[text[-1]]
-
-
-def shown_size(count: float) -> str:
-    """Bytes for people: `12 kB`, `3.4 GB`."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if count >= 10 or unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

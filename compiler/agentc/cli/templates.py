@@ -7,6 +7,9 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC
+from agentc.text import aligned
+
 if TYPE_CHECKING:
     from agentc.templates.template import Template, TemplateParam
 
@@ -32,10 +35,8 @@ def _list() -> int:
     from agentc.templates.library import shipped_names
 
     found = [(name, _read(name)) for name in shipped_names()]
-    rows = [(name, template.makes, template.doc) for name, template in found if template]
-    widths = [max(len(row[n]) for row in rows) for n in range(2)]
-    for name, makes, doc in rows:
-        print(f"{name:{widths[0]}}  {makes:{widths[1]}}  {_sentence(doc)}")
+    rows = [(name, each.makes, _sentence(each.doc)) for name, each in found if each]
+    print("\n".join(aligned(rows)))
     return 0
 
 
@@ -47,19 +48,15 @@ def _show(name: str) -> int:
 
         hint = did_you_mean(name, shipped_names()) or "`agentc templates` lists them"
         print(f"agentc: there is no template `{name}`; {hint}", file=sys.stderr)
-        return 5
+        return EXIT_NOT_FOUND
     template = _read(name)
     if template is None:
-        return 1
+        return EXIT_SPEC
     print(f"{template.name}: makes a {template.makes}\n\n{template.doc}\n")
     if template.params:
         print("parameters (`with:`)")
         rows = [_param_row(param) for param in template.params.values()]
-        widths = [max(len(row[n]) for row in rows) for n in range(3)]
-        for row in rows:
-            cells = [cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)]
-            print(f"  {'  '.join(cells)}  {row[3]}".rstrip())
-        print()
+        print("\n".join(aligned(rows, indent="  ")) + "\n")
     print(template.source.text.rstrip())
     return 0
 
@@ -70,7 +67,7 @@ def _read(name: str) -> Template | None:
 
     from agentc.cli.arguments import show_diagnostics
     from agentc.diagnostics import Sink
-    from agentc.source.span import Source, Span
+    from agentc.diagnostics.span import Source, Span
     from agentc.source.tree import Scalar
     from agentc.templates.library import TemplateLibrary
 

@@ -15,9 +15,10 @@ from agentc.cli.arguments import (
     names_spec,
     show_diagnostics,
 )
-from agentc.cli.choose_run import NoRunError, choose_run
+from agentc.cli.choose_run import choose_run
 from agentc.cli.store_argument import add_store_argument
-from agentc.runtime.layout import StoreLayout
+from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
+from agentc.runtime.store.layout import StoreLayout
 
 if TYPE_CHECKING:
     from agentc.plan.review import Item, Review
@@ -62,7 +63,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if len(specs) > 1 or len(names) != 1:
         words = "name one job or stage" if not names else "name one spec and one job or stage"
         print(f"agentc: {words}; `agentc plan SPEC` shows all jobs", file=sys.stderr)
-        return 2
+        return EXIT_USAGE
     layout = look_into(arguments.store)
     found = _of_spec(arguments, specs[0], layout) if specs else _of_run(arguments, layout)
     if isinstance(found, int):
@@ -74,7 +75,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if not wanted:
         hint = nearest(names[0], ids)
         print(f"agentc: {review.name} has no stage or job `{names[0]}`; {hint}", file=sys.stderr)
-        return 5
+        return EXIT_NOT_FOUND
     for item in wanted:
         print("\n".join(_answer(item, review, since)))
     return 0
@@ -95,7 +96,7 @@ def _of_spec(
     compiled = compile_typed(arguments, load_backends())
     show_diagnostics(compiled.diagnostics)
     if compiled.plan is None:
-        return 1
+        return EXIT_SPEC
     work = find_work(plan_document(compiled.plan), layout)
     review = review_plan(work, plan_before(layout, work.document))
     before = read_past(RunFolder.of_plan(layout, work.document).previous_plan)
@@ -111,14 +112,11 @@ def _of_run(arguments: argparse.Namespace, layout: StoreLayout) -> tuple[Review,
     from agentc.plan.work import find_work
     from agentc.run.past import read_past
 
-    try:
-        folder = choose_run(layout, arguments.run, arguments).folder
-    except NoRunError as error:
-        return error.tell()
+    folder = choose_run(layout, arguments.run, arguments).folder
     after = read_past(folder.last_plan)
     if after is None:
         print(f"agentc: the last plan of {folder.label} cannot be read", file=sys.stderr)
-        return 5
+        return EXIT_NOT_FOUND
     before = read_past(folder.previous_plan)
     return review_plan(find_work(after, layout), before), "the run before"
 

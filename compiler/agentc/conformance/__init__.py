@@ -4,9 +4,9 @@
 suite of any distribution (docs/backends_guide.md).
 """
 
-from agentc.conformance.bench import Bench, Outcome
+from agentc.conformance.bench import Bench, LoweringOutcome
 from agentc.conformance.check import Check, Fault, Skipped
 from agentc.conformance.checks import checks_of
-from agentc.conformance.subject import Subject
+from agentc.conformance.subject import BackendUnderTest
 
-__all__ = ["Bench", "Check", "Fault", "Outcome", "Skipped", "Subject", "checks_of"]
+__all__ = ["BackendUnderTest", "Bench", "Check", "Fault", "LoweringOutcome", "Skipped", "checks_of"]

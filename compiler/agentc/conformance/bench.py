@@ -23,6 +23,7 @@ from agentc.backend_api import (
     StageView,
 )
 from agentc.diagnostics import Diagnostic, Sink
+from agentc.diagnostics.span import Origin, Source, Span
 from agentc.ir.module import Module, Prompt, Resource, Stage, Value
 from agentc.kinds import KINDS, kind_named
 from agentc.kinds.field import string
@@ -31,7 +32,6 @@ from agentc.passes.assign_keys import assign_keys
 from agentc.passes.lower import lower
 from agentc.plan.job import EnvLock, Job
 from agentc.plan.render import plan_document
-from agentc.source.span import Origin, Source, Span
 from agentc.syntax.nodes import Spec
 
 TESTED = "tested"
@@ -46,7 +46,7 @@ _FLAVOUR = string("flavour", "Tells one made-up neighbour from another.", "plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class LoweringOutcome:
     """The jobs of the stage, as they are written, and their keys; or what was reported.
 
     `written` is what plan.json says of each job less its identity and inputs: what the job is
@@ -65,8 +65,12 @@ class Outcome:
         return {found.code for found in self.diagnostics if found.severity == "error"}
 
     def complaints(self) -> str:
-        """The errors in one line, for messages."""
-        return "; ".join(f"{d.code} {d.message}" for d in self.diagnostics if d.severity == "error")
+        """The errors in one line, for messages, each with what would mend it."""
+        return "; ".join(
+            f"{d.code} {d.message}" + (f", help: {d.fix}" if d.fix else "")
+            for d in self.diagnostics
+            if d.severity == "error"
+        )
 
     def text(self) -> str:
         """What the jobs are told and their keys, as one text."""
@@ -90,7 +94,7 @@ class Bench:
         instruction: str = "Act.",
         environment: str = "plain",
         server: str = "plain",
-    ) -> Outcome:
+    ) -> LoweringOutcome:
         """Lower one stage of a backend with the given values of fields and options, and with all
         inputs but those `without`. `environment` and `server` are flavours of its neighbours."""
         environments = {"world": _resource("world", _ENVIRONMENT, {"flavour": environment})}
@@ -99,7 +103,7 @@ class Bench:
 
     def resource(
         self, backend: EnvironmentBackend | ServerBackend, values: Mapping[str, Any]
-    ) -> Outcome:
+    ) -> LoweringOutcome:
         """Lower a rollout that leases an environment or server with the given values."""
         own = _resource("own", backend.id, values)
         world = _resource("world", _ENVIRONMENT, {})
@@ -122,7 +126,7 @@ class Bench:
         environments: Mapping[str, Resource],
         servers: Mapping[str, Resource],
         *further: Backend,
-    ) -> Outcome:
+    ) -> LoweringOutcome:
         assert isinstance(backend, StageBackend)
         kind = kind_named(backend.kind)
         assert kind is not None
@@ -156,7 +160,7 @@ class Bench:
         return _outcome(module, table, self.directory)
 
 
-def _outcome(module: Module, table: BackendTable, directory: Path) -> Outcome:
+def _outcome(module: Module, table: BackendTable, directory: Path) -> LoweringOutcome:
     sink = Sink()
     context = PassContext(table=table, sink=sink, directory=directory)
     unit = lower(Unit(spec=Spec(source=_SOURCE, span=_SPAN), module=module), context)
@@ -171,7 +175,7 @@ def _outcome(module: Module, table: BackendTable, directory: Path) -> Outcome:
                 for lease in written[-1]["leases"]:
                     lease.pop("identity")
                 written[-1].pop("inputs")
-    return Outcome(
+    return LoweringOutcome(
         jobs=jobs,
         written=tuple(written),
         keys=tuple(job.key for job in jobs),

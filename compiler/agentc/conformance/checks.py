@@ -10,21 +10,21 @@ from agentc.conformance import declaration, lowering, programs
 from agentc.conformance.check import Check
 from agentc.conformance.serving import served_checks
 from agentc.conformance.settings import check_setting
-from agentc.conformance.subject import Subject
+from agentc.conformance.subject import BackendUnderTest
 from agentc.conformance.values import leaves
 from agentc.kinds import kind_named
 
 
-def checks_of(subject: Subject, *, run_programs: bool = False) -> tuple[Check, ...]:
+def checks_of(subject: BackendUnderTest, *, run_programs: bool = False) -> tuple[Check, ...]:
     """The checks of a backend, cheap ones first. With `run_programs`, job programs are started
     as well, as far as reading their config, where their software environment is built."""
     return tuple(_checks(subject, run_programs))
 
 
-def _checks(subject: Subject, run_programs: bool) -> Iterator[Check]:
+def _checks(subject: BackendUnderTest, run_programs: bool) -> Iterator[Check]:
     backend = subject.backend
 
-    def check(name: str, promise: str, run: Callable[[Subject], None]) -> Check:
+    def check(name: str, promise: str, run: Callable[[BackendUnderTest], None]) -> Check:
         return Check(name=name, promise=promise, run=partial(run, subject))
 
     yield check("id", "the id says what the backend does", declaration.check_id)

@@ -12,24 +12,25 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from agentc.backend_api import EnvironmentBackend, StageBackend
+from agentc.backend_api import EnvironmentBackend, StageBackend, software_of
 from agentc.backend_api.table import GROUP
 from agentc.conformance.check import Fault, Skipped, demand
-from agentc.conformance.subject import Subject
+from agentc.conformance.subject import BackendUnderTest
 from agentc.conformance.values import leaves
 from agentc.kinds import KINDS, kind_named
-from agentc.runtime.lock_text import LockTextError, read_lock_text
+from agentc.runtime.software.lock_hashes import enumerated
+from agentc.runtime.software.lock_text import LockTextError, read_lock_text
 
 HEAVY = (
     "torch", "tensorflow", "jax", "numpy", "pandas", "scipy", "transformers", "tokenizers",
     "datasets", "accelerate", "peft", "trl", "deepspeed", "ray", "vllm", "sglang", "openrlhf",
-    "xtuner", "mmengine", "snakemake", "httpx", "starlette", "uvicorn", "gymnasium",
+    "xtuner", "mmengine", "snakemake", "httpx", "httpx2", "starlette", "uvicorn", "gymnasium",
 )  # fmt: skip
 """Packages that compiling a spec must not wait for; `agentc check` takes 0.3 s in all."""
 _PIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[^\]]*\])?\s*(==\s*[^\s*;,]+|@\s*\S+)")
 
 
-def check_entry_point(subject: Subject) -> None:
+def check_entry_point(subject: BackendUnderTest) -> None:
     """The installed table holds this very backend under its own id."""
     backend = subject.backend
     entry = _entry_point(backend.id)
@@ -38,7 +39,7 @@ def check_entry_point(subject: Subject) -> None:
     demand(loaded is backend, f"{entry.value} is another object than the backend tested")
 
 
-def check_id(subject: Subject) -> None:
+def check_id(subject: BackendUnderTest) -> None:
     """`<family>.<kind>`, `env.<name>` or `serve.<name>`, in words that a spec can write."""
     backend = subject.backend
     demand(
@@ -59,7 +60,7 @@ def check_id(subject: Subject) -> None:
     demand(backend.id.split(".")[0] == wanted, f"the id {backend.id} must begin with {wanted}.")
 
 
-def check_documentation(subject: Subject) -> None:
+def check_documentation(subject: BackendUnderTest) -> None:
     """Sentences for people: they become `agentc explain`, the schema and the reference pages."""
     backend = subject.backend
     demand(backend.doc.strip().endswith("."), f"`doc` is no sentence: {backend.doc!r}")
@@ -68,14 +69,14 @@ def check_documentation(subject: Subject) -> None:
     demand(backend.version >= 1, f"version {backend.version}: the first is 1")
 
 
-def check_names(subject: Subject) -> None:
+def check_names(subject: BackendUnderTest) -> None:
     """No setting hides another one, of the backend or of its kind."""
     names = [field.name for field in subject.table]
     twice = sorted({name for name in names if names.count(name) > 1})
     demand(not twice, f"declared twice (the kind's fields count): {', '.join(twice)}")
 
 
-def check_environment_facts(subject: Subject) -> None:
+def check_environment_facts(subject: BackendUnderTest) -> None:
     """Splits, rewards and turns of an environment make sense together, as it declares them under
     the settings that it starts from."""
     assert isinstance(subject.backend, EnvironmentBackend)
@@ -92,11 +93,15 @@ def check_environment_facts(subject: Subject) -> None:
     demand(len(set(backend.splits)) == len(backend.splits), "a split is declared twice")
 
 
-def check_lock(subject: Subject) -> None:
+def check_lock(subject: BackendUnderTest) -> None:
     """Every package of the lock is pinned exactly, so that its hash says what was installed."""
-    lock, name = subject.backend.software.lock, subject.backend.software.name
+    for software in software_of(subject.backend):
+        _check_pins(software.name, software.lock)
+
+
+def _check_pins(name: str, lock: str) -> None:
     try:
-        read_lock_text(lock)
+        unhashed = read_lock_text(lock).unhashed
     except LockTextError as error:
         raise Fault(f"the lock of `{name}`: {error}") from None
     loose = [line for line in _requirements(lock) if not _pinned(line)]
@@ -104,6 +109,11 @@ def check_lock(subject: Subject) -> None:
         not loose,
         f"the lock of `{name}` does not pin exactly: {'; '.join(loose[:5])} "
         "(write every package as name==version, or name @ URL)",
+    )
+    demand(
+        not unhashed,
+        f"the lock of `{name}` has no hash for {enumerated(unhashed)} "
+        "(`agentc env hash LOCK` adds them)",
     )
 
 
@@ -122,7 +132,7 @@ def _pinned(line: str) -> bool:
     return _PIN.fullmatch(bare) is not None
 
 
-def check_light_import(subject: Subject) -> None:
+def check_light_import(subject: BackendUnderTest) -> None:
     """Loading the backend in a fresh process imports nothing heavy and no job program."""
     entry = _entry_point(subject.backend.id)
     found = ask_elsewhere({"load": entry.value})

@@ -32,11 +32,11 @@ def _load(value: str) -> dict[str, Any]:
 def _lower(question: dict[str, Any]) -> dict[str, Any]:
     from agentc.backend_api import load_backends
     from agentc.conformance.bench import Bench
-    from agentc.conformance.subject import Subject
+    from agentc.conformance.subject import BackendUnderTest
 
     table = load_backends()
     bench = Bench(table=table, directory=Path(question["directory"]))
-    subject = Subject(backend=table.backends[question["lower"]], bench=bench)
+    subject = BackendUnderTest(backend=table.backends[question["lower"]], bench=bench)
     return {"text": subject.lower(question["values"]).text()}
 
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from agentc.conformance.check import demand
-from agentc.conformance.environment_process import Served
+from agentc.conformance.environment_process import ServedEnvironment
 from agentc.conformance.walks import (
     close_session,
     demand_same,
@@ -20,7 +20,7 @@ from agentc.conformance.walks import (
 )
 
 
-def check_fork(server: Served, actions: Sequence[str]) -> None:
+def check_fork(server: ServedEnvironment, actions: Sequence[str]) -> None:
     """At points of a walk: a fork and a replay of the prefix tell the same from there on, and the
     original does not notice."""
     need(server, "fork")
@@ -32,7 +32,7 @@ def check_fork(server: Served, actions: Sequence[str]) -> None:
     _check_branches(server, actions, branch, "fork")
 
 
-def check_snapshot(server: Served, actions: Sequence[str]) -> None:
+def check_snapshot(server: ServedEnvironment, actions: Sequence[str]) -> None:
     """The same with a snapshot, through JSON, into a new session and into a used one; what is no
     snapshot is refused and changes nothing."""
     need(server, "snapshot")
@@ -66,7 +66,7 @@ def check_snapshot(server: Served, actions: Sequence[str]) -> None:
 
 
 def _check_branches(
-    server: Served,
+    server: ServedEnvironment,
     actions: Sequence[str],
     branch: Callable[[int, Sequence[str], str], int],
     what: str,

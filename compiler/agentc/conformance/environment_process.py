@@ -18,9 +18,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agentc.conformance.check import Fault
-from agentc.runtime.environment import code_directory, job_variables, packages_of
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.lease import fill, last_lines
+from agentc.runtime.servers.lease import fill, http_address, last_lines
+from agentc.runtime.software.environment import code_directory, job_variables
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.moved_programs import module_of
 
 TOKEN = "conformance-token"
 _LIMIT_S = 300.0
@@ -28,7 +29,7 @@ _GRACE_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """A status, and the decoded JSON (text where it is none)."""
 
     status: int
@@ -43,7 +44,7 @@ class Answer:
         return str(content.get("error", content) if isinstance(content, dict) else content)
 
 
-class Served:
+class ServedEnvironment:
     """A running environment server, and what it says of itself."""
 
     def __init__(self, url: str) -> None:
@@ -58,7 +59,7 @@ class Served:
         *,
         token: str | None = TOKEN,
         raw: bytes | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """One request; `raw` is sent as the body in place of `body` as JSON. Raises Fault when
         there is no answer."""
         headers = {"Content-Type": "application/json"}
@@ -76,9 +77,9 @@ class Served:
         finally:
             connection.close()
         try:
-            return Answer(answer.status, json.loads(text))
-        except ValueError:
-            return Answer(answer.status, text.decode("utf-8", "replace"))
+            return HttpAnswer(answer.status, json.loads(text))
+        except (ValueError, RecursionError):
+            return HttpAnswer(answer.status, text.decode("utf-8", "replace"))
 
     def post(self, path: str, **body: object) -> Any:
         """The reply to a request that must succeed."""
@@ -99,10 +100,11 @@ def served(
     program: Sequence[str],
     python: Path,
     *,
+    settings: Mapping[str, Any] | None = None,
     hash_seed: int = 0,
     extra: Sequence[str] = (),
     ready_timeout_s: float = _LIMIT_S,
-) -> Iterator[Served]:
+) -> Iterator[ServedEnvironment]:
     """An environment server of its own; `extra` are further arguments of its program.
 
     Raises Fault when it does not come up, or does not end on SIGTERM.
@@ -110,11 +112,12 @@ def served(
     with tempfile.TemporaryDirectory(prefix="agentc-conformance-") as name:
         folder = Path(name)
         ready, log = folder / "ready.json", folder / "log.txt"
-        code = code_directory(StoreLayout(folder), packages_of([list(program)]))
+        told = folder / "settings.json"
+        told.write_text(json.dumps(settings or {}), encoding="utf-8")
+        code = code_directory(StoreLayout(folder), [module_of(program)])
         variables = {**job_variables(code, 1, False, {}), "PYTHONHASHSEED": str(hash_seed)}
-        argv = fill(
-            [*program, *extra], {"{ready_file}": str(ready), "{host}": "127.0.0.1", "{port}": "0"}
-        )
+        places = {"{ready_file}": str(ready), "{settings}": str(told)}
+        argv = fill([*program, *extra], {**places, "{host}": "127.0.0.1", "{port}": "0"})
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [str(python), *argv],
@@ -125,7 +128,7 @@ def served(
                 start_new_session=True,
             )
         try:
-            running = Served(_await_ready(process, ready, log, ready_timeout_s))
+            running = ServedEnvironment(_await_ready(process, ready, log, ready_timeout_s))
             running.meta = running.get("/meta")
             yield running
         finally:
@@ -138,15 +141,15 @@ def _await_ready(process: subprocess.Popen[bytes], ready: Path, log: Path, limit
     deadline = time.monotonic() + limit_s
     while not ready.exists():
         if process.poll() is not None:
-            said = last_lines(log, 5) or "it said nothing"
-            raise NotStartedError(process.returncode, f"the server does not start: {said}")
+            output = last_lines(log, 5) or "it said nothing"
+            raise NotStartedError(process.returncode, f"the server does not start: {output}")
         if time.monotonic() > deadline:
             raise Fault(f"the server is not ready after {limit_s:g} s")
         time.sleep(0.02)
     address = json.loads(ready.read_text(encoding="utf-8"))
     if address["host"] not in ("127.0.0.1", "::1", "localhost"):
         raise Fault(f"the server listens on {address['host']}, not on loopback alone")
-    return f"http://{address['host']}:{address['port']}"
+    return http_address(str(address["host"]), int(address["port"]))
 
 
 class NotStartedError(Fault):

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from agentc.conformance.check import Skipped, demand
-from agentc.conformance.environment_process import NotStartedError, Served
+from agentc.conformance.environment_process import NotStartedError, ServedEnvironment
 from agentc.conformance.walks import (
     close_session,
     demand_same,
@@ -29,10 +29,10 @@ class Start(Protocol):
 
     def __call__(
         self, *, hash_seed: int = 0, extra: Sequence[str] = ()
-    ) -> AbstractContextManager[Served]: ...
+    ) -> AbstractContextManager[ServedEnvironment]: ...
 
 
-def check_token(server: Served, actions: Sequence[str]) -> None:
+def check_token(server: ServedEnvironment, actions: Sequence[str]) -> None:
     """Without the token, or with another, every route but /health is closed."""
     del actions
     routes = [("GET", "/meta"), ("GET", "/observation?id=0"), ("POST", "/create"),
@@ -44,7 +44,7 @@ def check_token(server: Served, actions: Sequence[str]) -> None:
                    f"{method} {path} with the token {token!r} answers {answer.status}")  # fmt: skip
 
 
-def check_bad_input(server: Served, actions: Sequence[str]) -> None:
+def check_bad_input(server: ServedEnvironment, actions: Sequence[str]) -> None:
     """Requests that make no sense are refused without a 500, and an episode that runs beside them
     does not notice."""
     task = tasks_of(server)[0]
@@ -88,7 +88,7 @@ def _bad_requests(session: int, task: str) -> Iterator[tuple[str, str, object, b
     yield "GET", "/step", None, None
 
 
-def check_close(server: Served, actions: Sequence[str]) -> None:
+def check_close(server: ServedEnvironment, actions: Sequence[str]) -> None:
     """A closed session answers nothing but errors, closing again included, and no number is
     given out twice."""
     task = tasks_of(server)[0]
@@ -112,7 +112,7 @@ def check_close(server: Served, actions: Sequence[str]) -> None:
 
 
 def check_expiry(start: Start) -> None:
-    """With `--max-sessions` and `--idle-timeout`, which servers of `environment_server` take."""
+    """With `--max-sessions` and `--idle-timeout`, which our environment servers take."""
     bound, idle = ["--max-sessions", "3"], ["--idle-timeout", "1"]
     try:
         with start(extra=bound) as server:

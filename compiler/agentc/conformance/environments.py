@@ -16,7 +16,7 @@ from typing import Any
 
 from agentc.conformance.check import Check, Skipped, demand
 from agentc.conformance.environment_branches import check_fork, check_snapshot
-from agentc.conformance.environment_process import Served
+from agentc.conformance.environment_process import ServedEnvironment
 from agentc.conformance.environment_requests import (
     Start,
     check_bad_input,
@@ -49,7 +49,7 @@ _AT_ONCE = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class DeclaredEnvironment:
     """What the backend declares of the environment, to be compared with /meta."""
 
     splits: tuple[str, ...]
@@ -60,12 +60,14 @@ class Declared:
 
 
 def environment_checks(
-    start: Start, declared: Declared | None = None, *, actions: Sequence[str] = ()
+    start: Start, declared: DeclaredEnvironment | None = None, *, actions: Sequence[str] = ()
 ) -> tuple[Check, ...]:
     """The checks of an environment server. `actions` are words that mean something in it: worth
     giving where it has no expert."""
 
-    def check(name: str, promise: str, run: Callable[[Served, Sequence[str]], None]) -> Check:
+    def check(
+        name: str, promise: str, run: Callable[[ServedEnvironment, Sequence[str]], None]
+    ) -> Check:
         def alone() -> None:
             with start() as server:
                 run(server, actions)
@@ -92,7 +94,7 @@ def environment_checks(
     )  # fmt: skip
 
 
-def check_meta(server: Served, declared: Declared | None) -> None:
+def check_meta(server: ServedEnvironment, declared: DeclaredEnvironment | None) -> None:
     """/health, and every key of /meta with a value that makes sense, as the backend declares."""
     demand(server.send("GET", "/health", token=None).status == 200, "GET /health is not 200")
     meta = server.meta
@@ -120,31 +122,31 @@ def check_meta(server: Served, declared: Declared | None) -> None:
         _check_declared(meta, declared)
 
 
-def _check_declared(meta: Mapping[str, Any], declared: Declared) -> None:
-    found = Declared(
+def _check_declared(meta: Mapping[str, Any], declared: DeclaredEnvironment) -> None:
+    found = DeclaredEnvironment(
         splits=tuple(meta["splits"]),
         reward_range=reward_range(meta),
         success_at=float(meta["success"]["at_least"]),
         max_turns=int(meta["max_steps"]),
         capabilities=frozenset(meta["capabilities"]),
     )
-    for name in Declared.__slots__:
-        said, served = getattr(declared, name), getattr(found, name)
-        if isinstance(said, frozenset):
-            said, served = sorted(said), sorted(served)
-        demand(said == served, f"the backend declares `{name}` {said}, /meta says {served}")
+    for name in DeclaredEnvironment.__slots__:
+        stated, served = getattr(declared, name), getattr(found, name)
+        if isinstance(stated, frozenset):
+            stated, served = sorted(stated), sorted(served)
+        demand(stated == served, f"the backend declares `{name}` {stated}, /meta says {served}")
 
 
 def check_determinism(start: Start, actions: Sequence[str]) -> None:
     """Two processes with different hash seeds: the same /meta and the same walks."""
-    told: list[tuple[Mapping[str, Any], list[list[Row]]]] = []
+    played: list[tuple[Mapping[str, Any], list[list[Row]]]] = []
     for hash_seed in (0, 1):
         with start(hash_seed=hash_seed) as server:
             walks = [
                 play(server, task, words_for(server, task, actions)) for task in tasks_of(server)
             ]
-            told.append((server.meta, walks))
-    (one_meta, one), (other_meta, other) = told
+            played.append((server.meta, walks))
+    (one_meta, one), (other_meta, other) = played
     for name in {*one_meta, *other_meta}:
         demand(one_meta.get(name) == other_meta.get(name),
                f"/meta: `{name}` differs between two processes")  # fmt: skip
@@ -152,7 +154,7 @@ def check_determinism(start: Start, actions: Sequence[str]) -> None:
         demand_same(walk, again, f"task {task}, another process and hash seed")
 
 
-def check_reset(server: Served, actions: Sequence[str]) -> None:
+def check_reset(server: ServedEnvironment, actions: Sequence[str]) -> None:
     """The same task again: at once, after steps of its own, after another task, after the end."""
     tasks = tasks_of(server)
     for task in tasks:
@@ -169,7 +171,7 @@ def check_reset(server: Served, actions: Sequence[str]) -> None:
         close_session(server, session)
 
 
-def check_seeds(server: Served, actions: Sequence[str]) -> None:
+def check_seeds(server: ServedEnvironment, actions: Sequence[str]) -> None:
     """The same seed gives the same text; another may give another only where that is declared,
     and does so for some task then."""
     del actions
@@ -186,7 +188,7 @@ def check_seeds(server: Served, actions: Sequence[str]) -> None:
         demand(varied, "`seed` is declared, but no seed changed a first text")
 
 
-def check_rewards(server: Served, actions: Sequence[str]) -> None:
+def check_rewards(server: ServedEnvironment, actions: Sequence[str]) -> None:
     """In every walk: rewards of the episode within the range, `done` true or false."""
     low, high = reward_range(server.meta)
     for task in tasks_of(server):
@@ -199,7 +201,7 @@ def check_rewards(server: Served, actions: Sequence[str]) -> None:
                    f"{low:g} to {high:g}")  # fmt: skip
 
 
-def check_expert(server: Served, actions: Sequence[str]) -> None:
+def check_expert(server: ServedEnvironment, actions: Sequence[str]) -> None:
     """The plan, played to its end, is a success that ends the episode. A step limit may cut
     a plan short, but not all of them."""
     del actions
@@ -220,7 +222,7 @@ def check_expert(server: Served, actions: Sequence[str]) -> None:
     demand(solved > 0, "every plan of the expert is cut short by the end of the episode")
 
 
-def check_after_end(server: Served, actions: Sequence[str]) -> None:
+def check_after_end(server: ServedEnvironment, actions: Sequence[str]) -> None:
     """After the end, a step is an error or leaves everything as it is; a reset starts anew."""
     ended = 0
     kind = server.meta["reward_kind"]
@@ -247,7 +249,7 @@ def check_after_end(server: Served, actions: Sequence[str]) -> None:
         raise Skipped("no episode came to its end: there is no expert, and no walk got there")
 
 
-def check_concurrent(server: Served, actions: Sequence[str]) -> None:
+def check_concurrent(server: ServedEnvironment, actions: Sequence[str]) -> None:
     """Walks at the same time, in threads and in turns, tell what they tell alone."""
     tasks = (tasks_of(server) * _AT_ONCE)[:_AT_ONCE]
     words = [words_for(server, task, actions) for task in tasks]

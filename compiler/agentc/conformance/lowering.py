@@ -8,14 +8,14 @@ from typing import Any
 
 from agentc.backend_api import StageBackend
 from agentc.backend_api.table import load_backends
-from agentc.conformance.bench import TESTED, Outcome
+from agentc.conformance.bench import TESTED, LoweringOutcome
 from agentc.conformance.check import Skipped, demand
 from agentc.conformance.declaration import ask_elsewhere
-from agentc.conformance.subject import Subject
+from agentc.conformance.subject import BackendUnderTest
 from agentc.kinds import kind_named
 
 
-def check_lowers(subject: Subject) -> None:
+def check_lowers(subject: BackendUnderTest) -> None:
     """With what its kind's stages set, the backend gives jobs, the last one the stage's."""
     outcome = _lowered(subject)
     backend = subject.backend
@@ -25,24 +25,26 @@ def check_lowers(subject: Subject) -> None:
     assert kind is not None
     last = outcome.jobs[-1]
     demand(last.id == TESTED, f"the last job is called {last.id!r}; it is the one without a `name`")
+    made = last.draft.produces
     demand(
-        last.produces == kind.produces.name,
-        f"the last job produces {last.produces}; a `{kind.name}` yields {kind.produces.name}",
+        made == kind.produces.name,
+        f"the last job produces {made}; a `{kind.name}` yields {kind.produces.name}",
     )
-    demand(last.backend == backend.id, f"the last job says that it is of {last.backend}")
-    for job in outcome.jobs:  # an earlier one may be another backend's: its result is shared then
-        whose = (
-            backend if job.backend == backend.id else subject.bench.table.backends.get(job.backend)
-        )
-        demand(whose is not None, f"a job says that it is of {job.backend}, which is not installed")
+    of = last.draft.backend
+    demand(of == backend.id, f"the last job says that it is of {of}")
+    # An earlier one may be another backend's: its result is shared then.
+    known = {**subject.bench.table.backends, backend.id: backend}
+    for of, version in ((job.draft.backend, job.draft.version) for job in outcome.jobs):
+        whose = known.get(of)
+        demand(whose is not None, f"a job says that it is of {of}, which is not installed")
         demand(
-            whose is not None and job.version == whose.version,
-            f"a job says version {job.version} of {job.backend}, which has another: raising the "
+            whose is not None and version == whose.version,
+            f"a job says version {version} of {of}, which has another: raising the "
             "backend's version would change no key",
         )
 
 
-def check_pure(subject: Subject) -> None:
+def check_pure(subject: BackendUnderTest) -> None:
     """Lowering twice gives the same, and leaves the settings as they were."""
     start = subject.start
     given = copy.deepcopy(start)
@@ -51,7 +53,7 @@ def check_pure(subject: Subject) -> None:
     demand(first.text() == second.text(), f"lowering twice differs: {_difference(first, second)}")
 
 
-def check_same_everywhere(subject: Subject) -> None:
+def check_same_everywhere(subject: BackendUnderTest) -> None:
     """Another process, with another hash seed and working directory, gives the same jobs."""
     here = _lowered(subject)
     if subject.backend is not load_backends().backends.get(subject.backend.id):
@@ -68,13 +70,13 @@ def check_same_everywhere(subject: Subject) -> None:
     )
 
 
-def check_inputs(subject: Subject) -> None:
+def check_inputs(subject: BackendUnderTest) -> None:
     """Every input that the kind demands reaches a job; the optional ones may be absent."""
     backend = subject.backend
     assert isinstance(backend, StageBackend)
     kind = kind_named(backend.kind)
     assert kind is not None
-    used = {role for job in _lowered(subject).jobs for role in job.inputs}
+    used = {role for job in _lowered(subject).jobs for role in job.draft.inputs}
     lost = [role.name for role in kind.roles if not role.optional and role.name not in used]
     demand(not lost, f"no job takes the input {', '.join(lost)}")
     optional = [role.name for role in kind.roles if role.optional]
@@ -86,7 +88,7 @@ def check_inputs(subject: Subject) -> None:
     )
 
 
-def check_neighbours(subject: Subject) -> None:
+def check_neighbours(subject: BackendUnderTest) -> None:
     """What a job is told of prompt, environment and server enters its key."""
     backend = subject.backend
     assert isinstance(backend, StageBackend)
@@ -100,15 +102,16 @@ def check_neighbours(subject: Subject) -> None:
     assert kind is not None
     for name in kind.uses:
         after = subject.lower(subject.start, **changed[name])
-        told, keyed = after.written != before.written, after.keys[-1] != before.keys[-1]
+        demand(not after.codes, f"another {name} is refused: {after.complaints()}")
+        written, keyed = after.written != before.written, after.keys[-1:] != before.keys[-1:]
         demand(
-            told == keyed,
+            written == keyed,
             f"another {name} changes "
-            + ("what the job is told, and not its key" if told else "the key for nothing"),
+            + ("what the job is told, and not its key" if written else "the key for nothing"),
         )
 
 
-def _lowered(subject: Subject) -> Outcome:
+def _lowered(subject: BackendUnderTest) -> LoweringOutcome:
     outcome = subject.lower(subject.start)
     demand(
         not outcome.codes,
@@ -119,7 +122,7 @@ def _lowered(subject: Subject) -> Outcome:
     return outcome
 
 
-def _difference(one: Outcome, other: Outcome) -> str:
+def _difference(one: LoweringOutcome, other: LoweringOutcome) -> str:
     for left, right in zip(one.written, other.written, strict=False):
         for name in left:
             if left[name] != right.get(name):

@@ -12,22 +12,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agentc.conformance.check import Fault, Skipped, demand
-from agentc.conformance.subject import Subject
+from agentc.conformance.subject import BackendUnderTest
 from agentc.plan.job import Job
-from agentc.runtime.environment import (
+from agentc.runtime.program import DRY_RUN
+from agentc.runtime.software.environment import (
     SoftwareEnvironmentError,
     code_directory,
     job_variables,
-    packages_of,
 )
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.program import DRY_RUN
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.moved_programs import module_of
 
 _ALLOWED = ("agentc", "agentc.runtime")
 _LIMIT_S = 120
 
 
-def check_programs(subject: Subject) -> None:
+def check_programs(subject: BackendUnderTest) -> None:
     """Each program is `-m MODULE` of an installed module that does something when run."""
     for program in _programs(subject):
         if len(program) < 2 or program[0] != "-m":
@@ -39,7 +39,7 @@ def check_programs(subject: Subject) -> None:
         demand("__main__" in text, f"{program[1]} does nothing under `python -m`: no `__main__`")
 
 
-def check_program_imports(subject: Subject) -> None:
+def check_program_imports(subject: BackendUnderTest) -> None:
     """Of agentc, job programs import `agentc.runtime` alone: the rest is not there when they run
     on an old Python, and not in a bundle."""
     for program in _programs(subject):
@@ -52,7 +52,7 @@ def check_program_imports(subject: Subject) -> None:
             )
 
 
-def check_config_read(subject: Subject) -> None:
+def check_config_read(subject: BackendUnderTest) -> None:
     """The job's program, really started, reads every key of its config."""
     outcome = subject.lower(subject.start)
     untried = []
@@ -76,11 +76,11 @@ def _read_config(job: Job, python: Path) -> None:
             (folder / part).mkdir()
         (folder / "job.json").write_text(json.dumps(_job_file(job, folder)), encoding="utf-8")
         try:
-            code = code_directory(StoreLayout(folder), packages_of([list(job.program)]))
+            code = code_directory(StoreLayout(folder), [module_of(job.draft.program)])
         except SoftwareEnvironmentError as error:
             raise Fault(str(error)) from None
         done = subprocess.run(
-            [str(python), *job.program, str(folder / "job.json")],
+            [str(python), *job.draft.program, str(folder / "job.json")],
             capture_output=True,
             text=True,
             check=False,
@@ -89,29 +89,30 @@ def _read_config(job: Job, python: Path) -> None:
             env={**job_variables(code, 1, False, {}), DRY_RUN: "config"},
         )
     last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-    demand("the job program ignored:" not in done.stderr, f"{job.program[1]}: {last}")
+    demand("the job program ignored:" not in done.stderr, f"{job.draft.program[1]}: {last}")
     if done.returncode != 0 or DRY_RUN not in done.stdout:
         if "ModuleNotFoundError" in done.stderr or "ImportError" in done.stderr:
-            raise Fault(f"{job.program[1]} cannot be imported in `{job.environment}`: {last}")
+            raise Fault(f"{job.draft.program[1]} cannot be imported in `{job.environment}`: {last}")
         raise Skipped(
-            f"{job.program[1]} does not come to `job.config.assert_all_read()` without its "
+            f"{job.draft.program[1]} does not come to `job.config.assert_all_read()` without its "
             f"inputs ({last})"
         )
 
 
 def _job_file(job: Job, folder: Path) -> dict[str, object]:
     """A job.json without inputs: what lies before the first look at them can be tried."""
+    draft = job.draft
     leases = {one.role: {"url": "http://127.0.0.1:9", "token": "dry", "model": one.served_name,
                          "log": str(folder / "logs" / "log.txt"), "client": dict(one.client)}
-              for one in job.leases}  # fmt: skip
+              for one in draft.leases}  # fmt: skip
     return {
         "id": job.id,
         "key": job.key,
-        "kind": job.kind,
-        "config": job.config,
-        "placement": job.placement,
-        "contract": job.contract,
-        "processes": job.processes,
+        "kind": draft.kind,
+        "config": draft.config,
+        "placement": draft.placement,
+        "contract": draft.contract,
+        "processes": draft.processes,
         "resources": {"cpus": 1, "gpus": 0},
         "inputs": {},
         "input_objects": {},
@@ -124,16 +125,16 @@ def _job_file(job: Job, folder: Path) -> dict[str, object]:
     }
 
 
-def _programs(subject: Subject) -> list[Sequence[str]]:
+def _programs(subject: BackendUnderTest) -> list[Sequence[str]]:
     """Programs of the backend's own: a rollout that leases it is the bench's."""
     outcome = subject.lower(subject.start)
     mine = subject.backend.id
-    jobs = [job.program for job in outcome.jobs if job.backend == mine]
+    jobs = [job.draft.program for job in outcome.jobs if job.draft.backend == mine]
     leases = [
-        lease.program
+        lease.draft.program
         for job in outcome.jobs
         for lease in job.leases
-        if lease.backend == mine and lease.port != "none"
+        if lease.draft.backend == mine and lease.draft.port != "none"
     ]
     return [*dict.fromkeys([*jobs, *leases])]
 
@@ -188,7 +189,7 @@ def _imported_names(tree: ast.Module, package: str) -> Iterator[str]:
 
 def built_pythons(layout: StoreLayout) -> dict[str, Path]:
     """SHA-256 of a lock -> interpreter, of every software environment that is built here."""
-    from agentc.runtime.environment import read_complete
+    from agentc.runtime.software.environment import read_complete
 
     found: dict[str, Path] = {}
     places = sorted(layout.environments.iterdir()) if layout.environments.is_dir() else []

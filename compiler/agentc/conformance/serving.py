@@ -10,13 +10,13 @@ from pathlib import Path
 
 from agentc.backend_api import EnvironmentBackend
 from agentc.conformance.check import Check, Fault, Skipped
-from agentc.conformance.environment_process import Served, served
-from agentc.conformance.environments import Declared, environment_checks
-from agentc.conformance.subject import Subject
+from agentc.conformance.environment_process import ServedEnvironment, served
+from agentc.conformance.environments import DeclaredEnvironment, environment_checks
+from agentc.conformance.subject import BackendUnderTest
 from agentc.plan.job import Lease
 
 
-def served_checks(subject: Subject, *, actions: Sequence[str] = ()) -> Iterator[Check]:
+def served_checks(subject: BackendUnderTest, *, actions: Sequence[str] = ()) -> Iterator[Check]:
     """What the server of an environment's backend is held to. A check is skipped where the
     software environment is not built (`Subject.pythons`)."""
     backend = subject.backend
@@ -27,26 +27,29 @@ def served_checks(subject: Subject, *, actions: Sequence[str] = ()) -> Iterator[
     def found() -> tuple[Lease, Path]:
         return lease_of(subject)
 
-    def start(*, hash_seed: int = 0, extra: Sequence[str] = ()) -> AbstractContextManager[Served]:
+    def start(
+        *, hash_seed: int = 0, extra: Sequence[str] = ()
+    ) -> AbstractContextManager[ServedEnvironment]:
         lease, python = found()
         return served(
-            lease.program,
+            lease.draft.program,
             python,
+            settings=lease.draft.settings,
             hash_seed=hash_seed,
             extra=extra,
-            ready_timeout_s=lease.ready_timeout_s,
+            ready_timeout_s=lease.draft.ready_timeout_s,
         )
 
     for check in environment_checks(start, _declared(subject, backend), actions=actions):
         yield Check(name=f"serves: {check.name}", promise=check.promise, run=check.run)
 
 
-def lease_of(subject: Subject) -> tuple[Lease, Path]:
+def lease_of(subject: BackendUnderTest) -> tuple[Lease, Path]:
     """Raises Skipped where the server's software is not there, Fault where there is no lease."""
     outcome = subject.lower(subject.start)
     for job in outcome.jobs:
         for lease in job.leases:
-            if lease.backend == subject.backend.id:
+            if lease.draft.backend == subject.backend.id:
                 name = lease.environment
                 python = None if name is None else subject.pythons.get(outcome.locks[name].sha256)
                 if python is None:
@@ -55,9 +58,9 @@ def lease_of(subject: Subject) -> tuple[Lease, Path]:
     raise Fault(f"it drafts no lease: {outcome.complaints()}")
 
 
-def _declared(subject: Subject, backend: EnvironmentBackend) -> Declared:
+def _declared(subject: BackendUnderTest, backend: EnvironmentBackend) -> DeclaredEnvironment:
     own = backend.under(subject.start)
-    return Declared(
+    return DeclaredEnvironment(
         splits=own.splits,
         reward_range=own.reward_range,
         success_at=own.success_at,

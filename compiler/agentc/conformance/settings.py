@@ -6,20 +6,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentc.conformance.bench import Outcome
-from agentc.conformance.check import Fault, demand
-from agentc.conformance.subject import Subject
+from agentc.conformance.bench import LoweringOutcome
+from agentc.conformance.check import Fault, Skipped, demand
+from agentc.conformance.subject import BackendUnderTest
 from agentc.conformance.values import leaves, with_value
 from agentc.kinds.field import Field
 
 UNREAD, REFUSED = "AGC602", "AGC603"
 
 
-def check_setting(subject: Subject, path: str, field: Field, identity: str) -> None:
+def check_setting(subject: BackendUnderTest, path: str, field: Field, identity: str) -> None:
     """Flip one setting. One that only matters together with another is flipped there as well."""
     start = subject.start
     first = _first_flip(subject, field, path, start)
-    before, after = subject.lower(start), subject.lower(with_value(start, path, first))
+    before = subject.lower(start)
+    if before.codes or not before.jobs:
+        raise Skipped("there is nothing to compare it with: see the check `lowers`")
+    after = subject.lower(with_value(start, path, first))
     _no_failure(path, first, after)
     if UNREAD in after.codes:
         _check_unread(subject, path, after)
@@ -43,7 +46,9 @@ def check_setting(subject: Subject, path: str, field: Field, identity: str) -> N
     )
 
 
-def _first_flip(subject: Subject, field: Field, path: str, values: Mapping[str, Any]) -> Any:
+def _first_flip(
+    subject: BackendUnderTest, field: Field, path: str, values: Mapping[str, Any]
+) -> Any:
     for value in subject.flips(field, path, values):
         return value
     raise Fault(
@@ -52,7 +57,7 @@ def _first_flip(subject: Subject, field: Field, path: str, values: Mapping[str, 
     )
 
 
-def _no_failure(path: str, value: Any, outcome: Outcome) -> None:
+def _no_failure(path: str, value: Any, outcome: LoweringOutcome) -> None:
     demand(
         "AGC605" not in outcome.codes,
         f"lowering raises with {path}={value!r} ({outcome.complaints()}); "
@@ -60,7 +65,7 @@ def _no_failure(path: str, value: Any, outcome: Outcome) -> None:
     )
 
 
-def _check_unread(subject: Subject, path: str, after: Outcome) -> None:
+def _check_unread(subject: BackendUnderTest, path: str, after: LoweringOutcome) -> None:
     """What the compiler says of a setting that is not read names it, and who would honour it."""
     message = next(found for found in after.diagnostics if found.code == UNREAD)
     demand(f"`{path}`" in message.message, f"the complaint does not name `{path}`: {message}")
@@ -72,14 +77,16 @@ def _check_unread(subject: Subject, path: str, after: Outcome) -> None:
     demand(named, f"the complaint names no backend that would honour `{path}`: {note}")
 
 
-def _check_refusal(path: str, value: Any, after: Outcome) -> None:
+def _check_refusal(path: str, value: Any, after: LoweringOutcome) -> None:
     demand(
         after.codes <= {UNREAD, REFUSED},
         f"{path}={value!r} gives {after.complaints()}",
     )
 
 
-def _check_effect(path: str, value: Any, identity: str, before: Outcome, after: Outcome) -> None:
+def _check_effect(
+    path: str, value: Any, identity: str, before: LoweringOutcome, after: LoweringOutcome
+) -> None:
     demand(
         after.written != before.written,
         f"{path}={value!r} is read, but changes nothing that the job is told; put it into the "
@@ -87,7 +94,7 @@ def _check_effect(path: str, value: Any, identity: str, before: Outcome, after: 
     )
     if identity == "semantic":
         demand(
-            after.keys[-1] != before.keys[-1],
+            after.keys[-1:] != before.keys[-1:],
             f"{path}={value!r} changes what the job is told, and not its key: it was read through "
             "another view than the job's `view` (or lease `identity`)",
         )
@@ -99,7 +106,7 @@ def _check_effect(path: str, value: Any, identity: str, before: Outcome, after: 
         )
 
 
-def _find_context(subject: Subject, path: str, field: Field) -> dict[str, Any] | None:
+def _find_context(subject: BackendUnderTest, path: str, field: Field) -> dict[str, Any] | None:
     """Values of one other setting under which this one is read."""
     start = subject.start
     for other, other_field, _ in leaves(subject.table):

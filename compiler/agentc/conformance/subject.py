@@ -8,20 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from agentc.backend_api import Backend, StageBackend
-from agentc.conformance.bench import Bench, Outcome
+from agentc.conformance.bench import Bench, LoweringOutcome
 from agentc.conformance.values import others, sample, value_at
 from agentc.kinds import kind_named
 from agentc.kinds.field import Field
+from agentc.kinds.groups import TRAINERS
 
-TYPICAL: Mapping[str, Mapping[str, Any]] = {
-    # What stages of a kind set beyond its required fields, so that any backend lowers them.
-    "sft": {"lr": 1e-3, "global_batch": 8, "max_length": 64},
-    "dpo": {"lr": 1e-3, "global_batch": 8, "max_length": 64, "beta": 0.1},
-}
+TYPICAL: Mapping[str, Any] = {"lr": 1e-3, "global_batch": 8, "max_length": 64, "beta": 0.1}
+"""Required settings of trainers, with values that any of them lowers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class BackendUnderTest:
     """A backend on its bench.
 
     `given` are values that the backend needs to lower at all, beyond what its kind's stages set;
@@ -55,9 +53,10 @@ class Subject:
         """The settings that everything starts from."""
         kind = self.backend.kind if isinstance(self.backend, StageBackend) else ""
         required = {one.name: sample(one) for one in self.table if one.required}
-        return {**required, **TYPICAL.get(kind, {}), **self.given}
+        usual = {name: value for name, value in TYPICAL.items() if name in required}
+        return {**required, **(usual if kind in TRAINERS else {}), **self.given}
 
-    def lower(self, values: Mapping[str, Any], **neighbours: Any) -> Outcome:
+    def lower(self, values: Mapping[str, Any], **neighbours: Any) -> LoweringOutcome:
         """What the compiler makes of the backend with these settings."""
         if isinstance(self.backend, StageBackend):
             return self.bench.stage(self.backend, values, **neighbours)

@@ -68,7 +68,7 @@ def _items(schema: Mapping[str, Any]) -> list[Any]:
 def _item(items: Mapping[str, Any]) -> Any:
     if items.get("type") == "object":
         return dict.fromkeys(items.get("required", ()), "sample")
-    return "sample"
+    return items.get("minimum", 0) if items.get("type") == "integer" else "sample"
 
 
 def _texts(schema: Mapping[str, Any]) -> Iterator[str]:

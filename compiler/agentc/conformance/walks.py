@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from agentc.conformance.check import Fault, Skipped, demand
-from agentc.conformance.environment_process import Served
+from agentc.conformance.environment_process import ServedEnvironment
 
 NONSENSE = (
     "",
@@ -31,7 +31,7 @@ Row: TypeAlias = list[Any]
 """[observation, reward, done] of one reply."""
 
 
-def need(server: Served, capability: str) -> None:
+def need(server: ServedEnvironment, capability: str) -> None:
     if capability not in server.meta["capabilities"]:
         raise Skipped(f"`{capability}` is not declared")
 
@@ -43,7 +43,7 @@ def reward_range(meta: Mapping[str, Any]) -> tuple[float, float]:
     raise Fault(f"/meta: `reward_range` is {meta.get('reward_range')!r}")
 
 
-def tasks_of(server: Served) -> list[str]:
+def tasks_of(server: ServedEnvironment) -> list[str]:
     return tasks_in(server.meta)
 
 
@@ -53,11 +53,11 @@ def tasks_in(meta: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(ends))[:_MOST_TASKS]
 
 
-def expert_plan(server: Served, task: str) -> list[str]:
+def expert_plan(server: ServedEnvironment, task: str) -> list[str]:
     return [str(step["action"]) for step in server.post("/expert", task_id=task, seed=0)["steps"]]
 
 
-def words_for(server: Served, task: str, actions: Sequence[str]) -> list[str]:
+def words_for(server: ServedEnvironment, task: str, actions: Sequence[str]) -> list[str]:
     """The actions of a walk, drawn from the task's name: mostly the expert's, in order."""
     chance = random.Random(f"walk {task}")
     plan = expert_plan(server, task) if "expert" in server.meta["capabilities"] else []
@@ -74,7 +74,7 @@ def words_for(server: Served, task: str, actions: Sequence[str]) -> list[str]:
     return words
 
 
-def open_session(server: Served) -> int:
+def open_session(server: ServedEnvironment) -> int:
     created = server.post("/create")
     number = created.get("id") if isinstance(created, dict) else created
     if not isinstance(number, int):
@@ -82,19 +82,19 @@ def open_session(server: Served) -> int:
     return number
 
 
-def reset_to(server: Served, session: int, task: str, seed: int = 0) -> Row:
+def reset_to(server: ServedEnvironment, session: int, task: str, seed: int = 0) -> Row:
     return read_row(server.post("/reset", id=session, task_id=task, seed=seed))
 
 
-def take_step(server: Served, session: int, action: str) -> Row:
+def take_step(server: ServedEnvironment, session: int, action: str) -> Row:
     return read_row(server.post("/step", id=session, action=action))
 
 
-def close_session(server: Served, session: int) -> None:
+def close_session(server: ServedEnvironment, session: int) -> None:
     server.post("/close", id=session)
 
 
-def take_walk(server: Served, session: int, words: Sequence[str]) -> list[Row]:
+def take_walk(server: ServedEnvironment, session: int, words: Sequence[str]) -> list[Row]:
     """What the actions gave, up to the end of the episode."""
     rows: list[Row] = []
     for word in words:
@@ -104,7 +104,7 @@ def take_walk(server: Served, session: int, words: Sequence[str]) -> list[Row]:
     return rows
 
 
-def play(server: Served, task: str, words: Sequence[str]) -> list[Row]:
+def play(server: ServedEnvironment, task: str, words: Sequence[str]) -> list[Row]:
     """A whole walk in a session of its own; the first row is the reset's."""
     session = open_session(server)
     rows = [reset_to(server, session, task), *take_walk(server, session, words)]

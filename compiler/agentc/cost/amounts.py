@@ -12,7 +12,8 @@ from agentc.cost.parameters import ModelShape
 from agentc.cost.past import Traits
 from agentc.cost.priors import prior, value
 from agentc.cost.quantity import ZERO, Quantity, total
-from agentc.cost.subject import Subject
+from agentc.cost.subject import JobProfile
+from agentc.kinds.groups import PAIR_TRAINERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,35 +73,35 @@ class Guesses(Protocol):
     """What forecasts of a kind ask of the forecaster."""
 
     def settle(
-        self, subject: Subject, name: str, backend: str, guess: Quantity, traits: Traits
+        self, subject: JobProfile, name: str, backend: str, guess: Quantity, traits: Traits
     ) -> Quantity:
         """A guess of the prior, corrected by the past."""
         ...
 
-    def tasks_of(self, subject: Subject) -> tuple[Quantity, str, float]:
+    def tasks_of(self, subject: JobProfile) -> tuple[Quantity, str, float]:
         """Tasks of the split within `limit`, a label of the environment, its step limit."""
         ...
 
-    def talk_of(self, subject: Subject) -> Talk:
+    def talk_of(self, subject: JobProfile) -> Talk:
         """What is said in its environment."""
         ...
 
-    def rows_of(self, subject: Subject, role: str | None = None) -> list[Rows]:
+    def rows_of(self, subject: JobProfile, role: str | None = None) -> list[Rows]:
         """Rows of the inputs of a role, or of all."""
         ...
 
-    def model_of(self, subject: Subject, role: str) -> ModelShape | None:
+    def model_of(self, subject: JobProfile, role: str) -> ModelShape | None:
         """The model of a role's input."""
         ...
 
 
-def environment_of(subject: Subject) -> str:
+def environment_of(subject: JobProfile) -> str:
     """The backend of the environment that it leases, or nothing."""
     server = subject.servers.get("environment")
     return "" if server is None else server.backend
 
 
-def split_of(subject: Subject) -> str:
+def split_of(subject: JobProfile) -> str:
     """The split whose tasks it takes, or nothing."""
     return str(subject.setting("split") or subject.config.get("split") or "")
 
@@ -120,13 +121,13 @@ def talk_where(stated: ExpectedExpert | None) -> Talk:
     return Talk(prompt=prompt, reply=reply, observation=observation, turns=turns)
 
 
-def first_prompt(subject: Subject, talk: Talk) -> Quantity:
+def first_prompt(subject: JobProfile, talk: Talk) -> Quantity:
     """Tokens before the first reply."""
     own = Quantity(subject.prompt_characters / value("characters_per_token"), 0.2)
     return total([own, talk.prompt])
 
 
-def row_tokens(subject: Subject, talk: Talk, turns: Quantity, reply: Quantity) -> Quantity:
+def row_tokens(subject: JobProfile, talk: Talk, turns: Quantity, reply: Quantity) -> Quantity:
     """Tokens of a conversation of so many replies."""
     each = total([reply, talk.observation])
     return total([first_prompt(subject, talk), turns.times(each)])
@@ -137,7 +138,7 @@ def row_bytes(tokens: Quantity) -> Quantity:
     return total([tokens.times(prior("characters_per_token")), prior("row_bytes")])
 
 
-def longest_row(subject: Subject) -> float:
+def longest_row(subject: JobProfile) -> float:
     """`max_length` bounds a row; both sides of a pair."""
     longest = subject.number("max_length", math.inf)
-    return 2 * longest if subject.kind == "dpo" else longest
+    return 2 * longest if subject.kind in PAIR_TRAINERS else longest

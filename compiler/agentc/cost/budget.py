@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from agentc.cost.estimate import Estimate
-from agentc.cost.render import shown_bytes, shown_count, shown_time
 from agentc.cost.summary import Band, Summary
 from agentc.diagnostics.diagnostic import Diagnostic
 from agentc.ir.module import Budget
+from agentc.text import shown_count, shown_size, shown_time
 
 _BIGGEST = 4
 
@@ -55,7 +55,7 @@ def _amounts(budget: Budget, summary: Summary) -> list[Amount]:
         "wall_hours": (summary.wall, 3600, shown_time, lambda job: job.seconds.median),
         "gpu_hours": (summary.gpu_hours, 1, _gpu_hours, lambda job: job.gpu_hours.median),
         "tokens": (summary.tokens, 1, _tokens, lambda job: job.tokens.median),
-        "disk_gb": (summary.disk, 1e9, shown_bytes, lambda job: job.disk.median),
+        "disk_gb": (summary.disk, 1e9, shown_size, lambda job: job.disk.median),
     }
     return [
         Amount(key=key, band=known[key][0], limit=limit * known[key][1], show=known[key][2],

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from agentc.backend_api import BackendTable
 from agentc.cost.amounts import Workload
-from agentc.cost.hardware import DEFAULT_GPU
+from agentc.cost.hardware import DEFAULT_GPU, GPUS
 from agentc.cost.observe import actual_wall, learn, read_past, read_subject
 from agentc.cost.past import Past
 from agentc.cost.quantity import ZERO, Quantity
 from agentc.cost.refine import weighted_median
 from agentc.cost.seconds import program_time, server_start, time_traits
 from agentc.cost.stated import Stated
-from agentc.cost.subject import Subject, subject_of_job
-from agentc.cost.workload import ACTING, TRAINING, Forecaster
-from agentc.runtime.layout import StoreLayout
+from agentc.cost.subject import JobProfile, Likenesses, subject_of_job
+from agentc.cost.workload import Forecaster
+from agentc.kinds.groups import SERVED, TRAINERS
+from agentc.memory.cards import card_type
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.known_runs import read_history
 from agentc.store.paths import all_folders
 from agentc.store.presence import find_published
@@ -62,15 +64,17 @@ def estimate_plan(
     *,
     table: BackendTable | None = None,
     gpu: str = DEFAULT_GPU,
+    cards: bool = True,
     others: Sequence[StoreLayout] = (),
     states: Mapping[str, State] | None = None,
 ) -> dict[str, Estimate]:
     """Estimates by job id, in the order of the plan.
 
     `document` is plan.json, decoded (`plan.render.plan_document` of a Plan). `table` tells how many
-    tasks environments have; `gpu` is the type that GPUs are taken for (hardware.GPUS); `others` are
-    more stores to learn from; `states` (plan.work.Work) tell jobs that no run would make from those
-    to run. Never raises for what a store holds.
+    tasks environments have; `gpu` is the type that GPUs are taken for (hardware.GPUS), with `cards`
+    only where a job's `placement.gpu` does not say another; `others` are more stores to learn from;
+    `states` (plan.work.Work) tell jobs that no run would make from those to run. Never raises for
+    what a store holds.
     """
     stores = (*(() if store is None else (store,)), *others)
     kinds = {str(job["kind"]) for job in document["jobs"]}
@@ -85,6 +89,7 @@ def estimate_plan(
         stated=stated,
         walls=walls,
         gpu=gpu,
+        cards=cards,
     ).estimate(document, states)
 
 
@@ -93,23 +98,26 @@ class Estimator:
     """The parts of an estimate, for one plan after another over the same past."""
 
     store: StoreLayout | None
-    subjects: Mapping[str, Subject]
+    subjects: Mapping[str, JobProfile]
     past: Past
     stated: Stated
     walls: Mapping[str, list[float]]
     gpu: str = DEFAULT_GPU
+    cards: bool = True
 
     def estimate(
         self, document: Mapping[str, Any], states: Mapping[str, State] | None
     ) -> dict[str, Estimate]:
         """Estimates by job id. Without `states` every job that the store lacks is to run; with them
         those that they do not know are not asked for (`--until`)."""
+        alike = Likenesses()
         jobs = {
-            f"{job['kind']}/{job['key']}": subject_of_job(job, self.gpu) for job in document["jobs"]
+            f"{job['kind']}/{job['key']}": subject_of_job(job, self._gpu_of(job), alike)
+            for job in document["jobs"]
         }
         stages = {str(job["id"]): str(job["stage"]) for job in document["jobs"]}
         published = find_published(self.store, jobs) if self.store else set()
-        cached: dict[str, Subject] = {}
+        cached: dict[str, JobProfile] = {}
         for name in published:
             known = self.subjects.get(name)
             if known is None and self.store is not None:
@@ -117,10 +125,11 @@ class Estimator:
             if known is not None:
                 cached[name] = known
 
-        def find(name: str) -> Subject | None:
+        def find(name: str) -> JobProfile | None:
             return cached.get(name) or jobs.get(name)
 
         forecaster = Forecaster(find, self.past, self.stated)
+        times: dict[Hashable, tuple[Quantity, int]] = {}
         found: dict[str, Estimate] = {}
         for job in document["jobs"]:
             name = f"{job['kind']}/{job['key']}"
@@ -136,13 +145,18 @@ class Estimator:
                 found[job_id] = self._cached(job_id, stages[job_id], subject, made, work)
             else:
                 work = forecaster.workload(subject)
-                made_now = self._to_run(job_id, stages[job_id], subject, work)
+                made_now = self._to_run(job_id, stages[job_id], subject, work, times)
                 state = "run" if states is None else states.get(job_id, "unneeded")
                 found[job_id] = made_now if state == "run" else replace(made_now, state=state)
         return found
 
+    def _gpu_of(self, job: Mapping[str, Any]) -> str:
+        card = (job.get("memory") or {}).get("card") if self.cards else None
+        known = None if card is None else card_type(card)
+        return known if known in GPUS else self.gpu
+
     def _cached(
-        self, job_id: str, stage: str, subject: Subject, made: Subject | None, work: Workload
+        self, job_id: str, stage: str, subject: JobProfile, made: JobProfile | None, work: Workload
     ) -> Estimate:
         wall = 0.0 if made is None else float(made.measured.get("wall_s") or 0.0)
         return Estimate(
@@ -159,8 +173,19 @@ class Estimator:
             basis="in the store",
         )
 
-    def _to_run(self, job_id: str, stage: str, subject: Subject, work: Workload) -> Estimate:
-        seconds, like = self.time(subject, work)
+    def _to_run(
+        self,
+        job_id: str,
+        stage: str,
+        subject: JobProfile,
+        work: Workload,
+        times: dict[Hashable, tuple[Quantity, int]],
+    ) -> Estimate:
+        # Jobs that are alike and have equal inputs have one workload, which the forecaster keeps.
+        ground = (subject.likeness, id(work))
+        if subject.likeness is None or ground not in times:
+            times[ground] = self.time(subject, work)
+        seconds, like = times[ground]
         basis = _basis(like)
         own = self._own_times(subject)
         if own:
@@ -181,7 +206,7 @@ class Estimator:
             like=like,
         )
 
-    def time(self, subject: Subject, work: Workload) -> tuple[Quantity, int]:
+    def time(self, subject: JobProfile, work: Workload) -> tuple[Quantity, int]:
         """Wall time of a job, and how many like jobs it rests on."""
         guess = program_time(subject, work)
         refined = self.past.refined(
@@ -208,7 +233,7 @@ class Estimator:
         spread = ((share * program.spread) ** 2 + ((1 - share) * start.spread) ** 2) ** 0.5
         return Quantity(median, spread), refined.like
 
-    def _own_times(self, subject: Subject) -> list[float]:
+    def _own_times(self, subject: JobProfile) -> list[float]:
         """Times of the very same job elsewhere, or before its result was deleted."""
         times = list(self.walls.get(subject.object, ()))
         elsewhere = self.subjects.get(subject.object)
@@ -222,9 +247,9 @@ def _basis(like: int) -> str:
     return "prior" if not like else "1 like job" if like == 1 else f"{like} like jobs"
 
 
-def _model_tokens(subject: Subject, work: Workload) -> Quantity:
+def _model_tokens(subject: JobProfile, work: Workload) -> Quantity:
     """Tokens through a model; those that a new tokenizer was trained on are none."""
-    return work.tokens if subject.kind in (*TRAINING, *ACTING) else ZERO
+    return work.tokens if subject.kind in (*TRAINERS, *SERVED) else ZERO
 
 
 def _walls_of_history(store: StoreLayout | None, name: str) -> dict[str, list[float]]:

@@ -13,16 +13,16 @@ from typing import Any
 
 from agentc.cost.estimate import Estimate
 from agentc.cost.observe import read_subject
-from agentc.cost.render import shown_count, shown_time
 from agentc.cost.workload import tokens_of
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
+from agentc.text import aligned, shown_count, shown_time
 
 Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class StageOutcome:
     """One stage: expected seconds (p10, p50, p90) of its finished jobs, and what they took. Tokens
     likewise, where both are known. `jobs` counts the finished ones."""
 
@@ -70,24 +70,24 @@ def read_expected(folder: RunFolder) -> dict[str, Entry]:
 
 def outcomes(
     jobs: Iterable[Mapping[str, Any]], layout: StoreLayout, expected: Mapping[str, Entry]
-) -> list[Outcome]:
+) -> list[StageOutcome]:
     """Stages of a plan with jobs that finished after something was expected of them."""
     stages: dict[str, list[tuple[Entry, float, float | None]]] = {}
-    told: set[str] = set()
+    seen: set[str] = set()
     for job in jobs:
         name = f"{job['kind']}/{job['key']}"
         entry = expected.get(name)
         made = read_subject(layout.object(name)) if entry is not None else None
-        if entry is None or made is None or name in told:
+        if entry is None or made is None or name in seen:
             continue
-        told.add(name)
+        seen.add(name)
         wall = made.measured.get("wall_s")
         if isinstance(wall, (int, float)):
             stages.setdefault(str(job["stage"]), []).append((entry, wall, tokens_of(made)))
     return [_outcome(stage, done) for stage, done in stages.items()]
 
 
-def outcome_lines(found: Iterable[Outcome]) -> list[str]:
+def outcome_lines(found: Iterable[StageOutcome]) -> list[str]:
     """A table for people, with the sums."""
     found = list(found)
     if not found:
@@ -107,16 +107,7 @@ def outcome_lines(found: Iterable[Outcome]) -> list[str]:
         )
     total, took = sum(each.expected[1] for each in found), sum(each.actual for each in found)
     rows.append(("all together", shown_time(total), "", shown_time(took), "", ""))
-    widths = [max(len(row[column]) for row in rows) for column in range(6)]
-    lines = []
-    for row in rows:
-        cells = [
-            row[column].ljust(widths[column])
-            if column in (0, 4, 5)
-            else row[column].rjust(widths[column])
-            for column in range(6)
-        ]
-        lines.append("  ".join(cells).rstrip())
+    lines = aligned(rows, right=(1, 2, 3))
     tokens = [(e.tokens, e.actual_tokens) for e in found if e.actual_tokens and e.tokens]
     if tokens:
         guessed, met = sum(pair[0] for pair in tokens), sum(pair[1] or 0.0 for pair in tokens)
@@ -124,7 +115,7 @@ def outcome_lines(found: Iterable[Outcome]) -> list[str]:
     return lines
 
 
-def verdict(outcome: Outcome) -> str:
+def verdict(outcome: StageOutcome) -> str:
     """`within`, or how far off: `1.8 times as long`."""
     if outcome.within:
         return "within"
@@ -132,12 +123,12 @@ def verdict(outcome: Outcome) -> str:
     return f"{ratio:.2g} times as long" if ratio < 10 else f"{ratio:.0f} times as long"
 
 
-def _outcome(stage: str, done: list[tuple[Entry, float, float | None]]) -> Outcome:
+def _outcome(stage: str, done: list[tuple[Entry, float, float | None]]) -> StageOutcome:
     bands = [entry["seconds"] for entry, _, _ in done]
     low, middle, high = (float(sum(band[place] for band in bands)) for place in range(3))
     main = max(done, key=lambda each: float(each[0]["seconds"][1]))
     tokens = [(entry.get("tokens") or 0, met) for entry, _, met in done if met]
-    return Outcome(
+    return StageOutcome(
         stage=stage,
         jobs=len(done),
         expected=(low, middle, high),

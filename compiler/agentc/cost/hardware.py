@@ -46,7 +46,7 @@ SOCKET_BANDWIDTH = 100e9
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class ComputeProfile:
     """What a job computes on: peak FLOP/s by precision and bytes a second, over all its devices.
 
     `kind` is `cpu` or a GPU's name; observations on another kind count less.
@@ -64,21 +64,21 @@ class Machine:
         return self.kind != "cpu"
 
 
-def cpu_machine(cores: int) -> Machine:
+def cpu_machine(cores: int) -> ComputeProfile:
     """So many cores of one machine."""
     peak = CORE_FLOPS * cores
-    return Machine("cpu", cores, peak, peak, min(CORE_BANDWIDTH * cores, SOCKET_BANDWIDTH))
+    return ComputeProfile("cpu", cores, peak, peak, min(CORE_BANDWIDTH * cores, SOCKET_BANDWIDTH))
 
 
-def gpu_machine(name: str, count: int) -> Machine:
+def gpu_machine(name: str, count: int) -> ComputeProfile:
     """So many GPUs of one type; an unknown name is taken for DEFAULT_GPU."""
     gpu = GPUS.get(name, GPUS[DEFAULT_GPU])
-    return Machine(
+    return ComputeProfile(
         name, count, gpu.half * 1e12 * count, gpu.single * 1e12 * count, gpu.bandwidth * 1e9 * count
     )
 
 
-def machine_of(hardware: Mapping[str, Any], cpus: int, gpus: int) -> Machine:
+def machine_of(hardware: Mapping[str, Any], cpus: int, gpus: int) -> ComputeProfile:
     """The machine of a manifest's `hardware`, of which a job had so many cores and GPUs."""
     present = hardware.get("gpus")
     if gpus and isinstance(present, list) and present:

@@ -13,9 +13,10 @@ from agentc.cost.past import Past
 from agentc.cost.quantity import Quantity
 from agentc.cost.seconds import program_time, server_start, time_traits
 from agentc.cost.stated import Stated
-from agentc.cost.subject import Subject, subject_of_manifest
-from agentc.cost.workload import TRAINING, Forecaster, fact_behind
-from agentc.runtime.layout import MANIFEST, StoreLayout
+from agentc.cost.subject import JobProfile, subject_of_manifest
+from agentc.cost.workload import Forecaster, fact_behind
+from agentc.kinds.groups import ACTING, ON_TASKS, TRAINERS
+from agentc.runtime.store.layout import MANIFEST, StoreLayout
 
 MOST = 150
 """Manifests of a kind that are read from a store, the latest: more would tell little and take
@@ -24,10 +25,10 @@ long."""
 
 def read_past(
     stores: Iterable[StoreLayout], kinds: Collection[str], most: int = MOST
-) -> dict[str, Subject]:
+) -> dict[str, JobProfile]:
     """Finished jobs of those kinds by object, oldest first. A manifest that cannot be read counts
     as none: an estimate is no place to fail."""
-    found: list[tuple[float, Subject]] = []
+    found: list[tuple[float, JobProfile]] = []
     for store in stores:
         for kind in sorted(kinds):
             for folder in _latest(store.root / "objects" / kind, most):
@@ -38,7 +39,7 @@ def read_past(
     return {subject.object: subject for _, subject in found}
 
 
-def read_subject(folder: Path) -> Subject | None:
+def read_subject(folder: Path) -> JobProfile | None:
     """The job that made an object, or None."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -48,7 +49,7 @@ def read_subject(folder: Path) -> Subject | None:
 
 
 def learn(
-    subjects: Mapping[str, Subject],
+    subjects: Mapping[str, JobProfile],
     stores: Iterable[StoreLayout],
     stated: Stated,
 ) -> Past:
@@ -59,7 +60,7 @@ def learn(
         with suppress(TypeError, ValueError):
             _observe_tasks(past, subject)
 
-    def settle(subject: Subject, piece: Piece) -> Quantity:
+    def settle(subject: JobProfile, piece: Piece) -> Quantity:
         # What follows from a guess is compared with what follows from the truth.
         actual = _actual(piece, subject, forecaster, layouts, subjects)
         past.observe(piece.name, piece.backend, actual, piece.prior, piece.traits, subject.object)
@@ -74,13 +75,13 @@ def learn(
 
 
 def finder(
-    subjects: Mapping[str, Subject], stores: Iterable[StoreLayout]
-) -> Callable[[str], Subject | None]:
+    subjects: Mapping[str, JobProfile], stores: Iterable[StoreLayout]
+) -> Callable[[str], JobProfile | None]:
     """Looks objects up among those read, else in the stores."""
     layouts = tuple(stores)
-    read: dict[str, Subject | None] = {}
+    read: dict[str, JobProfile | None] = {}
 
-    def find(name: str) -> Subject | None:
+    def find(name: str) -> JobProfile | None:
         if name in subjects:
             return subjects[name]
         if name not in read:
@@ -100,29 +101,29 @@ def actual_wall(manifest: Mapping[str, Any]) -> float | None:
     return float(wall)
 
 
-def _observe_tasks(past: Past, subject: Subject) -> None:
+def _observe_tasks(past: Past, subject: JobProfile) -> None:
     facts = subject.measured.get("facts") or {}
     server = subject.servers.get("environment")
     attempts = subject.number("attempts", 1)
-    episodes = facts.get("trees" if subject.kind == "search" else "episodes")
-    if server is None or not isinstance(episodes, (int, float)):
+    episodes = facts.get(subject.counts.made)
+    if subject.kind not in ON_TASKS or server is None or not isinstance(episodes, (int, float)):
         return
     if subject.setting("limit") is not None:
         return
-    if subject.kind == "expert" and subject.setting("max_turns") is not None:
-        return
+    if subject.kind not in ACTING and subject.setting("max_turns") is not None:
+        return  # it leaves tasks out
     split = str(subject.setting("split") or subject.config.get("split") or "")
     counts = past.tasks.setdefault((server.backend, server.identity, split), {})
     counts[subject.object] = (episodes + (facts.get("left_out") or 0)) / attempts
 
 
-def _observe_time(past: Past, subject: Subject, work: Workload) -> None:
+def _observe_time(past: Past, subject: JobProfile, work: Workload) -> None:
     if actual_wall(subject.measured) is None:
         return
     manifest = subject.measured
     program = manifest.get("program_s")
     # Without the model that was trained or served nothing can be said of speed.
-    blind = work.model is None and (subject.kind in TRAINING or "policy" in subject.inputs)
+    blind = work.model is None and (subject.kind in TRAINERS or "policy" in subject.inputs)
     if isinstance(program, (int, float)) and program > 0 and not blind:
         guess = program_time(subject, work)
         past.observe(
@@ -149,10 +150,10 @@ def _observe_time(past: Past, subject: Subject, work: Workload) -> None:
 
 def _actual(
     piece: Piece,
-    subject: Subject,
+    subject: JobProfile,
     forecaster: Forecaster,
     stores: tuple[StoreLayout, ...],
-    subjects: Mapping[str, Subject],
+    subjects: Mapping[str, JobProfile],
 ) -> float | None:
     """What became of a guess, or None where it was not measured."""
     facts = subject.measured.get("facts") or {}

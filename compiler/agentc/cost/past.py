@@ -42,7 +42,7 @@ _MOST = 80
 
 
 @dataclass(slots=True)
-class Sample:
+class PastJob:
     """One observation."""
 
     ratio: float
@@ -63,11 +63,11 @@ class Past:
     """Samples by (quantity, backend), and numbers of tasks that were met, by (environment backend,
     identity, split) and by who met them."""
 
-    samples: dict[tuple[str, str], list[Sample]] = field(default_factory=dict)
+    samples: dict[tuple[str, str], list[PastJob]] = field(default_factory=dict)
     tasks: dict[tuple[str, str, str], dict[str, float]] = field(default_factory=dict)
     _memo: dict[object, Refined] = field(default_factory=dict)
 
-    def add(self, name: str, backend: str, sample: Sample) -> None:
+    def add(self, name: str, backend: str, sample: PastJob) -> None:
         """Keep a sample; the latest ones when there are many."""
         kept = self.samples.setdefault((name, backend), [])
         kept.append(sample)
@@ -86,7 +86,7 @@ class Past:
         """Compare an actual value with its prior; nothing is kept of what was not measured."""
         if actual is None or actual <= 0 or prior.median <= 0:
             return
-        self.add(name, backend, Sample(math.log(actual / prior.median), traits, source))
+        self.add(name, backend, PastJob(math.log(actual / prior.median), traits, source))
 
     def tasks_of(self, backend: str, identity: str, split: str) -> float | None:
         """How many tasks a split had under the same settings, or None."""

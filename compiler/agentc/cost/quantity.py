@@ -38,10 +38,6 @@ class Quantity:
         """90th percentile."""
         return self.median * math.exp(Z10 * self.spread)
 
-    def at(self, deviations: float) -> float:
-        """The value so many standard deviations of the logarithm above the median."""
-        return self.median * math.exp(deviations * self.spread)
-
     def times(self, other: Quantity | float) -> Quantity:
         """The product with a number, or with an independent quantity."""
         if isinstance(other, Quantity):

@@ -9,19 +9,27 @@ from agentc.cost.estimate import Estimate
 from agentc.cost.quantity import Quantity, sum_in_step
 from agentc.cost.summary import Band, Summary
 from agentc.kinds.field import Json
+from agentc.text import aligned, shown_count, shown_size, shown_time
 
+_NOTHING: Mapping[str, str] = {}
 _FOLD = 40
 """Rows from which rounds and cells of a sweep are shown as one row."""
-_HEAD = ("stage", "jobs", "time", "p10 to p90", "GPU-hours", "tokens", "disk", "rests on")
+_HEAD = ("stage", "jobs", "time", "p10 to p90", "GPU-hours", "tokens", "disk", "memory",
+         "rests on")  # fmt: skip
 
 
 def cost_table(
-    estimates: Mapping[str, Estimate], summary: Summary, *, everything: bool = False
+    estimates: Mapping[str, Estimate],
+    summary: Summary,
+    *,
+    everything: bool = False,
+    memory: Mapping[str, str] = _NOTHING,
 ) -> str:
-    """The table by stage with totals. Stages that the store has stand in it with `everything`."""
+    """The table by stage with totals. Stages that the store has stand in it with `everything`.
+    `memory` says by job what each GPU, or the machine, has to hold."""
     shown = [e for e in estimates.values() if everything or e.state == "run"]
     cached = sum(e.state == "cached" for e in estimates.values())
-    rows = _rows(_groups(shown, fold=not everything))
+    rows = _rows(_groups(shown, fold=not everything), memory)
     lines = _aligned([_HEAD, *rows]) if rows else []
     lines += ["", *total_lines(summary, cached)]
     return "\n".join(lines) + "\n"
@@ -74,7 +82,7 @@ def summary_sentence(summary: Summary) -> str:
         text += f", {shown_count(summary.gpu_hours.median)} GPU-hours"
     if summary.tokens.median:
         text += f", {shown_count(summary.tokens.median)} tokens"
-    return f"{text}, {shown_bytes(summary.disk.median)} of disk"
+    return f"{text}, {shown_size(summary.disk.median)} of disk"
 
 
 def estimate_document(estimates: Mapping[str, Estimate], summary: Summary) -> dict[str, Json]:
@@ -112,42 +120,14 @@ def total_entry(summary: Summary) -> dict[str, Json]:
     return {
         "jobs": summary.jobs,
         "cores": summary.cores,
-        "wall_s": _three(summary.wall),
-        "job_s": _three(summary.work),
-        "gpu_hours": _three(summary.gpu_hours),
-        "tokens": _three(summary.tokens),
-        "disk_bytes": _three(summary.disk),
+        "wall_s": _quantiles(summary.wall),
+        "job_s": _quantiles(summary.work),
+        "gpu_hours": _quantiles(summary.gpu_hours),
+        "tokens": _quantiles(summary.tokens),
+        "disk_bytes": _quantiles(summary.disk),
         "longest_chain": list(summary.path),
         "longest_chain_s": round(summary.path_seconds, 3),
     }
-
-
-def shown_time(seconds: float) -> str:
-    """`0.2 s`, `41 s`, `3.5 min`, `2.1 h`, `12 days`."""
-    for size, unit in ((1, "s"), (60, "min"), (3600, "h"), (86400, "days")):
-        amount = seconds / size
-        limit = {"s": 100, "min": 100, "h": 72}.get(unit)
-        if limit is None or amount < limit:
-            return f"{_digits(amount)} {unit}"
-    raise AssertionError
-
-
-def shown_count(count: float) -> str:
-    """`850`, `12k`, `3.4M`, `1.2G`."""
-    for unit in ("", "k", "M", "G"):
-        if count < 999.5:
-            return f"{_digits(count)}{unit}"
-        count /= 1000
-    return f"{_digits(count)}T"
-
-
-def shown_bytes(count: float) -> str:
-    """`12 kB`, `3.4 GB`."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 999.5:
-            return f"{_digits(count)} {unit}"
-        count /= 1000
-    return f"{_digits(count)} TB"
 
 
 def _groups(estimates: Iterable[Estimate], fold: bool) -> dict[str, list[Estimate]]:
@@ -169,7 +149,9 @@ def _groups(estimates: Iterable[Estimate], fold: bool) -> dict[str, list[Estimat
     return kinds
 
 
-def _rows(groups: Mapping[str, Sequence[Estimate]]) -> list[tuple[str, ...]]:
+def _rows(
+    groups: Mapping[str, Sequence[Estimate]], memory: Mapping[str, str]
+) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for stage, members in groups.items():
         # Two stages may ask for one result; it costs once.
@@ -187,7 +169,8 @@ def _rows(groups: Mapping[str, Sequence[Estimate]]) -> list[tuple[str, ...]]:
                 else "",
                 shown_count(gpu_hours) if gpu_hours else "",
                 shown_count(tokens) if tokens else "",
-                shown_bytes(sum(each.disk.median for each in jobs)),
+                shown_size(sum(each.disk.median for each in jobs)),
+                next((memory[each.id] for each in members if memory.get(each.id)), ""),
                 _basis(jobs),
             )
         )
@@ -202,17 +185,8 @@ def _basis(jobs: Sequence[Estimate]) -> str:
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     filled = [column for column in range(len(_HEAD)) if any(row[column] for row in rows[1:])]
-    widths = {column: max(len(row[column]) for row in rows) for column in filled}
-    lines = []
-    for row in rows:
-        cells = [
-            row[column].ljust(widths[column])
-            if column in (0, len(_HEAD) - 1)
-            else row[column].rjust(widths[column])
-            for column in filled
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return lines
+    last = len(filled) - (1 if len(_HEAD) - 1 in filled else 0)
+    return aligned([[row[n] for n in filled] for row in rows], right=range(1, last))
 
 
 def _shortened(path: Sequence[str]) -> list[str]:
@@ -230,21 +204,8 @@ def _band_count(band: Band) -> str:
 
 
 def _band_bytes(band: Band) -> str:
-    return f"{shown_bytes(band.median):<10} {shown_bytes(band.low)} to {shown_bytes(band.high)}"
+    return f"{shown_size(band.median):<10} {shown_size(band.low)} to {shown_size(band.high)}"
 
 
-def _quantiles(quantity: Quantity) -> list[Json]:
-    return [float(f"{x:.6g}") for x in (quantity.low, quantity.median, quantity.high)]
-
-
-def _three(band: Band) -> list[Json]:
-    return [float(f"{x:.6g}") for x in (band.low, band.median, band.high)]
-
-
-def _digits(number: float) -> str:
-    """Two significant digits, and whole numbers from ten on."""
-    if number >= 9.95 or number == 0:
-        return f"{number:.0f}"
-    if number >= 0.095:
-        return f"{number:.1f}"
-    return f"{number:.2f}"
+def _quantiles(of: Quantity | Band) -> list[Json]:
+    return [float(f"{x:.6g}") for x in (of.low, of.median, of.high)]

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentc.cost.amounts import Workload
-from agentc.cost.hardware import Machine
+from agentc.cost.hardware import ComputeProfile
 from agentc.cost.parameters import ModelShape
 from agentc.cost.past import Traits
 from agentc.cost.priors import RATE_FACTOR, prior, value
 from agentc.cost.quantity import ZERO, Quantity, total
-from agentc.cost.subject import Server, Subject
-from agentc.cost.workload import TRAINING
+from agentc.cost.subject import JobProfile, ServerProfile
+from agentc.kinds.groups import PAIR_TRAINERS
 
 _UNSEEN = Quantity.between(1.0, RATE_FACTOR)
 
@@ -30,22 +30,22 @@ class Effort:
     workload_spread: float
 
 
-def program_time(subject: Subject, work: Workload) -> Effort:
+def program_time(subject: JobProfile, work: Workload) -> Effort:
     """Time from the program's start to its end, servers being there."""
-    if subject.kind in TRAINING and work.model is not None:
+    if subject.forecast == "training" and work.model is not None:
         return _training(subject, work, work.model)
-    if subject.kind in ("rollout", "search") or work.replied.median > 0:
+    if subject.forecast in ("episodes", "trees") or work.replied.median > 0:
         return _episodes(subject, work)
-    if subject.kind == "expert":
+    if subject.forecast == "demonstrations":
         amount = work.turns.times(prior("expert_turn"))
         return _sum([prior("light_job"), amount], amount, work.turns.spread)
-    if subject.kind == "model":
+    if subject.forecast == "weights":
         return _making(subject, work)
     amount = work.rows.times(prior("light_row"))
     return _sum([prior("light_job"), amount], amount, work.rows.spread)
 
 
-def server_start(server: Server, machine: Machine, work: Workload) -> Quantity:
+def server_start(server: ServerProfile, machine: ComputeProfile, work: Workload) -> Quantity:
     """Time until a leased server is ready."""
     if not server.own or server.backend == "serve.scripted":
         return prior("light_job")
@@ -59,7 +59,7 @@ def server_start(server: Server, machine: Machine, work: Workload) -> Quantity:
     return total([start, Quantity(weights / value("load_rate"), prior("load_rate").spread)])
 
 
-def time_traits(subject: Subject, work: Workload) -> Traits:
+def time_traits(subject: JobProfile, work: Workload) -> Traits:
     """What the speed of a program is compared by."""
     server = subject.servers.get("policy")
     return {
@@ -72,7 +72,7 @@ def time_traits(subject: Subject, work: Workload) -> Traits:
     }
 
 
-def _training(subject: Subject, work: Workload, model: ModelShape) -> Effort:
+def _training(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:
     machine, count = subject.machine, model.parameters.median
     half = subject.setting("dtype") == "bfloat16" and machine.is_gpu
     peak = machine.half if half else machine.single
@@ -86,7 +86,7 @@ def _training(subject: Subject, work: Workload, model: ModelShape) -> Effort:
         per_weight += 2
     tokens = work.tokens.median
     flops = per_weight * count * tokens
-    if subject.kind == "dpo":  # the reference's log-probabilities, once for each row
+    if subject.kind in PAIR_TRAINERS:  # the reference's log-probabilities, once for each row
         flops += 2 * count * tokens / max(1.0, subject.number("epochs", 1))
     # Attention scores, forward and backward: 6 x width x length operations a token and block, half
     # of what two full products take since the mask is causal.
@@ -100,11 +100,11 @@ def _training(subject: Subject, work: Workload, model: ModelShape) -> Effort:
     return _sum([start, load, compute, overhead], amount, work.tokens.spread)
 
 
-def _episodes(subject: Subject, work: Workload) -> Effort:
+def _episodes(subject: JobProfile, work: Workload) -> Effort:
     server = subject.servers.get("policy")
     concurrency = subject.placement.get("concurrency") or subject.number("concurrency", 32)
     flying = max(1.0, min(float(concurrency), work.rows.median))
-    if subject.kind == "search":  # the children of a node are sampled at once
+    if subject.forecast == "trees":  # the children of a node are sampled at once
         flying *= subject.number("children", 4)
     together = max(1.0, flying * value("occupancy"))
     steps = work.replied.median / together
@@ -126,7 +126,9 @@ def _episodes(subject: Subject, work: Workload) -> Effort:
     return _sum([prior("light_job"), decode, prefill, acting], amount, work.turns.spread)
 
 
-def _decode_step(machine: Machine, work: Workload, together: float, backend: str) -> Quantity:
+def _decode_step(
+    machine: ComputeProfile, work: Workload, together: float, backend: str
+) -> Quantity:
     model = work.model
     assert model is not None
     fast = 0.1 if backend == "serve.vllm" else 1.0
@@ -146,7 +148,7 @@ def _decode_step(machine: Machine, work: Workload, together: float, backend: str
     )
 
 
-def _making(subject: Subject, work: Workload) -> Effort:
+def _making(subject: JobProfile, work: Workload) -> Effort:
     assert work.model is not None
     start = prior("torch_start").times(0.6)
     if "hidden_size" in subject.config:
@@ -166,19 +168,19 @@ def _sum(parts: list[Quantity], amount: Quantity, workload_spread: float) -> Eff
     return Effort(seconds, rates.spread, share * workload_spread)
 
 
-def _micro_steps(subject: Subject) -> float:
+def _micro_steps(subject: JobProfile) -> float:
     """Forward and backward passes in an optimiser step."""
     arguments = subject.config.get("arguments")
     steps = arguments.get("gradient_accumulation_steps") if isinstance(arguments, dict) else None
     return float(steps) if isinstance(steps, (int, float)) else 1.0
 
 
-def _checkpoints(subject: Subject) -> bool:
+def _checkpoints(subject: JobProfile) -> bool:
     arguments = subject.config.get("arguments")
     return isinstance(arguments, dict) and bool(arguments.get("gradient_checkpointing"))
 
 
-def _weight_bytes(model: ModelShape, machine: Machine) -> float:
+def _weight_bytes(model: ModelShape, machine: ComputeProfile) -> float:
     return model.parameters.median * (2 if machine.is_gpu else 4)
 
 

@@ -11,6 +11,7 @@ from agentc.backend_api import BackendTable, EnvironmentBackend, ExpectedExpert,
 from agentc.cost.quantity import Quantity
 
 _USUAL_TURNS = 30
+_WIDTHS = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
 HALVES = "bfloat16_weights"
@@ -33,9 +34,11 @@ class Stated:
         halving = (b.id for b in table if isinstance(b, StageBackend) and HALVES in b.capabilities)
         return cls({each.id: each for each in table.environments()}, frozenset(halving))
 
-    def weight_bytes(self, backend: str, adapters: bool) -> int:
-        """Bytes of a weight in the checkpoint that a training leaves; adapters are merged into
-        float32 weights."""
+    def weight_bytes(self, backend: str, adapters: bool, save_dtype: object) -> int:
+        """Bytes of a weight in the checkpoint that a training leaves, where its `save_dtype` says
+        nothing of it; adapters are merged into float32 weights."""
+        if isinstance(save_dtype, str) and save_dtype in _WIDTHS:
+            return _WIDTHS[save_dtype]
         return 2 if backend in self.halving and not adapters else 4
 
     def tasks(self, backend: str, identity: str, split: str) -> Quantity | None:

@@ -7,20 +7,21 @@ Settings are those of the stage kinds, so that a backend from elsewhere is estim
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from agentc.cost.hardware import Machine, cpu_machine, gpu_machine, machine_of
-from agentc.kinds import KINDS
-
-COMPUTE_CPUS = 2
-"""Cores of a job whose manifest does not say."""
+from agentc.backend_api.view import ABSENT, Absent, SettingTable, effective
+from agentc.cost.hardware import ComputeProfile, cpu_machine, gpu_machine, machine_of
+from agentc.kinds import kind_named
+from agentc.kinds.field import Json
+from agentc.kinds.kind import Counts, Forecast
+from agentc.plan.job import COMPUTE_CPUS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class ServerProfile:
     """A leased server: `own` is False where none is started, for a remote endpoint and an
     environment in the job's own process."""
 
@@ -30,7 +31,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class JobProfile:
     """`object` is `<kind>/<key>`; `inputs` maps roles to objects; `settings` are the semantic ones
     by dotted path, without defaults."""
 
@@ -38,13 +39,13 @@ class Subject:
     id: str
     kind: str
     backend: str
-    machine: Machine
+    machine: ComputeProfile
     inputs: Mapping[str, tuple[str, ...]]
     settings: Mapping[str, Any]
     config: Mapping[str, Any]
     facts: Mapping[str, Any]
     placement: Mapping[str, Any]
-    servers: Mapping[str, Server]
+    servers: Mapping[str, ServerProfile]
     processes: int = 1
     prompt_characters: int = 0
     cpus: int = 1
@@ -52,23 +53,69 @@ class Subject:
     stage: str = ""
     measured: Mapping[str, Any] = field(default_factory=dict)
     """A manifest's `facts`, times and leases; empty for a job of a plan."""
+    likeness: Hashable = None
+    """Of jobs of one plan: equal for those that differ in their inputs alone. None: not known."""
 
     def setting(self, name: str) -> Any:
         """A setting of the kind: what the spec set, else its default; null stays null."""
-        found = self.settings.get(name)
-        return defaults_of(self.kind).get(name) if found is None else found
+        setting = table_of(self.kind).find(name)
+        return self.settings.get(name) if setting is None else effective(setting, self._given)
+
+    def _given(self, parts: Sequence[str]) -> Json | Absent:
+        found: Json | Absent = self.settings.get(".".join(parts), ABSENT)
+        return found
 
     def number(self, name: str, otherwise: float) -> float:
         """A setting as a number."""
         found = self.setting(name)
         return float(found) if isinstance(found, (int, float)) else otherwise
 
+    @property
+    def forecast(self) -> Forecast:
+        """What is counted of a job of its kind."""
+        kind = kind_named(self.kind)
+        return "rows" if kind is None else kind.forecast
+
+    @property
+    def counts(self) -> Counts:
+        """The names of the facts that its kind counts by."""
+        kind = kind_named(self.kind)
+        return Counts() if kind is None else kind.counts
+
     def all_inputs(self) -> tuple[str, ...]:
         """Every input object."""
         return tuple(name for names in self.inputs.values() for name in names)
 
 
-def subject_of_job(job: Mapping[str, Any], gpu: str) -> Subject:
+@dataclass(frozen=True, slots=True)
+class Likenesses:
+    """Tells which jobs of one document cost the same, their inputs aside. A seed costs nothing."""
+
+    _told: dict[int, str] = field(default_factory=dict)
+
+    def of(self, job: Mapping[str, Any], gpu: str) -> Hashable:
+        """Equal for jobs that are alike."""
+        parts = [job.get(name) for name in ("identity", "config", "placement", "resources")]
+        named = (job["kind"], job["backend"], job.get("processes"), gpu)
+        return (*named, *map(self._text, parts), *map(self._text, job.get("leases") or ()))
+
+    def _text(self, part: Any) -> str:
+        # A document has equal parts of its jobs as one object (`plan.render`), and outlives this.
+        known = self._told.get(id(part))
+        if known is None:
+            known = self._told[id(part)] = repr(_without_seeds(part))
+        return known
+
+
+def _without_seeds(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_seeds(each) for name, each in value.items() if name != "seed"}
+    return [_without_seeds(each) for each in value] if isinstance(value, list) else value
+
+
+def subject_of_job(
+    job: Mapping[str, Any], gpu: str, likenesses: Likenesses | None = None
+) -> JobProfile:
     """A job of plan.json; `gpu` is the type that its GPUs are taken for."""
     asked = job.get("resources") or {}
     cpus, gpus = int(asked.get("cpus") or 1), int(asked.get("gpus") or 0)
@@ -78,10 +125,11 @@ def subject_of_job(job: Mapping[str, Any], gpu: str) -> Subject:
         gpus=gpus,
         machine=gpu_machine(gpu, gpus) if gpus else cpu_machine(cpus),
         measured={},
+        likeness=None if likenesses is None else likenesses.of(job, gpu),
     )
 
 
-def subject_of_manifest(manifest: Mapping[str, Any]) -> Subject:
+def subject_of_manifest(manifest: Mapping[str, Any]) -> JobProfile:
     """A finished job. Raises KeyError or TypeError for what is no manifest of a job."""
     asked = manifest.get("resources") or {}
     hardware = manifest.get("hardware") or {}
@@ -97,16 +145,10 @@ def subject_of_manifest(manifest: Mapping[str, Any]) -> Subject:
 
 
 @lru_cache
-def defaults_of(kind: str) -> Mapping[str, Any]:
-    """Defaults of a stage kind by dotted path; an evaluation's episodes are a rollout."""
-    known = next((each for each in KINDS if each.name == kind), None)
-    table: dict[str, Any] = {}
-    for each in known.fields if known is not None else ():
-        if each.fields and each.default is not None:
-            table |= {f"{each.name}.{inner.name}": inner.default for inner in each.fields}
-        else:
-            table[each.name] = None if each.required else each.default
-    return table
+def table_of(kind: str) -> SettingTable:
+    """The settings of a stage kind; none of a kind that is not known any more."""
+    known = kind_named(kind)
+    return SettingTable(() if known is None else known.fields)
 
 
 def _subject(
@@ -114,13 +156,14 @@ def _subject(
     *,
     cpus: int,
     gpus: int,
-    machine: Machine,
+    machine: ComputeProfile,
     measured: Mapping[str, Any],
-) -> Subject:
+    likeness: Hashable = None,
+) -> JobProfile:
     identity = source.get("identity") or {}
     facts = identity.get("facts") or {}
     prompt = facts.get("prompt")
-    return Subject(
+    return JobProfile(
         object=f"{source['kind']}/{source['key']}",
         id=str(source["id"]),
         stage=str(source.get("stage") or source["id"]),
@@ -133,7 +176,7 @@ def _subject(
         facts=facts,
         placement=source.get("placement") or {},
         servers={
-            str(lease["role"]): Server(
+            str(lease["role"]): ServerProfile(
                 backend=str(lease["backend"]),
                 identity=_text(lease.get("identity")),
                 own=lease.get("environment") is not None and not _inside(lease),
@@ -145,6 +188,7 @@ def _subject(
         cpus=cpus,
         gpus=gpus,
         measured=measured,
+        likeness=likeness,
     )
 
 

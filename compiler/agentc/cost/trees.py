@@ -13,15 +13,18 @@ from agentc.cost.amounts import (
     row_tokens,
 )
 from agentc.cost.past import Traits
+from agentc.cost.prefixes import prefixes_of, turns_left
 from agentc.cost.priors import prior, value
 from agentc.cost.quantity import Quantity, sum_in_step, total
-from agentc.cost.subject import Subject
+from agentc.cost.subject import JobProfile
 
 
-def forecast_search(guesses: Guesses, subject: Subject) -> Workload:
+def forecast_search(guesses: Guesses, subject: JobProfile) -> Workload:
     """Replies of a tree: iterations x nodes on a path x children, less what descents share; never
     more than iterations x (depth + 1) x children."""
-    trees, label, _ = guesses.tasks_of(subject)
+    tasks, label, _ = guesses.tasks_of(subject)
+    prefixes = prefixes_of(guesses, subject)
+    trees = prefixes or tasks
     model = guesses.model_of(subject, "policy")
     raw = model is not None and not model.trained
     children, iterations = subject.number("children", 4), subject.number("iterations", 8)
@@ -34,6 +37,9 @@ def forecast_search(guesses: Guesses, subject: Subject) -> Workload:
     }
     share = Quantity(0.9, 0.15) if raw else prior("turn_share")
     path = share.times(deepest)
+    if prefixes is not None:
+        traits = {**traits, "begins": "behind a prefix"}
+        path = turns_left(path)
     replies = path.times(prior("tree_share")).times(iterations * children)
     replies = guesses.settle(subject, "tree_replies", environment, replies, traits)
     most = iterations * deepest * children
@@ -68,7 +74,7 @@ def forecast_search(guesses: Guesses, subject: Subject) -> Workload:
     )
 
 
-def forecast_revise(guesses: Guesses, subject: Subject) -> Workload:
+def forecast_revise(guesses: Guesses, subject: JobProfile) -> Workload:
     """Rows from leaves: with a share g of good ones among L, a tree has L g (1 - g) L pairs and L g
     good trajectories. A bad leaf is judged once (`once_per: path`), or in each of its pairs."""
     trees = guesses.rows_of(subject, "trees")
@@ -119,7 +125,7 @@ def forecast_revise(guesses: Guesses, subject: Subject) -> Workload:
     )
 
 
-def forecast_dataset(guesses: Guesses, subject: Subject) -> Workload:
+def forecast_dataset(subject: JobProfile) -> Workload:
     """Conversations from outside, of which nothing is known before but how many are drawn."""
     limit = subject.setting("limit")
     rows = Quantity(float(limit)) if isinstance(limit, int) else prior("dataset_rows")
@@ -129,7 +135,7 @@ def forecast_dataset(guesses: Guesses, subject: Subject) -> Workload:
     return Workload(rows=rows, output=output, disk=rows.times(row_bytes(tokens)))
 
 
-def forecast_mix(guesses: Guesses, subject: Subject) -> Workload:
+def forecast_mix(guesses: Guesses, subject: JobProfile) -> Workload:
     """All agent rows, and the share of general ones."""
     agent, general = guesses.rows_of(subject, "agent"), guesses.rows_of(subject, "general")
     ours = sum_in_step(rows.count for rows in agent)
@@ -156,7 +162,7 @@ def forecast_mix(guesses: Guesses, subject: Subject) -> Workload:
     return Workload(rows=rows, output=output, disk=rows.times(row_bytes(each)))
 
 
-def _capped(rows: Quantity, subject: Subject, cap: str, per: float) -> Quantity:
+def _capped(rows: Quantity, subject: JobProfile, cap: str, per: float) -> Quantity:
     """Rows of a tree under a cap that holds for `per` trees; at the cap their number is known."""
     most = subject.setting(cap)
     if not isinstance(most, int) or most / max(per, 1.0) > rows.median:

@@ -6,7 +6,7 @@ by the past; what the store has measured replaces it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 
 from agentc.cost.amounts import (
@@ -29,15 +29,13 @@ from agentc.cost.parameters import (
     shape_of_settings,
 )
 from agentc.cost.past import Past, Traits
+from agentc.cost.prefixes import prefixes_of, turns_left
 from agentc.cost.priors import prior
 from agentc.cost.quantity import Quantity, sum_in_step, total
 from agentc.cost.stated import Stated
-from agentc.cost.subject import Subject
+from agentc.cost.subject import JobProfile
 from agentc.cost.trees import forecast_dataset, forecast_mix, forecast_revise, forecast_search
-
-TRAINING = ("sft", "dpo", "critic", "rl")
-ACTING = ("rollout", "search", "revise")
-"""Kinds whose jobs ask a model server."""
+from agentc.kinds.groups import ACTING, SERVED, TRAINERS
 
 
 class Forecaster:
@@ -46,28 +44,46 @@ class Forecaster:
 
     def __init__(
         self,
-        find: Callable[[str], Subject | None],
+        find: Callable[[str], JobProfile | None],
         past: Past,
         stated: Stated,
-        correct: Callable[[Subject, Piece], Quantity] | None = None,
+        correct: Callable[[JobProfile, Piece], Quantity] | None = None,
     ) -> None:
         self._find = find
         self._past = past
         self._correct = correct or self._from_past
         self._stated = stated
         self._done: dict[str, Workload] = {}
+        self._alike: dict[Hashable, Workload] = {}
         self._pieces: list[Piece] = []
 
-    def workload(self, subject: Subject) -> Workload:
+    def workload(self, subject: JobProfile) -> Workload:
         """What a subject has to do; what it did, where it was measured."""
         known = self._done.get(subject.object)
         if known is None:
-            known = self.forecast(subject)
-            known = measured(subject, known) if subject.measured else known
+            if subject.likeness is None:
+                known = self.forecast(subject)
+                known = measured(subject, known) if subject.measured else known
+            else:
+                known = self._forecast_once(subject)
             self._done[subject.object] = known
         return known
 
-    def forecast(self, subject: Subject) -> Workload:
+    def _forecast_once(self, subject: JobProfile) -> Workload:
+        """The same for all jobs that are alike and whose inputs are expected to be."""
+        given = tuple((role, *map(self._output, names)) for role, names in subject.inputs.items())
+        ground = (subject.likeness, given)
+        known = self._alike.get(ground)
+        if known is None:
+            known = self._alike[ground] = self.forecast(subject)
+        return known
+
+    def _output(self, name: str) -> Rows | ModelShape | None:
+        """What is expected of an object: all that a forecast knows of an input."""
+        source = self._find(name)
+        return None if source is None else self.workload(source).output
+
+    def forecast(self, subject: JobProfile) -> Workload:
         """What it would have been said to do, whatever was measured of the job itself."""
         # Inputs first: what they rest on is theirs.
         for name in subject.all_inputs():
@@ -75,33 +91,33 @@ class Forecaster:
             if source is not None and source.object not in self._done:
                 self.workload(source)
         self._pieces = []
-        match subject.kind:
-            case "model":
+        match subject.forecast:
+            case "weights":
                 found = self._model(subject)
-            case "expert":
+            case "demonstrations":
                 found = self._expert(subject)
-            case "rollout":
+            case "episodes":
                 found = self._rollout(subject)
-            case "search":
+            case "trees":
                 found = forecast_search(self, subject)
-            case "revise":
+            case "revisions":
                 found = forecast_revise(self, subject)
-            case "dataset":
-                found = forecast_dataset(self, subject)
-            case "mix":
+            case "conversations":
+                found = forecast_dataset(subject)
+            case "mixture":
                 found = forecast_mix(self, subject)
-            case "pair":
+            case "pairs":
                 found = self._pair(subject)
-            case "sft" | "dpo" | "critic" | "rl":
+            case "training":
                 found = self._training(subject)
-            case _:
+            case "rows":
                 rows = sum_in_step(rows.count for rows in self.rows_of(subject))
                 found = Workload(rows=rows, disk=rows.times(10).widened(1.0))
         disk = self.settle(subject, "disk", subject.backend, found.disk, {})
         return replace(found, disk=disk, pieces=tuple(self._pieces))
 
     def settle(
-        self, subject: Subject, name: str, backend: str, guess: Quantity, traits: Traits
+        self, subject: JobProfile, name: str, backend: str, guess: Quantity, traits: Traits
     ) -> Quantity:
         """A guess of the prior, corrected."""
         piece = Piece(name=name, backend=backend, prior=guess, traits=traits)
@@ -112,10 +128,10 @@ class Forecaster:
         corrected = self._correct(subject, piece)
         return corrected if actual is None else Quantity(actual)
 
-    def _from_past(self, subject: Subject, piece: Piece) -> Quantity:
+    def _from_past(self, subject: JobProfile, piece: Piece) -> Quantity:
         return self._past.refined(piece.name, piece.backend, piece.prior, piece.traits).quantity
 
-    def _model(self, subject: Subject) -> Workload:
+    def _model(self, subject: JobProfile) -> Workload:
         config = subject.config
         if "hidden_size" in config:
             shape = shape_of_settings(config)
@@ -127,7 +143,7 @@ class Forecaster:
         disk = total([shape.parameters.times(width), Quantity(5e4, 0.5)])
         return Workload(tokens=rows, model=shape, output=shape, disk=disk)
 
-    def _expert(self, subject: Subject) -> Workload:
+    def _expert(self, subject: JobProfile) -> Workload:
         tasks, label, limit = self.tasks_of(subject)
         episodes = tasks.times(subject.number("attempts", 1))
         talk = self.talk_of(subject)
@@ -139,9 +155,10 @@ class Forecaster:
         disk = episodes.times(row_bytes(tokens))
         return Workload(rows=episodes, turns=episodes.times(turns), output=output, disk=disk)
 
-    def _rollout(self, subject: Subject) -> Workload:
+    def _rollout(self, subject: JobProfile) -> Workload:
         tasks, label, limit = self.tasks_of(subject)
-        episodes = tasks.times(subject.number("attempts", 1))
+        prefixes = prefixes_of(self, subject)
+        episodes = (prefixes or tasks).times(subject.number("attempts", 1))
         model = self.model_of(subject, "policy")
         raw = model is not None and not model.trained
         longest = subject.number("decode.max_tokens", 512)
@@ -153,12 +170,12 @@ class Forecaster:
             "max_turns": limit,
         }
         share = Quantity(0.9, 0.15) if raw else prior("turn_share")
+        expected = share.times(limit)
+        if prefixes is not None:
+            traits = {**traits, "begins": "behind a prefix"}
+            expected = turns_left(expected)
         turns = self.settle(
-            subject,
-            "turns",
-            environment,
-            share.times(limit),
-            {**traits, "split": split_of(subject)},
+            subject, "turns", environment, expected, {**traits, "split": split_of(subject)}
         )
         # Random weights seldom end a reply.
         # A policy replies as the expert does, give or take what makes replies differ.
@@ -184,7 +201,7 @@ class Forecaster:
             disk=episodes.times(row_bytes(tokens)),
         )
 
-    def _pair(self, subject: Subject) -> Workload:
+    def _pair(self, subject: JobProfile) -> Workload:
         explored = self.rows_of(subject, "rollouts")
         inputs = sum_in_step(rows.count for rows in self.rows_of(subject))
         episodes = sum_in_step(rows.count for rows in explored)
@@ -197,7 +214,7 @@ class Forecaster:
         output = Rows(count=pairs, turns=turns.times(2), tokens=both, label=f"pairs of {label}")
         return Workload(rows=inputs, output=output, disk=pairs.times(row_bytes(both)))
 
-    def _training(self, subject: Subject) -> Workload:
+    def _training(self, subject: JobProfile) -> Workload:
         known = self.model_of(subject, "model")
         model = known or shape_of_name("")
         data = self.rows_of(subject, "data")
@@ -222,7 +239,8 @@ class Forecaster:
             steps = Quantity(max(1.0, passed.median / batch), passed.spread)
         shape = replace(model, trained=True)
         adapters = subject.config.get("lora") is not None or subject.setting("lora") is not None
-        width = self._stated.weight_bytes(subject.backend, adapters)
+        saved_as = subject.setting("save_dtype")
+        width = self._stated.weight_bytes(subject.backend, adapters, saved_as)
         disk = total([model.parameters.times(width), Quantity(1e5, 0.5)])
         return Workload(
             rows=rows,
@@ -234,7 +252,7 @@ class Forecaster:
             disk=disk,
         )
 
-    def tasks_of(self, subject: Subject) -> tuple[Quantity, str, float]:
+    def tasks_of(self, subject: JobProfile) -> tuple[Quantity, str, float]:
         """Tasks of the split within `limit`, a label of the environment, its step limit."""
         server = subject.servers.get("environment")
         backend, identity = (server.backend, server.identity) if server else ("", "{}")
@@ -251,74 +269,70 @@ class Forecaster:
             )
         # `max_turns` of an expert leaves tasks out; it ends no episode.
         given = (
-            None
-            if subject.kind == "expert"
-            else (subject.setting("max_turns") or subject.config.get("max_turns"))
+            (subject.setting("max_turns") or subject.config.get("max_turns"))
+            if subject.kind in ACTING
+            else None
         )
         turns = float(given) if isinstance(given, int) else float(self._stated.max_turns(backend))
         return tasks, f"{backend} {identity}", turns
 
-    def talk_of(self, subject: Subject) -> Talk:
+    def talk_of(self, subject: JobProfile) -> Talk:
         """What is said in its environment."""
         server = subject.servers.get("environment")
         if server is None:
             return talk_where(None)
         return talk_where(self._stated.expert(server.backend, server.identity))
 
-    def rows_of(self, subject: Subject, role: str | None = None) -> list[Rows]:
+    def rows_of(self, subject: JobProfile, role: str | None = None) -> list[Rows]:
         names = subject.all_inputs() if role is None else subject.inputs.get(role, ())
         found = []
         for name in names:
-            source = self._find(name)
-            output = None if source is None else self.workload(source).output
+            output = self._output(name)
             if isinstance(output, Rows):
                 found.append(output)
         return found
 
-    def model_of(self, subject: Subject, role: str) -> ModelShape | None:
+    def model_of(self, subject: JobProfile, role: str) -> ModelShape | None:
         for name in subject.inputs.get(role, ()):
-            source = self._find(name)
-            output = None if source is None else self.workload(source).output
+            output = self._output(name)
             if isinstance(output, ModelShape):
                 return output
         return None
 
 
+_REPLIES = "(replies)"
+"""Stands for the fact by which a kind counts its replies."""
 _RATIOS = {
     "turns": ("turns", "episodes"),
     "expert_turns": ("turns", "episodes"),
-    "reply": ("completion_tokens", "turns"),
-    "context": ("prompt_tokens", "turns"),
+    "reply": ("completion_tokens", _REPLIES),
+    "context": ("prompt_tokens", _REPLIES),
     "row_tokens": ("tokens", "rows"),
+    "tree_replies": ("samples", "trees"),
+    "tree_leaves": ("leaves", "trees"),
     "revised": ("rows", "trees"),
     "judged": ("judgements", "trees"),
     "judge_reply": ("judge_completion_tokens", "judgements"),
     "judge_context": ("judge_prompt_tokens", "judgements"),
 }
-_TREE_RATIOS = {
-    "tree_replies": ("samples", "trees"),
-    "tree_leaves": ("leaves", "trees"),
-    "reply": ("completion_tokens", "samples"),
-    "context": ("prompt_tokens", "samples"),
-}
-"""Which facts of a manifest, one over the other, tell what became of a guess; and those of trees,
-which count every reply."""
+"""Which facts of a manifest, one over the other, tell what became of a guess."""
 
 
-def fact_behind(name: str, subject: Subject) -> float | None:
+def fact_behind(name: str, subject: JobProfile) -> float | None:
     """What became of a guess, by the facts of a finished job; None for a job to come, or where it
     was not measured."""
-    ratios = _TREE_RATIOS if subject.kind == "search" else _RATIOS
-    if name not in ratios:
+    if name not in _RATIOS:
         return None
     facts = subject.measured.get("facts") or {}
-    above, below = (facts.get(each) for each in ratios[name])
+    over, under = _RATIOS[name]
+    above = facts.get(over)
+    below = facts.get(subject.counts.replies if under == _REPLIES else under)
     if not isinstance(above, (int, float)) or not isinstance(below, (int, float)):
         return None
     return above / below if above > 0 and below > 0 else None
 
 
-def measured(subject: Subject, forecast: Workload) -> Workload:
+def measured(subject: JobProfile, forecast: Workload) -> Workload:
     """A forecast with everything replaced that the job's manifest measured."""
     facts = subject.measured.get("facts") or {}
 
@@ -327,17 +341,17 @@ def measured(subject: Subject, forecast: Workload) -> Workload:
         return float(found) if isinstance(found, (int, float)) and found >= 0 else None
 
     work, output = forecast, forecast.output
-    count, turns = fact("parameters"), fact(_REPLIES.get(subject.kind, "turns"))
+    count, turns = fact("parameters"), fact(subject.counts.replies)
     if count and isinstance(output, ModelShape):
         usual = shape_of_count(Quantity(count))
         known = output if output.parameters.spread < 0.1 else usual
         output = replace(known, parameters=Quantity(count), trained=output.trained)
         work = replace(work, model=output)
-    made = fact(_MADE.get(subject.kind, "episodes"))
+    made = fact(subject.counts.made)
     if made and isinstance(output, Rows):
         output = replace(output, count=Quantity(made))
     episodes = fact("episodes") or fact("pairs")
-    if episodes and isinstance(output, Rows) and subject.kind not in _MADE:
+    if episodes and isinstance(output, Rows) and subject.counts.made == "episodes":
         output = replace(output, count=Quantity(episodes))
         if turns and fact("episodes"):
             output = replace(output, turns=Quantity(turns / episodes))
@@ -345,8 +359,8 @@ def measured(subject: Subject, forecast: Workload) -> Workload:
         work = replace(work, rows=Quantity(episodes or 0.0))
     if turns:
         work = replace(work, turns=Quantity(turns))
-        judge = "judge_" if subject.kind == "revise" else ""
-        replied, read = fact(f"{judge}completion_tokens"), fact(f"{judge}prompt_tokens")
+        of = subject.counts.tokens
+        replied, read = fact(f"{of}completion_tokens"), fact(f"{of}prompt_tokens")
         if replied is not None and read is not None:
             work = replace(
                 work,
@@ -369,14 +383,9 @@ def measured(subject: Subject, forecast: Workload) -> Workload:
     return replace(work, output=output)
 
 
-_MADE = {"search": "trees", "revise": "rows", "dataset": "rows"}
-_REPLIES = {"search": "samples", "revise": "judgements"}
-"""Facts of a manifest that count rows and replies, where they are not called episodes and turns."""
-
-
-def tokens_of(subject: Subject) -> float | None:
+def tokens_of(subject: JobProfile) -> float | None:
     """Tokens that a finished job moved through a model, or None where that was not measured."""
-    if subject.kind not in (*TRAINING, *ACTING):
+    if subject.kind not in (*TRAINERS, *SERVED):
         return None
     work = measured(subject, Workload())
     return work.tokens.median or None

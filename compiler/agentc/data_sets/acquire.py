@@ -19,6 +19,7 @@ from agentc.backend_api import DataSet, DataSource
 from agentc.data_sets.content import differences
 from agentc.data_sets.download import RefusedError, Report, download
 from agentc.data_sets.unpack import UnpackError, unpack
+from agentc.runtime.store.content import sha256_of
 
 ORIGIN = "ORIGIN.json"
 """Says in the folder where its data came from."""
@@ -48,7 +49,7 @@ def acquire(data_set: DataSet, folder: Path, given: Mapping[str, str], report: R
                     origins.append({"name": source.name, "from": place})
                     continue
                 file = _at_hand(source, place, staging, report)
-                origins.append({"name": source.name, "from": place, "sha256": _sha256(file)})
+                origins.append({"name": source.name, "from": place, "sha256": sha256_of(file)})
                 if source.name.endswith(".zip"):
                     left -= unpack(file, fetched, left)
                 else:
@@ -111,13 +112,5 @@ def _convert(data_set: DataSet, fetched: Path, out: Path) -> None:
     command = [sys.executable, *data_set.program, str(fetched), str(out)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-8:])
-        raise AcquireError(f"`python {' '.join(data_set.program)}` refused what came:\n{said}")
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
+        output = "\n".join((done.stdout + done.stderr).strip().splitlines()[-8:])
+        raise AcquireError(f"`python {' '.join(data_set.program)}` refused what came:\n{output}")

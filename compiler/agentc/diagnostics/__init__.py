@@ -3,18 +3,16 @@
 Passes report into a `Sink` and go on, so that one run shows every error; only bugs raise.
 """
 
-from agentc.diagnostics.codes import CODES, Code, code_named
+from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.diagnostic import Diagnostic, Severity
 from agentc.diagnostics.render import render_json, render_text
 from agentc.diagnostics.sink import Sink
 
 __all__ = [
-    "CODES",
     "Code",
     "Diagnostic",
     "Severity",
     "Sink",
-    "code_named",
     "render_json",
     "render_text",
 ]

@@ -10,9 +10,9 @@ import re
 from dataclasses import replace
 
 from agentc.diagnostics.diagnostic import Diagnostic
-from agentc.source.characters import Odd, odd_characters, plain
-from agentc.source.lines import KeptLines
-from agentc.source.span import Span
+from agentc.diagnostics.lines import KeptLines
+from agentc.diagnostics.odd_characters import Odd, odd_characters, plain
+from agentc.diagnostics.span import Span
 
 _QUOTED = re.compile(r"`([^`]+)`|(?<=unexpected char )'(.)'")
 _LONGEST = 300
@@ -47,32 +47,32 @@ class CharacterNames:
         return "\n".join((lines[0][span.column - 1 :], *lines[1:-1], last))
 
     def _named(self, found: Diagnostic, text: str) -> Diagnostic:
-        said = next((t for t in _quoted(found.message) if odd_characters(t)), None)
-        if said is None:
+        quoted = next((t for t in _quoted(found.message) if odd_characters(t)), None)
+        if quoted is None:
             # Messages put texts on one line, and white space of any kind becomes a space by that.
             inner = text.strip(_QUOTES)
             if not inner or f"`{' '.join(inner.split())}`" not in found.message:
                 return found
-            said = inner
-        odd = next((o for o in odd_characters(said) if o.meant is not None), None)
-        odd = odd or next(iter(odd_characters(said)), None)
-        if odd is None or len(said) > _LONGEST:
+            quoted = inner
+        odd = next((o for o in odd_characters(quoted) if o.meant is not None), None)
+        odd = odd or next(iter(odd_characters(quoted)), None)
+        if odd is None or len(quoted) > _LONGEST:
             return found
-        where = f"character {odd.index + 1} of `{said}`" if len(said) > 1 else "the character"
+        where = f"character {odd.index + 1} of `{quoted}`" if len(quoted) > 1 else "the character"
         note = f"{where} is {odd.name}{odd.manner}"
-        return replace(found, notes=(note, *found.notes), fix=_fix(found, said, odd))
+        return replace(found, notes=(note, *found.notes), fix=_fix(found, quoted, odd))
 
 
 def _quoted(message: str) -> tuple[str, ...]:
     return tuple(first or second for first, second in _QUOTED.findall(message))
 
 
-def _fix(found: Diagnostic, said: str, odd: Odd) -> str | None:
+def _fix(found: Diagnostic, quoted: str, odd: Odd) -> str | None:
     """What to write, unless the rule has something better to say."""
-    better = plain(said)
+    better = plain(quoted)
     if found.fix is not None and not found.fix.startswith("did you mean"):
         return found.fix
-    if not better.isascii() or better == said or not better.strip():
+    if not better.isascii() or better == quoted or not better.strip():
         return found.fix
     if odd.meant in ('"', "'"):
         return f"use straight quotes, or none: `{better.strip(_QUOTES)}`"

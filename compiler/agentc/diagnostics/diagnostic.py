@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from agentc.source.span import Span
+from agentc.diagnostics.span import Span
 
 Severity: TypeAlias = Literal["error", "warning"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """`code` is an entry of `codes.CODES`. `message` says what is wrong in one sentence.
+    """`code` is an entry of `agentc.reference.codes`. `message` says what is wrong in one sentence.
 
     `expected` says what would have been right, `notes` add facts, `fix` is the text to write or
     the command to run. `steps` say how the place came to be compiled ("round 2 of eto"), innermost

@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from agentc.diagnostics.diagnostic import Diagnostic
-from agentc.source.lines import KeptLines
-from agentc.source.span import Span, uses_of
+from agentc.diagnostics.lines import KeptLines
+from agentc.diagnostics.span import Span, uses_of
 
 _WIDEST = 160
 _PAINT = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "bold": "\x1b[1m", "dim": "\x1b[2m"}

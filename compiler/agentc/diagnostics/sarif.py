@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
 from agentc import __version__
-from agentc.diagnostics.codes import Code, code_named
+from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.diagnostic import Diagnostic
-from agentc.source.span import Span, uses_of
+from agentc.diagnostics.span import Span, uses_of
 
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -22,16 +22,18 @@ _SCHEMA = (
 _Json = dict[str, object]
 
 
-def render_sarif(diagnostics: Sequence[Diagnostic], about: str) -> str:
+def render_sarif(
+    diagnostics: Sequence[Diagnostic], about: str, code_named: Callable[[str], Code | None]
+) -> str:
     """A SARIF log with one run. `about` is the spec that was checked: what has no place in a file
-    is reported there, since sites drop results without a location."""
+    is reported there, since sites drop results without a location. `code_named` looks codes up."""
     rules = sorted({found.code for found in diagnostics})
     run: _Json = {
         "tool": {
             "driver": {
                 "name": "agentc",
                 "version": __version__,
-                "rules": [_rule(name, diagnostics) for name in rules],
+                "rules": [_rule(name, code_named(name), diagnostics) for name in rules],
             }
         },
         # Columns are those of Python texts (3.14.27).
@@ -42,8 +44,8 @@ def render_sarif(diagnostics: Sequence[Diagnostic], about: str) -> str:
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def _rule(name: str, diagnostics: Sequence[Diagnostic]) -> _Json:
-    code = code_named(name) or Code(name, name, name)
+def _rule(name: str, known: Code | None, diagnostics: Sequence[Diagnostic]) -> _Json:
+    code = known or Code(name, name, name)
     more = f"`agentc explain {name}` shows an example and how it is mended."
     level = next(found.severity for found in diagnostics if found.code == name)
     return {

@@ -25,13 +25,15 @@ from agentc import resources
 from agentc.compilation import Compilation
 from agentc.emit.bundle_readme import Contents, render_readme
 from agentc.emit.directory import compile_to
+from agentc.exit_codes import EXIT_STORE, CommandError
 from agentc.lock.collect import collect_lock
 from agentc.lock.document import render_lock
 from agentc.plan.job import Plan
-from agentc.runtime.environment import packages_of
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.publish import sha256_of
-from agentc.store.objects import Problem, read_object, verify_object
+from agentc.runtime.software.environment import packages_of
+from agentc.runtime.store.content import sha256_of
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.moved_programs import module_of
+from agentc.store.objects import Damage, read_object, verify_object
 from agentc.store.presence import find_published
 
 SUMS = "SHA256SUMS"
@@ -40,14 +42,16 @@ STORE = Path(".agentc") / "store"
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.py[co]", ".*")
 
 
-class BundleError(Exception):
+class BundleError(CommandError):
     """The bundle cannot be made; the message is for people."""
 
 
 class DamagedResultsError(BundleError):
     """The store's bytes are not those of its manifests."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    exit_code = EXIT_STORE
+
+    def __init__(self, problems: list[Damage]) -> None:
         shown = "; ".join(str(problem) for problem in problems[:3])
         super().__init__(f"results of the store are damaged: {shown}; see `agentc store verify`")
 
@@ -116,13 +120,13 @@ def _fill(draft: Path, compiled: Compilation, plan: Plan, results: StoreLayout |
 
 def _copy_packages(target: Path, plan: Plan) -> None:
     """agentc's runtime, and every package that holds a program of a job or server."""
-    programs = [list(job.program) for job in plan.jobs]
-    programs += [list(lease.program) for job in plan.jobs for lease in job.leases]
+    programs = [job.draft.program for job in plan.jobs]
+    programs += [lease.draft.program for job in plan.jobs for lease in job.leases]
     own = Path(agentc.__file__).parent
     (target / "agentc").mkdir(parents=True)
     shutil.copyfile(own / "__init__.py", target / "agentc" / "__init__.py")
     shutil.copytree(own / "runtime", target / "agentc" / "runtime", ignore=_LEFT_OUT)
-    for name in packages_of(programs):
+    for name in packages_of(map(module_of, programs)):
         if name == "agentc":
             continue
         found = importlib.util.find_spec(name)
@@ -169,12 +173,12 @@ def _copy_results(store: Path, plan: Plan, results: StoreLayout) -> int:
     sessions = [session.object for session in plan.sessions]
     there = find_published(results, [*made, *sessions])
     names = sorted(made & there)
-    problems: list[Problem] = []
+    problems: list[Damage] = []
     for name in [*names, *(one for one in sessions if one in there)]:
         try:
             stored = read_object(results, name)
         except (OSError, ValueError) as error:
-            problems.append(Problem(name, None, str(error)))
+            problems.append(Damage(name, None, str(error)))
             continue
         problems += verify_object(stored)
         if not problems:

@@ -19,7 +19,7 @@ from typing import Any
 from agentc.backend_api import BackendTable
 from agentc.compilation import Compilation, compile_spec
 from agentc.emit.bundle import SUMS, BundleError, write_bundle
-from agentc.runtime.publish import sha256_of
+from agentc.runtime.store.content import sha256_of
 
 RESULTS = ".agentc/store/objects/"
 _RESULTS_ROW = "| `.agentc/store` |"
@@ -36,7 +36,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckedBundle:
     """`compiled` is what the spec inside became: without a plan nothing could be compared.
     `results` says how many files of results were compared with their sums alone."""
 
@@ -48,7 +48,7 @@ class Checked:
 
 def check_bundle(
     directory: Path, table: BackendTable, allowed: Sequence[Path] | None = None
-) -> Checked:
+) -> CheckedBundle:
     """Compile the spec of a bundle again and compare; `allowed` as in `compile_spec`.
 
     Raises BundleError where it is none, OSError when it cannot be read.
@@ -80,7 +80,7 @@ def check_bundle(
             expected = {n: p for n, p in _files_of(fresh)[0].items() if n not in odd}
             found += _compare(expected, there, sums)
     merged = {(each.name, each.kind): each for each in found}
-    return Checked(
+    return CheckedBundle(
         compiled=compiled,
         differences=tuple(merged[key] for key in sorted(merged)),
         files=len(there),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentc import __version__
+from agentc.kinds import REPORT_KIND
 from agentc.kinds.field import Json
 from agentc.plan.job import Plan
 
@@ -55,13 +56,13 @@ def _lines(contents: Contents) -> Iterator[str]:
         yield from (description, "")
     yield from _paper(plan.experiment.get("paper"))
     yield from _RERUN
-    report = next((job for job in plan.jobs if job.kind == "report"), None)
+    report = next((job for job in plan.jobs if job.draft.kind == REPORT_KIND), None)
     if report is not None:
         yield ""
         yield f"The report is `{contents.store}/objects/{report.object}/data/index.html`"
         yield "once all jobs are done."
-    secrets = [job.secrets for job in plan.jobs]
-    secrets += [lease.secrets for job in plan.jobs for lease in job.leases]
+    secrets = [job.draft.secrets for job in plan.jobs]
+    secrets += [lease.draft.secrets for job in plan.jobs for lease in job.leases]
     needs = sorted({name for found in secrets for name in found.values()})
     if needs:
         yield ""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agentc.graph.layers import Box, Drawing, Edge, Point, place_boxes
-from agentc.graph.stages import Node, StageGraph
+from agentc.graph.stages import GraphNode, StageGraph
+from agentc.runtime.layers import Box, Drawing, Edge, Point, place_boxes
 
 WIDTH, HEIGHT = 204.0, 46.0
 _PAD = 14.0
@@ -29,7 +29,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class EdgeLine:
     """A part of an edge, from top to bottom; `arrow` says whether it ends at a stage."""
 
     points: tuple[Point, ...]
@@ -44,7 +44,7 @@ class Layout:
     height: float
     corners: Mapping[str, Point]
     frames: tuple[Frame, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[EdgeLine, ...]
 
 
 def lay_out(graph: StageGraph) -> Layout:
@@ -88,7 +88,7 @@ class _Round:
     edges: tuple[Edge, ...]
 
     @classmethod
-    def of(cls, nodes: Sequence[Node], edges: Sequence[tuple[str, str]]) -> _Round:
+    def of(cls, nodes: Sequence[GraphNode], edges: Sequence[tuple[str, str]]) -> _Round:
         inside = {node.id for node in nodes}
         boxes: dict[str, Box] = {}
         inner: dict[tuple[str, str], Edge] = {}
@@ -138,7 +138,7 @@ def _order_of_boxes(graph: StageGraph, group_of: Mapping[str, str]) -> list[str]
 def _assemble(whole: Drawing, rounds: Mapping[str, _Round], edges: Sequence[Edge]) -> Layout:
     corners: dict[str, Point] = {}
     frames: list[Frame] = []
-    lines: list[Line] = []
+    lines: list[EdgeLine] = []
     bottoms: dict[str, float] = {}
     for name, (x, y) in whole.middles.items():
         if name not in rounds:
@@ -158,9 +158,9 @@ def _assemble(whole: Drawing, rounds: Mapping[str, _Round], edges: Sequence[Edge
                 points.insert(0, (points[0][0], top))
             if edge.target.startswith(_OUT):
                 points.append((points[-1][0], top + box.height))
-            lines.append(Line(points=tuple(points), arrow=not edge.target.startswith(_OUT)))
+            lines.append(EdgeLine(points=tuple(points), arrow=not edge.target.startswith(_OUT)))
     lines += [
-        Line(points=way, arrow=edge.target not in rounds)
+        EdgeLine(points=way, arrow=edge.target not in rounds)
         for edge, way in zip(edges, whole.ways, strict=True)
     ]
     return Layout(

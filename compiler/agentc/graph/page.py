@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from agentc.graph.stages import Node, StageGraph
+from agentc.graph.stages import GraphNode, StageGraph
 from agentc.graph.svg import svg_text
 
 _STYLE = """\
@@ -56,7 +56,7 @@ def page_text(graph: StageGraph, headline: str) -> str:
 """
 
 
-def _row(node: Node, graph: StageGraph) -> str:
+def _row(node: GraphNode, graph: StageGraph) -> str:
     state = ", ".join(part for part in (node.state_words, node.note) if part)
     reads = ", ".join(graph.reads[node.id])
     return (

@@ -15,7 +15,7 @@ those that no other of them leads from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class GraphNode:
     """A stage, or several rounds that repeat each other (`backend` and `key` are empty then).
     `group` is the title of its round, or empty; `key` is the beginning of the key of its artifact,
     `note` what else there is to say about it."""
@@ -44,7 +44,7 @@ class StageGraph:
     those of them that are drawn (see `_MANY_INPUTS`)."""
 
     name: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     reads: Mapping[str, tuple[str, ...]]
     edges: tuple[tuple[str, str], ...]
 
@@ -53,7 +53,7 @@ def stage_graph(review: Review, *, every: bool = False) -> StageGraph:
     """The graph of a review. Unless `every`, four or more rounds in which the same happens become
     the first of them and one node for the others."""
     groups = groups_of(review)
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, GraphNode] = {}
     node_of: dict[str, str] = {}
     for group in groups if every else fold_groups(groups):
         if group.is_folded:
@@ -82,7 +82,7 @@ def _by_stage(items: Iterable[Item]) -> dict[str, list[Item]]:
     return found
 
 
-def _node(stage: str, items: list[Item], title: str) -> Node:
+def _node(stage: str, items: list[Item], title: str) -> GraphNode:
     # The last job of a stage makes its artifact; the others lead to it.
     last = items[-1]
     leads = next((item for item in items if item.mark in "~+>"), last)
@@ -91,7 +91,7 @@ def _node(stage: str, items: list[Item], title: str) -> Node:
     number = last.job.get("round")
     # In the frame of a round and a cell neither needs to be said again.
     label = stage.split(f".{number}.", 1)[-1].partition("@")[0] if title else stage
-    return Node(
+    return GraphNode(
         id=stage,
         label=label,
         group=title,
@@ -104,10 +104,10 @@ def _node(stage: str, items: list[Item], title: str) -> Node:
     )
 
 
-def _folded(group: Group) -> Node:
+def _folded(group: Group) -> GraphNode:
     title = folded_title(group)
     leads = next((item for item in group.items if item.mark in "~+>"), group.items[-1])
-    return Node(
+    return GraphNode(
         id=title,
         label=title,
         group="",

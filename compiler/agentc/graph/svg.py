@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape
 from itertools import pairwise
 
-from agentc.graph.layers import Point
-from agentc.graph.layout import HEIGHT, WIDTH, Frame, Line, lay_out
-from agentc.graph.stages import Node, StageGraph
+from agentc.graph.layout import HEIGHT, WIDTH, EdgeLine, Frame, lay_out
+from agentc.graph.stages import GraphNode, StageGraph
+from agentc.runtime.layers import Point
 
 _MARGIN = 20.0
 _HEAD = 64.0
@@ -95,7 +95,7 @@ def _frame(frame: Frame) -> str:
     )
 
 
-def _line(line: Line) -> str:
+def _line(line: EdgeLine) -> str:
     x, y = line.points[0]
     path = [f"M{x:.1f},{y:.1f}"]
     for (x1, y1), (x2, y2) in pairwise(line.points):
@@ -116,7 +116,7 @@ def _tip(point: Point) -> str:
     return f'<path class="tip" d="M{x:.1f},{y:.1f} l-3.5,-7 h7 z"/>'
 
 
-def _box(node: Node, corner: Point, links: bool) -> str:
+def _box(node: GraphNode, corner: Point, links: bool) -> str:
     x, y = corner
     state = _class(node)
     # A bold letter takes up to 8 units; the state stands right of the name.
@@ -137,7 +137,7 @@ def _box(node: Node, corner: Point, links: bool) -> str:
     )
 
 
-def _class(node: Node) -> str:
+def _class(node: GraphNode) -> str:
     return "changed" if node.mark == "~" else node.state
 
 

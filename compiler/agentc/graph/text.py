@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agentc.graph.stages import Node, StageGraph
-from agentc.plan.diff import some
+from agentc.graph.stages import GraphNode, StageGraph
+from agentc.text import some
 
 _MOST_READ = 4
 
@@ -37,9 +37,9 @@ def _rows(graph: StageGraph) -> Iterator[str]:
             yield "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
 
 
-def _row(node: Node, reads: Sequence[str]) -> tuple[str, ...]:
+def _row(node: GraphNode, reads: Sequence[str]) -> tuple[str, ...]:
     indent = "    " if node.group else "  "
-    words = some(reads[:_MOST_READ], len(reads) - _MOST_READ)
+    words = some(reads, _MOST_READ)
     notes = [f"<- {words}" if words else "", node.note if not node.backend else ""]
     about = "  ".join(note for note in notes if note)
     return (f"{indent}{node.mark} {node.label}", node.backend, node.key, node.state_words, about)

@@ -1,6 +1,6 @@
 """Claim: one statement of a paper about an evaluation, bound to the stages that test it.
 
-Made by `agentc.passes.resolve_claims` from the `claims:` section; judged by a `judge` stage.
+Made by `agentc.front.resolve_claims` from the `claims:` section; judged by a `judge` stage.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from agentc.diagnostics.span import Origin
 from agentc.kinds.field import Json
-from agentc.source.span import Origin
 
 Relation: TypeAlias = Literal["value", "above", "below"]
 
@@ -23,7 +23,8 @@ class Claim:
 
     `value`, `tolerance` and `bounds` are in units of the metric itself, also where the paper
     prints points of a hundred (`percent`, which says how they are shown). `bounds` are the lowest
-    and the highest score of one task. `n` is the paper's number of test tasks, `seeds` its number
+    and the highest score of one task; `difference_metric` is of `difference_from`, where that is
+    another than `metric`. `n` is the paper's number of test tasks, `seeds` its number
     of training runs. `over` names swept params whose values are runs of one experiment; once the
     cells of the sweep are joined, `runs` are their stages, and `stage` and `difference_from` say
     what these have in common.
@@ -41,6 +42,7 @@ class Claim:
     n: int | None = None
     seeds: int | None = None
     difference_from: str | None = None
+    difference_metric: str | None = None
     percent: bool = False
     gate: bool = False
     over: tuple[str, ...] = ()
@@ -54,10 +56,13 @@ class Claim:
         return tuple(dict.fromkeys(stage for run in runs for stage in run if stage is not None))
 
     def record(self) -> dict[str, Json]:
-        """As the judge is told: everything but the place in the spec."""
-        runs: dict[str, Json] = {"runs": [list(run) for run in self.runs]} if self.runs else {}
+        """As the judge is told: everything but the place in the spec. What few claims have is left
+        out of the others, whose keys are older."""
+        more: dict[str, Json] = {"runs": [list(run) for run in self.runs]} if self.runs else {}
+        if self.difference_metric is not None:
+            more["difference_metric"] = self.difference_metric
         return {
-            **runs,
+            **more,
             "name": self.name,
             "what": self.what,
             "table": self.table,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agentc.diagnostics.span import Origin, Span
 from agentc.ir.claim import Claim
 from agentc.kinds.field import Json
 from agentc.kinds.interaction import OBSERVATION_PREFIX
-from agentc.source.span import Origin, Span
 
 
 @dataclass(frozen=True, slots=True)

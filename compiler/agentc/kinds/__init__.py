@@ -1,10 +1,22 @@
 """Stage kinds: the verbs of the spec language, with their fields, inputs and products.
 
 A kind owns the vocabulary that its backends share; a backend honours a part of it (see
-`agentc.backend_api`) and may add options of its own under `options:`.
+`agentc.backend_api`) and may add options of its own under `options:`. What a kind does stands in
+its entry of the table; `agentc.kinds.groups` has kinds by that.
 """
 
 from agentc.kinds.field import Field, Identity, Role
-from agentc.kinds.table import KINDS, Kind, kind_named
+from agentc.kinds.kind import Kind
+from agentc.kinds.table import JUDGE_KIND, KINDS, MODEL_KIND, REPORT_KIND, kind_named
 
-__all__ = ["KINDS", "Field", "Identity", "Kind", "Role", "kind_named"]
+__all__ = [
+    "JUDGE_KIND",
+    "KINDS",
+    "MODEL_KIND",
+    "REPORT_KIND",
+    "Field",
+    "Identity",
+    "Kind",
+    "Role",
+    "kind_named",
+]

@@ -21,6 +21,16 @@ DATASET_FIELDS: tuple[Field, ...] = (
     choice("format", "`messages`: {messages: [{role, content}]}; `sharegpt`: {conversations: "
            "[{from, value}]}; `alpaca`: {instruction, input, output}.",
            ("messages", "sharegpt", "alpaca"), "messages"),
+    choice("task_ids", "What names a record's task, by which `pair` finds the expert's trajectory "
+           "of an explored one: `as_written`, its `task_id`, if it has one; `eto_webshop`, "
+           "`eto_sciworld`, `eto_alfworld`, what the trajectories that ETO's authors published "
+           "have, as this project's environments say it.",
+           ("as_written", "eto_webshop", "eto_sciworld", "eto_alfworld"), "as_written"),
+    number("reward", "The reward of conversations that state none; null: they have none.", None,
+           nullable=True),
+    integer("prompt_length", "So many messages stand before the agent's first reply of its own, "
+            "such as 3 where an instruction is answered by OK before the task; null: all before "
+            "the first reply.", None, minimum=1, nullable=True),
     choice("on_malformed", "A conversation whose turns do not alternate or that holds no reply: "
            "`drop` it with a count, or fail.", ("error", "drop"), "error"),
     integer("limit", "Draw at most so many conversations; null: all.", None, minimum=1,
@@ -33,6 +43,8 @@ MIX_FIELDS: tuple[Field, ...] = (
     choice("share_of", "What the share is a share of: `total`, all rows of the mixture, or "
            "`agent`, the agent rows (so 4.0 is four general rows to one).", ("total", "agent"),
            REQUIRED),
+    integer("best_per_task", "Of each task (by its id), keep so many agent rows with the largest "
+            "rewards; of equal ones the earlier. null: keep all.", None, minimum=1, nullable=True),
     choice("on_shortage", "Too few general rows: fail, `repeat` them, or take `fewer`.",
            ("error", "repeat", "fewer"), "error"),
     seed("seed", "Seed of the draw of general rows."),

@@ -1,20 +1,54 @@
-"""Fields of `evaluate`, `compare` and `judge`."""
+"""Fields of `evaluate`, `measure`, `compare` and `judge`."""
 
-from agentc.kinds.field import Field, number
+from agentc.kinds.field import Field, choice, group, integer, number
 from agentc.kinds.interaction import ROLLOUT_FIELDS
 
 _INTERVAL: tuple[Field, ...] = (
     number("confidence", "Coverage of the intervals.", 0.95, above=0, maximum=0.9999),
 )
 
-EVALUATE_FIELDS: tuple[Field, ...] = (
-    *ROLLOUT_FIELDS,
-    number(
-        "success_at",
-        "Reward from which an episode is a success; null: the environment's own predicate.",
-        None,
-        nullable=True,
+_LOOPS = group(
+    "loops",
+    "Measure `loops`, the share of episodes in which a block of actions is repeated at once "
+    "(Agent-R, figure 4), and how often blocks of each length are. A reply without an action "
+    "counts as an action of its own.",
+    (
+        integer("times", "A block is a loop when it stands so many times in a row.", 2, minimum=2),
+        integer("longest", "Actions in the longest block that is looked for.", 10, minimum=1),
     ),
+    nullable=True,
+)
+
+_SUCCESS_AT = number(
+    "success_at",
+    "Reward from which an episode is a success; null: the environment's own predicate.",
+    None,
+    nullable=True,
+)
+
+_BEST_OF = Field(
+    name="best_of",
+    schema={"type": "array", "items": {"type": "integer", "minimum": 1}, "uniqueItems": True},
+    doc="Measure, for each k of the list, what k attempts at a task are worth together: "
+    "`best_of(k)`, the expected largest reward, and `pass_at(k)`, the chance that one succeeds. "
+    "Both are over all choices of k of the task's attempts, so that they are unbiased.",
+    default=[],
+)
+
+EVALUATE_FIELDS: tuple[Field, ...] = (*ROLLOUT_FIELDS, _SUCCESS_AT, _BEST_OF, _LOOPS, *_INTERVAL)
+
+MEASURE_FIELDS: tuple[Field, ...] = (
+    choice(
+        "answer",
+        "Which path of a tree is the search's answer: `robust_child`, from the root on the child "
+        "that was tried most often; `max_child`, the one with the highest mean reward; "
+        "`best_leaf`, the end with the highest reward, as an oracle would choose.",
+        ("robust_child", "max_child", "best_leaf"),
+        "robust_child",
+    ),
+    _SUCCESS_AT,
+    _BEST_OF,
+    _LOOPS,
     *_INTERVAL,
 )
 

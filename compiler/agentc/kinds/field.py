@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from agentc.ir.artifacts import ArtifactType
+from agentc.kinds.artifacts import ArtifactType
 
 Json: TypeAlias = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 Identity: TypeAlias = Literal["semantic", "placement", "metadata"]

@@ -12,6 +12,7 @@ from agentc.kinds.field import (
     string,
     strings,
 )
+from agentc.kinds.prefix import PREFIX
 
 OBSERVATION_PREFIX = "Observation: "
 """What stands before an observation where a prompt says nothing else."""
@@ -65,7 +66,8 @@ EXPERT_FIELDS: tuple[Field, ...] = (
 ROLLOUT_FIELDS: tuple[Field, ...] = (
     SPLIT,
     LIMIT,
-    integer("attempts", "Episodes for each task.", 1, minimum=1),
+    integer("attempts", "Episodes for each task, or for each prefix.", 1, minimum=1),
+    PREFIX,
     DECODE,
     integer(
         "max_turns",
@@ -144,6 +146,15 @@ PAIR_FIELDS: tuple[Field, ...] = (
         ("expert", "self", "expert_and_self"),
         "expert",
     ),
+    choice(
+        "contrast",
+        "What of trajectories that went on from one prefix is contrasted: the whole `trajectory`, "
+        "the `step` behind the prefix alone (ETO, table 4), or the `rest` from there on; by the "
+        "rewards of the whole in each case. Trajectories without a prefix are contrasted whole, so "
+        "that both kinds of rollouts together make a mixture.",
+        ("trajectory", "step", "rest"),
+        "trajectory",
+    ),
     integer(
         "max_per_task",
         "Keep at most so many pairs of a task; null: all.",
@@ -152,4 +163,11 @@ PAIR_FIELDS: tuple[Field, ...] = (
         nullable=True,
     ),
     seed("seed", "Seed of the choice when max_per_task applies."),
+    choice(
+        "on_empty",
+        "Not one pair comes out: `error` fails the stage, `publish` hands on a set without rows, "
+        "for a `dpo` with `on_empty: keep_model`.",
+        ("error", "publish"),
+        "error",
+    ),
 )

@@ -11,6 +11,7 @@ from agentc.kinds.field import (
     strings,
 )
 from agentc.kinds.interaction import ENVIRONMENT_AT, LIMIT, SPLIT
+from agentc.kinds.prefix import PREFIX
 
 _DECODE = group(
     "decode",
@@ -26,6 +27,7 @@ _DECODE = group(
 SEARCH_FIELDS: tuple[Field, ...] = (
     SPLIT,
     LIMIT,
+    PREFIX,
     integer("depth", "A node deeper than this is a leaf: the longest path has one action more.",
             20, minimum=1),
     integer("iterations", "Descents from the root; each expands down to a dead end.", 8, minimum=1),

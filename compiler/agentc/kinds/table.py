@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from agentc.ir.artifacts import (
+from agentc.kinds.artifacts import (
     CHECKPOINT,
     COMPARISON,
     METRICS,
@@ -14,43 +12,34 @@ from agentc.ir.artifacts import (
     SFT_DATASET,
     TRAJECTORIES,
     VERDICTS,
-    ArtifactType,
 )
 from agentc.kinds.data import DATASET_FIELDS, MIX_FIELDS
-from agentc.kinds.evaluation import COMPARE_FIELDS, EVALUATE_FIELDS, JUDGE_FIELDS
-from agentc.kinds.field import Field, Role
+from agentc.kinds.evaluation import (
+    COMPARE_FIELDS,
+    EVALUATE_FIELDS,
+    JUDGE_FIELDS,
+    MEASURE_FIELDS,
+)
+from agentc.kinds.field import Role
 from agentc.kinds.interaction import EXPERT_FIELDS, PAIR_FIELDS, ROLLOUT_FIELDS
+from agentc.kinds.kind import Counts, Kind
 from agentc.kinds.model import MODEL_FIELDS
+from agentc.kinds.prefix import PREFIXES
 from agentc.kinds.revision import REVISE_FIELDS
 from agentc.kinds.search import SEARCH_FIELDS
 from agentc.kinds.training import DPO_FIELDS, SFT_FIELDS
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """A stage kind: `roles` are its inputs (edges), `fields` its settings, `produces` its product.
-
-    `uses` names what it needs besides artifacts: "environment", "server", "prompt" (each is a key
-    of the stage that refers to an entry of the section of that name). `default_backend` is what
-    `backend: auto` prefers when several backends can do the work. The inputs of a kind that
-    `gathers` are filled in by the compiler.
-    """
-
-    name: str
-    doc: str
-    produces: ArtifactType
-    roles: tuple[Role, ...] = ()
-    fields: tuple[Field, ...] = ()
-    uses: tuple[str, ...] = ()
-    default_backend: str | None = None
-    gathers: bool = False
-
+MODEL_KIND = "model"
+"""The kind of what stands under `models:`, which needs no `kind:`."""
+JUDGE_KIND = "judge"
+REPORT_KIND = "report"
+"""The kinds of the stages that are added to a spec: a judge of its claims, and a report."""
 
 _POLICY = Role(name="policy", accepts=(CHECKPOINT,), doc="The model that acts.")
 
 KINDS: tuple[Kind, ...] = (
     Kind(
-        name="model",
+        name=MODEL_KIND,
         doc="Obtain a model: initialise one from scratch, take one from a hub or from a path.",
         produces=CHECKPOINT,
         roles=(
@@ -63,6 +52,7 @@ KINDS: tuple[Kind, ...] = (
             ),
         ),
         fields=MODEL_FIELDS,
+        forecast="weights",
     ),
     Kind(
         name="expert",
@@ -71,12 +61,16 @@ KINDS: tuple[Kind, ...] = (
         fields=EXPERT_FIELDS,
         uses=("environment", "prompt"),
         default_backend="expert.planner",
+        collects=True,
+        forecast="demonstrations",
     ),
     Kind(
         name="dataset",
         doc="Obtain conversations from a file or from a hub.",
         produces=SFT_DATASET,
         fields=DATASET_FIELDS,
+        counts=Counts(made="rows"),
+        forecast="conversations",
     ),
     Kind(
         name="sft",
@@ -90,6 +84,8 @@ KINDS: tuple[Kind, ...] = (
         ),
         fields=SFT_FIELDS,
         default_backend="trl.sft",
+        trains=True,
+        forecast="training",
     ),
     Kind(
         name="dpo",
@@ -107,24 +103,35 @@ KINDS: tuple[Kind, ...] = (
         ),
         fields=DPO_FIELDS,
         default_backend="trl.dpo",
+        trains=True,
+        forecast="training",
     ),
     Kind(
         name="rollout",
         doc="Let a policy act in an environment and record the episodes.",
         produces=TRAJECTORIES,
-        roles=(_POLICY,),
+        roles=(_POLICY, PREFIXES),
         fields=ROLLOUT_FIELDS,
         uses=("environment", "prompt", "server"),
         default_backend="rollout.react",
+        acts=True,
+        collects=True,
+        longest_reply="decode.max_tokens",
+        forecast="episodes",
     ),
     Kind(
         name="search",
         doc="Grow a tree of attempts at each task by Monte Carlo tree search (Agent-R).",
         produces=SEARCH_TREES,
-        roles=(_POLICY,),
+        roles=(_POLICY, PREFIXES),
         fields=SEARCH_FIELDS,
         uses=("environment", "prompt", "server"),
         default_backend="search.mcts",
+        acts=True,
+        collects=True,
+        longest_reply="decode.max_tokens",
+        counts=Counts(made="trees", replies="samples"),
+        forecast="trees",
     ),
     Kind(
         name="revise",
@@ -143,6 +150,10 @@ KINDS: tuple[Kind, ...] = (
         fields=REVISE_FIELDS,
         uses=("environment", "prompt", "server"),
         default_backend="revise.splice",
+        reworks=("trees",),
+        longest_reply="judge.max_tokens",
+        counts=Counts(made="rows", replies="judgements", tokens="judge_"),
+        forecast="revisions",
     ),
     Kind(
         name="mix",
@@ -152,7 +163,7 @@ KINDS: tuple[Kind, ...] = (
             Role(
                 name="agent",
                 accepts=(TRAJECTORIES, SFT_DATASET),
-                doc="All of it is kept.",
+                doc="All of it is kept, or the best of each task.",
                 many=True,
             ),
             Role(
@@ -164,6 +175,8 @@ KINDS: tuple[Kind, ...] = (
         ),
         fields=MIX_FIELDS,
         default_backend="mix.share",
+        reworks=("agent", "general"),
+        forecast="mixture",
     ),
     Kind(
         name="pair",
@@ -172,8 +185,9 @@ KINDS: tuple[Kind, ...] = (
         roles=(
             Role(
                 name="expert",
-                accepts=(TRAJECTORIES,),
-                doc="Expert trajectories; not needed with `sources: self`.",
+                accepts=(TRAJECTORIES, SFT_DATASET),
+                doc="Expert trajectories, or conversations with task ids and rewards; not needed "
+                "with `sources: self`.",
                 many=True,
                 optional=True,
             ),
@@ -181,26 +195,53 @@ KINDS: tuple[Kind, ...] = (
         ),
         fields=PAIR_FIELDS,
         default_backend="pair.contrast",
+        reworks=("expert", "rollouts"),
+        forecast="pairs",
     ),
     Kind(
         name="evaluate",
         doc="Roll a policy out on a split and measure reward and success, with intervals.",
         produces=METRICS,
-        roles=(_POLICY,),
+        roles=(_POLICY, PREFIXES),
         fields=EVALUATE_FIELDS,
         uses=("environment", "prompt", "server"),
         default_backend="evaluate.agent",
+        acts=True,
+        longest_reply="decode.max_tokens",
+    ),
+    Kind(
+        name="measure",
+        doc="Measure reward and success of episodes that are there: trajectories, or the answer "
+        "of each search tree.",
+        produces=METRICS,
+        roles=(
+            Role(
+                name="of",
+                accepts=(TRAJECTORIES, SEARCH_TREES),
+                doc="The episodes, or the searches.",
+            ),
+        ),
+        fields=MEASURE_FIELDS,
+        uses=("environment",),
+        default_backend="measure.episodes",
     ),
     Kind(
         name="compare",
-        doc="One table over several evaluations, with paired differences on the same tasks.",
+        doc="One table over several evaluations, or several revisions, with paired differences on "
+        "the same tasks.",
         produces=COMPARISON,
         roles=(
-            Role(name="of", accepts=(METRICS,), doc="The evaluations, in table order.", many=True),
+            Role(
+                name="of",
+                accepts=(METRICS, SFT_DATASET),
+                doc="The evaluations, in table order; or revise stages, of which revision length "
+                "and the share that was revised are compared.",
+                many=True,
+            ),
             Role(
                 name="baseline",
-                accepts=(METRICS,),
-                doc="The evaluation that the others are compared with; the first when absent.",
+                accepts=(METRICS, SFT_DATASET),
+                doc="What the others are compared with; the first when absent.",
                 optional=True,
             ),
         ),
@@ -208,7 +249,7 @@ KINDS: tuple[Kind, ...] = (
         default_backend="compare.paired",
     ),
     Kind(
-        name="judge",
+        name=JUDGE_KIND,
         doc="Hold the evaluations against the spec's claims; added to every plan that has some.",
         produces=VERDICTS,
         fields=JUDGE_FIELDS,
@@ -216,7 +257,7 @@ KINDS: tuple[Kind, ...] = (
         gathers=True,
     ),
     Kind(
-        name="report",
+        name=REPORT_KIND,
         doc="One static HTML page over the whole experiment; added to every plan as its last job.",
         produces=REPORT,
         default_backend="report.html",
@@ -225,6 +266,9 @@ KINDS: tuple[Kind, ...] = (
 )
 
 
+_BY_NAME = {kind.name: kind for kind in KINDS}
+
+
 def kind_named(name: str) -> Kind | None:
     """The kind of that name, or None."""
-    return next((kind for kind in KINDS if kind.name == name), None)
+    return _BY_NAME.get(name)

@@ -72,6 +72,36 @@ _SHARED: tuple[Field, ...] = (
         "dtype", "Numeric type of the training computation.", ("float32", "bfloat16"), "float32"
     ),
     boolean("gradient_checkpointing", "Trade time for memory.", False, identity="placement"),
+    choice(
+        "sharding",
+        "What the processes divide among themselves: `none`, each holds a whole model with its "
+        "gradients and optimiser state; `optimizer`, these two are divided, and the weights while "
+        "nothing is computed; `full`, weights too, gathered layer by layer as they are needed.",
+        ("none", "optimizer", "full"),
+        "none",
+        identity="placement",
+    ),
+    boolean(
+        "offload",
+        "Keep what is divided in the host's memory, and update the weights there; slow.",
+        False,
+        identity="placement",
+    ),
+    choice(
+        "attention",
+        "Implementation of attention; `auto` is `sdpa`, PyTorch's own. `flash` takes the package "
+        "flash-attn.",
+        ("auto", "eager", "sdpa", "flash"),
+        "auto",
+        identity="placement",
+    ),
+    choice(
+        "save_dtype",
+        "Numeric type of the weights in the finished checkpoint; `auto`: the backend's own, which "
+        "its page names.",
+        ("auto", "float32", "bfloat16", "float16"),
+        "auto",
+    ),
     seed("seed", "Seed of shuffling and dropout."),
     integer(
         "save_every",
@@ -82,6 +112,13 @@ _SHARED: tuple[Field, ...] = (
         identity="placement",
     ),
     integer("log_every", "Steps between progress lines.", 1, minimum=1, identity="metadata"),
+    choice(
+        "on_empty",
+        "Not one row is left to train on: `error` fails the stage, `keep_model` hands the model on "
+        "as it is, with a note in the artifact and the report.",
+        ("error", "keep_model"),
+        "error",
+    ),
     LORA,
 )
 
@@ -99,6 +136,14 @@ SFT_FIELDS: tuple[Field, ...] = (
         "min_reward",
         "Leave out trajectories below this reward; null keeps all.",
         None,
+        nullable=True,
+    ),
+    integer(
+        "best_per_task",
+        "Of each task (by its id, over all data inputs), keep so many trajectories with the "
+        "largest rewards; of equal ones the earlier. null: keep all.",
+        None,
+        minimum=1,
         nullable=True,
     ),
     boolean("packing", "Pack several rows into one sequence.", False),

@@ -7,18 +7,17 @@ import os
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 
-from agentc import __version__
+from agentc import __version__, resources
 from agentc.kinds.field import Json
 from agentc.lock.document import LockDocument
-from agentc.lock.references import References
+from agentc.lock.references import OutsideReferences
 from agentc.plan.job import Plan
 from agentc.plan.keys import KEY_VERSION
-from agentc.templates.library import shipped_folder
 
 
 def collect_lock(
     plan: Plan,
-    references: References,
+    references: OutsideReferences,
     templates: Iterable[tuple[str, str]],
     scale: str | None = None,
 ) -> LockDocument:
@@ -26,8 +25,8 @@ def collect_lock(
     name and sha256. Jobs stand in the plan's order, all else is sorted."""
     backends: dict[str, Json] = {}
     for job in plan.jobs:
-        backends[job.backend] = job.version
-        backends.update((lease.backend, lease.version) for lease in job.leases)
+        backends[job.draft.backend] = job.draft.version
+        backends.update((lease.draft.backend, lease.draft.version) for lease in job.leases)
     return LockDocument(
         spec=plan.spec_file,
         scale=scale,
@@ -61,7 +60,7 @@ def template_digests(files: Iterable[Path], directory: Path) -> tuple[tuple[str,
 
 
 def _template_name(file: Path, directory: Path) -> str:
-    real, shipped = file.resolve(), shipped_folder().resolve()
+    real, shipped = file.resolve(), resources.templates().resolve()
     if real.is_relative_to(shipped):
         return real.relative_to(shipped).with_suffix("").as_posix()
     return "./" + PurePath(os.path.relpath(real, directory.resolve())).as_posix()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from agentc.diagnostics.diagnostic import Diagnostic, Severity
 from agentc.kinds.field import Json
 from agentc.lock.document import LockDocument
+from agentc.text import some
 
 _OUTSIDE = {
     "models": "the commit of {} is",
@@ -68,7 +69,7 @@ def _jobs(locked: LockDocument, current: LockDocument, severity: Severity) -> It
     if not (changed or added or gone):
         return
     notes = [
-        f"{title}: {_listed(names)}"
+        f"{title}: {some(names, _SHOWN)}"
         for title, names in (("changed", changed), ("new", added), ("gone", gone))
         if names
     ]
@@ -98,8 +99,3 @@ def _fix(locked: LockDocument) -> str:
 def _short(value: Json) -> str:
     text = str(value)
     return text if len(text) <= 16 else f"{text[:16]}..."
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more

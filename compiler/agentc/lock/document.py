@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.span import Span
 from agentc.kinds.field import Json
 from agentc.lock.references import Revision
 from agentc.source import scalars
 from agentc.source import tree as nodes
-from agentc.source.limits import Limits
+from agentc.source.limits import ReadLimits
 from agentc.source.load import load_file
-from agentc.source.span import Span
 
 LOCK_VERSION = 1
 SECTIONS = {
@@ -33,7 +33,7 @@ SECTIONS = {
 }
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./@:-]*(?<!:)")
 _NOT_TEXT = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-_LIMITS = Limits(file_bytes=16 * 1024 * 1024, depth=8, nodes=400_000, aliases=0)
+_LIMITS = ReadLimits(file_bytes=16 * 1024 * 1024, depth=8, nodes=400_000, aliases=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

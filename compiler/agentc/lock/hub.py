@@ -55,7 +55,7 @@ def resolve_revision(repo: str, revision: str) -> str:
         raise HubUnreachableError(f"{base} cannot be reached: {reason}") from None
     try:
         commit = json.loads(text)["sha"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise HubUnreachableError(f"{base} gave no answer of a model hub") from None
     if not isinstance(commit, str) or not is_commit(commit):
         raise HubUnreachableError(f"{base} gave no commit for {repo}")

@@ -20,7 +20,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(slots=True)
-class References:
+class OutsideReferences:
     """`pins` are commits known from a lock; with `collecting`, a revision without a pin is taken
     for UNRESOLVED rather than refused. `files` and `revisions` fill up while passes run."""
 
@@ -38,9 +38,9 @@ class References:
         self.revisions[repo, revision] = found
         return found
 
-    def copy(self) -> References:
+    def copy(self) -> OutsideReferences:
         """The same answers, with nothing asked yet."""
-        return References(pins=self.pins, collecting=self.collecting)
+        return OutsideReferences(pins=self.pins, collecting=self.collecting)
 
 
 def is_commit(revision: str) -> bool:

@@ -1,8 +1,8 @@
 """The compiler's middle end: one tuple of plain functions, each `(Unit, PassContext) -> Unit`.
 
-The front end (`agentc.passes.front`) reads a spec into a Unit with a module; these passes make a
-plan of it. Each module of this folder that holds a pass says what it requires and ensures;
-`AGENTC_DEBUG=1` verifies the unit after each.
+The front end (`agentc.front`) reads a spec into a Unit with a module; these passes make a plan of
+it. Each module of this folder that holds a pass says what it requires and ensures; `AGENTC_DEBUG=1`
+verifies the unit after each.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from agentc.passes.check_settings import check_settings
 from agentc.passes.choose_backends import choose_backends
 from agentc.passes.context import PassContext
 from agentc.passes.finish import finish
+from agentc.passes.forecast_memory import forecast_memory
 from agentc.passes.fuse_servers import fuse_servers
 from agentc.passes.infer_artifacts import infer_artifacts
 from agentc.passes.lower import lower
 from agentc.passes.share_servers import share_servers
-from agentc.passes.unit import Choice, Unit
+from agentc.passes.unit import BackendChoice, Unit
 from agentc.plan.verify import verify_plan
 
-__all__ = ["PASSES", "Choice", "PassContext", "Unit", "run_passes"]
+__all__ = ["PASSES", "BackendChoice", "PassContext", "Unit", "run_passes"]
 
 Pass: TypeAlias = Callable[[Unit, PassContext], Unit]
 
@@ -36,6 +37,7 @@ PASSES: tuple[Pass, ...] = (
     assign_keys,
     share_servers,
     fuse_servers,  # joins jobs on servers that none of them shares with others
+    forecast_memory,
     finish,
 )
 

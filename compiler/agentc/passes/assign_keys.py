@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from agentc.passes.context import PassContext
 from agentc.passes.unit import Unit
+from agentc.plan.canonical import CanonicalTexts
 from agentc.plan.job import Job
 from agentc.plan.keys import job_key
 
@@ -20,8 +21,9 @@ def assign_keys(unit: Unit, context: PassContext) -> Unit:
     if plan is None:
         return unit
     keys: dict[str, str] = {}
+    texts = CanonicalTexts()
     jobs: list[Job] = []
     for job in plan.jobs:
-        keys[job.id] = job_key(job, plan.environments, keys)
+        keys[job.id] = job_key(job, plan.environments, keys, texts)
         jobs.append(replace(job, key=keys[job.id]))
     return replace(unit, plan=replace(plan, jobs=tuple(jobs)))

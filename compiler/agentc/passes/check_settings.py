@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from agentc.diagnostics import Diagnostic
 from agentc.passes.checks import RULES, Finding, Rule
-from agentc.passes.checks.subject import Subject, servers_of, settings_of
-from agentc.passes.checks.surroundings import survey
+from agentc.passes.checks.subject import StageContext, subjects_of
 from agentc.passes.context import PassContext
-from agentc.passes.place import stage_span
+from agentc.passes.lowering.setting_span import stage_span
 from agentc.passes.unit import Unit
 
 
@@ -25,28 +24,19 @@ def check_settings(unit: Unit, context: PassContext) -> Unit:
     for rule in RULES:
         for kind in rule.kinds:
             by_kind.setdefault(kind, []).append(rule)
-    around, servers = survey(module), servers_of(module, context.table)
-    for stage in module.stages.values():
-        subject = Subject(
-            stage=stage,
-            settings=settings_of(stage, context.table),
-            module=module,
-            table=context.table,
-            around=around,
-            servers=servers,
-        )
-        for rule in by_kind.get(stage.kind, ()):
+    for subject in subjects_of(module, context.table, context.boundary):
+        for rule in by_kind.get(subject.stage.kind, ()):
             for finding in rule.check(subject):
                 _report(rule, finding, subject, context)
     return unit
 
 
-def _report(rule: Rule, finding: Finding, subject: Subject, context: PassContext) -> None:
+def _report(rule: Rule, finding: Finding, subject: StageContext, context: PassContext) -> None:
     entry = finding.at or subject.stage
     span = stage_span(entry, finding.path) if finding.path else entry.origin.span
     context.sink.add(
         Diagnostic(
-            code=rule.code,
+            code=rule.code.code,
             severity=finding.severity or rule.severity,
             message=finding.message,
             span=span,

@@ -7,6 +7,7 @@ stage; a stage for which none could be found keeps its name and has been reporte
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 
 from agentc.backend_api import StageBackend
@@ -14,9 +15,10 @@ from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.ir.module import Stage
 from agentc.kinds import kind_named
 from agentc.passes.context import PassContext
-from agentc.passes.lowering import Attempt, ModuleContext, attempt_lowering
-from agentc.passes.place import stage_span
-from agentc.passes.unit import Choice, Unit
+from agentc.passes.lowering.module_context import ModuleContext
+from agentc.passes.lowering.setting_span import stage_span
+from agentc.passes.lowering.trial import LoweringTrial, attempt_lowering, ground_of
+from agentc.passes.unit import BackendChoice, Unit
 
 AUTO = "auto"
 
@@ -31,21 +33,30 @@ def choose_backends(unit: Unit, context: PassContext) -> Unit:
     trial = context.references.copy()
     lowering = ModuleContext(module, context.table, context.boundary, trial)
     stages: dict[str, Stage] = {}
-    choices: list[Choice] = []
+    choices: list[BackendChoice] = []
+    alike: dict[Hashable, BackendChoice] = {}
     for name, stage in module.stages.items():
-        choice = _choose(stage, lowering, context)
+        ground = (stage.backend, ground_of(stage))
+        choice = alike.get(ground)
+        if choice is None:
+            choice, nameless = _choose(stage, lowering, context)
+            if nameless and choice is not None:
+                alike[ground] = choice
         if choice is None:
             stages[name] = stage
         else:
-            choices.append(choice)
+            choices.append(replace(choice, stage=name))
             stages[name] = replace(stage, backend=choice.backend)
     return replace(unit, module=replace(module, stages=stages), choices=tuple(choices))
 
 
-def _choose(stage: Stage, lowering: ModuleContext, context: PassContext) -> Choice | None:
+def _choose(
+    stage: Stage, lowering: ModuleContext, context: PassContext
+) -> tuple[BackendChoice | None, bool]:
+    """The choice, and whether it holds for equal stages under other names."""
     candidates = context.table.stage_backends(stage.kind)
     if stage.backend != AUTO:
-        return _named(stage, candidates, context)
+        return _named(stage, candidates, context), True
     if not candidates:
         context.sink.error(
             "AGC604",
@@ -54,32 +65,32 @@ def _choose(stage: Stage, lowering: ModuleContext, context: PassContext) -> Choi
             fix="install a distribution that provides one",
             steps=stage.origin.steps,
         )
-        return None
+        return None, False
     if len(candidates) == 1:
         reason = "the only installed backend of its kind"
-        return Choice(stage=stage.id, backend=candidates[0].id, automatic=True, reason=reason)
+        return BackendChoice(stage=stage.id, backend=candidates[0].id, reason=reason), True
     kind = kind_named(stage.kind)
     default = None if kind is None else kind.default_backend
     ordered = sorted(candidates, key=lambda backend: (backend.id != default, backend.id))
     attempts = [attempt_lowering(stage, backend, lowering) for backend in ordered]
     best = min(attempts, key=_complaints)  # the first of the best, so the default wins ties
-    return Choice(
+    choice = BackendChoice(
         stage=stage.id,
         backend=best.backend.id,
-        automatic=True,
         reason=_reason(best, default),
         rejected=tuple(
             (attempt.backend.id, _why_not(attempt)) for attempt in attempts if attempt is not best
         ),
     )
+    return choice, all(attempt.nameless for attempt in attempts)
 
 
 def _named(
     stage: Stage, candidates: tuple[StageBackend, ...], context: PassContext
-) -> Choice | None:
+) -> BackendChoice | None:
     found = context.table.find(stage.backend, stage.kind)
     if isinstance(found, StageBackend):
-        return Choice(stage=stage.id, backend=found.id, automatic=False, reason="the spec names it")
+        return BackendChoice(stage=stage.id, backend=found.id, reason="the spec names it")
     names = [backend.id for backend in candidates]
     context.sink.error(
         "AGC601",
@@ -92,12 +103,12 @@ def _named(
     return None
 
 
-def _complaints(attempt: Attempt) -> tuple[bool, int, int]:
+def _complaints(attempt: LoweringTrial) -> tuple[bool, int, int]:
     lost = len(attempt.unread) + len(attempt.unused) + len(attempt.refusals)
     return (attempt.failure is not None, lost, len(attempt.idle) + len(attempt.untaken))
 
 
-def _reason(best: Attempt, default: str | None) -> str:
+def _reason(best: LoweringTrial, default: str | None) -> str:
     if not best.honours_all:
         return "no backend honours everything that the stage sets; this one comes nearest"
     if best.backend.id == default:
@@ -105,7 +116,7 @@ def _reason(best: Attempt, default: str | None) -> str:
     return "it honours everything that the stage sets"
 
 
-def _why_not(attempt: Attempt) -> str:
+def _why_not(attempt: LoweringTrial) -> str:
     if attempt.failure:
         return f"it fails: {attempt.failure}"
     reasons = [refusal.reason for refusal in attempt.refusals]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agentc.backend_api import BackendTable
 from agentc.diagnostics import Sink
-from agentc.lock.references import References
+from agentc.lock.references import OutsideReferences
 from agentc.source.boundary import Boundary
 
 
@@ -19,7 +19,7 @@ class PassContext:
     table: BackendTable
     sink: Sink
     directory: Path
-    references: References = field(default_factory=References)
+    references: OutsideReferences = field(default_factory=OutsideReferences)
     allowed: tuple[Path, ...] = ()
     """Directories besides the spec's own that it may name."""
 

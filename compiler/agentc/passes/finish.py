@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agentc.passes.context import PassContext
-from agentc.passes.experiment import experiment_facts
+from agentc.passes.lowering.experiment import experiment_facts
 from agentc.passes.unit import Unit
 
 

@@ -18,9 +18,10 @@ from dataclasses import replace
 
 from agentc.passes.context import PassContext
 from agentc.passes.unit import Unit
-from agentc.plan.canonical import canonical_text
+from agentc.plan.canonical import CanonicalTexts, canonical_text
 from agentc.plan.job import Job, Plan, Session
-from agentc.plan.keys import lease_identity, session_key
+from agentc.plan.keys import lease_text, session_key
+from agentc.plan.render import record
 
 ROLE = "policy"
 
@@ -32,7 +33,7 @@ def fuse_servers(unit: Unit, context: PassContext) -> Unit:
     sessions: list[Session] = []
     names: dict[str, int] = {}
     for members in _groups(unit.plan):
-        served = members[0].inputs[_served_role(members[0])][0]
+        served = members[0].draft.inputs[_served_role(members[0])][0]
         names[served] = names.get(served, 0) + 1
         suffix = "" if names[served] == 1 else f".{names[served]}"
         sessions.append(
@@ -49,17 +50,19 @@ def _groups(plan: Plan) -> list[list[Job]]:
     keys = {job.id: job.key for job in plan.jobs}
     depths: dict[str, int] = {}
     servers: dict[str, str] = {}
+    texts = CanonicalTexts()
     seen: set[str] = set()
     groups: dict[tuple[str, int], list[Job]] = {}
     for job in plan.jobs:
         lease = job.lease(ROLE)
         server = None
-        own = lease is not None and lease.port != "none" and not lease.server
-        if lease is not None and own and lease.input is not None:
-            identity = lease_identity(lease, job.inputs, plan.environments, keys)
-            if lease.ranks:  # a server over two nodes is none of a job that has one
-                identity += [list(lease.program), dict(lease.ranks)]
-            server = servers[job.id] = canonical_text(identity)
+        own = lease is not None and lease.draft.port != "none" and not lease.server
+        if lease is not None and own and lease.draft.input is not None:
+            server = lease_text(lease, job.draft.inputs, plan.environments, keys, texts)
+            ranks = lease.draft.ranks
+            if ranks is not None:  # a server over two nodes is none of a job that has one
+                server += canonical_text([list(lease.draft.program), record(ranks)])
+            servers[job.id] = server
         depths[job.id] = max(
             (depths[name] + (servers.get(name) != server or server is None)
              for name in job.parents()), default=1,
@@ -74,5 +77,5 @@ def _groups(plan: Plan) -> list[list[Job]]:
 def _served_role(job: Job) -> str:
     lease = job.lease(ROLE)
     assert lease is not None
-    assert lease.input is not None
-    return lease.input
+    assert lease.draft.input is not None
+    return lease.draft.input

@@ -14,16 +14,13 @@ from dataclasses import replace
 
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import listed
-from agentc.ir.artifacts import ArtifactType
 from agentc.ir.module import Module, Stage
-from agentc.kinds import kind_named
+from agentc.kinds import JUDGE_KIND, REPORT_KIND, kind_named
+from agentc.kinds.artifacts import ArtifactType
 from agentc.kinds.field import Role
 from agentc.passes.context import PassContext
-from agentc.passes.place import stage_span
-from agentc.passes.resolve_claims import JUDGE
+from agentc.passes.lowering.setting_span import stage_span
 from agentc.passes.unit import Unit
-
-REPORT = "report"
 
 
 def infer_artifacts(unit: Unit, context: PassContext) -> Unit:
@@ -35,10 +32,10 @@ def infer_artifacts(unit: Unit, context: PassContext) -> Unit:
         _check_edges(stage, module, context)
     if any(map(_gathers, _inputs_of_all(module))):
         return unit  # a circle, once the stage that it reads gathers all others; reported above
-    if module.claims and context.table.stage_backends(JUDGE):
+    if module.claims and context.table.stage_backends(JUDGE_KIND):
         module = _with_judge(module)
     unit = replace(unit, module=module)
-    if not context.table.stage_backends(REPORT):
+    if not context.table.stage_backends(REPORT_KIND):
         return unit
     return replace(unit, module=_with_report(module, context.sink))
 
@@ -85,8 +82,8 @@ def _gathers(stage: Stage) -> bool:
 
 def _with_judge(module: Module) -> Module:
     """The judge reads each evaluation that a claim is about, once."""
-    others = {name: stage for name, stage in module.stages.items() if stage.kind != JUDGE}
-    judge = _last(JUDGE, "claims", "What the paper says, held against the results.", module)
+    others = {name: stage for name, stage in module.stages.items() if stage.kind != JUDGE_KIND}
+    judge = _last(JUDGE_KIND, "claims", "What the paper says, held against the results.", module)
     measured = dict.fromkeys(name for claim in module.claims for name in claim.stages)
     judge = replace(judge, inputs={"of": tuple(name for name in measured if name in others)})
     return replace(module, stages={**others, judge.id: judge})
@@ -95,11 +92,11 @@ def _with_judge(module: Module) -> Module:
 def _with_report(module: Module, sink: Sink) -> Module:
     """The report reads every stage under the stage's own id as role, so that it knows which is
     which even when the objects were made by another experiment."""
-    others = {name: stage for name, stage in module.stages.items() if stage.kind != REPORT}
+    others = {name: stage for name, stage in module.stages.items() if stage.kind != REPORT_KIND}
     if not others:
         return module
-    _warn_of_name(REPORT, module, sink)
-    report = _last(REPORT, "report", "One page over the whole experiment.", module)
+    _warn_of_name(REPORT_KIND, module, sink)
+    report = _last(REPORT_KIND, "report", "One page over the whole experiment.", module)
     report = replace(report, inputs={name: (name,) for name in others})
     return replace(module, stages={**others, report.id: report})
 

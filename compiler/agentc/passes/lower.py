@@ -8,25 +8,39 @@ backends that would honour it. No plan is made when anything is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePath
 
 from agentc.backend_api import JobDraft, LeaseDraft, SoftwareEnvironment, StageBackend
+from agentc.diagnostics.span import Origin, uses_of
 from agentc.ir.module import Module, Resource, Stage
+from agentc.kinds.field import Json
 from agentc.passes.context import PassContext
-from agentc.passes.honour import report_defaults, report_resources, report_stage
-from agentc.passes.lowering import Attempt, ModuleContext, Outside, attempt_lowering
-from agentc.passes.order import ordered
-from agentc.passes.place import stage_span
-from agentc.passes.size import asked_of, job_placement, job_resources
-from agentc.passes.software import read_locks, report_unused
+from agentc.passes.lowering.module_context import ModuleContext, PathEscape
+from agentc.passes.lowering.report_unread import report_defaults, report_resources, report_stage
+from agentc.passes.lowering.resources import asked_of, job_placement, job_resources
+from agentc.passes.lowering.setting_span import stage_span
+from agentc.passes.lowering.shared_parts import SharedParts
+from agentc.passes.lowering.software import read_locks, report_misfits, report_unused
+from agentc.passes.lowering.toposort import ordered
+from agentc.passes.lowering.tracked_ids import inputs_of
+from agentc.passes.lowering.trial import LoweringTrial, attempt_lowering
 from agentc.passes.unit import Unit
-from agentc.plan.job import EnvLock, Job, Lease, Place, Plan
-from agentc.runtime.lock_text import LockTextError, read_lock_text
+from agentc.plan.job import (
+    EnvLock,
+    Job,
+    Lease,
+    Plan,
+    ResourceRequest,
+    Resources,
+    SourcePlace,
+)
+from agentc.runtime.software.lock_hashes import enumerated
+from agentc.runtime.software.lock_text import LockTextError, read_lock_text
 from agentc.source.boundary import VARIABLE
-from agentc.source.span import Origin, uses_of
 
 
 def lower(unit: Unit, context: PassContext) -> Unit:
@@ -35,9 +49,12 @@ def lower(unit: Unit, context: PassContext) -> Unit:
     if module is None:
         return unit
     lowering = ModuleContext(module, context.table, context.boundary, context.references)
-    environments = _Environments(read_locks(module, context))
+    locks = read_locks(module, context)
+    report_misfits(module, locks, context)
+    environments = _Environments(locks)
+    made = _Jobs(environments)
     jobs: list[Job] = []
-    attempts: list[tuple[Stage, Attempt]] = []
+    attempts: list[tuple[Stage, LoweringTrial]] = []
     report_resources(module, lowering, context)
     for section, entries in (("environment", module.environments), ("server", module.servers)):
         for name, entry in entries.items():
@@ -54,17 +71,17 @@ def lower(unit: Unit, context: PassContext) -> Unit:
             _report_outside(stage, stage.id, attempt.outside, context)
         report_stage(stage, attempt, lowering, context)
         _report_locks(stage, attempt.drafts, module.software, context)
-        jobs += [_job(stage, draft, attempt.drafts, environments) for draft in attempt.drafts]
+        jobs += made.of_stage(stage, attempt.drafts)
     report_defaults(attempts, lowering, context)
     if not context.sink.has_errors:
-        report_unused(module, environments.used, context.sink)
+        report_unused(module, environments.used, context)
     if context.sink.has_errors:
         return unit
     source = _origin(module).span.source
     plan = Plan(
         name=module.name,
         spec_file=PurePath(source.name).name,
-        spec_sha256=EnvLock(name="", lock=source.text).sha256,
+        spec_sha256=hashlib.sha256(source.text.encode("utf-8")).hexdigest(),
         params=module.params,
         chosen=module.chosen,
         environments=environments.locks(),
@@ -74,7 +91,7 @@ def lower(unit: Unit, context: PassContext) -> Unit:
 
 
 def _report_outside(
-    entry: Stage | Resource, name: str, outside: Outside, context: PassContext
+    entry: Stage | Resource, name: str, outside: PathEscape, context: PassContext
 ) -> None:
     context.sink.error(
         "AGC123",
@@ -94,23 +111,24 @@ def _report_locks(
     for draft in drafts:
         leased = [lease.software for lease in draft.leases if lease.software is not None]
         for software in (draft.software, *leased):
-            wrong = _wrong_with(software.text)
-            if wrong is not None and software.name not in own:
+            code, wrong = _wrong_with(software.text)
+            if code and software.name not in own:
                 context.sink.error(
-                    "AGC671",
-                    f"the lock of software environment `{software.name}` cannot be read: {wrong}",
+                    code,
+                    f"the lock of software environment `{software.name}` {wrong}",
                     notes=(f"`{stage.id}` needs it, for the backend `{draft.backend}`",),
                     fix="its backend's authors have to mend it",
                 )
 
 
 @lru_cache(maxsize=64)
-def _wrong_with(lock: str) -> str | None:
+def _wrong_with(lock: str) -> tuple[str, str]:
+    """A diagnostic code and what it says of the lock; "" twice where nothing is wrong."""
     try:
-        read_lock_text(lock)
+        unhashed = read_lock_text(lock).unhashed
     except LockTextError as error:
-        return str(error)
-    return None
+        return "AGC671", f"cannot be read: {error}"
+    return ("AGC675", f"has no hash for {enumerated(unhashed)}") if unhashed else ("", "")
 
 
 class _Environments:
@@ -139,80 +157,92 @@ class _Environments:
         return dict(sorted(self._locks.items()))
 
 
-def _job(
-    stage: Stage, draft: JobDraft, drafts: tuple[JobDraft, ...], environments: _Environments
-) -> Job:
-    asked = asked_of(stage, draft, drafts)
-    return Job(
-        id=_job_id(stage.id, draft.name),
-        stage=stage.id,
-        kind=draft.kind,
-        backend=draft.backend,
-        version=draft.version,
-        produces=draft.produces,
-        environment=environments.name(draft.software),
-        program=draft.program,
-        inputs={
-            role: tuple(_job_id(stage.id, i[1:]) if i.startswith(":") else i for i in ids)
-            for role, ids in draft.inputs.items()
-        },
-        config=draft.config,
-        identity={"settings": draft.view.identity(), "facts": dict(draft.extra_identity)},
-        origin=_place(stage.origin),
-        placement=job_placement(asked, draft),
-        asked=asked,
-        leases=tuple(_lease(lease, environments) for lease in draft.leases),
-        contract=draft.contract,
-        secrets=draft.secrets,
-        resources=job_resources(stage, draft, drafts),
-        processes=draft.processes,
-        resume=draft.resume,
-        round=stage.round,
-    )
+@dataclass(frozen=True, slots=True)
+class _Blueprint:
+    """What the jobs of one draft have in common, whatever their stages are called."""
+
+    draft: JobDraft
+    environment: str
+    identity: Mapping[str, Json]
+    leases: tuple[Lease, ...]
+    asked: Mapping[str, ResourceRequest]
+    resources: Resources
 
 
-def _lease(draft: LeaseDraft, environments: _Environments) -> Lease:
-    return Lease(
-        role=draft.role,
-        backend=draft.backend,
-        version=draft.version,
-        environment=None if draft.software is None else environments.name(draft.software),
-        program=draft.program,
-        identity=draft.identity,
-        port=draft.port,
-        probe=draft.probe,
-        identity_check=draft.identity_check,
-        expect=draft.expect,
-        url=draft.url,
-        input=draft.input,
-        variables=draft.environment_variables,
-        secrets=draft.secrets,
-        ready_timeout_s=draft.ready_timeout_s,
-        served_name=draft.served_name,
-        client=draft.client,
-        entry=draft.entry,
-        scope=draft.scope,
-        replicas=draft.replicas,
-        placement=draft.placement,
-        ranks={} if draft.ranks is None else draft.ranks.record(),
-    )
+class _Jobs:
+    """Makes jobs of drafts; stages that are equal have the same drafts (`attempt_lowering`)."""
+
+    def __init__(self, environments: _Environments) -> None:
+        self._environments = environments
+        self._parts = SharedParts()
+        self._blueprints: dict[int, tuple[JobDraft, _Blueprint]] = {}
+
+    def of_stage(self, stage: Stage, drafts: tuple[JobDraft, ...]) -> Iterator[Job]:
+        for draft in drafts:
+            known = self._blueprints.get(id(draft))
+            if known is None:  # holding the draft keeps its id its own
+                known = self._blueprints[id(draft)] = (draft, self._drawn(stage, draft, drafts))
+            blueprint = known[1]
+            inputs = {
+                role: tuple(_job_id(stage.id, i[1:]) if i.startswith(":") else i for i in ids)
+                for role, ids in inputs_of(draft, stage).items()
+            }
+            yield Job(
+                draft=replace(blueprint.draft, inputs=inputs),
+                id=_job_id(stage.id, draft.name),
+                stage=stage.id,
+                environment=blueprint.environment,
+                identity=blueprint.identity,
+                origin=_place(stage.origin),
+                leases=blueprint.leases,
+                asked=blueprint.asked,
+                resources=blueprint.resources,
+                round=stage.round,
+            )
+
+    def _drawn(self, stage: Stage, draft: JobDraft, drafts: tuple[JobDraft, ...]) -> _Blueprint:
+        parts, asked = self._parts, asked_of(stage, draft, drafts)
+        return _Blueprint(
+            draft=replace(
+                draft,
+                config=parts.value(draft.config),
+                placement=parts.value(job_placement(asked, draft)),
+                contract=parts.value(draft.contract),
+            ),
+            environment=self._environments.name(draft.software),
+            identity=parts.identity(draft),
+            leases=tuple(self._lease(lease) for lease in draft.leases),
+            asked=asked,
+            resources=parts.resources(job_resources(stage, draft, drafts)),
+        )
+
+    def _lease(self, draft: LeaseDraft) -> Lease:
+        software = draft.software
+        return self._parts.lease(
+            draft, None if software is None else self._environments.name(software)
+        )
 
 
 def _job_id(stage: str, name: str) -> str:
     return f"{stage}:{name}" if name else stage
 
 
-def _place(origin: Origin) -> Place:
+def _place(origin: Origin) -> SourcePlace:
     span = origin.span
-    return Place(
-        file=PurePath(span.source.name).name,
+    return SourcePlace(
+        file=_file_name(span.source.name),
         line=span.line,
         column=span.column,
         steps=(
-            *(f"used at {PurePath(at.source.name).name}:{at.line}" for at in uses_of(span)),
+            *(f"used at {_file_name(at.source.name)}:{at.line}" for at in uses_of(span)),
             *origin.steps,
         ),
     )
+
+
+@lru_cache(maxsize=64)
+def _file_name(shown: str) -> str:
+    return PurePath(shown).name
 
 
 def _origin(module: Module) -> Origin:

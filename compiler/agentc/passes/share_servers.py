@@ -13,11 +13,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agentc.passes.context import PassContext
-from agentc.passes.size import server_asked, server_placement, server_resources
+from agentc.passes.lowering.resources import server_asked, server_placement, server_resources
 from agentc.passes.unit import Unit
 from agentc.plan.canonical import canonical_text
 from agentc.plan.job import Job, Lease, Plan, Server
 from agentc.plan.keys import lease_identity, server_key
+from agentc.plan.render import record
 
 JOB = "job"
 
@@ -25,7 +26,9 @@ JOB = "job"
 def share_servers(unit: Unit, context: PassContext) -> Unit:
     """Group the leases, and name each server after its entry and the checkpoint that it serves."""
     plan = unit.plan
-    if plan is None or not any(lease.scope != JOB for job in plan.jobs for lease in job.leases):
+    if plan is None or not any(
+        lease.draft.scope != JOB for job in plan.jobs for lease in job.leases
+    ):
         return unit
     servers: dict[str, Server] = {}
     names: dict[str, int] = {}
@@ -34,14 +37,14 @@ def share_servers(unit: Unit, context: PassContext) -> Unit:
     for job in plan.jobs:
         leases: list[Lease] = []
         for lease in job.leases:
-            if lease.scope == JOB:
+            if lease.draft.scope == JOB:
                 leases.append(lease)
                 continue
             key = _key(job, lease, plan, keys)
             known = servers.get(key)
             if known is None:
                 known = _server(key, job, lease, names)
-            network = known.network or bool(job.contract.get("network"))
+            network = known.network or bool(job.draft.contract.get("network"))
             servers[key] = replace(known, clients=(*known.clients, job.id), network=network)
             leases.append(replace(lease, server=known.id))
         jobs.append(replace(job, leases=tuple(leases)))
@@ -49,27 +52,31 @@ def share_servers(unit: Unit, context: PassContext) -> Unit:
 
 
 def _key(job: Job, lease: Lease, plan: Plan, keys: dict[str, str]) -> str:
-    identity = lease_identity(lease, job.inputs, plan.environments, keys)
-    placed = [list(lease.program), dict(lease.variables), dict(lease.secrets), lease.scope,
-              lease.replicas, dict(lease.placement), lease.served_name]  # fmt: skip
-    if lease.ranks:
-        placed.append(dict(lease.ranks))
+    identity = lease_identity(lease, job.draft.inputs, plan.environments, keys)
+    draft = lease.draft
+    placed = [list(draft.program), dict(draft.variables), dict(draft.secrets), draft.scope,
+              draft.replicas, dict(draft.placement), draft.served_name]  # fmt: skip
+    if draft.settings:
+        placed.append(dict(draft.settings))
+    if draft.ranks is not None:
+        placed.append(record(draft.ranks))
     return server_key([identity, canonical_text(placed)])
 
 
 def _server(key: str, job: Job, lease: Lease, names: dict[str, int]) -> Server:
-    model = None if lease.input is None else job.inputs[lease.input][0]
-    name = f"server/{lease.entry}" + ("" if model is None else f".{model}")
+    draft = lease.draft
+    model = None if draft.input is None else job.draft.inputs[draft.input][0]
+    name = f"server/{draft.entry}" + ("" if model is None else f".{model}")
     names[name] = names.get(name, 0) + 1
     return Server(
         id=name if names[name] == 1 else f"{name}.{names[name]}",
         key=key,
-        scope=lease.scope,
-        replicas=lease.replicas,
+        scope=draft.scope,
+        replicas=draft.replicas,
         lease=lease,
         model=model,
-        resources=server_resources(lease.role, lease.placement),
-        placement=server_placement(lease.placement),
-        asked=server_asked(lease.role, lease.entry, lease.placement),
+        resources=server_resources(draft.role, draft.placement),
+        placement=server_placement(draft.placement),
+        asked=server_asked(draft.role, draft.entry, draft.placement),
         clients=(),
     )

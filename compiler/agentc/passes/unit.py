@@ -11,12 +11,11 @@ from agentc.syntax.nodes import Spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class BackendChoice:
     """Which backend a stage got and why; `rejected` pairs the others with a reason each."""
 
     stage: str
     backend: str
-    automatic: bool
     reason: str
     rejected: tuple[tuple[str, str], ...] = ()
 
@@ -28,5 +27,5 @@ class Unit:
     spec: Spec
     module: Module | None = None
     plan: Plan | None = None
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[BackendChoice, ...] = ()
     notes: tuple[str, ...] = field(default=())

@@ -1,10 +1,11 @@
 """Where jobs run and with what: the spec's `placement:` and a Snakemake profile, by one precedence.
 
 `requests` reads what a profile says, `precedence` settles each value and says who gave it,
-`render` prints that. The Snakefile follows the same rule by itself; docs/design/placement.md.
+`render` prints that. `agentc.runtime.placement` is the same rule for the Snakefile;
+docs/design/placement.md.
 """
 
-from agentc.placement.precedence import Placed, Rejected, Settled, settle_plan
+from agentc.placement.precedence import Placed, Rejected, ResolvedRequest, settle_plan
 from agentc.placement.requests import Requests, read_requests
 
-__all__ = ["Placed", "Rejected", "Requests", "Settled", "read_requests", "settle_plan"]
+__all__ = ["Placed", "Rejected", "Requests", "ResolvedRequest", "read_requests", "settle_plan"]

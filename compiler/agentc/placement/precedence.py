@@ -2,7 +2,9 @@
 
 One rule for every name, strongest first: the profile's `set-resources` (and `set-threads`) for the
 rule, the spec's `placement:`, the profile's `default-resources`, defaults. Snakemake gives the
-first and the third; the Snakefile keeps to the same order, which tests compare with this.
+first and the third; `agentc.runtime.placement`, which the Snakefile imports, keeps to the same
+order, which tests compare with this. A default of memory is raised to what the job's model needs;
+that of cpus, for a job on GPUs, is what its processes keep busy (`agentc.passes.forecast_memory`).
 """
 
 from __future__ import annotations
@@ -12,28 +14,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentc.placement.requests import Amount, Requests
+from agentc.runtime.placement import RESOURCES, gpus_of, memory_needed, most_asked
 
 NAMES = (
     *("partition", "account", "qos", "constraint", "nodes"),
     *("gpus", "gpu_type", "cpus", "mem_mb", "minutes", "retries"),
 )
 """What is settled, in the order in which people read it."""
-RESOURCES: Mapping[str, str] = {
-    "partition": "slurm_partition",
-    "account": "slurm_account",
-    "qos": "qos",
-    "constraint": "constraint",
-    "nodes": "nodes",
-    "gpu_type": "gpu_model",
-    "minutes": "runtime",
-}
-"""Names in Snakemake's words, where one resource says it all."""
 OWN_DEFAULT, NO_GPU = "agentc's default", "nobody asks for one"
-UNSAID = (OWN_DEFAULT, NO_GPU)
+NEEDED = "what its model needs"
+BUSY = "what its processes keep busy"
+UNSAID = (OWN_DEFAULT, NO_GPU, BUSY)
 RETRIES = 9
 """Further submissions of a job that the cluster cut off, where the spec does not say; profiles say
 nothing of it (docs/design/placement.md)."""
 SNAKEMAKE_MEMORY = "1000 to 8000, by the size of inputs"
+_LEAST_DEFAULT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class ResolvedRequest:
     """One job for the cluster: `rule` is Snakemake's, `jobs` are those of the plan that it does
     (several in a session), `object` is what it makes."""
 
@@ -88,29 +84,29 @@ class Settled:
 
 def settle_plan(
     document: Mapping[str, Any], requests: Requests | None, jobs: Sequence[str] | None = None
-) -> tuple[Settled, ...]:
+) -> tuple[ResolvedRequest, ...]:
     """What every job of plan.json (decoded), or those with the given ids, asks for."""
     settled = []
     wanted = None if jobs is None else set(jobs)
     for name, rule, members in _units(document):
         ids = {each for job in members for each in (job["id"], *job.get("clients", ()))}
         if wanted is None or ids & wanted:
-            placed = settle(rule, members, requests)
-            settled.append(Settled(object=name, rule=rule, jobs=members, placed=placed))
+            placed = resolve_requests(rule, members, requests)
+            settled.append(ResolvedRequest(object=name, rule=rule, jobs=members, placed=placed))
     return tuple(settled)
 
 
-def settle(
+def resolve_requests(
     rule: str, jobs: Sequence[Mapping[str, Any]], requests: Requests | None
 ) -> dict[str, Placed]:
     """What the jobs that one rule does together ask for."""
     found: dict[str, Placed] = {}
     for name in NAMES:
-        said = list(_candidates(name, rule, jobs, requests, found))
-        if not said:
+        candidates = list(_candidates(name, rule, jobs, requests, found))
+        if not candidates:
             found[name] = _default(name, jobs, requests)
             continue
-        (value, source), *others = said
+        (value, source), *others = candidates
         lost = tuple(Rejected(each, who) for each, who in others if each != value)
         found[name] = Placed(value, source, lost)
     return found
@@ -169,7 +165,7 @@ def _candidates(
         if name == "qos" and settings.get("slurm-qos") is not None:
             yield str(settings["slurm-qos"]), "slurm-qos"
         forced = requests.forced.get(rule) or {}
-        for value, key in _said_in(name, forced, settled):
+        for value, key in _amounts_in(name, forced, settled):
             yield value, f"set-resources {rule}: {key}"
         if name == "cpus" and rule in requests.threads:
             yield requests.threads[rule], f"set-threads {rule}"
@@ -177,65 +173,70 @@ def _candidates(
     if asked is not None:
         yield asked
     if requests is not None and requests.usual is not None:
-        for value, key in _said_in(name, requests.usual, settled):
+        candidates = list(_amounts_in(name, requests.usual, settled))
+        if name == "mem_mb":
+            yield from _raised(candidates, jobs)
+        for value, key in candidates:
             # No GPU is of no type.
             if name != "gpu_type" or settled["gpus"].value != 0:
                 yield value, f"default-resources: {key}"
 
 
-def _said_in(
-    name: str, said: Mapping[str, Amount], settled: Mapping[str, Placed]
+def _raised(
+    candidates: Sequence[tuple[Amount, str]], jobs: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[Amount, str]]:
+    """What the models of the jobs need, where a default of memory is less; one that goes by the
+    cpu, or an expression, stays."""
+    needed = memory_needed(jobs)
+    if needed is not None and len(candidates) == 1 and candidates[0][1] == "mem_mb":
+        usual = candidates[0][0]
+        if isinstance(usual, int) and usual < needed:
+            yield needed, NEEDED
+
+
+def _amounts_in(
+    name: str, amounts: Mapping[str, Amount], settled: Mapping[str, Placed]
 ) -> Iterator[tuple[Amount, str]]:
     """What one level of a profile says, the word first that the plugin prefers."""
     if name in ("gpus", "gpu_type"):
-        count, kind = _gres(said.get("gres"))
+        count, kind = gpus_of(amounts.get("gres"))
         if name == "gpus" and count is not None:
             yield count * (settled["nodes"].number or 1), "gres"
-        if name == "gpus" and "gpu" in said:
-            yield said["gpu"], "gpu"
+        if name == "gpus" and "gpu" in amounts:
+            yield amounts["gpu"], "gpu"
         if name == "gpu_type" and kind is not None:
             yield kind, "gres"
-    if name == "cpus" and "cpus_per_task" in said:
-        yield said["cpus_per_task"], "cpus_per_task"
-    elif name == "cpus" and "cpus_per_gpu" in said and settled["gpus"].value != 0:
-        yield f"{said['cpus_per_gpu']} for each GPU", "cpus_per_gpu"
+    if name == "cpus" and "cpus_per_task" in amounts:
+        yield amounts["cpus_per_task"], "cpus_per_task"
+    elif name == "cpus" and "cpus_per_gpu" in amounts and settled["gpus"].value != 0:
+        yield f"{amounts['cpus_per_gpu']} for each GPU", "cpus_per_gpu"
     if name == "mem_mb":
-        each = said.get("mem_mb_per_cpu")
+        each = amounts.get("mem_mb_per_cpu")
         if each is not None:
             cpus = settled["cpus"].number
             whole = isinstance(each, int) and cpus is not None
             yield each * cpus if whole else f"{each} for each cpu", "mem_mb_per_cpu"  # type: ignore[operator]
-        if "mem_mb" in said:
-            yield said["mem_mb"], "mem_mb"
+        if "mem_mb" in amounts:
+            yield amounts["mem_mb"], "mem_mb"
     resource = RESOURCES.get(name)
-    if resource is not None and resource in said:
-        yield said[resource], resource
-
-
-def _gres(value: Amount | None) -> tuple[int | None, str | None]:
-    """GPUs on each node and their type, of `gpu:2` or `gpu:a100:2`."""
-    parts = str(value or "").split(":")
-    if parts[0] != "gpu":
-        return None, None
-    count = int(parts[-1]) if len(parts) > 1 and parts[-1].isdigit() else 1
-    named = parts[1] if len(parts) == 3 or (len(parts) == 2 and not parts[1].isdigit()) else None
-    return count, named
+    if resource is not None and resource in amounts:
+        yield amounts[resource], resource
 
 
 def _asked(name: str, jobs: Sequence[Mapping[str, Any]]) -> tuple[Amount, str] | None:
     """The most that one of the jobs asks for, or the first name."""
-    found = [job["asked"][name] for job in jobs if name in (job.get("asked") or {})]
-    if not found:
+    best = most_asked(name, jobs)
+    if best is None:
         return None
-    words = isinstance(found[0]["value"], str)
-    best = found[0] if words else max(found, key=lambda each: int(each["value"]))
     line = f":{best['line']}" if best["line"] else ""
     return best["value"], f"{best['file']}{line}"
 
 
 def _default(name: str, jobs: Sequence[Mapping[str, Any]], requests: Requests | None) -> Placed:
     if name == "cpus":
-        return Placed(max(int(job["resources"]["cpus"]) for job in jobs), OWN_DEFAULT)
+        cpus = max(int(job["resources"]["cpus"]) for job in jobs)
+        busy = max(int((job.get("memory") or {}).get("cores") or 0) for job in jobs)
+        return Placed(cpus, BUSY if cpus == busy else OWN_DEFAULT)
     if name == "gpus":
         return Placed(0, NO_GPU)
     if name == "nodes":
@@ -244,5 +245,8 @@ def _default(name: str, jobs: Sequence[Mapping[str, Any]], requests: Requests | 
         # A server that others share is brought back by those who need it.
         return Placed(None if jobs[0]["kind"] == "server" else RETRIES, OWN_DEFAULT)
     if name == "mem_mb" and requests is not None and (requests.profile.queued or requests.usual):
-        return Placed(SNAKEMAKE_MEMORY, "Snakemake's default")
+        needed = memory_needed(jobs)
+        if needed is None or needed <= _LEAST_DEFAULT:
+            return Placed(SNAKEMAKE_MEMORY, "Snakemake's default")
+        return Placed(needed, NEEDED)
     return Placed(None, "the cluster's default")

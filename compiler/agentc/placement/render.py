@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from agentc.kinds.field import Json
-from agentc.placement.precedence import NAMES, UNSAID, Placed, Settled
-from agentc.run.profile import Profile
+from agentc.placement.precedence import NAMES, UNSAID, Placed, ResolvedRequest
+from agentc.placement.profile import Profile
+from agentc.text import aligned
 
 _ROUND = re.compile(r"\.\d+\.")
 _CELL = re.compile(r"@[^.:]*")
 
 
-def placement_text(settled: Sequence[Settled], profile: Profile) -> str:
+def placement_text(settled: Sequence[ResolvedRequest], profile: Profile) -> str:
     """A block for each group of jobs that ask for the same from the same hands."""
     executor = "this machine" if profile.executor == "local" else profile.executor
     lines = [f"placement with the profile {profile.name} ({profile.file}; runs on: {executor})"]
@@ -24,15 +25,11 @@ def placement_text(settled: Sequence[Settled], profile: Profile) -> str:
             for name, each in placed.items()
             if _matters(name, each)
         ]
-        widths = [max(len(row[column]) for row in rows) for column in range(2)]
-        lines += [
-            f"    {name.ljust(widths[0])}  {value.ljust(widths[1])}  {why}".rstrip()
-            for name, value, why in rows
-        ]
+        lines += aligned(rows, indent="    ")
     return "\n".join(lines) + "\n"
 
 
-def placement_document(settled: Iterable[Settled], profile: Profile) -> dict[str, Json]:
+def placement_document(settled: Iterable[ResolvedRequest], profile: Profile) -> dict[str, Json]:
     """The same for programs, job by job."""
     return {
         "profile": profile.name,
@@ -57,7 +54,7 @@ def _entry(placed: Placed) -> dict[str, Json]:
 
 
 def _groups(
-    settled: Iterable[Settled],
+    settled: Iterable[ResolvedRequest],
 ) -> list[tuple[list[str], str, Mapping[str, Placed]]]:
     """Rounds and cells of a sweep that ask alike are one: `eto.*.dpo`."""
     found: dict[tuple[str, tuple[Placed, ...]], tuple[list[str], str, Mapping[str, Placed]]] = {}

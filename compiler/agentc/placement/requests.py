@@ -1,7 +1,7 @@
 """What a Snakemake profile says about placement: `set-resources`, `set-threads`,
 `default-resources`. Values that are expressions stay texts.
 
-`agentc.run.profile` finds profiles and hands them to Snakemake.
+`agentc.placement.profile` finds profiles and hands them to Snakemake.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from agentc.run.profile import Profile, ProfileError
+from agentc.placement.profile import Profile, ProfileError
 
 Amount: TypeAlias = int | str
 """A value of a resource: a number, a name, or the text of an expression."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from agentc.kinds.field import Json
-from agentc.plan.diff import Change, JobDiff, change_texts, changed_values, compare_plans, some
+from agentc.plan.diff import Change, JobDiff, change_texts, changed_values, compare_plans
 from agentc.plan.review import given
+from agentc.text import and_more, some
 
 _K = TypeVar("_K", bound=Hashable)
 _MOST_BLOCKS = 20
@@ -78,8 +79,8 @@ def compare_documents(
 def _aside(old: Mapping[str, Any], new: Mapping[str, Any], names: tuple[str, ...]) -> list[Change]:
     one, other = ({name: job[name] for name in names} for job in (old, new))
     # What the experiment is about stands in the report's configuration too; it is told once.
-    told = "config.experiment."
-    return [c for c in changed_values(one, other) if not c.path.startswith(told)]
+    prefix = "config.experiment."
+    return [c for c in changed_values(one, other) if not c.path.startswith(prefix)]
 
 
 def comparison_text(found: Comparison) -> str:
@@ -97,24 +98,24 @@ def _lines(found: Comparison) -> Iterator[str]:
         yield f"params: {', '.join(change.text() for change in found.params)}"
     roots = _grouped((tuple(change_texts(d.changes)), d.id) for d in found.differing if d.changes)
     for texts, names in list(roots.items())[:_MOST_BLOCKS]:
-        yield f"~ {_named(names)}"
+        yield f"~ {some(names)}"
         yield from (f"    {text}" for text in texts)
     yield from _rest(roots, "changed themselves")
     for words, novelty, mark in (("second", "new", "+"), ("first", "gone", "-")):
         names = [diff.id for diff in found.differing if diff.novelty == novelty]
         if names:
-            yield f"{mark} only in the {words}: {_named(names)}"
+            yield f"{mark} only in the {words}: {some(names)}"
     renamed = [f"{diff.id} (was {diff.was})" for diff in found.jobs.values() if diff.was]
     if renamed:
-        yield f"= the same work under another name: {_named(renamed)}"
+        yield f"= the same work under another name: {some(renamed)}"
     causes = _grouped(_following(found))
     for cause, names in list(causes.items())[:_MOST_BLOCKS]:
-        yield f"because of {cause}: {_named(names)}"
+        yield f"because of {cause}: {some(names)}"
     yield from _rest(causes, "differ because of others")
     if found.without_effect:
         yield "without effect on results:"
     for text, names in _grouped((c.text(), n) for n, c in found.without_effect).items():
-        yield f"  {text}" + (f" ({_named(names, 4)})" if any(names) else "")
+        yield f"  {text}" + (f" ({some(names, 4)})" if any(names) else "")
 
 
 def _rest(blocks: Mapping[_K, Sequence[str]], words: str) -> Iterator[str]:
@@ -128,7 +129,7 @@ def _following(found: Comparison) -> Iterator[tuple[str, str]]:
     for diff in found.differing:
         if diff.novelty == "changed" and not diff.changes:
             nearest = diff.nearest_roots(3)
-            yield some(nearest, diff.root_count - len(nearest)), diff.id
+            yield and_more(nearest, diff.root_count - len(nearest)), diff.id
 
 
 def _grouped(pairs: Iterable[tuple[_K, str]]) -> dict[_K, list[str]]:
@@ -136,10 +137,6 @@ def _grouped(pairs: Iterable[tuple[_K, str]]) -> dict[_K, list[str]]:
     for key, name in pairs:
         found.setdefault(key, []).append(name)
     return found
-
-
-def _named(names: Sequence[str], most: int = 12) -> str:
-    return some(names[:most], len(names) - most)
 
 
 def comparison_document(found: Comparison) -> dict[str, Json]:

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from agentc.kinds.field import Json
 from agentc.plan.record import JobRecord, flat_paths, read_records
+from agentc.text import some
 
 Novelty: TypeAlias = Literal["same", "changed", "new", "gone"]
 _LONG = 60
@@ -126,15 +127,10 @@ def change_texts(changes: Sequence[Change], most: int | None = None) -> list[str
         texts += [change.text() for change in wired]
     elif wired:
         names = [("+" if c.before is None else "-") + c.path.partition(" ")[2] for c in wired]
-        texts.append(f"inputs: {some(names[:5], len(names) - 5)}")
+        texts.append(f"inputs: {some(names, 5)}")
     if most is not None and len(texts) > most:
         texts = [*texts[: most - 1], f"and {len(texts) - most + 1} more changes"]
     return texts
-
-
-def some(names: Sequence[str], more: int) -> str:
-    """`a, b and 3 more`."""
-    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
 def changed_values(before: Json, after: Json) -> tuple[Change, ...]:
@@ -204,7 +200,7 @@ def _relisted(before: Json, after: Json) -> str:
         # Claims and the like: what differs inside of them, not two long texts that begin alike.
         numbered = ({f"[{n}]": item for n, item in enumerate(items)} for items in (old, new))
         texts = [change.text() for change in changed_values(*numbered)]
-        return some(texts[:_MOST_INSIDE], len(texts) - _MOST_INSIDE)
+        return some(texts, _MOST_INSIDE)
     if len(old) <= 1 and len(new) <= 1:
         return f"{_short(old[0]) if old else 'none'} -> {_short(new[0]) if new else 'none'}"
     was, now = ({json.dumps(item) for item in items} for items in (old, new))

@@ -6,11 +6,16 @@ Inputs are job ids on this level; `plan.json` names objects (`<kind>/<key>`) ins
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agentc.backend_api import JobDraft, LeaseDraft
 from agentc.kinds.field import Json
+from agentc.runtime.software.lock_hashes import lock_digest
+
+COMPUTE_CPUS = 2
+"""Default cpus of a job that trains or serves a model. A fixed number, since the number of threads
+changes the last digits of what is computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +27,8 @@ class EnvLock:
 
     @property
     def sha256(self) -> str:
-        """Digest of the lock's text: the environment's identity."""
-        return hashlib.sha256(self.lock.encode("utf-8")).hexdigest()
+        """Digest of the lock: the environment's identity."""
+        return lock_digest(self.lock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +42,7 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SourcePlace:
     """Where a job comes from: file name, line and column, and the steps that brought it there."""
 
     file: str
@@ -47,7 +52,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ResourceRequest:
     """A value that the spec's `placement:` gives, and where: file name and line; for a server the
     entry of the spec, and no line."""
 
@@ -58,84 +63,74 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """A server that a job needs while it runs. `environment` is None for a remote endpoint.
+    """A server that a job needs while it runs: what its backend drafted, and where it is.
 
-    Fields are those of `agentc.backend_api.LeaseDraft`; `input` is the role whose checkpoint is
-    served. `server` is the id of the plan's shared server that is meant, "" for one of the job's
-    own; `entry`, `scope`, `replicas` and `placement` are what the spec says of it. `ranks` is the
-    record of `agentc.backend_api.Ranks` for one that spreads over nodes, else empty.
+    `environment` names the software environment of the plan that the program runs in, None for a
+    remote endpoint. `server` is the id of the plan's shared server that is meant, "" for one of
+    the job's own.
     """
 
-    role: str
-    backend: str
-    version: int
+    draft: LeaseDraft
     environment: str | None
-    program: tuple[str, ...]
-    identity: Mapping[str, Json]
-    port: str
-    probe: str
-    identity_check: str
-    expect: Mapping[str, Json]
-    url: str | None
-    input: str | None
-    variables: Mapping[str, str]
-    secrets: Mapping[str, str]
-    ready_timeout_s: float
-    served_name: str
-    client: Mapping[str, Json] = field(default_factory=dict)
-    entry: str = ""
-    scope: str = "job"
-    replicas: int = 1
-    placement: Mapping[str, Json] = field(default_factory=dict)
     server: str = ""
-    ranks: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobMemory:
+    """What a job, or a shared server, is expected to need (`agentc.memory`). `device` is what each
+    GPU holds at most, or each process where there are none, in bytes, and `parts` are its summands
+    by name; `mem_mb` is what to ask of each node in MiB, and `staging` are the bytes on disk that
+    lie beside the result while the job works. `card` is what the spec says of the GPU, and `room`
+    the bytes of it that may be filled, nothing where it says nothing. `cores` are those of a node
+    that a job on GPUs keeps busy, its program and its other servers included; 0 without GPUs."""
+
+    gpus: int
+    device: int
+    parts: Mapping[str, int]
+    mem_mb: int
+    staging: int = 0
+    card: str = ""
+    room: int = 0
+    cores: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One unit of work with one artifact. `key` is empty until `assign_keys` has run.
+    """One unit of work with one artifact: what its backend drafted, and what the compiler adds.
+    `key` is empty until `assign_keys` has run.
 
-    `identity` is `{"settings": ..., "facts": ...}`: semantic settings that differ from their
-    defaults, and what the backend added (prompt, environment). `inputs` maps a role to job ids.
-    `asked` is what the spec's `placement:` says of this job, by name; a profile may say otherwise
+    The draft's `inputs` are job ids, siblings included, and its `placement` holds what the spec
+    says of it as well. `identity` is `{"settings": ..., "facts": ...}`: semantic settings that
+    differ from their defaults, and what the backend added (prompt, environment). `asked` is what
+    the spec's `placement:` says of this job, by name; a profile may say otherwise
     (docs/design/placement.md).
     """
 
+    draft: JobDraft
     id: str
     stage: str
-    kind: str
-    backend: str
-    version: int
-    produces: str
     environment: str
-    program: tuple[str, ...]
-    inputs: Mapping[str, tuple[str, ...]]
-    config: Mapping[str, Json]
     identity: Mapping[str, Json]
-    origin: Place
-    placement: Mapping[str, Json] = field(default_factory=dict)
-    asked: Mapping[str, Asked] = field(default_factory=dict)
+    origin: SourcePlace
     leases: tuple[Lease, ...] = ()
-    contract: Mapping[str, Json] = field(default_factory=dict)
-    secrets: Mapping[str, str] = field(default_factory=dict)
+    asked: Mapping[str, ResourceRequest] = field(default_factory=dict)
     resources: Resources = Resources()
-    processes: int = 1
-    resume: bool = False
+    memory: JobMemory | None = None
     round: int | None = None
     key: str = ""
 
     @property
     def object(self) -> str:
         """The store's name of what this job makes."""
-        return f"{self.kind}/{self.key}"
+        return f"{self.draft.kind}/{self.key}"
 
     def parents(self) -> tuple[str, ...]:
         """Ids of the jobs whose artifacts this one reads, each once, in role order."""
-        return tuple(dict.fromkeys(i for ids in self.inputs.values() for i in ids))
+        return tuple(dict.fromkeys(i for ids in self.draft.inputs.values() for i in ids))
 
     def lease(self, role: str) -> Lease | None:
         """The lease of that role, if any."""
-        return next((lease for lease in self.leases if lease.role == role), None)
+        return next((lease for lease in self.leases if lease.draft.role == role), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,9 +161,10 @@ class Server:
     model: str | None
     resources: Resources
     placement: Mapping[str, Json]
-    asked: Mapping[str, Asked]
+    asked: Mapping[str, ResourceRequest]
     clients: tuple[str, ...]
     network: bool = False
+    memory: JobMemory | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

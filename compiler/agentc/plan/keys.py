@@ -12,31 +12,53 @@ import hashlib
 from collections.abc import Mapping
 
 from agentc.kinds.field import Json
-from agentc.plan.canonical import canonical_text
+from agentc.plan.canonical import CanonicalTexts, canonical_list, canonical_text, text_of_keys
 from agentc.plan.job import EnvLock, Job, Lease
 
 KEY_VERSION = 1
 DIGITS = 32
 
 
-def job_key(job: Job, environments: Mapping[str, EnvLock], producer_keys: Mapping[str, str]) -> str:
-    """The key of a job whose inputs have keys already (`producer_keys`: job id -> key)."""
-    return digest(
-        [
-            "agentc-key",
-            KEY_VERSION,
-            job.kind,
-            job.backend,
-            job.version,
-            environments[job.environment].sha256,
-            job.identity,
-            {role: [producer_keys[i] for i in ids] for role, ids in job.inputs.items() if ids},
+def job_key(
+    job: Job,
+    environments: Mapping[str, EnvLock],
+    producer_keys: Mapping[str, str],
+    texts: CanonicalTexts | None = None,
+) -> str:
+    """The key of a job whose inputs have keys already (`producer_keys`: job id -> key). `texts`
+    are those of the jobs before, which share their identities."""
+    texts = CanonicalTexts() if texts is None else texts
+    draft = job.draft
+    inputs = {role: [producer_keys[i] for i in ids] for role, ids in draft.inputs.items() if ids}
+    lock = environments[job.environment].sha256
+    leases = sorted(job.leases, key=lambda lease: lease.draft.role)
+    return _digest_of_text(
+        canonical_list(
             [
-                lease_identity(lease, job.inputs, environments, producer_keys)
-                for lease in sorted(job.leases, key=lambda lease: lease.role)
-            ],
-        ]
+                texts.items("agentc-key", KEY_VERSION, draft.kind, draft.backend, draft.version),
+                texts.items(lock),
+                texts.of(job.identity),
+                text_of_keys(inputs),
+                canonical_list(
+                    lease_text(lease, draft.inputs, environments, producer_keys, texts)
+                    for lease in leases
+                ),
+            ]
+        )
     )
+
+
+def lease_text(
+    lease: Lease,
+    inputs: Mapping[str, tuple[str, ...]],
+    environments: Mapping[str, EnvLock],
+    producer_keys: Mapping[str, str],
+    texts: CanonicalTexts,
+) -> str:
+    """The canonical text of `lease_identity`."""
+    head, served = _server_of(lease, inputs, environments, producer_keys)
+    settings = texts.of(lease.draft.identity)
+    return canonical_list([texts.items(*head), settings, text_of_keys(served)])
 
 
 def lease_identity(
@@ -47,16 +69,21 @@ def lease_identity(
 ) -> list[Json]:
     """What makes two leases the same server: role, backend, version, environment lock, semantic
     settings and the keys of the checkpoint served."""
+    head, served = _server_of(lease, inputs, environments, producer_keys)
+    return [*head, dict(lease.draft.identity), None if served is None else [*served]]
+
+
+def _server_of(
+    lease: Lease,
+    inputs: Mapping[str, tuple[str, ...]],
+    environments: Mapping[str, EnvLock],
+    producer_keys: Mapping[str, str],
+) -> tuple[tuple[str | int | None, ...], list[str] | None]:
+    """What a lease starts, but for its settings, and the keys of what it serves."""
     lock = None if lease.environment is None else environments[lease.environment].sha256
-    served = None if lease.input is None else [producer_keys[i] for i in inputs[lease.input]]
-    return [
-        lease.role,
-        lease.backend,
-        lease.version,
-        lock,
-        dict(lease.identity),
-        list(served) if served is not None else None,
-    ]
+    draft = lease.draft
+    served = None if draft.input is None else [producer_keys[i] for i in inputs[draft.input]]
+    return (draft.role, draft.backend, draft.version, lock), served
 
 
 def session_key(member_keys: list[str]) -> str:
@@ -71,4 +98,8 @@ def server_key(makes: list[Json]) -> str:
 
 def digest(value: object) -> str:
     """First 32 hex digits of the SHA-256 of the canonical text."""
-    return hashlib.sha256(canonical_text(value).encode("utf-8")).hexdigest()[:DIGITS]
+    return _digest_of_text(canonical_text(value))
+
+
+def _digest_of_text(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:DIGITS]

@@ -1,7 +1,7 @@
 """What the plan says of servers that spread over nodes: how, and the command of each rank.
 
 Addresses and ports are known when the job runs; until then they stand as words in braces.
-Neighbours: `tree.py` (text), `agentc.runtime.server_ranks` (what starts the ranks).
+Neighbours: `tree.py` (text), `agentc.runtime.servers.server_ranks` (what starts the ranks).
 """
 
 from __future__ import annotations

@@ -4,12 +4,28 @@ it."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
 
+from agentc.backend_api import JobDraft, LeaseDraft, Ranks
 from agentc.collection import paused_collection
 from agentc.kinds.field import Json
-from agentc.plan.canonical import plain_json
-from agentc.plan.job import Asked, Job, Lease, Place, Plan, Resources, Server
+from agentc.plan.canonical import SCALARS, plain_json
+from agentc.plan.job import (
+    Job,
+    JobMemory,
+    Lease,
+    Plan,
+    ResourceRequest,
+    Resources,
+    Server,
+    Session,
+    SourcePlace,
+)
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 PLAN_VERSION = 1
 
@@ -18,6 +34,7 @@ PLAN_VERSION = 1
 def plan_document(plan: Plan) -> dict[str, Json]:
     """The plan as plain JSON, inputs and targets written as objects (`<kind>/<key>`)."""
     objects = {job.id: job.object for job in plan.jobs}
+    records = _Records()
     return {
         "plan": PLAN_VERSION,
         "name": plan.name,
@@ -28,104 +45,99 @@ def plan_document(plan: Plan) -> dict[str, Json]:
             name: {"lock": lock.sha256, "file": f"environments/{name}.txt"}
             for name, lock in sorted(plan.environments.items())
         },
-        "jobs": [_job(job, objects) for job in plan.jobs],
-        "sessions": [
-            {"id": session.id, "key": session.key, "members": list(session.members)}
-            for session in plan.sessions
-        ],
+        "jobs": [_job(job, objects, records) for job in plan.jobs],
+        "sessions": [record(session) for session in plan.sessions],
         **({"servers": [_server(one, objects) for one in plan.servers]} if plan.servers else {}),
         "targets": [objects[i] for i in plan.targets],
         "experiment": plain_json(plan.experiment),
     }
 
 
-def _job(job: Job, objects: Mapping[str, str]) -> dict[str, Json]:
-    return {
-        "id": job.id,
-        "stage": job.stage,
-        "kind": job.kind,
-        "backend": job.backend,
-        "version": job.version,
-        "key": job.key,
-        "produces": job.produces,
-        "round": job.round,
-        "environment": job.environment,
-        "program": list(job.program),
-        "processes": job.processes,
-        "inputs": {role: [objects[i] for i in ids] for role, ids in job.inputs.items()},
-        "config": plain_json(job.config),
-        "placement": plain_json(job.placement),
-        "identity": plain_json(job.identity),
-        "leases": [_lease(lease) for lease in job.leases],
-        "contract": plain_json(job.contract),
-        **({"secrets": plain_json(job.secrets)} if job.secrets else {}),
-        "resources": _resources(job.resources),
-        "asked": {name: _asked(each) for name, each in job.asked.items()},
-        "resume": job.resume,
-        "origin": _origin(job.origin),
-    }
-
-
-def _lease(lease: Lease) -> dict[str, Json]:
-    return {
-        "role": lease.role,
-        "backend": lease.backend,
-        "version": lease.version,
-        "environment": lease.environment,
-        "program": list(lease.program),
-        "identity": plain_json(lease.identity),
-        "port": lease.port,
-        "probe": lease.probe,
-        "identity_check": lease.identity_check,
-        "expect": plain_json(lease.expect),
-        "url": lease.url,
-        "input": lease.input,
-        "variables": plain_json(lease.variables),
-        "secrets": plain_json(lease.secrets),
-        "ready_timeout_s": lease.ready_timeout_s,
-        "served_name": lease.served_name,
-        "client": plain_json(lease.client),
-        **({"server": lease.server} if lease.server else {}),
-        **({"ranks": plain_json(lease.ranks)} if lease.ranks else {}),
-    }
+def _job(job: Job, objects: Mapping[str, str], records: _Records) -> dict[str, Json]:
+    inputs = job.draft.inputs.items()
+    written = records.of(job)
+    written["inputs"] = {role: [objects[i] for i in ids] for role, ids in inputs}
+    return written
 
 
 def _server(server: Server, objects: Mapping[str, str]) -> dict[str, Json]:
-    return {
-        "id": server.id,
-        "key": server.key,
-        "scope": server.scope,
-        "replicas": server.replicas,
-        "lease": _lease(server.lease),
-        "model": None if server.model is None else objects[server.model],
-        "resources": _resources(server.resources),
-        "asked": {name: _asked(each) for name, each in server.asked.items()},
-        "placement": plain_json(server.placement),
-        "network": server.network,
-        "clients": list(server.clients),
-    }
+    return {**record(server), "model": None if server.model is None else objects[server.model]}
 
 
-def _resources(asked: Resources) -> dict[str, Json]:
-    return {
-        "cpus": asked.cpus,
-        "gpus": asked.gpus,
-        "mem_mb": asked.mem_mb,
-        "minutes": asked.minutes,
-    }
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Which fields of a class are written, and which of them only where they say something."""
+
+    fields: tuple[str, ...]
+    filled: frozenset[str]
 
 
-def _asked(asked: Asked) -> dict[str, Json]:
-    return {"value": plain_json(asked.value), "file": asked.file, "line": asked.line}
+def _layout(
+    of: type[DataclassInstance], *, unwritten: Iterable[str] = (), filled: Iterable[str] = ()
+) -> _Layout:
+    names = tuple(each.name for each in fields(of) if each.name not in {*unwritten})
+    return _Layout(names, frozenset(filled))
 
 
-def _origin(place: Place) -> dict[str, Json]:
-    return {
-        "file": place.file,
-        "line": place.line,
-        "column": place.column,
-        "steps": list(place.steps),
-    }
+_LAYOUTS: Mapping[type, _Layout] = {
+    JobDraft: _layout(
+        JobDraft,
+        unwritten=("name", "software", "view", "inputs", "leases", "extra_identity"),
+        filled=("secrets",),
+    ),
+    Job: _layout(Job, filled=("memory",)),
+    JobMemory: _layout(JobMemory, filled=("staging", "card", "room")),
+    LeaseDraft: _layout(
+        LeaseDraft,
+        unwritten=(
+            *("software", "capabilities", "inside"),
+            *("entry", "scope", "replicas", "placement"),
+        ),
+        filled=("ranks", "settings", "devices", "copies"),
+    ),
+    Lease: _layout(Lease, filled=("server",)),
+    **{each: _layout(each) for each in (Ranks, Resources, SourcePlace, ResourceRequest, Session)},
+    Server: _layout(Server, filled=("memory",)),
+}
+
+
+def record(value: object) -> dict[str, Json]:
+    """An object of the plan's model as plain JSON, field by field, a draft among the fields of
+    what holds it. Raises TypeError for anything else."""
+    return _Records().of(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """Records of objects with parts in common: each part is written once, and is the same object
+    in all of them."""
+
+    _known: dict[int, tuple[object, Json]] = field(default_factory=dict)
+
+    def of(self, value: object) -> dict[str, Json]:
+        """The record of one object, whose fields are parts."""
+        layout = _LAYOUTS.get(type(value))
+        if layout is None:
+            raise TypeError(f"a {type(value).__name__} has no canonical form")
+        written: dict[str, Json] = {}
+        for name in layout.fields:
+            item = getattr(value, name)
+            if name == "draft":
+                written |= self.of(item)
+            elif item or name not in layout.filled:
+                written[name] = self._plain(item)
+        return written
+
+    def _plain(self, item: object) -> Json:
+        kind = type(item)
+        if kind in SCALARS:
+            return item  # type: ignore[return-value]
+        if kind is tuple:  # each job has its own, but what stands in it may be shared
+            return [self._plain(each) for each in item]  # type: ignore[attr-defined]
+        known = self._known.get(id(item))
+        if known is None:  # holding the part keeps its id its own
+            known = self._known[id(item)] = (item, plain_json(item, otherwise=self.of))
+        return known[1]
 
 
 def read_document(text: str) -> dict[str, Json]:

@@ -17,9 +17,9 @@ from agentc.plan.diff import (
     changed_values,
     compare_plans,
     explain_root,
-    some,
 )
 from agentc.plan.work import State, Work, object_of
+from agentc.text import and_more
 
 Mark: TypeAlias = Literal["+", "~", ">", "=", "·"]
 """+ new, ~ changed, > as in the last run but not made yet: these run. = in the store, or made by
@@ -145,8 +145,12 @@ def review_plan(work: Work, before: Mapping[str, Json] | None) -> Review:
 
 def given(document: Mapping[str, Any]) -> dict[str, Json]:
     """What the command line can change: params (of a swept one, its values) and the scale."""
-    told = document["experiment"]
-    return {**document["params"], **told.get("matrix", {}), "--scale": told.get("scale")}
+    experiment = document["experiment"]
+    return {
+        **document["params"],
+        **experiment.get("matrix", {}),
+        "--scale": experiment.get("scale"),
+    }
 
 
 def state_words(item: Item) -> str:
@@ -173,7 +177,7 @@ def novelty_words(item: Item) -> str:
 def because(item: Item, most: int = 2) -> str:
     """`because of sft`: the other jobs that changed it; empty when there are none."""
     names, more = item.causes(most)
-    return f"because of {some(names, more)}" if names else ""
+    return f"because of {and_more(names, more)}" if names else ""
 
 
 def change_lines(item: Item, diffs: Mapping[str, JobDiff]) -> list[str]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from agentc.plan.diff import change_texts, some
+from agentc.plan.diff import change_texts
 from agentc.plan.fold import Group, fold_groups, fold_idle, folded_title, groups_of
 from agentc.plan.ranks import rank_lines, spread
 from agentc.plan.review import (
@@ -18,6 +18,8 @@ from agentc.plan.review import (
     novelty_words,
     state_words,
 )
+from agentc.runtime.machine.device_shares import number_of_copies, starts_server
+from agentc.text import counted, some
 
 _MOST_ROWS = 100
 _MOST_CHANGES = 5
@@ -57,7 +59,7 @@ def plan_text(
             listing.add(group, fold_idle(group.items))
     lines += listing.lines(None if every or full else _MOST_ROWS)
     if review.gone:
-        lines.append(f"no longer part of it: {_named(review.gone)}")
+        lines.append(f"no longer part of it: {some(review.gone)}")
     return "\n".join(lines) + "\n"
 
 
@@ -83,7 +85,7 @@ def headline(review: Review) -> str:
     stages = len({item.job["stage"] for item in review.items})
     jobs = len(review.items)
     return (
-        f"{review.name}: {_counted(stages, 'stage')}, {_counted(jobs, 'job')}{shared}: "
+        f"{review.name}: {counted(stages, 'stage')}, {counted(jobs, 'job')}{shared}: "
         f"{', '.join(counts)}"
     )
 
@@ -111,7 +113,7 @@ def _servers(review: Review) -> list[str]:
     lines = []
     if work.server_starts:
         spared = f"; sharing spares {work.saved_starts} more" if work.saved_starts else ""
-        lines = [f"model servers: {_counted(work.server_starts, 'start')}{spared}"]
+        lines = [f"model servers: {counted(work.server_starts, 'start')}{spared}"]
     missing = {str(job["id"]) for job in work.missing}
     for server in work.document.get("servers") or []:
         clients = [name for name in server["clients"] if name in missing]
@@ -119,7 +121,7 @@ def _servers(review: Review) -> list[str]:
             lines.append(f"  {_shared(server, clients)}")
             if server["lease"].get("ranks"):
                 lines += [f"    {line}" for line in rank_lines(server["lease"])]
-    return [*lines, *_spread_within_jobs(work.missing)]
+    return [*lines, *_spread_within_jobs(work.missing), *_copied_within_jobs(work.missing)]
 
 
 def _spread_within_jobs(missing: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -136,8 +138,28 @@ def _spread_within_jobs(missing: Iterable[Mapping[str, Any]]) -> list[str]:
     return [
         line
         for names, (title, *lines) in found.values()
-        for line in (f"  {title}; for {_named(names, 5)}", *lines)
+        for line in (f"  {title}; for {some(names, 5)}", *lines)
     ]
+
+
+def _copied_within_jobs(missing: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Servers of jobs that start several, each on GPUs of its own."""
+    found: dict[str, list[str]] = {}
+    for job in missing:
+        others = sum(
+            int(lease.get("devices") or 0) * (lease.get("copies") is None)
+            for lease in job["leases"]
+            if starts_server(lease)
+        )
+        for lease in job["leases"]:
+            gpus = int(job["resources"]["gpus"])
+            copies = number_of_copies(lease, gpus, others) if starts_server(lease) else 1
+            if copies > 1:
+                each = int(lease.get("devices") or 0)
+                on = f" on {counted(each, 'gpu')} each" if each else ""
+                title = f"server within its job ({lease['backend']}): {copies} copies{on}"
+                found.setdefault(title, []).append(str(job["id"]))
+    return [f"  {title}; for {some(names, 5)}" for title, names in found.items()]
 
 
 def _shared(server: Mapping[str, Any], clients: list[str]) -> str:
@@ -150,10 +172,10 @@ def _shared(server: Mapping[str, Any], clients: list[str]) -> str:
         parts = ["a job of its own" if copies == 1 else f"{copies} replicas, each a job of its own"]
         ranks = server["lease"].get("ranks")
         parts += [spread(ranks)] if ranks else []
-        parts += [_counted(asked["cpus"], "cpu") + (" on each" if ranks else "")]
-        parts += [_counted(asked["gpus"], "gpu")] if asked["gpus"] else []
+        parts += [counted(asked["cpus"], "cpu") + (" on each" if ranks else "")]
+        parts += [counted(asked["gpus"], "gpu")] if asked["gpus"] else []
         parts += ["on a cluster it listens on its node's address, with a token"]
-    named = _named(clients, 5)
+    named = some(clients, 5)
     return f"{server['id']} ({server['lease']['backend']}): {', '.join(parts)}; for {named}"
 
 
@@ -181,7 +203,7 @@ class _Listing:
         indent = "    " if group.title else "  "
         for part in listed:
             if isinstance(part, tuple):
-                names = _named([item.id for item in part], 5)
+                names = some([item.id for item in part], 5)
                 self._entries.append(f"{indent}{_idle(part, names)}")
             else:
                 self._entries.append(self._row(part, indent))
@@ -223,7 +245,7 @@ class _Listing:
             self._explained += 1
             # A look at all jobs each time; nobody reads it a hundred times.
             count = self._review.followers(item.id) if self._explained <= _MOST_ROWS else 0
-            yield last + (f"   ({_counted(count, 'other job')} because of it)" if count else "")
+            yield last + (f"   ({counted(count, 'other job')} because of it)" if count else "")
         if self._full:
             yield from _details(item.job)
 
@@ -255,12 +277,3 @@ def _details(job: Mapping[str, Any]) -> Iterator[str]:
     asked = job["resources"]
     yield f"asks for {asked['cpus']} cpus" + (f", {asked['gpus']} gpus" if asked["gpus"] else "")
     yield f"key {job['key']}"
-
-
-def _named(names: Iterable[str], most: int = 12) -> str:
-    known = list(names)
-    return some(known[:most], len(known) - most)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from agentc.backend_api import JobDraft
 from agentc.plan.canonical import plain_json
 from agentc.plan.job import Job, Plan
 from agentc.plan.keys import DIGITS
@@ -29,11 +30,11 @@ def verify_plan(plan: Plan) -> list[str]:
         if job.environment not in plan.environments:
             faults.append(f"{job.id} runs in the unknown environment {job.environment}")
         faults += [
-            f"the {lease.role} lease of {job.id} serves the unknown role {lease.input}"
+            f"the {lease.draft.role} lease of {job.id} serves the unknown role {lease.draft.input}"
             for lease in job.leases
-            if lease.input is not None and lease.input not in job.inputs
+            if lease.draft.input is not None and lease.draft.input not in job.draft.inputs
         ]
-        if len({lease.role for lease in job.leases}) != len(job.leases):
+        if len({lease.draft.role for lease in job.leases}) != len(job.leases):
             faults.append(f"{job.id} has two leases of one role")
         faults += _written(job)
         if not keyed:
@@ -41,15 +42,19 @@ def verify_plan(plan: Plan) -> list[str]:
         if not _KEY.fullmatch(job.key):
             faults.append(f"{job.id} has the key {job.key!r}")
         same = by_key.setdefault(job.key, job)
-        if (same.kind, same.program, same.produces) != (job.kind, job.program, job.produces):
+        if _work(same.draft) != _work(job.draft):
             faults.append(f"{same.id} and {job.id} are different work under one key")
     faults += [f"the target {name} is no job" for name in plan.targets if name not in known]
     return faults + _sessions(plan) + _servers(plan)
 
 
+def _work(draft: JobDraft) -> tuple[str, tuple[str, ...], str]:
+    return draft.kind, draft.program, draft.produces
+
+
 def _written(job: Job) -> list[str]:
     try:
-        for part in (job.config, job.placement, job.identity, job.contract):
+        for part in (job.draft.config, job.draft.placement, job.identity, job.draft.contract):
             plain_json(part)
     except TypeError as error:
         return [f"{job.id} cannot be written down: {error}"]

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from agentc.exit_codes import EXIT_NOT_FOUND, CommandError
 from agentc.plan.stage_names import meant_by, nearest
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.presence import find_published
 
 Document: TypeAlias = Mapping[str, Any]
@@ -24,8 +25,10 @@ State: TypeAlias = Literal["cached", "run", "unneeded"]
 reads it."""
 
 
-class UnknownStageError(Exception):
+class UnknownStageError(CommandError):
     """No stage of that name; its text offers the nearest."""
+
+    exit_code = EXIT_NOT_FOUND
 
     def __init__(self, plan: str, name: str, known: tuple[str, ...]) -> None:
         super().__init__(f"{plan} has no stage `{name}`; {nearest(name, known)}")

@@ -4,6 +4,6 @@
 `slurm_facts`), `hub` asks the model hub; each yields Findings. `render` prints them.
 """
 
-from agentc.preflight.finding import Finding
+from agentc.preflight.finding import PreflightFinding
 
-__all__ = ["Finding"]
+__all__ = ["PreflightFinding"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentc.diagnostics.suggest import did_you_mean
-from agentc.placement import Settled
-from agentc.preflight.finding import Finding, Verdict, named
-from agentc.preflight.fitting import Complaint, on_nodes, where_said
+from agentc.placement import ResolvedRequest
+from agentc.preflight.finding import PreflightFinding, named, problem, warning
+from agentc.preflight.fitting import on_nodes, where_said
 from agentc.preflight.slurm_facts import (
     Association,
     Partition,
@@ -18,7 +18,7 @@ from agentc.preflight.slurm_facts import (
     read_partitions,
     read_qos,
 )
-from agentc.preflight.slurm_query import Answer
+from agentc.preflight.slurm_query import SlurmAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +35,12 @@ class Cluster:
         return next((each for each in self.partitions.values() if each.default), None)
 
 
-def read_cluster(answers: Mapping[str, Answer]) -> tuple[Cluster | None, list[Finding]]:
+def read_cluster(
+    answers: Mapping[str, SlurmAnswer],
+) -> tuple[Cluster | None, list[PreflightFinding]]:
     """The cluster, or None where SLURM does not answer; and what was not answered."""
     silent = [
-        Finding(
+        PreflightFinding(
             check="slurm",
             verdict="unknown",
             online=True,
@@ -50,12 +52,12 @@ def read_cluster(answers: Mapping[str, Answer]) -> tuple[Cluster | None, list[Fi
     ]
     if silent:
         return None, silent
-    quiet: list[Finding] = []
+    quiet: list[PreflightFinding] = []
     for name in ("qos", "associations"):
         failure = answers[name].failure
         if failure is not None:
             quiet.append(
-                Finding(
+                PreflightFinding(
                     check="slurm",
                     verdict="unknown",
                     online=True,
@@ -77,92 +79,83 @@ def read_cluster(answers: Mapping[str, Answer]) -> tuple[Cluster | None, list[Fi
     )
 
 
-def check_cluster(settled: Sequence[Settled], cluster: Cluster) -> list[Finding]:
+def check_cluster(settled: Sequence[ResolvedRequest], cluster: Cluster) -> list[PreflightFinding]:
     """A finding for each complaint, with the stages that it holds for; one that says so where
     there is none."""
-    complaints: dict[tuple[str, Verdict, str, str | None], list[str]] = {}
+    complaints: dict[PreflightFinding, list[str]] = {}
     for each in settled:
-        for check, verdict, message, fix in _of_job(each, cluster):
-            stages = complaints.setdefault((check, verdict, message, fix), [])
-            stages += [str(job["stage"]) for job in each.jobs]
+        for complaint in _of_job(each, cluster):
+            complaints.setdefault(complaint, []).extend(str(job["stage"]) for job in each.jobs)
     found = [
-        Finding(
-            check=check,
-            verdict=verdict,
-            message=message,
-            online=True,
-            about=tuple(dict.fromkeys(stages)),
-            fix=fix,
-        )
-        for (check, verdict, message, fix), stages in complaints.items()
+        replace(complaint, about=tuple(dict.fromkeys(stages)))
+        for complaint, stages in complaints.items()
     ]
     if not any(each.verdict in ("problem", "warning") for each in found):
         names = dict.fromkeys(
             name for each in settled for name in _partition_names(each, cluster) if name
         )
         text = f"{len(settled)} jobs fit {named(names)}: time, memory, nodes, GPUs"
-        found.append(Finding(check="partition", verdict="ok", message=text, online=True))
+        found.append(PreflightFinding(check="partition", verdict="ok", message=text, online=True))
     return found
 
 
-def _of_job(job: Settled, cluster: Cluster) -> Iterator[Complaint]:
+def _of_job(job: ResolvedRequest, cluster: Cluster) -> Iterator[PreflightFinding]:
     names = _partition_names(job, cluster)
     if not names:
-        yield (
+        yield problem(
             "partition",
-            "problem",
             "no partition is named, and the cluster has no default one",
             f"name one: {where_said(job, 'partition')}; there are {named(cluster.partitions)}",
         )
         return
-    tried: list[list[Complaint]] = []
+    tried: list[list[PreflightFinding]] = []
     for name in names:
         partition = cluster.partitions.get(name)
         if partition is None:
             hint = did_you_mean(name, tuple(cluster.partitions))
             there = hint or f"there are {named(cluster.partitions)}"
             whose = job.placed["partition"].source
-            tried.append([("partition", "problem", f"no partition `{name}` ({whose})", there)])
+            tried.append([problem("partition", f"no partition `{name}` ({whose})", there)])
         else:
             tried.append([*_in_partition(job, partition)])
     # SLURM takes the first partition of a list that can.
-    best = min(tried, key=lambda each: sum(verdict == "problem" for _, verdict, _, _ in each))
+    best = min(tried, key=lambda each: sum(one.verdict == "problem" for one in each))
     yield from best
-    yield from _accounting(job, cluster, names)
+    # Which of several SLURM takes, and so whose accounts and qos count, is not known before.
+    known = [cluster.partitions[name] for name in names if name in cluster.partitions]
+    only = known[0] if len(known) == 1 else None
+    if only is not None:
+        yield from _open_to(job, only)
+    yield from _accounting(job, cluster, only)
 
 
-def _in_partition(job: Settled, partition: Partition) -> Iterator[Complaint]:
+def _in_partition(job: ResolvedRequest, partition: Partition) -> Iterator[PreflightFinding]:
     name = partition.name
     if partition.state.upper() != "UP":
-        yield (
+        yield problem(
             "partition",
-            "problem",
             f"the partition `{name}` is {partition.state}: jobs wait there or are refused",
             "choose another, or ask whoever runs the cluster",
         )
     yield from _time(job, "the partition", name, partition.max_minutes)
     if job.placed["minutes"].value is None and partition.max_minutes is not None:
         usual = partition.default_minutes or partition.max_minutes
-        yield (
+        yield warning(
             "time",
-            "warning",
             f"nobody says how long it takes; `{name}` ends it after {usual} min",
             f"say {where_said(job, 'minutes')}",
         )
     nodes = job.number("nodes") or 1
     if partition.max_nodes is not None and nodes > partition.max_nodes:
-        yield (
+        yield problem(
             "nodes",
-            "problem",
             f"{nodes} nodes ({job.placed['nodes'].source}), and `{name}` gives a job "
             f"{partition.max_nodes} at most",
-            None,
         )
     memory = job.number("mem_mb")
     if partition.max_memory_mb and memory is not None and memory > partition.max_memory_mb:
-        yield (
+        yield problem(
             "memory",
-            "problem",
             f"{memory} MiB ({job.placed['mem_mb'].source}), and `{name}` gives a job "
             f"{partition.max_memory_mb} MiB of a node at most",
             f"lower {where_said(job, 'mem_mb')}",
@@ -170,74 +163,110 @@ def _in_partition(job: Settled, partition: Partition) -> Iterator[Complaint]:
     yield from on_nodes(job, partition, nodes)
 
 
-def _accounting(job: Settled, cluster: Cluster, names: Sequence[str]) -> Iterator[Complaint]:
+def _open_to(job: ResolvedRequest, partition: Partition) -> Iterator[PreflightFinding]:
+    """Whether a partition admits the job's account and qos."""
     account, qos = job.word("account"), job.word("qos")
-    partitions = [cluster.partitions[name] for name in names if name in cluster.partitions]
-    for partition in partitions[:1] if len(partitions) == 1 else ():
-        if account and (
-            (partition.accounts is not None and account not in partition.accounts)
-            or account in partition.denied_accounts
-        ):
-            there = named(partition.accounts) if partition.accounts else "all but some"
-            yield (
-                "account",
-                "problem",
-                f"`{partition.name}` is not open to the account `{account}` "
-                f"({job.placed['account'].source})",
-                f"it is open to {there}",
-            )
-        if qos and partition.qos is not None and qos not in partition.qos:
-            yield (
-                "qos",
-                "problem",
-                f"`{partition.name}` does not allow the qos `{qos}` ({job.placed['qos'].source})",
-                f"it allows {named(partition.qos)}",
-            )
-    mine = cluster.associations
-    if mine is not None and account and account not in {each.account for each in mine}:
-        hint = did_you_mean(account, tuple(each.account for each in mine))
-        yield (
+    if account and (
+        (partition.accounts is not None and account not in partition.accounts)
+        or account in partition.denied_accounts
+    ):
+        there = named(partition.accounts) if partition.accounts else "all but some"
+        yield problem(
             "account",
-            "problem",
-            f"you may not charge the account `{account}` ({job.placed['account'].source})",
-            hint or f"yours: {named(each.account for each in mine)}",
+            f"`{partition.name}` is not open to the account `{account}` "
+            f"({job.placed['account'].source})",
+            f"it is open to {there}",
         )
-        mine = None
-    if qos and cluster.qos is not None and qos not in cluster.qos:
-        hint = did_you_mean(qos, tuple(cluster.qos))
-        yield (
+    if qos and partition.qos is not None and qos not in partition.qos:
+        yield problem(
             "qos",
-            "problem",
-            f"the cluster has no qos `{qos}` ({job.placed['qos'].source})",
-            hint or f"there are {named(cluster.qos)}",
+            f"`{partition.name}` does not allow the qos `{qos}` ({job.placed['qos'].source})",
+            f"it allows {named(partition.qos)}",
         )
+
+
+def _accounting(
+    job: ResolvedRequest, cluster: Cluster, partition: Partition | None
+) -> Iterator[PreflightFinding]:
+    """Whether the accounting lets the user charge the account, and its limits hold the job."""
+    usable = _associations(job, cluster)
+    if usable is None:
+        yield _foreign_account(job, cluster)
+        usable = []
+    if (missing := _missing_qos(job, cluster)) is not None:
+        yield missing
         return
+    yield from _qos_of_user(job, usable)
+    yield from _limits_of_qos(job, cluster, partition)
+    yield from _limit_of_account(job, usable)
+
+
+def _associations(job: ResolvedRequest, cluster: Cluster) -> list[Association] | None:
+    """Those of the user that the job may be charged to, none where users need not be known; None
+    where its account is not among them."""
+    account, mine = job.word("account"), cluster.associations
     usable = [each for each in mine or () if account in (None, each.account)]
+    return None if mine is not None and account and not usable else usable
+
+
+def _foreign_account(job: ResolvedRequest, cluster: Cluster) -> PreflightFinding:
+    mine = tuple(each.account for each in cluster.associations or ())
+    account = str(job.word("account"))
+    return problem(
+        "account",
+        f"you may not charge the account `{account}` ({job.placed['account'].source})",
+        did_you_mean(account, mine) or f"yours: {named(mine)}",
+    )
+
+
+def _missing_qos(job: ResolvedRequest, cluster: Cluster) -> PreflightFinding | None:
+    qos = job.word("qos")
+    if not qos or cluster.qos is None or qos in cluster.qos:
+        return None
+    return problem(
+        "qos",
+        f"the cluster has no qos `{qos}` ({job.placed['qos'].source})",
+        did_you_mean(qos, tuple(cluster.qos)) or f"there are {named(cluster.qos)}",
+    )
+
+
+def _qos_of_user(job: ResolvedRequest, usable: Sequence[Association]) -> Iterator[PreflightFinding]:
+    qos = job.word("qos")
     if qos and usable and all(each.qos and qos not in each.qos for each in usable):
-        allowed = [name for each in usable for name in each.qos]
-        yield (
+        yield problem(
             "qos",
-            "problem",
             f"you may not use the qos `{qos}` ({job.placed['qos'].source})",
-            f"yours: {named(allowed)}",
+            f"yours: {named(name for each in usable for name in each.qos)}",
         )
-    bounds = [p.own_qos for p in partitions[:1] if p.own_qos and len(partitions) == 1]
-    for name in dict.fromkeys([*([qos] if qos else []), *bounds]):
+
+
+def _limits_of_qos(
+    job: ResolvedRequest, cluster: Cluster, partition: Partition | None
+) -> Iterator[PreflightFinding]:
+    """The limits of the job's qos, and of the one that its partition sets."""
+    names = (job.word("qos"), None if partition is None else partition.own_qos)
+    for name in dict.fromkeys(name for name in names if name):
         held = (cluster.qos or {}).get(name)
         if held is not None:
             yield from _time(job, "the qos", name, held.max_minutes)
             yield from _amounts(job, name, held.most)
+
+
+def _limit_of_account(
+    job: ResolvedRequest, usable: Sequence[Association]
+) -> Iterator[PreflightFinding]:
     if usable and all(each.max_minutes is not None for each in usable):
         most = max(each.max_minutes or 0 for each in usable)
-        yield from _time(job, "the account", account or usable[0].account, most)
+        yield from _time(job, "the account", job.word("account") or usable[0].account, most)
 
 
-def _time(job: Settled, owner: str, name: str, most: int | None) -> Iterator[Complaint]:
+def _time(
+    job: ResolvedRequest, owner: str, name: str, most: int | None
+) -> Iterator[PreflightFinding]:
     minutes = job.number("minutes")
     if minutes is not None and most is not None and minutes > most:
-        yield (
+        yield problem(
             "time",
-            "problem",
             f"{minutes} min ({job.placed['minutes'].source}), and {owner} `{name}` ends jobs "
             f"after {most}",
             f"lower {where_said(job, 'minutes')}: a training that is cut off goes on from its last "
@@ -245,7 +274,7 @@ def _time(job: Settled, owner: str, name: str, most: int | None) -> Iterator[Com
         )
 
 
-def _amounts(job: Settled, qos: str, most: Mapping[str, int]) -> Iterator[Complaint]:
+def _amounts(job: ResolvedRequest, qos: str, most: Mapping[str, int]) -> Iterator[PreflightFinding]:
     nodes = job.number("nodes") or 1
     asked = {
         "cpu": ("cpus", (job.number("cpus") or 1) * nodes),
@@ -255,16 +284,15 @@ def _amounts(job: Settled, qos: str, most: Mapping[str, int]) -> Iterator[Compla
     }
     for name, (setting, amount) in asked.items():
         if name in most and amount > most[name]:
-            yield (
+            yield problem(
                 "qos",
-                "problem",
                 f"{amount} {setting} ({job.placed[setting].source}), and the qos `{qos}` allows "
                 f"{most[name]}",
                 f"lower {where_said(job, setting)}, or choose another qos",
             )
 
 
-def _partition_names(job: Settled, cluster: Cluster) -> list[str]:
+def _partition_names(job: ResolvedRequest, cluster: Cluster) -> list[str]:
     named_ = job.word("partition")
     if named_:
         return [name for name in re.split(r"[,\s]+", named_) if name]

@@ -12,7 +12,7 @@ answered, or it depends on what is only known later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class PreflightFinding:
     """`check` is a word (`partition`, `disk`); `online` tells answers of others from facts of this
     machine; `about` are stages."""
 
@@ -22,6 +22,16 @@ class Finding:
     online: bool = False
     about: tuple[str, ...] = ()
     fix: str | None = None
+
+
+def problem(check: str, message: str, fix: str | None = None) -> PreflightFinding:
+    """What SLURM's answers say that a run would fail of."""
+    return PreflightFinding(check=check, verdict="problem", message=message, fix=fix, online=True)
+
+
+def warning(check: str, message: str, fix: str | None = None) -> PreflightFinding:
+    """What SLURM's answers say that may go wrong."""
+    return PreflightFinding(check=check, verdict="warning", message=message, fix=fix, online=True)
 
 
 def named(names: Iterable[str], most: int = 4) -> str:

@@ -7,17 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agentc.placement import Settled
-from agentc.preflight.finding import Verdict, named
+from agentc.placement import ResolvedRequest
+from agentc.preflight.finding import PreflightFinding, named, problem, warning
 from agentc.preflight.slurm_facts import Nodes, Partition
 
-Complaint: TypeAlias = tuple[str, Verdict, str, str | None]
-"""Check, verdict, message, remedy."""
 _Fits: TypeAlias = Callable[[Nodes], bool]
 _Has: TypeAlias = Callable[[Sequence[Nodes]], str]
 
 
-def on_nodes(job: Settled, partition: Partition, nodes: int) -> Iterator[Complaint]:
+def on_nodes(job: ResolvedRequest, partition: Partition, nodes: int) -> Iterator[PreflightFinding]:
     """Whether there are nodes that have all of it."""
     asked = _Ask.of(job, nodes)
     left: Sequence[Nodes] = partition.nodes
@@ -25,9 +23,8 @@ def on_nodes(job: Settled, partition: Partition, nodes: int) -> Iterator[Complai
         fitting = [each for each in left if fits(each)]
         if not fitting:
             best = has(left)
-            yield (
+            yield problem(
                 check,
-                "problem",
                 f"no node of `{partition.name}` has {what} ({job.placed[name].source})"
                 + (f"; {best}" if best else ""),
                 f"change {where_said(job, name)}",
@@ -36,20 +33,17 @@ def on_nodes(job: Settled, partition: Partition, nodes: int) -> Iterator[Complai
         left = fitting
     count = sum(each.count for each in left)
     if count < nodes:
-        yield (
+        yield problem(
             "nodes",
-            "problem",
             f"{nodes} nodes are asked for ({job.placed['nodes'].source}), and `{partition.name}` "
             f"has {count} that fit",
-            None,
         )
         return
     working = sum(each.count for each in left if each.works)
     if working < nodes:
         states = ", ".join(sorted({each.state for each in left if not each.works}))
-        yield (
+        yield warning(
             "nodes",
-            "warning",
             f"of the {count} nodes of `{partition.name}` that fit, {working} can take jobs now "
             f"(the others: {states})",
             "`sinfo -R` says why",
@@ -67,7 +61,7 @@ class _Ask:
     features: str | None
 
     @classmethod
-    def of(cls, job: Settled, nodes: int) -> _Ask:
+    def of(cls, job: ResolvedRequest, nodes: int) -> _Ask:
         gpus = -(-(job.number("gpus") or 0) // nodes)
         return cls(
             cpus=job.number("cpus") or 1,
@@ -139,7 +133,7 @@ def fulfils(constraint: str, features: frozenset[str]) -> bool:
     )
 
 
-def where_said(job: Settled, name: str) -> str:
+def where_said(job: ResolvedRequest, name: str) -> str:
     """Where people change a setting."""
     source = job.placed[name].source
     if source.startswith(("set-resources", "set-threads", "default-resources", "slurm-")):

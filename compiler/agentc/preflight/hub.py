@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentc.preflight.finding import Finding
+from agentc.kinds.artifacts import SFT_DATASET
+from agentc.kinds.groups import makers
+from agentc.preflight.finding import PreflightFinding
+from agentc.runtime.software.environment import trouble_of_secret
 
 _ENDPOINT = "https://huggingface.co"
 _TIMEOUT_S = 10.0
@@ -52,7 +55,7 @@ def files_of(jobs: Sequence[Mapping[str, Any]]) -> tuple[HubFile, ...]:
         repo, revision = config.get("repo"), config.get("revision")
         if not isinstance(repo, str) or not isinstance(revision, str):
             continue
-        data_set = str(job["kind"]) == "dataset"
+        data_set = job["kind"] in makers(SFT_DATASET)
         file = config.get("file")
         one = HubFile(
             repo=repo,
@@ -66,15 +69,17 @@ def files_of(jobs: Sequence[Mapping[str, Any]]) -> tuple[HubFile, ...]:
     return tuple(found.values())
 
 
-def check_cached(files: Sequence[HubFile]) -> Iterator[Finding]:
+def check_cached(files: Sequence[HubFile]) -> Iterator[PreflightFinding]:
     """Which are on this machine already: nobody needs to be asked."""
     there = [each for each in files if each.cached()]
     if there:
         names = ", ".join(each.shown for each in there)
-        yield Finding(check="hub", verdict="ok", message=f"in the hub's cache here: {names}")
+        yield PreflightFinding(
+            check="hub", verdict="ok", message=f"in the hub's cache here: {names}"
+        )
 
 
-def check_hub(files: Sequence[HubFile]) -> list[Finding]:
+def check_hub(files: Sequence[HubFile]) -> list[PreflightFinding]:
     """Ask for each of the others, all at once."""
     asked = [each for each in files if not each.cached()]
     if not asked:
@@ -83,9 +88,13 @@ def check_hub(files: Sequence[HubFile]) -> list[Finding]:
         return list(pool.map(_ask, asked))
 
 
-def _ask(one: HubFile) -> Finding:
+def _ask(one: HubFile) -> PreflightFinding:
     base = (os.environ.get("HF_ENDPOINT") or _ENDPOINT).rstrip("/")
     token = os.environ.get(one.secret) if one.secret else None
+    trouble = trouble_of_secret(token, sent=True) if token else None
+    if trouble is not None:
+        what = f"{one.shown} was not asked for: the secret {one.secret} {trouble}"
+        return _found(one, "problem", what)
     try:
         status, code = _head(base, one, token)
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -136,7 +145,7 @@ def _path(one: HubFile) -> str:
     return f"datasets/{repo}" if one.data_set else repo
 
 
-def _found(one: HubFile, verdict: Any, message: str, fix: str | None = None) -> Finding:
-    return Finding(
+def _found(one: HubFile, verdict: Any, message: str, fix: str | None = None) -> PreflightFinding:
+    return PreflightFinding(
         check="hub", verdict=verdict, message=message, online=True, about=(one.stage,), fix=fix
     )

@@ -6,54 +6,69 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from agentc.placement import Settled
-from agentc.preflight.finding import Finding
-from agentc.runtime.hardware import Machine
-from agentc.runtime.prologue import memory_limit, visible_gpus
+from agentc.placement import ResolvedRequest
+from agentc.placement.device_count import DeviceShortfall, devices_lacking, devices_too_few
+from agentc.preflight.finding import PreflightFinding
+from agentc.runtime.machine.devices import DevicesError, machine_devices
+from agentc.runtime.machine.prologue import memory_limit
 
 
-def check_machine(settled: Sequence[Settled]) -> Iterator[Finding]:
+def check_machine(settled: Sequence[ResolvedRequest]) -> Iterator[PreflightFinding]:
     """GPUs and memory of this machine against the largest request, as each job's prologue does."""
-    most = max((each.number("gpus") or 0 for each in settled), default=0)
-    stages = tuple(
-        dict.fromkeys(
-            str(job["stage"])
-            for each in settled
-            if most and each.number("gpus") == most
-            for job in each.jobs
-        )
-    )
-    if most:
-        machine = Machine()
-        gpus = visible_gpus(os.environ, lambda: list(machine.describe()["gpus"]))
-        if gpus is None:
-            yield Finding(
-                check="gpus",
-                verdict="warning",
-                message=f"{most} GPUs are asked for, and this machine shows none: the work would "
-                "be done by the processor",
-                about=stages,
-                fix="run it where there are GPUs, or set placement.gpus to 0 to say that it is "
-                "meant (it changes no key)",
-            )
-        elif gpus[0] < most:
-            yield Finding(
-                check="gpus",
-                verdict="problem",
-                message=f"{most} GPUs are asked for, and jobs see {int(gpus[0])} here ({gpus[1]})",
-                about=stages,
-                fix="lower placement.gpus and processes, or run it where there are as many",
-            )
-        else:
-            text = f"{int(gpus[0])} GPUs here ({gpus[1]}), {most} asked for"
-            yield Finding(check="gpus", verdict="ok", message=text)
+    yield from _gpus(settled)
     wanted = max((each.number("mem_mb") or 0 for each in settled), default=0)
     limit = memory_limit(os.environ)
     if wanted and limit is not None:
         enough = wanted * 0.95 <= limit[0]
-        yield Finding(
+        yield PreflightFinding(
             check="memory",
             verdict="ok" if enough else "problem",
             message=f"{int(limit[0])} MiB here ({limit[1]}), {wanted} asked for",
             fix=None if enough else "lower placement.mem_mb, or run it where there is as much",
         )
+
+
+def check_own_servers(settled: Sequence[ResolvedRequest]) -> Iterator[PreflightFinding]:
+    """No two servers of a job share a GPU, here or in a queue."""
+    for short in devices_too_few(settled):
+        yield _of_shortfall(short)
+
+
+def _gpus(settled: Sequence[ResolvedRequest]) -> Iterator[PreflightFinding]:
+    most = max((each.number("gpus") or 0 for each in settled), default=0)
+    if not most:
+        return
+    try:
+        there = machine_devices(os.environ)
+    except DevicesError as error:
+        yield PreflightFinding(check="gpus", verdict="problem", message=str(error))
+        return
+    short = list(devices_lacking(settled, there))
+    for each in short:
+        yield _of_shortfall(each)
+    if there and not short:
+        names = ", ".join(device.name for device in there)
+        text = f"{len(there)} GPUs here ({names}), {most} asked for at most by one job"
+        yield PreflightFinding(check="gpus", verdict="ok", message=text)
+    elif not there:
+        stages = dict.fromkeys(
+            str(job["stage"])
+            for each in settled
+            if each.number("gpus") == most
+            for job in each.jobs
+        )
+        yield PreflightFinding(
+            check="gpus",
+            verdict="warning",
+            message=f"{most} GPUs are asked for, and this machine shows none: the work would be "
+            "done by the processor",
+            about=tuple(stages),
+            fix="run it where there are GPUs, or set placement.gpus to 0 to say that it is meant "
+            "(it changes no key)",
+        )
+
+
+def _of_shortfall(short: DeviceShortfall) -> PreflightFinding:
+    return PreflightFinding(
+        check="gpus", verdict="problem", message=short.message, about=short.stages, fix=short.fix
+    )

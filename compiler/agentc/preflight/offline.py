@@ -17,32 +17,35 @@ from agentc.backend_api import BackendTable
 from agentc.backend_api.parallel import MULTINODE
 from agentc.compilation import Compilation
 from agentc.cost import Estimate, Summary
-from agentc.cost.render import shown_bytes
 from agentc.diagnostics import Diagnostic, Sink
-from agentc.passes.secrets import report_missing
-from agentc.placement import Settled
+from agentc.distribution import install_command
+from agentc.kinds.groups import TRAINERS
+from agentc.passes.lowering.secrets import report_missing
+from agentc.placement import ResolvedRequest
+from agentc.placement.profile import Profile, ProfileError, require_executor
 from agentc.plan.job import Plan
 from agentc.plan.work import Work
-from agentc.preflight.finding import Finding, named
-from agentc.run.profile import Profile, ProfileError, require_executor
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.visible import LOCAL, file_system
+from agentc.preflight.finding import PreflightFinding, named
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.visible import LOCAL, file_system
 from agentc.software.needed import needed_by_plan, report_lacking
+from agentc.text import shown_size
 
 CHECKPOINTS = 9
-"""Weights that lie in the staging folder while a training saves: three checkpoints (two that are
-kept and the one being written), each with both moments of Adam."""
+"""Weights that lie in the staging folder while a training saves, where its backend does not say:
+three checkpoints (two that are kept and the one being written), each with both moments of Adam."""
 _FEW_FILES = 20_000
 _JAVA_S = 5.0
+_ARRAYS = "slurm-array-jobs"
 
 
 def check_disk(
     layout: StoreLayout, work: Work, estimates: Mapping[str, Estimate], expected: Summary | None
-) -> Iterator[Finding]:
+) -> Iterator[PreflightFinding]:
     """The store: whether it can be written, and holds what the cost model predicts."""
     place = _existing(layout.root)
     if not os.access(place, os.W_OK | os.X_OK):
-        yield Finding(
+        yield PreflightFinding(
             check="store",
             verdict="problem",
             message=f"{place} cannot be written by {os.environ.get('USER') or 'this user'}",
@@ -50,28 +53,27 @@ def check_disk(
         )
         return
     if expected is None:
-        yield Finding(check="disk", verdict="ok", message="nothing is left to run")
+        yield PreflightFinding(check="disk", verdict="ok", message="nothing is left to run")
         return
     free = shutil.disk_usage(place).free
-    trained = [
-        estimates[str(job["id"])]
+    staging = [
+        (_staged(job, estimates[str(job["id"])]), estimates[str(job["id"])])
         for job in work.missing
-        if job["kind"] in ("sft", "dpo") and str(job["id"]) in estimates
+        if job["kind"] in TRAINERS and str(job["id"]) in estimates
     ]
-    largest = max(trained, key=lambda each: each.disk.median, default=None)
-    staged = 0.0 if largest is None else CHECKPOINTS * largest.disk.median
+    staged, largest = max(staging, key=lambda each: each[0], default=(0.0, None))
     likely, much = expected.disk.median + staged, expected.disk.high + staged
     text = (
-        f"{shown_bytes(free)} free at {place}; results will take "
-        f"{shown_bytes(expected.disk.median)} "
-        f"({shown_bytes(expected.disk.low)} to {shown_bytes(expected.disk.high)})"
+        f"{shown_size(free)} free at {place}; results will take "
+        f"{shown_size(expected.disk.median)} "
+        f"({shown_size(expected.disk.low)} to {shown_size(expected.disk.high)})"
     )
     if largest is not None:
-        text += f", checkpoints of `{largest.stage}` up to {shown_bytes(staged)} while it trains"
+        text += f", checkpoints of `{largest.stage}` up to {shown_size(staged)} while it trains"
     fix = "`agentc store gc` frees what no run refers to; --store names another disk"
     verdict = "problem" if free < likely else "warning" if free < much else "ok"
     about = () if largest is None else (largest.stage,)
-    yield Finding(
+    yield PreflightFinding(
         check="disk",
         verdict=verdict,  # type: ignore[arg-type]
         message=text,
@@ -80,7 +82,7 @@ def check_disk(
     )
     status = os.statvfs(place)
     if status.f_files and status.f_favail < _FEW_FILES:
-        yield Finding(
+        yield PreflightFinding(
             check="disk",
             verdict="warning",
             message=f"{place} has room for {status.f_favail} more files; a software environment "
@@ -89,13 +91,19 @@ def check_disk(
         )
 
 
-def check_shared(layout: StoreLayout, profile: Profile | None) -> Iterator[Finding]:
+def _staged(job: Mapping[str, Any], estimate: Estimate) -> float:
+    """Bytes of the checkpoints that lie there while a training works."""
+    memory = job.get("memory") or {}
+    return float(memory.get("staging") or CHECKPOINTS * estimate.disk.median)
+
+
+def check_shared(layout: StoreLayout, profile: Profile | None) -> Iterator[PreflightFinding]:
     """A cluster's nodes have to see the store."""
     if profile is None or not profile.queued:
         return
     kind, _ = file_system(layout.root)
     if kind in LOCAL:
-        yield Finding(
+        yield PreflightFinding(
             check="store",
             verdict="warning",
             message=f"the store {layout.root} lies on {kind}, which other machines rarely see",
@@ -103,10 +111,10 @@ def check_shared(layout: StoreLayout, profile: Profile | None) -> Iterator[Findi
         )
     else:
         there = kind or "a file system of unknown kind"
-        yield Finding(check="store", verdict="ok", message=f"the store lies on {there}")
+        yield PreflightFinding(check="store", verdict="ok", message=f"the store lies on {there}")
 
 
-def check_software(plan: Plan, work: Work, profile: Profile | None) -> Iterator[Finding]:
+def check_software(plan: Plan, work: Work, profile: Profile | None) -> Iterator[PreflightFinding]:
     """Locks and interpreters of the software environments, and Java where one speaks to it."""
     needed = needed_by_plan(plan, {str(job["id"]) for job in work.missing})
     sink = Sink()
@@ -117,11 +125,11 @@ def check_software(plan: Plan, work: Work, profile: Profile | None) -> Iterator[
     missing = [each for each in needed if not each.ready(work.layout)]
     if ready:
         text = f"{named(ready)} built, by the lock that the plan names"
-        yield Finding(check="software", verdict="ok", message=text)
+        yield PreflightFinding(check="software", verdict="ok", message=text)
     if missing:
         cluster = profile is not None and profile.queued
         where = "on its node, which needs a package index" if cluster else "here"
-        yield Finding(
+        yield PreflightFinding(
             check="software",
             verdict="warning" if cluster else "ok",
             message=f"{named(each.name for each in missing)} not built yet: the first job of each "
@@ -134,29 +142,37 @@ def check_software(plan: Plan, work: Work, profile: Profile | None) -> Iterator[
             yield from _java(each.name, each.users)
 
 
-def check_programs(profile: Profile | None) -> Iterator[Finding]:
+def check_programs(profile: Profile | None) -> Iterator[PreflightFinding]:
     """Snakemake, and the plugin that the profile asks for."""
     names = ["snakemake"]
     if profile is not None and profile.queued:
         names.append(f"snakemake-executor-plugin-{profile.executor}")
+        if profile.settings.get(_ARRAYS):
+            yield PreflightFinding(
+                check="snakemake",
+                verdict="warning",
+                message=f"the profile submits arrays ({_ARRAYS}): SLURM gives every job of an array"
+                " what the first one asks for",
+                fix="name the kinds whose jobs all ask for the same time, memory and GPUs alone",
+            )
         try:
             require_executor(profile)
         except ProfileError as error:
-            yield Finding(check="snakemake", verdict="problem", message=str(error))
+            yield PreflightFinding(check="snakemake", verdict="problem", message=str(error))
             return
     try:
         found = ", ".join(f"{name} {version(name)}" for name in names)
-        yield Finding(check="snakemake", verdict="ok", message=found)
+        yield PreflightFinding(check="snakemake", verdict="ok", message=found)
     except PackageNotFoundError as error:
-        yield Finding(
+        yield PreflightFinding(
             check="snakemake",
             verdict="problem",
             message=f"{error.name} is not installed beside agentc",
-            fix='pip install "agentc[run]"',
+            fix=install_command("run"),
         )
 
 
-def check_secrets(compiled: Compilation, work: Work) -> Iterator[Finding]:
+def check_secrets(compiled: Compilation, work: Work) -> Iterator[PreflightFinding]:
     """Secrets that jobs will be given, as variables of this shell."""
     sink = Sink()
     stages = {str(job["stage"]) for job in work.missing}
@@ -165,10 +181,12 @@ def check_secrets(compiled: Compilation, work: Work) -> Iterator[Finding]:
         yield _finding("secret", each)
     needed = {use.name for use in compiled.secrets if not use.stages.isdisjoint(stages)}
     if needed and not sink.has_errors:
-        yield Finding(check="secret", verdict="ok", message=f"set: {named(sorted(needed))}")
+        yield PreflightFinding(
+            check="secret", verdict="ok", message=f"set: {named(sorted(needed))}"
+        )
 
 
-def check_ports(work: Work, profile: Profile | None) -> Iterator[Finding]:
+def check_ports(work: Work, profile: Profile | None) -> Iterator[PreflightFinding]:
     """Servers listen on loopback; those that run elsewhere must not be on another's loopback."""
     servers = [lease for job in work.missing for lease in job["leases"]]
     starts = [lease for lease in servers if lease["port"] in ("held", "chosen")]
@@ -177,9 +195,11 @@ def check_ports(work: Work, profile: Profile | None) -> Iterator[Finding]:
             with socket.socket() as one:
                 one.bind(("127.0.0.1", 0))
                 one.listen(1)
-            yield Finding(check="ports", verdict="ok", message="servers can listen on 127.0.0.1")
+            yield PreflightFinding(
+                check="ports", verdict="ok", message="servers can listen on 127.0.0.1"
+            )
         except OSError as error:
-            yield Finding(
+            yield PreflightFinding(
                 check="ports",
                 verdict="problem",
                 message=f"no port of 127.0.0.1 can be listened on: {error.strerror}",
@@ -188,7 +208,7 @@ def check_ports(work: Work, profile: Profile | None) -> Iterator[Finding]:
     cluster = profile is not None and profile.queued
     for url in dict.fromkeys(str(lease["url"]) for lease in servers if lease.get("url")):
         if cluster and re.match(r"https?://(127\.|localhost\b|\[::1\])", url):
-            yield Finding(
+            yield PreflightFinding(
                 check="ports",
                 verdict="problem",
                 message=f"jobs run on other nodes, where {url} is another machine",
@@ -203,7 +223,9 @@ def check_ports(work: Work, profile: Profile | None) -> Iterator[Finding]:
             )
 
 
-def check_shapes(settled: Sequence[Settled], table: BackendTable) -> Iterator[Finding]:
+def check_shapes(
+    settled: Sequence[ResolvedRequest], table: BackendTable
+) -> Iterator[PreflightFinding]:
     """What the profile makes of the spec's request still suits the work."""
     for each in settled:
         stages = tuple(dict.fromkeys(str(job["stage"]) for job in each.jobs))
@@ -211,8 +233,8 @@ def check_shapes(settled: Sequence[Settled], table: BackendTable) -> Iterator[Fi
         for job in each.jobs:
             processes = int(job.get("processes") or 1)
             backend = table.backends.get(str(job["backend"]))
-            if gpus and job["kind"] in ("sft", "dpo") and processes > gpus:
-                yield Finding(
+            if gpus and job["kind"] in TRAINERS and processes > gpus:
+                yield PreflightFinding(
                     check="gpus",
                     verdict="problem",
                     message=f"{processes} training processes get {gpus} GPUs "
@@ -224,7 +246,7 @@ def check_shapes(settled: Sequence[Settled], table: BackendTable) -> Iterator[Fi
             if nodes > 1 and server is not None:
                 yield from _devices_on_nodes(server, nodes, each, stages)
             elif nodes > 1 and backend is not None and MULTINODE not in backend.capabilities:
-                yield Finding(
+                yield PreflightFinding(
                     check="nodes",
                     verdict="problem",
                     message=f"{job['backend']} runs on one node and gets {nodes} "
@@ -233,7 +255,7 @@ def check_shapes(settled: Sequence[Settled], table: BackendTable) -> Iterator[Fi
                     fix="ask for one node there",
                 )
             elif nodes > 1 and processes % nodes:
-                yield Finding(
+                yield PreflightFinding(
                     check="nodes",
                     verdict="problem",
                     message=f"{nodes} nodes ({each.placed['nodes'].source}) cannot share "
@@ -251,11 +273,11 @@ def _spread_server(job: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _devices_on_nodes(
-    lease: Mapping[str, Any], nodes: int, settled: Settled, stages: tuple[str, ...]
-) -> Iterator[Finding]:
+    lease: Mapping[str, Any], nodes: int, settled: ResolvedRequest, stages: tuple[str, ...]
+) -> Iterator[PreflightFinding]:
     devices = prod(lease["ranks"]["sizes"].values())
     if devices % nodes:
-        yield Finding(
+        yield PreflightFinding(
             check="nodes",
             verdict="problem",
             message=f"{nodes} nodes ({settled.placed['nodes'].source}) cannot share the {devices} "
@@ -265,7 +287,7 @@ def _devices_on_nodes(
         )
 
 
-def _java(name: str, users: tuple[str, ...]) -> Iterator[Finding]:
+def _java(name: str, users: tuple[str, ...]) -> Iterator[PreflightFinding]:
     home = os.environ.get("JAVA_HOME")
     program = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
     shown = ""
@@ -278,9 +300,9 @@ def _java(name: str, users: tuple[str, ...]) -> Iterator[Finding]:
         except (OSError, subprocess.SubprocessError, IndexError):
             shown = ""
     if shown:
-        yield Finding(check="java", verdict="ok", message=f"{program}: {shown}")
+        yield PreflightFinding(check="java", verdict="ok", message=f"{program}: {shown}")
         return
-    yield Finding(
+    yield PreflightFinding(
         check="java",
         verdict="problem",
         message=f"the software environment `{name}` speaks to a Java runtime and brings none"
@@ -290,8 +312,8 @@ def _java(name: str, users: tuple[str, ...]) -> Iterator[Finding]:
     )
 
 
-def _finding(check: str, each: Diagnostic) -> Finding:
-    return Finding(
+def _finding(check: str, each: Diagnostic) -> PreflightFinding:
+    return PreflightFinding(
         check=check,
         verdict="problem" if each.severity == "error" else "warning",
         message="; ".join([each.message, *each.notes]),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentc.kinds.field import Json
-from agentc.preflight.finding import Finding, named
+from agentc.preflight.finding import PreflightFinding, named
 
 _MARKS = {"ok": "ok", "problem": "PROBLEM", "warning": "warning", "unknown": "unknown"}
 _ORDER = {"problem": 0, "warning": 1, "unknown": 2, "ok": 3}
 
 
-def findings_text(found: Sequence[Finding], seconds: float, *, asked: bool) -> str:
+def findings_text(found: Sequence[PreflightFinding], seconds: float, *, asked: bool) -> str:
     """What this machine tells, then what others answered, the worst first."""
     lines = []
     for online, title in ((False, "on this machine:"), (True, "asked of others:")):
@@ -36,7 +36,9 @@ def findings_text(found: Sequence[Finding], seconds: float, *, asked: bool) -> s
     return "\n".join(lines) + "\n"
 
 
-def findings_document(found: Sequence[Finding], name: str, profile: str | None) -> dict[str, Json]:
+def findings_document(
+    found: Sequence[PreflightFinding], name: str, profile: str | None
+) -> dict[str, Json]:
     """The same for programs."""
     return {
         "name": name,

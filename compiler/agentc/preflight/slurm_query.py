@@ -31,24 +31,24 @@ so that ten thousand nodes are a few lines."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SlurmAnswer:
     """The text of an answer, or why there is none."""
 
     text: str = ""
     failure: str | None = None
 
 
-def ask_slurm(timeout_s: float = TIMEOUT_S) -> dict[str, Answer]:
+def ask_slurm(timeout_s: float = TIMEOUT_S) -> dict[str, SlurmAnswer]:
     """The answers to QUERIES."""
     with ThreadPoolExecutor(len(QUERIES)) as pool:
         asked = {name: pool.submit(_ask, words, timeout_s) for name, words in QUERIES.items()}
         return {name: answer.result() for name, answer in asked.items()}
 
 
-def _ask(words: tuple[str, ...], timeout_s: float) -> Answer:
+def _ask(words: tuple[str, ...], timeout_s: float) -> SlurmAnswer:
     program = shutil.which(words[0])
     if program is None:
-        return Answer(failure=f"{words[0]} is not on PATH of this machine")
+        return SlurmAnswer(failure=f"{words[0]} is not on PATH of this machine")
     argv = [program, *(word.format(user=getpass.getuser()) for word in words[1:])]
     try:
         done = subprocess.run(
@@ -61,11 +61,11 @@ def _ask(words: tuple[str, ...], timeout_s: float) -> Answer:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Answer(failure=f"`{' '.join(words[:3])}` gave no answer within {timeout_s:g} s")
+        return SlurmAnswer(failure=f"`{' '.join(words[:3])}` gave no answer within {timeout_s:g} s")
     except OSError as error:
-        return Answer(failure=f"{words[0]} cannot be run: {error.strerror}")
+        return SlurmAnswer(failure=f"{words[0]} cannot be run: {error.strerror}")
     if done.returncode != 0:
         lines = (done.stderr or done.stdout).strip().splitlines()
         why = lines[-1] if lines else f"status {done.returncode}"
-        return Answer(failure=f"`{' '.join(words[:3])}` failed: {why}")
-    return Answer(text=done.stdout)
+        return SlurmAnswer(failure=f"`{' '.join(words[:3])}` failed: {why}")
+    return SlurmAnswer(text=done.stdout)

@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 
 from agentc.backend_api import load_backends
-from agentc.diagnostics import CODES
+from agentc.reference.architecture import architecture_page, layers_of
+from agentc.reference.architecture_picture import picture
 from agentc.reference.check_rules import checks_page
+from agentc.reference.codes import CODES
 from agentc.reference.cost_page import cost_page
 from agentc.reference.error_pages import error_index, error_page
+from agentc.reference.overview import overview_picture
 from agentc.reference.pages import backends_page, spec_page
 
 
@@ -19,7 +22,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="fail when a page is out of date")
     parser.add_argument("directory", type=Path)
     arguments = parser.parse_args()
-    pages = {arguments.directory / name: text for name, text in _pages().items()}
+    pages = {arguments.directory / name: text for name, text in _pages(arguments.directory).items()}
     old = set((arguments.directory / "errors").glob("AGC*.md")) - set(pages)
     if not arguments.check:
         for path, text in pages.items():
@@ -35,14 +38,18 @@ def main() -> int:
     return 1 if stale else 0
 
 
-def _pages() -> dict[str, str]:
-    """Every generated page by its path below docs."""
+def _pages(directory: Path) -> dict[str, str]:
+    """Every generated page by its path below docs; beside it lies the page of the architecture."""
     table = load_backends()
+    root = directory.resolve().parent
     return {
+        "../ARCHITECTURE.md": architecture_page(root),
+        "reference/architecture.svg": picture(layers_of(root)),
         "reference/spec.md": spec_page(),
         "reference/backends.md": backends_page(table),
         "reference/checks.md": checks_page(),
         "reference/cost.md": cost_page(),
+        "images/overview.svg": overview_picture(),
         "errors/README.md": error_index(),
         **{f"errors/{code.code}.md": error_page(code, table) for code in CODES},
     }

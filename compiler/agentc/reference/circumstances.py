@@ -22,7 +22,7 @@ from agentc.compilation import compile_spec
 from agentc.kinds import kind_named
 from agentc.lock.collect import collect_lock
 from agentc.lock.document import render_lock
-from agentc.lock.references import References
+from agentc.lock.references import OutsideReferences
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def _failing_compare(table: BackendTable) -> BackendTable:
 def _compare_with_a_misspelt_lock(table: BackendTable) -> BackendTable:
     compare = table.backends["compare.paired"]
     assert isinstance(compare, StageBackend)
-    lock = "numpy==2.4.6\n# agentc: pyhton 3.10\n"
+    lock = "# agentc: pyhton 3.10\n"
 
     def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         software = SoftwareEnvironment(name="acme", lock=lock)
@@ -106,7 +106,7 @@ def _broken_distribution(table: BackendTable) -> BackendTable:
 
 
 def _lock_of(spec: Path, table: BackendTable) -> str:
-    compiled = compile_spec(spec, {}, table, references=References())
+    compiled = compile_spec(spec, {}, table, references=OutsideReferences())
     assert compiled.plan is not None
     return render_lock(collect_lock(compiled.plan, compiled.references, compiled.templates))
 

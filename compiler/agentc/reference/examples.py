@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 
 import agentc.diagnostics
 from agentc.backend_api import BackendTable
-from agentc.cli import check
 from agentc.compilation import compile_spec
 from agentc.diagnostics import Code, Diagnostic, render_text
 from agentc.reference.circumstances import CIRCUMSTANCES, Circumstance
@@ -24,7 +23,7 @@ _COMMAND = re.compile(r"# (agentc check .*)\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedSpec:
     """A spec of an example and what `command` prints about it. `text` is None where the fault is
     that there is no file."""
 
@@ -39,8 +38,8 @@ class Example:
     """`when` says what has to be so for the first to fail, "" mostly; `mend` says what to do where
     that is not in the spec (then `mended` is None). `beside` are files that the specs use."""
 
-    failing: Checked
-    mended: Checked | None
+    failing: CheckedSpec
+    mended: CheckedSpec | None
     when: str = ""
     mend: str = ""
     beside: Mapping[str, str] | None = None
@@ -73,16 +72,23 @@ def read_example(code: Code, table: BackendTable, *, colour: bool = False) -> Ex
         )
 
 
-def _checked(path: Path, table: BackendTable, colour: bool) -> Checked:
+def _checked(path: Path, table: BackendTable, colour: bool) -> CheckedSpec:
     text = path.read_bytes().decode("utf-8", "replace") if path.is_file() else None
     # An example that needs more than its name says so in its first line, as one would type it.
     written = _COMMAND.match(text or "")
     command = f"agentc check {path.name}" if written is None else written[1]
-    parser = argparse.ArgumentParser()
-    check.configure(parser)
-    arguments = parser.parse_args(shlex.split(command)[2:])
-    compiled = compile_spec(
-        path, arguments.params, table, scale=arguments.scale, locked=arguments.locked
-    )
+    arguments = _parser().parse_args(shlex.split(command)[2:])
+    params = dict(word.split("=", 1) for word in arguments.params)
+    compiled = compile_spec(path, params, table, scale=arguments.scale, locked=arguments.locked)
     message = render_text(compiled.diagnostics, colour=colour).replace(f"{path.parent}/", "")
-    return Checked(command, text, compiled.diagnostics, message)
+    return CheckedSpec(command, text, compiled.diagnostics, message)
+
+
+def _parser() -> argparse.ArgumentParser:
+    """The options of `agentc check` that decide what is found in a spec."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("spec", type=Path)
+    parser.add_argument("-p", dest="params", action="append", default=[])
+    parser.add_argument("--scale")
+    parser.add_argument("--locked", action="store_true")
+    return parser

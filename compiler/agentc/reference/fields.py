@@ -1,4 +1,4 @@
-"""Renders tables of fields as Markdown, for kinds, environments, servers and backend options."""
+"""Renders fields as lists in Markdown, for kinds, environments, servers and backend options."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 
 from agentc.kinds.field import Field
+from agentc.reference.prose import item
 
 _SIGNS = (
     ("minimum", ">="),
@@ -15,12 +16,10 @@ _SIGNS = (
 )
 
 
-def field_table(fields: Iterable[Field]) -> list[str]:
-    """Markdown lines of a table: one row for each field, nested ones by dotted path."""
-    rows = [row for declared in fields for row in _rows(declared, "")]
-    if not rows:
-        return ["No settings of its own."]
-    return ["| key | type | default | class | meaning |", "|---|---|---|---|---|", *rows]
+def field_list(fields: Iterable[Field]) -> list[str]:
+    """Markdown lines of a list: one item for each field, nested ones by dotted path."""
+    items = [line for declared in fields for line in _items(declared, "")]
+    return items or ["No settings of its own."]
 
 
 def type_text(schema: object) -> str:
@@ -38,21 +37,9 @@ def type_text(schema: object) -> str:
     return " ".join([text, *bounds])
 
 
-def _rows(declared: Field, prefix: str) -> list[str]:
+def _items(declared: Field, prefix: str) -> list[str]:
     path = f"{prefix}{declared.name}"
-    if declared.fields:
-        head = (
-            f"| `{path}` | mapping | {_default(declared)} | {declared.identity} | {declared.doc} |"
-        )
-        nested = [row for sub in declared.fields for row in _rows(sub, f"{path}.")]
-        return [head, *nested]
-    return [
-        f"| `{path}` | {type_text(dict(declared.schema))} | {_default(declared)} "
-        f"| {declared.identity} | {declared.doc} |"
-    ]
-
-
-def _default(declared: Field) -> str:
-    if declared.required:
-        return "**required**"
-    return f"`{json.dumps(declared.default)}`"
+    kind = "mapping" if declared.fields else type_text(dict(declared.schema))
+    default = "**required**" if declared.required else f"default `{json.dumps(declared.default)}`"
+    lines = item(f"`{path}`: {kind}; {default}; {declared.identity}. {declared.doc}")
+    return lines + [line for sub in declared.fields for line in _items(sub, f"{path}.")]

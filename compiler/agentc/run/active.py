@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.visible import now_at
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.visible import now_at
 from agentc.store.paths import RunFolder
 
 _RENEW_S = 5.0

@@ -1,6 +1,6 @@
 """Verdicts on a spec's claims, as the store has them, for people: a table, and which gate shuts.
 
-The judge's job writes claims.json (`agentc_backends.judge_claims`); the report draws the same.
+The judge's job writes claims.json (`agentc_backends.results.judge`); the report draws the same.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentc.plan.work import Document, object_of
-from agentc.runtime.layout import StoreLayout
-
-EXIT_CLAIM = 6
-"""Exit code when a claim with `gate: true` is not reproduced."""
+from agentc.runtime.store.layout import StoreLayout
 
 _GATE = "AGC720"
 _COLOURS = {

@@ -11,20 +11,20 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from agentc.exit_codes import EXIT_DONE, EXIT_FAILED
+from agentc.placement.profile import SLURM
 from agentc.plan.work import Work
 from agentc.run import slurm_queue
 from agentc.run.driver import Driver, DriverOptions, driver_argv
-from agentc.run.observe import Observer, Seen
-from agentc.run.profile import SLURM
+from agentc.run.observe import JobSnapshot, Observer
 from agentc.run.resubmission import Resubmissions
 from agentc.run.servers import ServerWatch, release_servers
 from agentc.run.slurm_endings import read_endings, read_refusals, submitted
 from agentc.run.slurm_watch import QueueWatch, Verdict
-from agentc.run.wording import counted
-from agentc.runtime.stopping import STOPPING
-from agentc.runtime.visible import await_published, patience
+from agentc.runtime.machine.stopping import STOPPING
+from agentc.runtime.store.visible import await_published, visibility_timeout
+from agentc.text import counted
 
-EXIT_DONE, EXIT_FAILED = 0, 3
 DRIVER_LOG = "snakemake.log"
 OWN_LOG = "snakemake-{token}.log"
 """Of a run beside which another is at work on the same plan, in the same folder."""
@@ -35,10 +35,10 @@ _REFUSALS = 20
 """So often in a row SLURM may answer and take no job: a quarter of an hour."""
 
 
-class View(Protocol):
+class RunView(Protocol):
     """What a run is shown on."""
 
-    def show(self, jobs: Sequence[Seen]) -> None: ...
+    def show(self, jobs: Sequence[JobSnapshot]) -> None: ...
 
     def say(self, text: str, *, passing: bool = False) -> None: ...
 
@@ -49,7 +49,7 @@ def drive(
     options: DriverOptions,
     observer: Observer,
     servers: ServerWatch,
-    view: View,
+    view: RunView,
     log: Path | None = None,
 ) -> int:
     """Run Snakemake until the plan is done, or something fails by its own fault; returns the exit
@@ -74,15 +74,17 @@ def drive(
         if not all(refusal.away for refusal in refusals):
             return code
         decided = [resubmissions.decide(ending) for ending in endings]
-        for _, said in decided:
-            view.say(said)
+        for _, message in decided:
+            view.say(message)
         if not all(again for again, _ in decided):
             return code
         if refusals:
             refused = 1 if submitted(text) else refused + 1
             if refused > _REFUSALS:
                 return code
-            view.say(f"SLURM takes no jobs ({refusals[0].said}): waiting for it; Ctrl-C ends this")
+            view.say(
+                f"SLURM takes no jobs ({refusals[0].message}): waiting for it; Ctrl-C ends this"
+            )
             _await_slurm(observer, view, pause=min(60.0, _PAUSE_S * refused))
 
 
@@ -93,7 +95,7 @@ def _drive_once(
     options: DriverOptions,
     observer: Observer,
     servers: ServerWatch,
-    view: View,
+    view: RunView,
 ) -> int | None:
     """Exit code of one Snakemake; None where another one has to go on."""
     argv = driver_argv(directory, work.layout, work.manifests(), options)
@@ -106,19 +108,22 @@ def _drive_once(
             began = time.monotonic()
             view.show(observer.look())
             if watch is not None:
-                verdict, said = watch.look()
-                for line in said:
+                verdict, message = watch.look()
+                for line in message:
                     view.say(line)
-            for line in servers.news():
+            for line in (*servers.news(), *observer.warnings()):
                 view.say(line)
             # A look at ten thousand jobs takes a while; nine tenths of the time is for the jobs.
             time.sleep(max(LOOK_S, 9 * (time.monotonic() - began)))
         if verdict != "wait":
-            driver.abandon()
+            # The leases of shared servers last as long as Snakemake's process, and the other jobs
+            # ask those servers to their end.
+            driver.freeze()
             _await_the_others(options, observer, view)
+            driver.abandon()
     except BaseException:
         view.say("stopping the jobs at work")
-        with deaf():
+        with ignore_signals():
             driver.stop()
             _release(work, driver, view)
         raise
@@ -130,7 +135,7 @@ def _drive_once(
     if verdict == "again":
         return None
     # What another node published a moment ago may not show here yet.
-    delay = patience(work.layout) if driver.status() == 0 else 0.0
+    delay = visibility_timeout(work.layout) if driver.status() == 0 else 0.0
     complete = all(await_published(work.layout, name, delay) for name in work.wanted)
     return EXIT_DONE if driver.status() == 0 and complete else EXIT_FAILED
 
@@ -145,35 +150,35 @@ def _queue_watch(work: Work, log: Path, start: int, options: DriverOptions) -> Q
     return QueueWatch(work, log, start, ask, keep_going=keep_going)
 
 
-def _await_the_others(options: DriverOptions, observer: Observer, view: View) -> None:
+def _await_the_others(options: DriverOptions, observer: Observer, view: RunView) -> None:
     """As Snakemake does after a failure: jobs in the queue are let finish."""
-    said = False
+    reported = False
     while True:
         with suppress(slurm_queue.QueueError):
             left = slurm_queue.queued_jobs([options.token or ""])
             if not left:
                 return
-            if not said:
+            if not reported:
                 view.say(f"waiting for {counted(len(left), 'other job')} in the queue")
-                said = True
+                reported = True
         _pass_time(_QUEUE_S, observer, view)
 
 
-def _await_slurm(observer: Observer, view: View, pause: float) -> None:
+def _await_slurm(observer: Observer, view: RunView, pause: float) -> None:
     _pass_time(pause, observer, view)
     while not slurm_queue.answers():
         _pass_time(_QUEUE_S, observer, view)
     view.say("SLURM answers: going on")
 
 
-def _pass_time(seconds: float, observer: Observer, view: View) -> None:
+def _pass_time(seconds: float, observer: Observer, view: RunView) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         view.show(observer.look())
         time.sleep(LOOK_S)
 
 
-def _release(work: Work, driver: Driver, view: View) -> None:
+def _release(work: Work, driver: Driver, view: RunView) -> None:
     for name in release_servers(work.layout, work.document, driver.pid):
         view.say(f"{name} is still ending; it gives up when its lease has run out")
 
@@ -183,7 +188,7 @@ def _is_queued(options: DriverOptions) -> bool:
 
 
 @contextmanager
-def deaf() -> Iterator[None]:
+def ignore_signals() -> Iterator[None]:
     """Ignore further impatient signals while jobs are being stopped; KILL still works."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in STOPPING}
     try:

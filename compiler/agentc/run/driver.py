@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentc.run.profile import SLURM, Profile
+from agentc.distribution import install_command
+from agentc.placement.profile import SLURM, Profile
 from agentc.run.slurm_queue import PREFIX
-from agentc.runtime import process
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.machine import process
+from agentc.runtime.store.layout import StoreLayout
 
 STORE_FLAGS = (
     "--rerun-triggers",
@@ -43,12 +44,16 @@ class DriverMissingError(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverOptions:
     """`jobs` at once (cores on this machine, jobs in a cluster's queue; None: what the profile
-    says, else all cores or a hundred jobs). Names of SLURM jobs carry the run's `token`."""
+    says, else all cores or a hundred jobs). Names of SLURM jobs carry the run's `token`. Jobs on
+    this machine have no more than `gpus` at once (None: nobody counts), and at least `cores` are
+    given to them."""
 
     jobs: int | None = None
     profile: Profile | None = None
     keep_going: bool = False
     token: str | None = None
+    gpus: int | None = None
+    cores: int = 0
 
 
 def driver_argv(
@@ -59,12 +64,13 @@ def driver_argv(
     argv += ["--workflow-profile", "none"]
     profile = options.profile
     if profile is None:
-        argv += ["--cores", str(options.jobs or os.cpu_count() or 1)]
+        argv += ["--cores", str(_cores(options))]
         argv += ["--scheduler", "greedy", "--latency-wait", "5"]
     else:
-        argv += ["--profile", str(profile.file), *_at_once(profile, options.jobs)]
+        argv += ["--profile", str(profile.file), *_at_once(profile, options)]
         if profile.executor == SLURM and options.token is not None:
             argv += ["--slurm-jobname-prefix", _job_name(profile, options.token)]
+    argv += _gpus(options)
     argv += STORE_FLAGS
     if options.keep_going:
         argv.append("--keep-going")
@@ -82,18 +88,22 @@ def at_once(profile: Profile | None, typed: int | None) -> int | None:
     return JOBS_IN_QUEUE if profile.queued else None
 
 
+def require_driver() -> None:
+    """Raises DriverMissingError, before anything is built for a run that cannot begin."""
+    if importlib.util.find_spec("snakemake") is None:
+        raise DriverMissingError(
+            f"Snakemake is not installed beside agentc; install it with `{install_command('run')}`"
+        )
+
+
 class Driver:
     """A running Snakemake. It is killed when this process ends, and its jobs end with it."""
 
     def __init__(
         self, argv: Sequence[str], directory: Path, log: Path, *, queued: bool = False
     ) -> None:
-        if importlib.util.find_spec("snakemake") is None:
-            raise DriverMissingError(
-                "Snakemake is not installed beside agentc; install it with"
-                ' `pip install "agentc[run]"`'
-            )
         self._queued = queued
+        self._frozen = False
         me = os.getpid()
 
         def bind_to_parent() -> None:
@@ -124,12 +134,20 @@ class Driver:
 
     def stop(self) -> None:
         """Stop it and its jobs: INT to the whole group, KILL to what is left after a while."""
+        if self._frozen:
+            self.abandon()
+            return
         process.signal_group(self.pid, signal.SIGINT)
         deadline = time.monotonic() + (_STOP_QUEUED_S if self._queued else _STOP_S)
         while time.monotonic() < deadline and self._group_is_alive():
             time.sleep(0.05)
         process.signal_group(self.pid, signal.SIGKILL)
         self._process.wait()
+
+    def freeze(self) -> None:
+        """Let it do nothing any more; its process stays, and what lives as long as that."""
+        process.signal_group(self.pid, signal.SIGSTOP)
+        self._frozen = True
 
     def abandon(self) -> None:
         """End it alone: its jobs in a queue go on."""
@@ -141,12 +159,31 @@ class Driver:
         return process.signal_group(self.pid, 0)
 
 
-def _at_once(profile: Profile, typed: int | None) -> list[str]:
+def _at_once(profile: Profile, options: DriverOptions) -> list[str]:
+    typed = options.jobs
     if typed is None and {"jobs", "cores"} & set(profile.settings):
-        return []
+        own = profile.settings.get("cores")
+        short = isinstance(own, int) and own < options.cores and not profile.queued
+        return ["--cores", str(options.cores)] if short else []
     if profile.queued:
         return ["--jobs", str(typed or JOBS_IN_QUEUE)]
-    return ["--cores", str(typed or os.cpu_count() or 1)]
+    return ["--cores", str(_cores(options))]
+
+
+def _cores(options: DriverOptions) -> int:
+    return max(options.jobs or os.cpu_count() or 1, options.cores)
+
+
+def _gpus(options: DriverOptions) -> list[str]:
+    """What a profile says of resources is said once more: of two the command line's holds."""
+    if options.gpus is None:
+        return []
+    said = {} if options.profile is None else options.profile.settings.get("resources") or {}
+    words = [f"{name}={value}" for name, value in said.items()] if isinstance(said, dict) else said
+    words = [str(word) for word in ([words] if isinstance(words, str) else words)]
+    if any(word.startswith("gpu=") for word in words):
+        return []
+    return ["--resources", *words, f"gpu={options.gpus}"]
 
 
 def _job_name(profile: Profile, token: str) -> str:

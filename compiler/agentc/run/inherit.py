@@ -5,15 +5,15 @@ nothing."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
+from agentc.placement.profile import SLURM
 from agentc.plan.work import Work, object_of
 from agentc.run import slurm_queue
 from agentc.run.active import ActiveRun, active_runs
-from agentc.run.profile import SLURM
-from agentc.run.slurm_queue import QueueError
-from agentc.run.wording import counted
-from agentc.runtime.layout import StoreLayout
+from agentc.run.slurm_queue import QueuedJob, QueueError
+from agentc.runtime.store.layout import StoreLayout
+from agentc.text import counted
 
 _LOOK_S = 2.0
 _CLEAR_S = 90.0
@@ -25,18 +25,18 @@ def dead_runs(layout: StoreLayout, name: str) -> tuple[ActiveRun, ...]:
     return tuple(run for run in active_runs(layout, name) if not run.is_alive())
 
 
-def settle(dead: Iterable[ActiveRun], work: Work) -> tuple[tuple[ActiveRun, ...], list[str]]:
+def adopt_orphans(dead: Iterable[ActiveRun], work: Work) -> tuple[tuple[ActiveRun, ...], list[str]]:
     """Cancel jobs that the new run has no use for, and forget runs that have none in the queue.
     Returns the runs whose jobs it should wait for, and what happened in words."""
     needed = _units(work)
     awaited: list[ActiveRun] = []
     numbers: list[str] = []
     cancelled = 0
-    said: list[str] = []
+    messages: list[str] = []
     for run in dead:
         try:
             jobs = slurm_queue.queued_jobs([run.token]) if run.queue == SLURM else ()
-            unneeded = [job for job in jobs if job.unit not in needed]
+            unneeded = [job for job in jobs if not _may_be_of(job, needed)]
             if len(unneeded) == len(jobs):
                 slurm_queue.clear([run.token] if jobs else [], _CLEAR_S)
                 run.forget()
@@ -46,17 +46,17 @@ def settle(dead: Iterable[ActiveRun], work: Work) -> tuple[tuple[ActiveRun, ...]
                 numbers += [job.id for job in jobs if job not in unneeded]
             cancelled += len(unneeded)
         except QueueError as error:
-            said.append(f"cannot tell what a killed run left in the queue: {error}")
+            messages.append(f"cannot tell what a killed run left in the queue: {error}")
     if cancelled:
-        said.append(
+        messages.append(
             f"cancelled {counted(cancelled, 'job')} that a killed run had left in the queue"
         )
     if numbers:
-        said.append(
+        messages.append(
             f"{counted(len(numbers), 'job')} of a run that was killed are in the queue"
             f" ({', '.join(numbers)}): waiting for what they make; `agentc cancel` ends them"
         )
-    return tuple(awaited), said
+    return tuple(awaited), messages
 
 
 def wait_for(runs: Sequence[ActiveRun], look: Callable[[], None]) -> None:
@@ -92,6 +92,15 @@ def _queued(runs: Sequence[ActiveRun]) -> bool:
         return bool(slurm_queue.queued_jobs(run.token for run in runs))
     except QueueError:
         return True  # the controller may be back at the next look
+
+
+def _may_be_of(job: QueuedJob, needed: Collection[str]) -> bool:
+    """Whether it makes one of these objects, as far as anybody can tell: of an array that was cut
+    off nothing is lost where it is let run."""
+    kind, _, key = (job.unit or "").partition("/")
+    if key == "*":
+        return any(unit.startswith(f"{kind}/") for unit in needed)
+    return job.unit in needed
 
 
 def _units(work: Work) -> set[str]:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentc.runtime import process
-from agentc.runtime.claim import Claim
-from agentc.runtime.layout import MANIFEST, StoreLayout
+from agentc.runtime.machine import process
+from agentc.runtime.store.claim import ObjectLock
+from agentc.runtime.store.layout import MANIFEST, StoreLayout
 from agentc.store.presence import staged_names
 
 
@@ -61,7 +61,7 @@ def _has_host(pid: int) -> bool:
 @contextmanager
 def _claimed(layout: StoreLayout, name: str) -> Iterator[bool]:
     """Whether the claim on an object is held in this block: not when somebody else has it."""
-    claim = Claim(layout, name)
+    claim = ObjectLock(layout, name)
     try:
         yield claim.attempt() is None
     finally:

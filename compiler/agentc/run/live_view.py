@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from agentc.run import wording
-from agentc.run.observe import Seen
+from agentc.run.observe import JobSnapshot
+from agentc.text import duration
 
 _STYLES = {
     "waiting": "dim",
@@ -41,7 +42,7 @@ class LiveView:
         self._title = title
         self._began = time.monotonic()
         self._note, self._noted = "", 0.0
-        self._jobs: Sequence[Seen] = ()
+        self._jobs: Sequence[JobSnapshot] = ()
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> LiveView:
@@ -53,13 +54,13 @@ class LiveView:
         # What stays on the screen: every job once, in its last state.
         self._console.print(self.table(self._jobs))
 
-    def show(self, jobs: Sequence[Seen]) -> None:
+    def show(self, jobs: Sequence[JobSnapshot]) -> None:
         """Redraw."""
         self._jobs = jobs
         fitting = self._fit(jobs)
         done = sum(seen.state == "done" for seen in jobs)
         line = f"{self._title}   {done}/{len(jobs)} jobs"
-        line += f"   {wording.duration(time.monotonic() - self._began)}"
+        line += f"   {duration(time.monotonic() - self._began)}"
         parts: list[RenderableType] = [Text(line, style="bold"), self.table(fitting)]
         if len(fitting) < len(jobs):
             parts.append(Text(f"and {len(jobs) - len(fitting)} more jobs", style="dim"))
@@ -72,7 +73,7 @@ class LiveView:
         self._note, self._noted = text, time.monotonic()
         self.show(self._jobs)
 
-    def table(self, jobs: Iterable[Seen]) -> Table:
+    def table(self, jobs: Iterable[JobSnapshot]) -> Table:
         """The jobs as rows; parts of a dotted name that repeat are left out, so that the stages
         of one round stand under each other."""
         rows: list[tuple[Text, RenderableType, Text]] = []
@@ -97,7 +98,7 @@ class LiveView:
             grid.add_row(name_text, *([bar] if wide else []), words)
         return grid
 
-    def _fit(self, jobs: Sequence[Seen]) -> Sequence[Seen]:
+    def _fit(self, jobs: Sequence[JobSnapshot]) -> Sequence[JobSnapshot]:
         """As many jobs as the terminal has lines, the active ones and the failures first."""
         room = max(4, self._console.size.height - _FOOTER_LINES)
         heads = len({seen.id.rpartition(".")[0] for seen in jobs})
@@ -109,7 +110,7 @@ class LiveView:
         return [jobs[index] for index in sorted(ranked[:room])]
 
 
-def _row(seen: Seen, indent: str, name: str) -> tuple[Text, RenderableType, Text]:
+def _row(seen: JobSnapshot, indent: str, name: str) -> tuple[Text, RenderableType, Text]:
     style = _STYLES[seen.state]
     mark = _MARKS.get(seen.state, "▸")
     measured = seen.state == "running" and seen.done is not None
@@ -123,6 +124,6 @@ def _row(seen: Seen, indent: str, name: str) -> tuple[Text, RenderableType, Text
     else:
         words = wording.sentence(seen)
         if seen.active and seen.seconds is not None:
-            words += f" ({wording.duration(seen.seconds)})"
+            words += f" ({duration(seen.seconds)})"
     cut = Text(words, style=style, no_wrap=True, overflow="ellipsis")
     return Text(f"{indent}{mark} {name}", style=style), bar, cut

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -10,8 +11,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agentc.plan.work import object_of
-from agentc.runtime.layout import StoreLayout
 from agentc.runtime.program import read_json
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.visible import now_at
 from agentc.store.presence import listed_names, staged_names
 
 State = Literal[
@@ -21,7 +23,7 @@ ACTIVE = ("environment", "leases", "running", "checking")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class JobSnapshot:
     """A job as seen at one moment. `rate` is in units a second, `remaining` in seconds."""
 
     id: str
@@ -33,6 +35,7 @@ class Seen:
     rate: float | None = None
     remaining: float | None = None
     numbers: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
     seconds: float | None = None
 
     @property
@@ -43,20 +46,24 @@ class Seen:
 
 class Observer:
     """Looks at the jobs of a run again and again; `since` is when the run began: what staging
-    directories tell about times before is old news."""
+    directories tell about times before is old news. Files tell that by their own dates: the clock
+    of a node may be minutes away from this one's."""
 
     def __init__(
         self, layout: StoreLayout, jobs: Iterable[Mapping[str, Any]], since: float
     ) -> None:
         self._layout = layout
         self._jobs = tuple(jobs)
-        self._since = since
-        self._finished: dict[str, Seen] = {}
+        self._ahead = clock_ahead(layout.root) if since else 0.0
+        self._since = since + self._ahead
+        self._warned: dict[tuple[str, ...], str] = {}
+        self._begun: set[str] = set()
+        self._finished: dict[str, JobSnapshot] = {}
         self._first: dict[str, tuple[float, float]] = {}
         self._began: dict[str, float] = {}
-        self._failures: dict[str, Seen] = {}
+        self._failures: dict[str, JobSnapshot] = {}
 
-    def look(self) -> tuple[Seen, ...]:
+    def look(self) -> tuple[JobSnapshot, ...]:
         """Every job, in the plan's order. One listing tells of thousands which to look at."""
         open_ones = [job for job in self._jobs if str(job["id"]) not in self._finished]
         there = listed_names(self._layout, (str(job["kind"]) for job in open_ones))
@@ -69,21 +76,31 @@ class Observer:
                 self._failures.pop(one.id, None)
         return seen
 
-    def failures(self) -> tuple[Seen, ...]:
+    def warnings(self) -> list[str]:
+        """What wrappers warned of since the last call, once for each node, and programs of jobs
+        that were seen before their end."""
+        new = [text for text in self._warned.values() if text]
+        self._warned = dict.fromkeys(self._warned, "")
+        return new
+
+    def failures(self) -> tuple[JobSnapshot, ...]:
         """Jobs that were seen to fail, and not to be done since: another run may be trying one of
         them again by now."""
         return tuple(self._failures.values())
 
-    def _look_at(self, job: Mapping[str, Any], there: set[str]) -> Seen:
+    def _look_at(self, job: Mapping[str, Any], there: set[str]) -> JobSnapshot:
         name, job_id = object_of(job), str(job["id"])
         known = self._finished.get(job_id)
         if known is not None:
             return known
         if name not in there:
-            return Seen(id=job_id, state="waiting")
+            return JobSnapshot(id=job_id, state="waiting")
         if self._layout.is_published(name):
             manifest = read_json(self._layout.manifest(name))
-            seen = Seen(
+            warnings = tuple((manifest.get("facts") or {}).get("warnings") or ())
+            if job_id in self._begun:
+                self._warn(job_id, warnings)
+            seen = JobSnapshot(
                 id=job_id,
                 state="done",
                 seconds=manifest.get("wall_s"),
@@ -91,31 +108,47 @@ class Observer:
                     str(attempt.get("because"))
                     for attempt in manifest.get("earlier_attempts") or ()
                 ),
+                warnings=warnings,
             )
             self._finished[job_id] = seen
             return seen
         staging = self._layout.staging(name)
-        status = read_json(staging / "status.json")
-        told = status.get("time") or 0.0
-        if not status or (self._since and told < self._since):
-            return Seen(id=job_id, state="waiting")
+        status, written = read_dated(staging / "status.json")
+        if not status or written < self._since:
+            return JobSnapshot(id=job_id, state="waiting")
+        self._begun.add(job_id)
+        if status.get("warning"):
+            self._warned.setdefault((str(status.get("host")),), f"{job_id}: {status['warning']}")
         state = status.get("state")
         message = str(status.get("message") or "")
         if state in ACTIVE and _is_gone(status):
             state, message = "killed", "its wrapper was killed"
-        began = self._began.setdefault(job_id, told)
-        progress = read_json(staging / "progress.json") if state == "running" else {}
-        if progress and progress["time"] < self._since:
-            progress = {}
-        return Seen(
+        began = self._began.setdefault(job_id, written)
+        nothing: tuple[dict[str, Any], float] = ({}, 0.0)
+        found = read_dated(staging / "progress.json") if state == "running" else nothing
+        progress, dated = found if found[1] >= self._since else nothing
+        warnings = tuple(progress.get("warnings") or ())
+        self._warn(job_id, warnings)
+        return JobSnapshot(
             id=job_id,
             state=state if state in (*ACTIVE, "failed", "killed") else "waiting",
             message=message,
-            seconds=max(0.0, time.time() - began) if state in ACTIVE else None,
-            **self._measure(job_id, progress, resumed=status.get("attempts") != 1),
+            seconds=max(0.0, self._now() - began) if state in ACTIVE else None,
+            warnings=warnings,
+            **self._measure(job_id, progress, dated, resumed=status.get("attempts") != 1),
         )
 
-    def _measure(self, job_id: str, progress: Mapping[str, Any], resumed: bool) -> dict[str, Any]:
+    def _warn(self, job_id: str, warnings: Iterable[str]) -> None:
+        for text in warnings:
+            self._warned.setdefault((job_id, text), f"{job_id}: warning: {text}")
+
+    def _now(self) -> float:
+        """The time by the clock that dates the store's files."""
+        return time.time() + self._ahead
+
+    def _measure(
+        self, job_id: str, progress: Mapping[str, Any], dated: float, resumed: bool
+    ) -> dict[str, Any]:
         """Amounts and rate; the rate counts from the first look, since a resumed job starts with
         rows that it did not make in this run. At the first look at others, from their start."""
         if not progress:
@@ -128,7 +161,7 @@ class Observer:
             rate = (done - first_done) / (when - first_when)
         remaining = None
         if rate and total is not None and total > done:
-            remaining = max(0.0, (total - done) / rate - (time.time() - when))
+            remaining = max(0.0, (total - done) / rate - (self._now() - dated))
         return {
             "done": done,
             "total": total,
@@ -137,6 +170,22 @@ class Observer:
             "remaining": remaining,
             "numbers": progress.get("numbers") or {},
         }
+
+
+def clock_ahead(folder: Path) -> float:
+    """Seconds by which the clock that dates files in a folder is ahead of this machine's."""
+    return now_at(folder) - time.time()
+
+
+def read_dated(path: Path) -> tuple[dict[str, Any], float]:
+    """An object of JSON and when its file was written; ({}, 0) where there is none."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            dated = os.fstat(file.fileno()).st_mtime
+            value = json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return {}, 0.0
+    return (value, dated) if isinstance(value, dict) else ({}, 0.0)
 
 
 def _is_gone(status: Mapping[str, Any]) -> bool:

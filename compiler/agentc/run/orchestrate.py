@@ -13,20 +13,24 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from agentc.cost.estimate import Estimate
+from agentc.exit_codes import (
+    EXIT_CLAIM,
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_STORE,
+)
 from agentc.plan.work import Work, look_again, object_of
 from agentc.run import claims, inherit, outcome, slurm_endings
 from agentc.run.active import ActiveRun, active_runs, attended
 from agentc.run.drive import (
     DRIVER_LOG,
-    EXIT_DONE,
-    EXIT_FAILED,
     LOOK_S,
     OWN_LOG,
-    View,
-    deaf,
+    RunView,
     drive,
+    ignore_signals,
 )
-from agentc.run.driver import DriverMissingError, DriverOptions
+from agentc.run.driver import DriverMissingError, DriverOptions, require_driver
 from agentc.run.leftovers import end_leftover_processes, remove_stale_folders
 from agentc.run.observe import Observer
 from agentc.run.past import keep_plan
@@ -34,18 +38,16 @@ from agentc.run.plain_view import PlainView
 from agentc.run.record import Record
 from agentc.run.report_page import page_with_costs
 from agentc.run.servers import ServerWatch
-from agentc.run.wording import counted
-from agentc.runtime.environment import SoftwareEnvironmentError
-from agentc.runtime.stopping import StoppedError, stoppable
-from agentc.runtime.trouble import explain, failing, is_of_disk, writing
+from agentc.runtime.machine.stopping import StoppedError, stoppable
+from agentc.runtime.servers.lease import last_lines
+from agentc.runtime.software.environment import SoftwareEnvironmentError
+from agentc.runtime.store.trouble import explain, failing, is_of_disk, writing
 from agentc.software.build import build_all
 from agentc.software.needed import Needed
 from agentc.store.in_use import plan_in_use
 from agentc.store.paths import RunFolder
 from agentc.store.variant import variant_of
-
-EXIT_INTERRUPTED = 130
-EXIT_STORE = 4
+from agentc.text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +88,8 @@ def _run(work: Work, directory: Path, options: RunOptions, record: Record) -> in
         print(f"ended {ended} processes that a killed run had left behind")
     sessions = [f"session/{session['key']}" for session in work.document.get("sessions") or []]
     remove_stale_folders(layout, [object_of(job) for job in work.needed], sessions)
-    awaited, said = inherit.settle(inherit.dead_runs(layout, name), work)
-    for line in said:
+    awaited, messages = inherit.adopt_orphans(inherit.dead_runs(layout, name), work)
+    for line in messages:
         print(line)
     if not work.missing:
         print(f"{name}: nothing to do, {_there(work)}")
@@ -101,6 +103,7 @@ def _run(work: Work, directory: Path, options: RunOptions, record: Record) -> in
     servers = ServerWatch(layout, work.document, since=began)
     log = directory / DRIVER_LOG
     try:
+        require_driver()
         with (
             stoppable(),
             attended(layout, name, _queue_of(options.driver)) as run,
@@ -119,9 +122,11 @@ def _run(work: Work, directory: Path, options: RunOptions, record: Record) -> in
             raise
         code = EXIT_STORE
         print(f"agentc: {explain(error, 'results', layout.root)}", file=sys.stderr)
-        with suppress(OSError):
-            known = outcome.describe_failures(layout, work.missing, observer.failures(), log)
-            print(f"\n{known}", file=sys.stderr)
+        # Where the log lies on the same disk, nothing is known but of jobs seen to fail before.
+        if observer.failures() or last_lines(log, 1):
+            with suppress(OSError):
+                known = outcome.describe_failures(layout, work.missing, observer.failures(), log)
+                print(f"\n{known}", file=sys.stderr)
     except StoppedError as stop:
         code = 128 + stop.number
         print("interrupted; finished work is kept, run again to go on", file=sys.stderr)
@@ -149,12 +154,12 @@ def _run(work: Work, directory: Path, options: RunOptions, record: Record) -> in
 
 
 @contextmanager
-def _clear_queue(runs: Sequence[ActiveRun], view: View) -> Iterator[None]:
+def _clear_queue(runs: Sequence[ActiveRun], view: RunView) -> Iterator[None]:
     """After this block no job of these runs is in a queue, however it ends."""
     try:
         yield
     except BaseException:
-        with deaf():
+        with ignore_signals():
             trouble = inherit.clear_queue(runs)
             if trouble:
                 view.say(trouble)
@@ -170,7 +175,7 @@ def _queue_of(options: DriverOptions) -> str | None:
 
 
 def _build_environments(
-    work: Work, directory: Path, view: View, spec_directory: Path | None
+    work: Work, directory: Path, view: RunView, spec_directory: Path | None
 ) -> None:
     """Build the software environments that are not there yet, before jobs would wait for them."""
     needed = []
@@ -232,11 +237,11 @@ def _show_results(work: Work, options: RunOptions) -> int:
     shut = claims.shut_gates(verdicts) if verdicts is not None and judged else []
     if shut:
         print(claims.gate_message(shut), file=sys.stderr)
-    return claims.EXIT_CLAIM if shut else EXIT_DONE
+    return EXIT_CLAIM if shut else EXIT_DONE
 
 
 @contextmanager
-def _view(name: str, options: RunOptions) -> Iterator[View]:
+def _view(name: str, options: RunOptions) -> Iterator[RunView]:
     if options.plain or not sys.stdout.isatty():
         with PlainView(sys.stdout) as plain:
             yield plain

@@ -9,22 +9,24 @@ from typing import Any
 
 from agentc.plan.work import Document, object_of
 from agentc.run.claims import show_chance
-from agentc.run.observe import Seen
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.lease import last_lines
+from agentc.run.observe import JobSnapshot
 from agentc.runtime.program import read_json
-from agentc.runtime.trouble import full_disk_hint
+from agentc.runtime.servers.lease import last_lines
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.trouble import full_disk_hint
+from agentc.text import aligned
 
 _FULL = "(ENOSPC; "
 _FAILED = re.compile(r"agentc: job (?P<job>\S+) failed: (?P<why>.*)")
 _SWEEP = "sweep.json"
+_FEW_RUNS = 2
 _EACH = "The report has the tables of each cell of the sweep."
 
 
 def describe_failures(
     layout: StoreLayout,
     jobs: Iterable[Mapping[str, Any]],
-    seen: Sequence[Seen],
+    seen: Sequence[JobSnapshot],
     driver_log: Path,
     servers: Sequence[str] = (),
 ) -> str:
@@ -34,7 +36,7 @@ def describe_failures(
     # The last word about a job counts: another run may have taken one over that failed here.
     by_id = {one.id: one for one in seen}
     parts: list[str] = [*servers]
-    told: set[str] = set()
+    named: set[str] = set()
     for job in jobs:
         found = by_id.get(job["id"])
         if found is None or found.state not in ("failed", "killed"):
@@ -42,18 +44,18 @@ def describe_failures(
         log = layout.staging(object_of(job)) / "logs" / "log.txt"
         text = f"{found.id} failed: {found.message or found.state}"
         tail = last_lines(log, 20)
-        if found.message in told:
+        if found.message in named:
             text = f"{found.id} failed for the same reason"
         elif tail:
             text += "\n" + "\n".join(f"  | {line}" for line in tail.splitlines())
-        told.add(found.message)
+        named.add(found.message)
         text += f"\n  log: {log}" if log.exists() else ""
         parts.append(text)
     if not parts:
-        parts += _told_by(driver_log, layout, jobs)
+        parts += _messages_in(driver_log, layout, jobs)
     if not parts:
-        tail = "\n".join(f"  | {line}" for line in last_lines(driver_log, 25).splitlines())
-        parts.append(f"Snakemake stopped without finishing:\n{tail}")
+        tail = "".join(f"\n  | {line}" for line in last_lines(driver_log, 25).splitlines())
+        parts.append(f"Snakemake stopped without finishing{':' + tail if tail else ''}")
     # On a full disk a job cannot write down why it failed.
     full = full_disk_hint("", layout.root)
     if full and not any(_FULL in text for text in parts):
@@ -63,14 +65,16 @@ def describe_failures(
     return "\n\n".join(parts)
 
 
-def _told_by(driver_log: Path, layout: StoreLayout, jobs: Iterable[Mapping[str, Any]]) -> list[str]:
+def _messages_in(
+    driver_log: Path, layout: StoreLayout, jobs: Iterable[Mapping[str, Any]]
+) -> list[str]:
     """What wrappers of this run said of jobs that another run has taken over since."""
     logs = {str(job["id"]): layout.staging(object_of(job)) / "logs" / "log.txt" for job in jobs}
     found: dict[str, str] = {}
     for line in last_lines(driver_log, 500).splitlines():
-        told = _FAILED.match(line)
-        if told is not None and told["job"] in logs:
-            found[told["job"]] = told["why"]
+        match = _FAILED.match(line)
+        if match is not None and match["job"] in logs:
+            found[match["job"]] = match["why"]
     return [
         f"{job} failed: {why} (another run tries it again)\n  log: {logs[job]}"
         for job, why in found.items()
@@ -109,11 +113,20 @@ def report_path(document: Document, layout: StoreLayout) -> Path | None:
 def _comparison(title: str, value: Mapping[str, Any]) -> str:
     found = value.get("rows") or []
     several = sum(bool(row.get("difference")) for row in found) > 1
-    rows = [["", "tasks", "reward", "success", *_difference_heads(several)]]
+    looped = any("loops" in row for row in found)
+    loops = ["loops", "difference of loops"] if looped else []
+    # Of revisions other scores, of which lower or higher says nothing of better or worse.
+    scores = value.get("scores") or ["reward", "success"]
+    moved = "up, down, equal" if "scores" in value else "better, worse, equal"
+    heads = [str(score).replace("_", " ") for score in scores]
+    rows = [["", "tasks", *heads, *_difference_heads(several, moved), *loops]]
     for row in found:
         cells = [str(row.get("name")), _tried(row)]
-        cells += [_interval(row.get("reward")), _interval(row.get("success"))]
-        rows.append([*cells, *_difference_cells(row.get("difference"), several)])
+        cells += [_interval(row.get(score)) for score in scores]
+        cells += _difference_cells(row.get("difference"), several)
+        if looped:
+            cells += [_interval(row.get("loops")), _interval(row.get("loops_difference"), True)]
+        rows.append(cells)
     head = f"{title}: means with {_confidence(value)}; differences are paired, to "
     lines = [head + str(value.get("baseline")), _aligned(rows)]
     lines += [f"  note: {note}" for note in [*(value.get("notes") or []), *_cautions(found)]]
@@ -143,8 +156,8 @@ def _sweep(table: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _difference_heads(several: bool) -> list[str]:
-    return ["difference", "p", *(["p (Holm)"] if several else []), "better, worse, equal"]
+def _difference_heads(several: bool, moved: str = "better, worse, equal") -> list[str]:
+    return ["difference", "p", *(["p (Holm)"] if several else []), moved]
 
 
 def _difference_cells(value: Mapping[str, Any] | None, several: bool) -> list[str]:
@@ -159,17 +172,27 @@ def _difference_cells(value: Mapping[str, Any] | None, several: bool) -> list[st
 
 def _cautions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the numbers cannot say by themselves."""
-    few = [
-        str(row.get("name") or row.get("stage"))
-        for row in rows
-        if (row.get("difference") or {}).get("few")
-    ]
-    if not few:
-        return []
-    return [
-        f"few tasks moved ({', '.join(few)}): p counts out every sign they could have had, and the "
-        "interval rests on the range of rewards more than on what was seen"
-    ]
+    found = []
+    named = [(str(row.get("name") or row.get("stage")), row) for row in rows]
+    if few := [name for name, row in named if (row.get("difference") or {}).get("few")]:
+        found.append(
+            f"few tasks moved ({', '.join(few)}): p counts out every sign they could have had, and "
+            "the interval rests on the range of rewards more than on what was seen"
+        )
+    for name, row in named:
+        if other := (row.get("difference") or {}).get("if_unseen"):
+            found.append(
+                f"no task moved by more than {other['furthest']:.3g} ({name}), and the interval "
+                "takes this as what tasks can do; if rare ones that were not seen move as far as "
+                f"the range of rewards lets them, p is {show_chance(other['p_value'])} and the "
+                f"interval [{other['low']:+.3f}, {other['high']:+.3f}]"
+            )
+    if two := [name for name, row in named if row.get("runs") == _FEW_RUNS]:
+        found.append(
+            f"two runs ({', '.join(two)}) say little of how runs differ: where they differ more "
+            "than tasks do, such an interval holds the mean somewhat less often than it says"
+        )
+    return found
 
 
 def _tried(row: Mapping[str, Any]) -> str:
@@ -188,10 +211,18 @@ def _confidence(value: Mapping[str, Any]) -> str:
 
 
 def _metrics(found: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-    rows = [["", "tasks", "reward", "success"]]
+    """One row for each evaluation, and one for each number of attempts that it took the best of."""
+    looped = any("loops" in (value.get("asked") or {}) for _, value in found)
+    rows = [["", "tasks", "reward", "success", *(["loops"] if looped else [])]]
     for stage, value in found:
-        scores = [_interval(value.get("reward")), _interval(value.get("success"))]
-        rows.append([stage, _tried(value), *scores])
+        asked = value.get("asked") or {}
+        scores = {stage: (value.get("reward"), value.get("success"))}
+        for k in value.get("best_of") or ():
+            best = asked.get(f"best_of({k})"), asked.get(f"pass_at({k})")
+            scores[f"{stage}, best of {k}"] = best
+        for name, both in scores.items():
+            loops = [_interval(asked.get("loops"))] if looped else []
+            rows.append([name, _tried(value), *map(_interval, both), *loops])
     return _aligned(rows)
 
 
@@ -206,10 +237,4 @@ def _interval(value: Any, signed: bool = False) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [row[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  " + "  ".join(cells).rstrip())
-    return "\n".join(lines)
+    return "\n".join(aligned(rows, right=range(1, len(rows[0])), indent="  "))

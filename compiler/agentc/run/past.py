@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.exit_codes import EXIT_NOT_FOUND, CommandError
 from agentc.kinds.field import Json
 from agentc.plan.render import read_document
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.known_runs import known_runs, read_history
 from agentc.store.paths import RunFolder, run_names
 
 
-class UnknownRunError(Exception):
+class UnknownRunError(CommandError):
     """No such run, or none whose plan was kept; the message says which there are."""
+
+    exit_code = EXIT_NOT_FOUND
 
 
 def read_past(path: Path) -> dict[str, Json] | None:

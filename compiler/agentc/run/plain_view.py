@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TextIO
 
-from agentc.run.observe import Seen
+from agentc.run.observe import JobSnapshot
 from agentc.run.wording import sentence
 
 _EVERY_S = 15.0
@@ -29,7 +29,7 @@ class PlainView:
     def __exit__(self, *error: object) -> None:
         self._stream.flush()
 
-    def show(self, jobs: Sequence[Seen]) -> None:
+    def show(self, jobs: Sequence[JobSnapshot]) -> None:
         """Tell what changed since the last call."""
         now = time.monotonic()
         for seen in jobs:

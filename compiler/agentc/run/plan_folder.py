@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from agentc.runtime.claim import FLOCK_VARIABLE, NO_FLOCK
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.visible import patience
+from agentc.runtime.store.claim import FLOCK_VARIABLE, NO_FLOCK
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.visible import visibility_timeout
 from agentc.store.paths import plans_folder
 
 _LOCK = ".run.lock"
@@ -31,7 +31,7 @@ def claim_plan_folder(layout: StoreLayout, name: str, plan_text: str) -> Iterato
     """
     digest = hashlib.sha256(plan_text.encode("utf-8")).hexdigest()
     shared, own = plans_folder(layout) / name, plans_folder(layout) / f"{name}-{digest[:8]}"
-    for folder in (own,) if patience(layout) > 0 else (shared, own):
+    for folder in (own,) if visibility_timeout(layout) > 0 else (shared, own):
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / _LOCK).open("a+", encoding="utf-8") as lock:
             locked = _lock(lock, digest)

@@ -13,13 +13,12 @@ from typing import Any
 
 from agentc.cost.estimate import Estimate
 from agentc.cost.expected import expected_entry, read_expected
+from agentc.exit_codes import EXIT_CLAIM, EXIT_DONE, EXIT_STORE
 from agentc.plan.work import Work, object_of
-from agentc.run.claims import EXIT_CLAIM
-from agentc.run.drive import EXIT_DONE
 from agentc.run.past import keep_plan, plan_digest, read_plan_text
-from agentc.runtime.layout import StoreLayout
 from agentc.runtime.program import read_json
-from agentc.runtime.trouble import explain
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.trouble import explain
 from agentc.store.in_use import plan_uses
 from agentc.store.known_runs import read_history
 from agentc.store.paths import RunFolder
@@ -92,8 +91,9 @@ class Record:
         try:
             _append(self._folder.history, self._line(code, failed))
         except OSError as error:  # a full disk: what the run was about matters more
-            told = explain(error, "the history of runs", self._folder.path)
-            print(f"agentc: {told}", file=sys.stderr)
+            if code != EXIT_STORE:  # of a store that fails the run has told already
+                message = explain(error, "the history of runs", self._folder.path)
+                print(f"agentc: {message}", file=sys.stderr)
 
     def _line(self, code: int, failed: Sequence[str]) -> dict[str, Any]:
         work, layout = self._work, self._work.layout

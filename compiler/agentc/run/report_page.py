@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 
-from agentc.cost.expected import Outcome, outcomes, read_expected, verdict
-from agentc.cost.render import shown_count, shown_time
-from agentc.plan.work import Work, object_of
+from agentc.cost.expected import StageOutcome, outcomes, read_expected, verdict
+from agentc.plan.work import Document, Work, object_of
+from agentc.run.outcome import report_path
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
+from agentc.text import shown_count, shown_time
 
 _END = "</main>"
 _NAVIGATION = "</nav>"
@@ -44,15 +47,39 @@ def page_with_costs(page: Path, work: Work) -> Path:
         draft = target.with_name(f"{target.name}.{os.getpid()}.tmp")
         before = before.replace(_NAVIGATION, f'<a href="#cost">Expected</a>\n{_NAVIGATION}', 1)
         draft.write_text(before + cost_section(found) + end + after, encoding="utf-8")
+        # Whoever is killed in between leaves a page of which nobody says what it was made from.
+        folder.report_source.unlink(missing_ok=True)
         draft.replace(target)
-        source = next((object_of(job) for job in work.needed if job["produces"] == "Report"), None)
-        folder.report_source.write_text(json.dumps({"object": source}) + "\n", encoding="utf-8")
+        source = _report_object(work.document)
+        if source is not None and page.parent != work.layout.data(source):
+            source = None  # a part of the report, of an unfinished run
+        draft = folder.report_source.with_name(f"{folder.report_source.name}.{os.getpid()}.tmp")
+        draft.write_text(json.dumps({"object": source}) + "\n", encoding="utf-8")
+        draft.replace(folder.report_source)
     except (OSError, UnicodeDecodeError):
         return page
     return target
 
 
-def cost_section(found: Iterable[Outcome]) -> str:
+def shown_page(document: Document, layout: StoreLayout) -> Path | None:
+    """The page that people were shown of a plan's finished report: `report.html` where it was made
+    from the very report of this plan, else the published one, if any."""
+    folder = RunFolder.of_plan(layout, document)
+    source = _report_object(document)
+    with suppress(OSError, ValueError, AttributeError):
+        shown = json.loads(folder.report_source.read_text(encoding="utf-8")).get("object")
+        whole = source is not None and shown == source and layout.is_published(source)
+        if whole and folder.report.is_file():
+            return folder.report
+    return report_path(document, layout)
+
+
+def _report_object(document: Document) -> str | None:
+    reports = (job for job in reversed(document["jobs"]) if job["produces"] == "Report")
+    return next(map(object_of, reports), None)
+
+
+def cost_section(found: Iterable[StageOutcome]) -> str:
     """The section as HTML."""
     found = list(found)
     rows = "\n".join(_row(each) for each in found)
@@ -70,7 +97,7 @@ def cost_section(found: Iterable[Outcome]) -> str:
     )
 
 
-def _row(outcome: Outcome) -> str:
+def _row(outcome: StageOutcome) -> str:
     low, middle, high = outcome.expected
     met = outcome.actual_tokens
     cells = [

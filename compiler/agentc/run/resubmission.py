@@ -18,23 +18,30 @@ class Resubmissions:
         self._jobs = {str(job["id"]): job for job in work.document["jobs"]}
         self._reached: dict[str, float] = {}
         self._submitted: Counter[str] = Counter()
+        self._there: set[str] = set()
 
     def decide(self, ending: Ending) -> tuple[bool, str]:
         """Whether the job of an ending that is worth it is submitted again, with a sentence for
         people. Call it once for each."""
-        told, unit = ending.told(self._work), ending.unit
+        message, unit = ending.sentence(self._work), ending.unit
+        if ending.done:
+            # A second time the store is not what Snakemake misses.
+            if unit in self._there:
+                return False, message
+            self._there.add(unit)
+            return True, f"{message}; what it was to make is in the store already: going on"
         got_on = self._got_on(ending)
         retries = retries_of([self._jobs[name] for name in ids_of(ending, self._work)])
         if self._submitted[unit] >= retries:
-            return False, f"{told}; {_bound(retries)}"
+            return False, f"{message}; {_bound(retries)}"
         if not got_on:
             return (
                 False,
-                f"{told}; it got no further than the last time, so it is not submitted again",
+                f"{message}; it got no further than the last time, so it is not submitted again",
             )
         self._submitted[unit] += 1
         count = f"{self._submitted[unit] + 1} of at most {retries + 1}"
-        return True, f"{told}; submitting it again, to go on where it was cut off ({count})"
+        return True, f"{message}; submitting it again, to go on where it was cut off ({count})"
 
     def _got_on(self, ending: Ending) -> bool:
         """Whether it got further than at its last ending; the first one is always worth another."""

@@ -1,5 +1,5 @@
 """Shared servers of a run, as `agentc run` sees them: what they do, why they failed, and that none
-is left. Neighbour: `agentc.runtime.server_folder` (their files)."""
+is left. Neighbour: `agentc.runtime.servers.server_folder` (their files)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentc.plan.work import Document
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.server_folder import CopyFolder, ServerFolder
-from agentc.runtime.server_launch import end_unused, locked
+from agentc.run.observe import clock_ahead, read_dated
+from agentc.runtime.servers.server_folder import CopyFolder, ServerFolder
+from agentc.runtime.servers.server_launch import end_unused, locked
+from agentc.runtime.store.layout import StoreLayout
 
 _END_S = 15.0
 
 
 class ServerWatch:
-    """Tells what is new about the shared servers of a plan; `since` is when the run began."""
+    """Tells what is new about the shared servers of a plan; `since` is when the run began. Files
+    tell by their own dates what was before: clocks of nodes may differ."""
 
     def __init__(self, layout: StoreLayout, document: Document, since: float) -> None:
         self._copies = [
@@ -25,15 +27,15 @@ class ServerWatch:
             for server in document.get("servers") or []
             for number, copy in enumerate(ServerFolder(layout, server).copies(), start=1)
         ]
-        self._since = since
+        self._since = since + (clock_ahead(layout.root) if since else 0.0)
         self._told: dict[str, object] = {}
 
     def news(self) -> Iterator[str]:
         """A line for each copy whose state has changed since the last look."""
         for name, copy in self._copies:
-            state = copy.state()
+            state, dated = read_dated(copy.state_file)
             now = (state.get("state"), state.get("generation"))
-            if (state.get("time") or 0.0) >= self._since and self._told.get(name) != now:
+            if state and dated >= self._since and self._told.get(name) != now:
                 self._told[name] = now
                 yield f"{name}: {_words(state)}"
 
@@ -42,8 +44,8 @@ class ServerWatch:
         return [
             f"{name} failed: {state.get('message')}\n  log: {copy.path / 'host.log'}"
             for name, copy in self._copies
-            for state in [copy.state()]
-            if state.get("state") == "failed" and (state.get("time") or 0.0) >= self._since
+            for state, dated in [read_dated(copy.state_file)]
+            if state.get("state") == "failed" and dated >= self._since
         ]
 
 
@@ -73,5 +75,5 @@ def release_servers(layout: StoreLayout, document: Document, driver: int) -> lis
 def _words(state: Mapping[str, Any]) -> str:
     where = f" on {state['node']}" if state.get("node") else ""
     where += f", SLURM job {state['slurm']}" if state.get("slurm") else ""
-    said = str(state.get("message") or "").split("\n")[0]
-    return f"{state.get('state')}{where}" + (f" ({said})" if said else "")
+    message = str(state.get("message") or "").split("\n")[0]
+    return f"{state.get('state')}{where}" + (f" ({message})" if message else "")

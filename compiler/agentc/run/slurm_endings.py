@@ -10,20 +10,39 @@ from pathlib import Path
 from typing import Any
 
 from agentc.plan.work import Work, object_of
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.machine.scontrol import is_away
 from agentc.runtime.program import read_json
-from agentc.runtime.scontrol import is_away
-from agentc.runtime.visible import refresh
+from agentc.runtime.servers.lease import last_lines
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.visible import refresh
 
 OUT_OF_TIME = "OUT_OF_TIME"
 """For SLURM such a job has FAILED; its own status file says that it stopped before its limit."""
+NOT_BEGUN = "NOT_BEGUN"
+"""For SLURM such a job has FAILED; by its log its `srun` reached no controller, or no node."""
 
-_SUBMITTED = re.compile(r"SLURM jobid (\d+) \(log: \S*/rule_([a-z_]+)/([0-9a-f]{32})/")
-_ENDED = re.compile(r"SLURM-job '(\d+)' failed.*?SLURM status is:\s*'([A-Z_]+)'", re.DOTALL)
+_SUBMITTED = re.compile(
+    r"SLURM jobid (\d+) \(log: (.*/rule_([a-z_]+)/([0-9a-f]{32})/[^/\n]*\.log)\)"
+)
+FORGOTTEN = "FORGOTTEN"
+"""SLURM took such a job and then knew nothing of it: a killed controller had not saved it yet."""
+_LAUNCH = "timeout waiting for task launch"
+_SRUN = re.compile(rf"^srun: (?:error|fatal): (?:Unable to |{_LAUNCH}).*", re.MULTILINE)
+_OF_ARRAYS = re.compile(
+    r"^rule (?P<rule>[a-z_]+):$|^    jobid: (?P<job>\d+)$|"
+    r"^    wildcards: key=(?P<key>[0-9a-f]{32})$|"
+    r"^Submitted array job with Snakemake IDs (?P<jobs>[\d,]+) and SLURM job ID (?P<number>\d+)\."
+    r" The individual task IDs are (?P<first>\d+)-\d+\.$",
+    re.MULTILINE,
+)
+_ENDED = re.compile(
+    r"SLURM-job '(\d+(?:_\d+)?)' failed.*?SLURM status is:\s*'([A-Z_]+)'", re.DOTALL
+)
 _FINISHED = re.compile(r"^Finished jobid: \d+ \(Rule: (\w+)\)", re.MULTILINE)
 _REFUSED = re.compile(
-    r"SLURM sbatch failed\. The error message was '(.*?)'\.\n|"
-    r"Job submission failed with exception: (.*)",
+    r"SLURM sbatch failed(?: for array job submission \([^)\n]*\))?\. "
+    r"The error message was '(.*?)'\.\n|"
+    r"(?:Job|Array job) submission failed with exception: (.*)",
     re.DOTALL,
 )
 _REMEDIES = {
@@ -34,26 +53,30 @@ _REMEDIES = {
     "DEADLINE": "its deadline was over",
     "OUT_OF_MEMORY": "it used more memory than it had asked for; raise `placement: {mem_mb: ...}`"
     " of the stage, or `mem_mb` in the profile",
+    NOT_BEGUN: "SLURM's controller or the daemon of its node did not answer when it was to begin",
     "NODE_FAIL": "its node failed; `slurm-requeue: true` in the profile lets SLURM start it again",
     "BOOT_FAIL": "its node did not start",
     "PREEMPTED": "a job of higher priority took its place; `slurm-requeue: true` in the profile"
     " lets SLURM start it again",
     "CANCELLED": "somebody cancelled it (`scancel`, or an administrator); another `agentc run`"
     " goes on from what it has saved",
+    FORGOTTEN: "its controller may have been killed before it had saved that",
     "VANISHED": "SLURM knows nothing of it any more, and it published nothing",
 }
-_AGAIN = (OUT_OF_TIME, "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "PREEMPTED")
+_AGAIN = (OUT_OF_TIME, NOT_BEGUN, FORGOTTEN, "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "PREEMPTED")
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
     """A SLURM job that did not complete: its number, the object that it was making, SLURM's word
-    for how it ended or OUT_OF_TIME, and what its wrapper said of that."""
+    for how it ended or one of ours, and then what its wrapper or its log said of that; `done` where
+    all that it was to make had been published before."""
 
     number: str
     unit: str
     status: str
-    said: str = ""
+    message: str = ""
+    done: bool = False
 
     @property
     def cause(self) -> str:
@@ -62,42 +85,65 @@ class Ending:
 
     @property
     def again(self) -> bool:
-        """Whether it is the cluster's doing: a new submission goes on where it was cut off."""
-        return self.status in _AGAIN
+        """Whether it is the cluster's doing: a new submission goes on where it was cut off, if one
+        is needed at all."""
+        return self.done or self.status in _AGAIN
 
     @property
     def limited(self) -> bool:
         """Whether its time limit ended it: another one helps only where it got further."""
         return self.status in (OUT_OF_TIME, "TIMEOUT")
 
-    def told(self, work: Work) -> str:
+    def sentence(self, work: Work) -> str:
         """How it ended, for people."""
         which = f"job {self.number} ({', '.join(ids_of(self, work))})"
-        if self.status == OUT_OF_TIME:
-            return f"SLURM's {which}: {self.said}"
+        if self.status == FORGOTTEN:
+            return f"SLURM took {which} and knows nothing of it"
+        if self.message:
+            return f"SLURM's {which}: {self.message}"
         return f"SLURM ended {which}: {self.status}"
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class SubmissionRefusal:
     """A submission that SLURM did not take; `away` when it was not there to take it."""
 
-    said: str
+    message: str
     away: bool
 
 
-def read_refusals(log: str) -> tuple[Refusal, ...]:
+def read_refusals(log: str) -> tuple[SubmissionRefusal, ...]:
     """Submissions that failed, in SLURM's words."""
     found = []
     for match in _REFUSED.finditer(log):
-        said = " ".join((match.group(1) or match.group(2).partition("\n    ")[0]).split())
-        found.append(Refusal(said, is_away(said)))
+        message = " ".join((match.group(1) or match.group(2).partition("\n    ")[0]).split())
+        found.append(SubmissionRefusal(message, is_away(message)))
     return tuple(found)
 
 
 def submitted(log: str) -> dict[str, str]:
-    """Objects that jobs make, by the jobs' numbers."""
-    return {number: f"{rule}/{key}" for number, rule, key in _SUBMITTED.findall(log)}
+    """Objects that jobs make, by the jobs' numbers; those of an array are `7_1`, `7_2`, ..."""
+    found = {number: f"{rule}/{key}" for number, _, rule, key in _SUBMITTED.findall(log)}
+    return {**found, **_of_arrays(log)} if "Submitted array job" in log else found
+
+
+def _of_arrays(log: str) -> dict[str, str]:
+    """Of an array the log has Snakemake's own numbers, which each Snakemake gives anew."""
+    found: dict[str, str] = {}
+    units: dict[str, str] = {}
+    rule = job = ""
+    for match in _OF_ARRAYS.finditer(log):
+        if match["rule"]:
+            rule, job = match["rule"], ""
+        elif match["job"]:
+            job = match["job"]
+        elif match["key"]:
+            units[job] = f"{rule}/{match['key']}"
+        else:
+            for task, own in enumerate(match["jobs"].split(","), start=int(match["first"])):
+                if own in units:
+                    found[f"{match['number']}_{task}"] = units[own]
+    return found
 
 
 def count_finished(log: str) -> int:
@@ -113,31 +159,39 @@ def in_words_of_plugin(ending: Ending) -> str:
 def read_endings(log: str, work: Work) -> tuple[Ending, ...]:
     """Jobs that the plugin reported as failed."""
     units = submitted(log)
+    logs = {number: Path(path) for number, path, _, _ in _SUBMITTED.findall(log)}
     found = dict(_ENDED.findall(log))
     return tuple(
-        _settled(Ending(number, units[number], status), work)
+        _settled(Ending(number, units[number], status), work, logs.get(number))
         for number, status in found.items()
         if number in units
     )
 
 
-def _settled(ending: Ending, work: Work) -> Ending:
-    """The ending, OUT_OF_TIME where every job of it that is not done has stopped by itself."""
+def _settled(ending: Ending, work: Work, log: Path | None) -> Ending:
+    """The ending, OUT_OF_TIME where every job of it that is not done has stopped by itself, and
+    NOT_BEGUN where the log of the SLURM job says so (of an array nobody knows it)."""
+    by_id = {job["id"]: object_of(job) for job in work.document["jobs"]}
+    names = [by_id[name] for name in ids_of(ending, work)]
+    for name in names:
+        refresh(work.layout.object(name).parent)
+    if names and all(map(work.layout.is_published, names)):
+        return replace(ending, done=True)
     if ending.status != "FAILED":
         return ending
-    by_id = {job["id"]: object_of(job) for job in work.document["jobs"]}
-    folders = [
-        work.layout.staging(by_id[name])
-        for name in ids_of(ending, work)
-        if not work.layout.is_published(by_id[name])
-    ]
+    if log is not None:
+        refresh(log.parent)
+    for message in _SRUN.findall("" if log is None else last_lines(log, 200)):
+        if is_away(message) or _LAUNCH in message:
+            return replace(ending, status=NOT_BEGUN, message=f"it could not begin ({message})")
+    folders = [work.layout.staging(name) for name in names if not work.layout.is_published(name)]
     for folder in folders:
         refresh(folder)  # another node wrote it a moment ago
     open_ones = [read_json(folder / "status.json") for folder in folders]
     if not open_ones or not all(_is_out_of_time(status, ending.number) for status in open_ones):
         return ending
-    said = dict.fromkeys(str(status.get("message")).partition("\n")[0] for status in open_ones)
-    return replace(ending, status=OUT_OF_TIME, said="; ".join(said))
+    messages = dict.fromkeys(str(status.get("message")).partition("\n")[0] for status in open_ones)
+    return replace(ending, status=OUT_OF_TIME, message="; ".join(messages))
 
 
 def _is_out_of_time(status: Mapping[str, Any], number: str) -> bool:
@@ -152,9 +206,9 @@ def describe(log: Path, work: Work) -> list[str]:
     except OSError:
         return []
     return [
-        f"{ending.told(work)}; {ending.cause}"
+        f"{ending.sentence(work)}; {ending.cause}"
         for ending in read_endings(text, work)
-        if ending.status in _REMEDIES
+        if ending.status in _REMEDIES and not ending.done
     ]
 
 

@@ -14,6 +14,11 @@ from pathlib import Path
 PREFIX = "agentc-"
 """Names of jobs begin with this and the token of their run (active.py)."""
 
+_SQUEUE = ("squeue", "--me", "--noheader", "--array")
+"""Each task of an array by itself: those that wait would share a line."""
+HELD = "HELD"
+"""A job that waits for a person, not for a node."""
+
 _COMMENT = re.compile(r"rule_([a-z_]+)_wildcards_([0-9a-f]{32})")
 _TIMEOUT_S = 60.0
 _PAUSES_S = (0.0, 1.0, 5.0)
@@ -27,7 +32,7 @@ class QueueError(Exception):
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
     """A job that waits, runs or is being ended. `unit` is the object (of a job, or of a session)
-    that it makes, as far as its comment tells."""
+    that it makes, as far as its comment tells: `<kind>/*` for a task of an array."""
 
     id: str
     state: str
@@ -46,22 +51,28 @@ def queued_jobs(tokens: Iterable[str]) -> tuple[QueuedJob, ...]:
         return ()
     _wait_for_submissions(wanted)
     found = []
-    for line in _ask("squeue", "--me", "--noheader", "--format=%i|%j|%T|%r|%k").splitlines():
+    for line in _ask(*_SQUEUE, "--format=%i|%j|%T|%r|%k").splitlines():
         number, name, state, reason, comment = (line.split("|", 4) + [""] * 5)[:5]
         if not any(prefix in name for prefix in wanted):
             continue
         made = _COMMENT.search(comment)
-        unit = f"{made.group(1)}/{made.group(2)}" if made else None
+        # The comment of an array is that of its first task.
+        key = "*" if "_" in number else made.group(2) if made else ""
+        unit = f"{made.group(1)}/{key}" if made else None
         found.append(QueuedJob(number, state, reason, unit))
     return tuple(found)
 
 
 def states(token: str) -> dict[str, str]:
-    """States of a run's jobs by number, also of those that ended within the last minutes. Asked
-    once: whoever calls it asks again. Raises QueueError."""
-    lines = _ask("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%j", once=True)
-    rows = [line.split("|", 2) for line in lines.splitlines()]
-    return {row[0]: row[1] for row in rows if len(row) == 3 and PREFIX + token in row[2]}
+    """States of a run's jobs by number, also of those that ended within the last minutes; of held
+    ones `HELD` and the reason. Asked once: whoever calls it asks again. Raises QueueError."""
+    lines = _ask(*_SQUEUE, "--states=all", "--format=%i|%T|%r|%j", once=True)
+    rows = [line.split("|", 3) for line in lines.splitlines()]
+    return {
+        number: f"{HELD} {reason}" if state == "PENDING" and "held" in reason.lower() else state
+        for number, state, reason, name in (row for row in rows if len(row) == 4)
+        if PREFIX + token in name
+    }
 
 
 def answers() -> bool:

@@ -4,6 +4,7 @@ while), slurm_endings.py (reads what is written to the log here), slurm_queue.py
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,7 +14,7 @@ from typing import Literal
 from agentc.plan.work import Work, object_of
 from agentc.run import slurm_endings, slurm_queue
 from agentc.run.slurm_endings import Ending, ids_of
-from agentc.runtime.visible import refresh
+from agentc.runtime.store.visible import refresh
 
 LOOK_S = 10.0
 NEVER_TOLD = {"CANCELLED": 15.0, "PREEMPTED": 30.0}
@@ -26,6 +27,10 @@ DONE_S = 75.0
 or will be only at its next look; longer than it waits for their files, usually a minute."""
 _ENDED = {*NEVER_TOLD, "BOOT_FAIL", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"}
 _ENDED |= {"OUT_OF_MEMORY", "TIMEOUT"}
+
+_RESOURCES = re.compile(r"^    resources: (.*)", re.MULTILINE)
+_OTHER_CLUSTER = re.compile(r"clusters?[= ]|-M ")
+"""`slurm_cluster=east`, or words for sbatch: `squeue` shows no such job."""
 
 Verdict = Literal["wait", "failed", "again"]
 
@@ -53,6 +58,7 @@ class QueueWatch:
         self._seen: set[str] = set()
         self._gone: dict[str, float] = {}
         self._told: set[str] = set()
+        self._held: set[str] = set()
         self._published: set[str] = set()
         self._objects = {str(job["id"]): object_of(job) for job in work.document["jobs"]}
 
@@ -87,25 +93,31 @@ class QueueWatch:
             file.seek(self._start)
             text = file.read().decode("utf-8", "replace")
         units = slurm_endings.submitted(text)
-        told = {ending.number for ending in slurm_endings.read_endings(text, self._work)}
+        known = {ending.number for ending in slurm_endings.read_endings(text, self._work)}
         now, news = self._clock(), []
         done, at_work, lost = 0, 0, 0
+        asked = _RESOURCES.findall(text)  # nothing where the profile bids Snakemake be quiet
+        elsewhere = not asked or any(map(_OTHER_CLUSTER.search, asked))
         for number, unit in units.items():
             state = states.get(number, "")
             if state:
                 self._seen.add(number)
-            # One that was never seen may be on another cluster.
-            if number not in self._seen or (state and state not in _ENDED):
+            if state.startswith(slurm_queue.HELD) and number not in self._held:
+                self._held.add(number)
+                news.append(self._held_words(Ending(number, unit, state)))
+            new = number not in self._seen
+            if (new and elsewhere) or (state and state not in _ENDED):
                 self._gone.pop(number, None)
                 at_work += 1
                 continue
             since = now - self._gone.setdefault(number, now)
-            if number in told:
+            if number in known:
                 lost += number in self._told
             elif self._is_published(unit):
                 done += 1
             elif since >= NEVER_TOLD.get(state, UNTOLD_S):
-                news.append(self._tell(Ending(number, unit, state or "VANISHED")))
+                unknown = slurm_endings.FORGOTTEN if new else "VANISHED"
+                news.append(self._tell(Ending(number, unit, state or unknown)))
                 lost += 1
             else:
                 at_work += 1
@@ -114,6 +126,10 @@ class QueueWatch:
         patience = UNTOLD_S if shared else DONE_S
         overdue = all(now - since >= patience for since in self._gone.values())
         unnoticed = done - slurm_endings.count_finished(text)
+        if lost and overdue and unnoticed > 0 and not at_work:
+            # Once more would submit what is lost, too: that is for people to decide.
+            news.append("its other jobs are done and Snakemake is not told; run again to go on")
+            return "failed", news
         if lost and (not self._keep_going or (not at_work and unnoticed <= 0)):
             return "failed", news
         if overdue and unnoticed > 0 and not at_work and not lost:
@@ -125,7 +141,13 @@ class QueueWatch:
         self._told.add(ending.number)
         with self._log.open("a", encoding="utf-8") as log:
             log.write(f"\nagentc: {slurm_endings.in_words_of_plugin(ending)}\n")
-        return f"{ending.told(self._work)}; {ending.cause}"
+        return f"{ending.sentence(self._work)}; {ending.cause}"
+
+    def _held_words(self, job: Ending) -> str:
+        which = f"job {job.number} ({', '.join(ids_of(job, self._work))})"
+        reason = job.status.removeprefix(slurm_queue.HELD).strip()
+        ways = f"`scontrol release {job.number}` lets it go on, `scancel {job.number}` ends it"
+        return f"SLURM holds {which} back: {reason}; {ways}"
 
     def _is_published(self, unit: str) -> bool:
         """Asked until it is so: thousands of jobs that are done cost nothing at each look."""

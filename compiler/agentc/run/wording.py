@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agentc.run.observe import Seen
+from agentc.run.observe import JobSnapshot
+from agentc.text import duration
 
 STATE_WORDS = {
     "waiting": "waiting",
@@ -16,7 +17,7 @@ STATE_WORDS = {
 }
 
 
-def amount(seen: Seen) -> str:
+def amount(seen: JobSnapshot) -> str:
     """`40/100 rows`, or "" when nothing is known."""
     if seen.done is None:
         return ""
@@ -25,7 +26,7 @@ def amount(seen: Seen) -> str:
     return f"{seen.done:g}/{seen.total:g} {seen.unit}".rstrip()
 
 
-def speed(seen: Seen) -> str:
+def speed(seen: JobSnapshot) -> str:
     """`2.1 rows/s`; what the program itself reports is preferred to what was observed."""
     own = seen.numbers.get(f"{seen.unit}_per_s")
     rate = own if own is not None else seen.rate
@@ -36,7 +37,7 @@ def speed(seen: Seen) -> str:
     return f"{60 * rate:.1f} {seen.unit}/min"
 
 
-def numbers(seen: Seen) -> str:
+def numbers(seen: JobSnapshot) -> str:
     """Losses, rewards, tokens a second: `loss 0.412, 350 tokens/s`."""
     parts = []
     for name, value in sorted(seen.numbers.items()):
@@ -49,31 +50,12 @@ def numbers(seen: Seen) -> str:
     return ", ".join(parts)
 
 
-def duration(seconds: float | None) -> str:
-    """`41 s`, `3 min 20 s`, `2 h 05 min`."""
-    if seconds is None:
-        return ""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 100:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 job`, `3 jobs`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def remaining(seen: Seen) -> str:
+def remaining(seen: JobSnapshot) -> str:
     """`about 3 min 20 s left`."""
     return f"about {duration(seen.remaining)} left" if seen.remaining is not None else ""
 
 
-def sentence(seen: Seen) -> str:
+def sentence(seen: JobSnapshot) -> str:
     """All of it on one line."""
     words = STATE_WORDS[seen.state]
     if seen.state == "done":

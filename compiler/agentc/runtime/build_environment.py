@@ -7,13 +7,13 @@ who prepare a machine.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import sys
 from pathlib import Path
 from typing import Optional, Sequence
 
-from agentc.runtime.environment import SoftwareEnvironmentError, ensure_environment
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.software.environment import SoftwareEnvironmentError, ensure_environment
+from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.store.layout import StoreLayout
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
@@ -26,7 +26,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     layout = StoreLayout(options.store.resolve())
     for lock in options.locks:
         text = lock.read_text(encoding="utf-8")
-        digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
+        digest = lock_digest(text)
 
         def report(line: str, name: str = lock.stem) -> None:
             if not options.print_python:

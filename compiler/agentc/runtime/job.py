@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.plan_file import PlanError, PlanFile
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.plan_file import PlanError, PlanFile
 
 USAGE = (
     "usage: python -m agentc.runtime.job --plan PLAN --store STORE (--job | --session) ID"
@@ -58,12 +58,12 @@ def _work(
     options: Dict[str, str],
 ) -> int:
     # Imported late: a wrapper that finds its object in the store is done in half the time.
-    from agentc.runtime import process
-    from agentc.runtime.claim import LostClaimError
-    from agentc.runtime.environment import SoftwareEnvironmentError
-    from agentc.runtime.modes import adopt_umask
-    from agentc.runtime.stopping import StoppedError
-    from agentc.runtime.unit import Unit
+    from agentc.runtime.machine import process
+    from agentc.runtime.machine.stopping import StoppedError
+    from agentc.runtime.software.environment import SoftwareEnvironmentError
+    from agentc.runtime.store.claim import LostClaimError
+    from agentc.runtime.store.modes import adopt_umask
+    from agentc.runtime.unit import Wrapper
 
     # Snakemake tells its number: when it was killed while this Python started, whoever is the
     # parent by now is another one, and would be taken for the right one.
@@ -71,7 +71,7 @@ def _work(
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     adopt_umask(layout)
     try:
-        return Unit(layout, plan, jobs, session, options.get("asked", "")).run()
+        return Wrapper(layout, plan, jobs, session, options.get("asked", "")).run()
     except (PlanError, SoftwareEnvironmentError, LostClaimError, OSError) as error:
         print("agentc: %s" % error, file=sys.stderr)
         return 1

@@ -10,22 +10,28 @@ import time
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from agentc import __version__
-from agentc.runtime import control_group
-from agentc.runtime.claim import Claim
-from agentc.runtime.contracts import ContractError, check_artifact
-from agentc.runtime.hardware import Machine
-from agentc.runtime.imported import FOLDER_VARIABLE, read_reports
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.lease import Lease, caller_variables, fill, last_lines
-from agentc.runtime.lease import end_all as end_servers
-from agentc.runtime.modes import keep_private
-from agentc.runtime.publish import publish
-from agentc.runtime.redact import Redactor
-from agentc.runtime.shared_lease import SharedLease
-from agentc.runtime.staging import Staging
-from agentc.runtime.supervise import Child, Supervisor
-from agentc.runtime.time_limit import stopped_early
-from agentc.runtime.trouble import full_disk_hint, missing_module_hint
+from agentc.runtime.contracts.artifacts import ContractError, check_artifact
+from agentc.runtime.machine import control_group
+from agentc.runtime.machine.hardware import MachineProbe
+from agentc.runtime.machine.redact import Redactor
+from agentc.runtime.machine.supervise import Child, Supervisor
+from agentc.runtime.machine.time_limit import stopped_early
+from agentc.runtime.servers.lease import (
+    LeasedServer,
+    caller_variables,
+    fill,
+    last_lines,
+)
+from agentc.runtime.servers.lease import end_all as end_servers
+from agentc.runtime.servers.server_copies import ServerCopies
+from agentc.runtime.servers.shared_lease import SharedLease
+from agentc.runtime.software.imported import FOLDER_VARIABLE, read_reports
+from agentc.runtime.store.claim import ObjectLock
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.modes import keep_private
+from agentc.runtime.store.publish import publish
+from agentc.runtime.store.staging import Staging
+from agentc.runtime.store.trouble import full_disk_hint, missing_module_hint
 
 TRY_AGAIN = 75
 """Exit code of a program, or of a wrapper, that asks for another attempt (EX_TEMPFAIL)."""
@@ -33,7 +39,7 @@ RETRY_DELAYS_S = (1.0, 5.0)
 """Pauses before the second and the third attempt."""
 
 
-class Member:
+class JobRun:
     """One job of this wrapper. `failure` is set when it has failed for good, or for now where it is
     `out_of_time`."""
 
@@ -42,8 +48,8 @@ class Member:
         layout: StoreLayout,
         job: Mapping[str, Any],
         started: float,
-        machine: Machine,
-        claim: Claim,
+        machine: MachineProbe,
+        claim: ObjectLock,
     ) -> None:
         self.layout = layout
         self._claim = claim
@@ -55,7 +61,7 @@ class Member:
         self.python: List[str] = []
         self.environment: Dict[str, Any] = {}
         self.variables: Dict[str, str] = {}
-        self.leases: List[Union[Lease, SharedLease]] = []
+        self.leases: List[Union[LeasedServer, ServerCopies, SharedLease]] = []
         self.child: Optional[Child] = None
         self.failure: Optional[str] = None
         self.out_of_time = False
@@ -134,7 +140,7 @@ class Member:
         self._not_before = 0.0
 
     def finish(
-        self, supervisor: Supervisor, leases_to_end: Sequence[Union[Lease, SharedLease]]
+        self, supervisor: Supervisor, leases_to_end: Sequence[Union[LeasedServer, SharedLease]]
     ) -> None:
         """The program has ended: publish, try again later, or fail. Servers of this job alone
         are ended before its logs are sealed."""
@@ -157,11 +163,11 @@ class Member:
             self.staging.status("running", because)
             return
         if child.status != 0:
-            said = "its program %s" % how_it_ended(child.status)
+            message = "its program %s" % how_it_ended(child.status)
             log = last_lines(self.staging.log, 20)
             full = full_disk_hint(log, self.staging.path)
             lacking = missing_module_hint(log, str(self.job["environment"]))
-            hints = [said, control_group.out_of_memory(self._kills), full, lacking]
+            hints = [message, control_group.out_of_memory(self._kills), full, lacking]
             self.fail("\n".join(filter(None, hints)))
             return
         ended = time.time()
@@ -262,7 +268,7 @@ class Member:
             **({} if self.stop_by is None else {"stop_by": self.stop_by}),
         }
 
-    def _endpoint(self, lease: Union[Lease, SharedLease]) -> Dict[str, Any]:
+    def _endpoint(self, lease: Union[LeasedServer, ServerCopies, SharedLease]) -> Dict[str, Any]:
         endpoint = lease.endpoint
         if lease.inside:
             endpoint["inside"]["account"] = str(self.staging.account_file)
@@ -271,7 +277,9 @@ class Member:
             endpoint["secrets"] = secrets
         return endpoint
 
-    def _lease_manifest(self, lease: Union[Lease, SharedLease]) -> Dict[str, Any]:
+    def _lease_manifest(
+        self, lease: Union[LeasedServer, ServerCopies, SharedLease]
+    ) -> Dict[str, Any]:
         """Of an environment inside, its software is the program's, and the program has told what
         it opened."""
         found = lease.manifest()
@@ -312,7 +320,7 @@ class Member:
         }
 
 
-def tell_failures(members: Sequence[Member], session: Optional[Staging]) -> int:
+def tell_failures(members: Sequence[JobRun], session: Optional[Staging]) -> int:
     """Say what failed, in the session's status too; returns the wrapper's exit status."""
     failed = [member for member in members if member.failure is not None]
     for member in failed:
@@ -321,8 +329,8 @@ def tell_failures(members: Sequence[Member], session: Optional[Staging]) -> int:
         return 0
     out_of_time = all(member.out_of_time for member in failed)
     if session is not None:
-        said = "stopped before the time limit" if out_of_time else "failed"
-        session.status("failed", "%d of its jobs %s" % (len(failed), said), out_of_time)
+        outcome = "stopped before the time limit" if out_of_time else "failed"
+        session.status("failed", "%d of its jobs %s" % (len(failed), outcome), out_of_time)
     return TRY_AGAIN if out_of_time else 1
 
 

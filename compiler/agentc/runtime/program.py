@@ -10,14 +10,19 @@ import json
 import os
 import sys
 import time
+from dataclasses import MISSING
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Set
+from typing import Any, Dict, List, Mapping, Optional, Set, Type, TypeVar
 
-from agentc.runtime.imported import report_at_exit
+from agentc.runtime.software.imported import report_at_exit
+
+Rules = TypeVar("Rules")
 
 DRY_RUN = "AGENTC_DRY_RUN"
 """`config` in this variable ends a program where it has read its config, before it works: so the
 conformance kit finds out whether it reads all of it. No job of a run ever has it."""
+
+_OTHER_VERSION = "if another version of agentc made the plan, compile the spec again"
 
 
 class JobConfig:
@@ -30,13 +35,29 @@ class JobConfig:
 
     def __getitem__(self, name: str) -> Any:
         self._read.add(name)
+        if name not in self._values:
+            raise RuntimeError("the plan lacks the setting %s; %s" % (name, _OTHER_VERSION))
         return self._values[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A setting that plans of earlier releases do not have."""
+        self._read.add(name)
+        return self._values.get(name, default)
+
+    def read_as(self, kind: Type[Rules]) -> Rules:
+        """An instance of a dataclass whose fields bear the names of the keys that they hold; a key
+        that is not there leaves a field at its default, where it has one."""
+        declared: Mapping[str, Any] = getattr(kind, "__dataclass_fields__", {})
+        free = {name for name, field in declared.items() if field.default is not MISSING}
+        names = [name for name in kind.__annotations__ if name in self._values or name not in free]
+        return kind(**{name: self[name] for name in names})
 
     def assert_all_read(self) -> None:
         """Raise RuntimeError naming each key of the config that was never read."""
         unread = sorted(set(self._values) - self._read)
         if unread:
-            raise RuntimeError("the job program ignored: " + ", ".join(unread))
+            names = ", ".join(unread)
+            raise RuntimeError("the job program ignored: %s; %s" % (names, _OTHER_VERSION))
         if os.environ.get(DRY_RUN) == "config":
             print("%s: the whole config was read" % DRY_RUN)
             raise SystemExit(0)
@@ -59,6 +80,7 @@ class Job:
         self.stop_by: Optional[float] = self.spec.get("stop_by")
         self._line: Dict[str, Any] = {}
         self._facts: Dict[str, Any] = {}
+        self._warnings: List[str] = []
         self._facts_path = Path(self.spec["facts"])
         self._progress_path = Path(self.spec["progress"])
         self._last_progress = 0.0
@@ -94,6 +116,7 @@ class Job:
             "time": now,
             "started": self._started,
             "numbers": {k: v for k, v in numbers.items() if v is not None},
+            **({"warnings": self._warnings} if self._warnings else {}),
         }
         if not force and not finished and now - self._last_progress < 0.5:
             return
@@ -109,6 +132,13 @@ class Job:
         `out`, where the job resumes). Nothing may follow but the exit, with the status returned."""
         write_json(self._progress_path, {**self._line, "out_of_time": True})
         return os.EX_TEMPFAIL
+
+    def warn(self, text: str) -> None:
+        """Tell people of what does not end the job: in its log, beside its progress while it runs,
+        and for good among its facts, as `warnings`."""
+        print("warning: " + text, file=sys.stderr, flush=True)
+        self._warnings.append(text)
+        self.facts(warnings=self._warnings)
 
     def facts(self, **facts: Any) -> None:
         """Record facts for the manifest: tokens, counts, truncations, versions, ..."""
@@ -135,7 +165,7 @@ def read_json(path: Path) -> Dict[str, Any]:
     """An object of JSON that may be missing; {} where there is none."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

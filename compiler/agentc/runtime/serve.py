@@ -8,6 +8,7 @@ the server itself (`server_host.py`). docs/design/shared_servers.md has the whol
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import time
@@ -15,12 +16,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Mapping, Optional, Sequence
 
-from agentc.runtime import process, server_launch
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.lease import LeaseError
-from agentc.runtime.plan_file import PlanError, PlanFile
-from agentc.runtime.server_folder import Renewal, ServerFolder
-from agentc.runtime.shared_lease import SharedLease
+from agentc.runtime.machine import process, prologue
+from agentc.runtime.machine.device_lease import StartGate, one_at_a_time
+from agentc.runtime.machine.devices import DevicesError
+from agentc.runtime.servers import server_launch
+from agentc.runtime.servers.lease import LeaseError
+from agentc.runtime.servers.server_folder import LeaseRenewal, ServerFolder
+from agentc.runtime.servers.shared_lease import SharedLease
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.plan_file import PlanError, PlanFile
 
 _WATCH_S = 0.3
 _AWAY_S = 5.0
@@ -40,38 +44,42 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         plan = PlanFile(Path(options.plan).absolute())
         server = plan.server(options.server)
         if options.what == "host":
-            from agentc.runtime.server_host import Host
+            from agentc.runtime.servers.server_host import Host
 
             across = options.address == "node"
-            return Host(layout, plan, server, options.copy, across).run()
+            return Host(layout, plan, server, options.copy, across, options.gpus).run()
         folder = ServerFolder(layout, server)
         lease = Path(options.lease)
         if options.what == "keep":
-            return _keep(layout, folder, _renewal(layout, plan, server, lease), options)
-        return _up(layout, plan, folder, _renewal(layout, plan, server, lease), options)
-    except (PlanError, LeaseError, server_launch.LaunchError, OSError) as error:
+            return _keep(layout, folder, _renewal(plan, server, lease), options)
+        return _up(layout, plan, folder, _renewal(plan, server, lease), options)
+    except (
+        PlanError,
+        LeaseError,
+        server_launch.ServerLaunchError,
+        DevicesError,
+        OSError,
+    ) as error:
         print("agentc: %s" % error, file=sys.stderr)
         return 1
     except _ToldToStopError as stop:
         return 128 + int(stop.args[0])
 
 
-def _renewal(
-    layout: StoreLayout, plan: PlanFile, server: Mapping[str, object], path: Path
-) -> Renewal:
+def _renewal(plan: PlanFile, server: Mapping[str, object], path: Path) -> LeaseRenewal:
     """The lease of a run: it names what the run wants of the server's clients."""
     clients = server["clients"]
     assert isinstance(clients, list)
     jobs = [plan.job(str(name)) for name in clients]
     objects = ["%s/%s" % (job["kind"], job["key"]) for job in jobs]
-    return Renewal(path, {"kind": "run", "waiting_for": objects})
+    return LeaseRenewal(path, {"kind": "run", "waiting_for": objects})
 
 
 def _up(
     layout: StoreLayout,
     plan: PlanFile,
     folder: ServerFolder,
-    renewal: Renewal,
+    renewal: LeaseRenewal,
     options: argparse.Namespace,
 ) -> int:
     process.die_with_parent(signal.SIGTERM, options.run)
@@ -79,19 +87,22 @@ def _up(
         signal.signal(number, _stop)
     resources = dict(word.split("=", 1) for word in options.resource)
     slurm = options.executor == "slurm"
+    gpus = (prologue.number(resources.get("gpu")) or 0) if options.executor == "local" else None
     launch = server_launch.describe_launch(
         plan.path,
         layout,
         options.server,
         server_launch.sbatch_options(resources) if slurm else None,
         across=options.executor != "local",
+        gpus=gpus,
     )
     lease = SharedLease(folder.server["lease"], folder, renewal)
     folder.prepare()
     renewal.begin()
     done = False
     try:
-        _start_until_ready(layout, folder, launch, lease, renewal)
+        with one_at_a_time(os.environ, gpus or 0) as gate:
+            _start_until_ready(layout, folder, launch, lease, renewal, gate)
         _leave_to_keeper(folder, options)
         done = True
     finally:
@@ -106,16 +117,19 @@ def _start_until_ready(
     folder: ServerFolder,
     launch: Mapping[str, object],
     lease: SharedLease,
-    renewal: Renewal,
+    renewal: LeaseRenewal,
+    gate: StartGate,
 ) -> None:
-    told = ""
+    reported = ""
     for number in range(1, STARTS + 1):
         _launch(layout, folder, launch, renewal, failed_too=number == 1)
         try:
             while not lease.ready(every=True):
-                if lease.waits_for() != told:
-                    told = lease.waits_for()
-                    print(told, file=sys.stderr, flush=True)
+                if all(copy.state().get("gpus") for copy in folder.copies()):
+                    gate.open()
+                if lease.waits_for() != reported:
+                    reported = lease.waits_for()
+                    print(reported, file=sys.stderr, flush=True)
                 time.sleep(0.2)
             return
         except LeaseError as error:
@@ -128,19 +142,19 @@ def _launch(
     layout: StoreLayout,
     folder: ServerFolder,
     launch: Mapping[str, object],
-    renewal: Renewal,
+    renewal: LeaseRenewal,
     failed_too: bool,
 ) -> None:
     """Start the copies; a SLURM that does not answer is waited for."""
-    told = False
+    reported = False
     while True:
         try:
             server_launch.ensure(layout, folder, launch, renewal.now(), failed_too=failed_too)
             return
         except server_launch.SlurmAwayError as error:
-            if not told:
+            if not reported:
                 print("agentc: %s\nwaiting until it answers" % error, file=sys.stderr, flush=True)
-            told = True
+            reported = True
             time.sleep(_AWAY_S)
 
 
@@ -153,7 +167,7 @@ def _leave_to_keeper(folder: ServerFolder, options: argparse.Namespace) -> None:
 
 
 def _keep(
-    layout: StoreLayout, folder: ServerFolder, renewal: Renewal, options: argparse.Namespace
+    layout: StoreLayout, folder: ServerFolder, renewal: LeaseRenewal, options: argparse.Namespace
 ) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _stop)
@@ -185,6 +199,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--resource", action="append", default=[], help="name=value")
     parser.add_argument("--address", choices=("loopback", "node"), default="loopback")
     parser.add_argument("--copy", type=int, default=1)
+    parser.add_argument("--gpus", type=int, help="GPUs of this machine that a copy leases")
     return parser
 
 

@@ -5,41 +5,44 @@ It locks the objects, provides software environments and servers, runs the progr
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
-from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from agentc import __version__
-from agentc.runtime import environment, lease, process, prologue, visible
-from agentc.runtime.claim import Claim, LostClaimError
-from agentc.runtime.claiming import claim_all
-from agentc.runtime.hardware import Machine
-from agentc.runtime.keeper import Keeper
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.member import TRY_AGAIN, Member, tell_failures
-from agentc.runtime.plan_file import PlanFile
-from agentc.runtime.publish import publish
-from agentc.runtime.redact import Redactor
-from agentc.runtime.shared_lease import (
+from agentc.runtime.machine import process, prologue
+from agentc.runtime.machine.devices import DevicesError
+from agentc.runtime.machine.hardware import MachineProbe
+from agentc.runtime.machine.redact import Redactor
+from agentc.runtime.machine.stopping import StoppedError
+from agentc.runtime.machine.supervise import Supervisor
+from agentc.runtime.machine.time_limit import stop_by
+from agentc.runtime.member import TRY_AGAIN, JobRun, tell_failures
+from agentc.runtime.provision import AnyLease, Provision
+from agentc.runtime.servers import lease
+from agentc.runtime.servers.shared_lease import (
     BLAME_S,
     SharedLease,
     SharedServerLostError,
     SharedServers,
-    await_ready,
 )
-from agentc.runtime.staging import Staging
-from agentc.runtime.stopping import StoppedError
-from agentc.runtime.supervise import Supervisor
-from agentc.runtime.time_limit import stop_by
-from agentc.runtime.trouble import told
+from agentc.runtime.software import environment
+from agentc.runtime.store import visible
+from agentc.runtime.store.claim import LostClaimError, ObjectLock
+from agentc.runtime.store.claiming import claim_all
+from agentc.runtime.store.keeper import Heartbeat
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.plan_file import PlanFile
+from agentc.runtime.store.publish import publish
+from agentc.runtime.store.staging import Staging
+from agentc.runtime.store.trouble import explain_os_error
+from agentc.runtime.unit_devices import UnitDevices, left_to_check, node_server_gpus
 
-AnyLease = Union[lease.Lease, SharedLease]
+_LOOK_S = 0.2
 
 
-class Unit:
+class Wrapper:
     """What one wrapper works on: a job, or a session with its members."""
 
     def __init__(
@@ -80,11 +83,11 @@ class Unit:
             for claim in claims:
                 claim.release()
 
-    def _run(self, claims: Mapping[str, Claim]) -> int:
+    def _run(self, claims: Mapping[str, ObjectLock]) -> int:
         self.started = time.time()
-        machine = Machine()
+        machine = MachineProbe()
         members = [
-            Member(self.layout, job, self.started, machine, claims[object_name(job)])
+            JobRun(self.layout, job, self.started, machine, claims[object_name(job)])
             for job in self.jobs
             if not self.layout.is_published(object_name(job))
         ]
@@ -95,25 +98,50 @@ class Unit:
             member.staging.prepare(member.id, self.mark, bool(member.job.get("resume")))
         if self.session:
             staging.prepare(self.session["id"], self.mark, False)
-        shared = SharedServers(self.layout, self.plan, self.name)
+        asked = prologue.read_asked(self.asked)
+        apart = node_server_gpus(self.jobs, self.plan, asked)
+        shared = SharedServers(self.layout, self.plan, self.name, apart)
+        devices: Optional[UnitDevices] = None
+
+        def wait(until: Callable[[], bool]) -> None:
+            machine.describe()  # what it asks must not be ended with the supervisor
+            with Supervisor(self.mark, redactor, Heartbeat(list(claims.values()))) as supervisor:
+                supervisor.wait(until, every=_LOOK_S)
+
+        def report(text: str) -> None:
+            for place in {staging, *(member.staging for member in members)}:
+                place.status("waiting", text)
+
+        def warn(text: str) -> None:
+            print("agentc: %s: %s" % (self._id(), text), file=sys.stderr)
+            for place in {staging, *(member.staging for member in members)}:
+                place.warning = "; ".join(filter(None, (place.warning, text)))
+
         try:
             prologue.assert_granted(
-                prologue.read_asked(self.asked),
+                left_to_check(asked, os.environ),
                 os.environ,
                 lambda: list(machine.describe()["gpus"]),
-                lambda text: print("agentc: %s: %s" % (self._id(), text), file=sys.stderr),
+                warn,
             )
+            devices = UnitDevices(asked, os.environ, self._id(), sum(apart.values()))
             self._resolve_secrets(members)
             redactor, limit = Redactor(self.secrets), stop_by(os.environ)
             for member in members:
                 member.redactor, member.stop_by = redactor, limit
                 member.purge()
+            # Before the supervisor of the work: its watchdog inherits the lease, and holds it for
+            # as long as anything of a killed wrapper is left.
+            devices.acquire(wait, report)
+            machine.given = devices.names
             while True:
                 open_ones = [member for member in members if not member.settled]
                 specs = [spec for member in open_ones for spec in member.job["leases"]]
                 shared.join([spec for spec in specs if spec.get("server")])
                 try:
-                    self._attempt(members, open_ones, staging, shared, redactor, machine, claims)
+                    self._attempt(
+                        members, open_ones, staging, shared, devices, redactor, machine, claims
+                    )
                     break
                 except SharedServerLostError as lost:
                     if not shared.again(lost):
@@ -127,6 +155,7 @@ class Unit:
             lease.LeaseError,
             environment.SoftwareEnvironmentError,
             prologue.NotGrantedError,
+            DevicesError,
             OSError,
             StoppedError,
         ) as error:
@@ -134,35 +163,41 @@ class Unit:
                 if not _still_mine(claim):
                     raise LostClaimError(claim.name) from error
             redact = Redactor(self.secrets).clean_text
-            said = redact(str(told(error, "the staged work of " + self.name, staging.path)))
+            message = redact(
+                str(explain_os_error(error, "the staged work of " + self.name, staging.path))
+            )
             for member in members:
                 if not member.settled:
-                    member.fail(said)
+                    member.fail(message)
             if self.session:
-                staging.status("failed", said)
+                staging.status("failed", message)
             if isinstance(error, StoppedError):
                 raise
-            print("agentc: job %s failed: %s" % (self._id(), said), file=sys.stderr)
+            print("agentc: job %s failed: %s" % (self._id(), message), file=sys.stderr)
             return 1
         finally:
             shared.leave()
+            if devices is not None:
+                devices.release()
         return tell_failures(members, staging if self.session else None)
 
     def _attempt(
         self,
-        members: Sequence[Member],
-        open_ones: Sequence[Member],
+        members: Sequence[JobRun],
+        open_ones: Sequence[JobRun],
         staging: Staging,
         shared: SharedServers,
+        devices: UnitDevices,
         redactor: Redactor,
-        machine: Machine,
-        claims: Mapping[str, Claim],
+        machine: MachineProbe,
+        claims: Mapping[str, ObjectLock],
     ) -> None:
         """Run what is not settled yet, and publish the session when all is well."""
-        with Supervisor(self.mark, redactor, Keeper(list(claims.values()))) as supervisor:
+        with Supervisor(self.mark, redactor, Heartbeat(list(claims.values()))) as supervisor:
             leases: List[AnyLease] = []
             if open_ones:
-                leases = self._provide(open_ones, staging, supervisor, shared)
+                provision = Provision(self.layout, self.plan, staging, supervisor, shared, devices)
+                leases = provision.provide(open_ones)
                 self._work(open_ones, leases, supervisor)
             if self.session and all(member.failure is None for member in members):
                 lease.end_all(leases, supervisor)
@@ -190,119 +225,15 @@ class Unit:
         if previous is not None:
             process.end_marked(previous)
 
-    def _resolve_secrets(self, members: Sequence[Member]) -> None:
+    def _resolve_secrets(self, members: Sequence[JobRun]) -> None:
+        environment.declare_secrets(self.plan.secret_names())
         for member in members:
             for spec in [member.job, *member.job["leases"]]:
-                self.secrets += environment.resolve_secrets(spec.get("secrets") or {}).values()
-
-    def _provide(
-        self,
-        members: Sequence[Member],
-        staging: Staging,
-        supervisor: Supervisor,
-        shared: SharedServers,
-    ) -> List[AnyLease]:
-        """Software environments first, then servers; returns the servers, ready."""
-        pythons = self._pythons(members, supervisor, shared)
-        programs = [member.job["program"] for member in members]
-        programs += [spec["program"] for member in members for spec in member.job["leases"]]
-        code = environment.code_directory(self.layout, environment.packages_of(programs))
-        leases: List[AnyLease] = []
-        known: Dict[str, AnyLease] = {}
-        names: Set[str] = set()
-        for member in members:
-            job = member.job
-            member.leases = []
-            path, complete = pythons[job["environment"]]
-            member.python = environment.python_command(path, complete, self.layout.root, code)
-            member.environment = {
-                "name": job["environment"],
-                "lock": complete["lock"],
-                "python": complete["python"],
-                "versions": complete["versions"],
-            }
-            cpus = (job.get("resources") or {}).get("cpus") or 1
-            cpus = (job.get("placement") or {}).get("threads") or cpus
-            network = bool((job.get("contract") or {}).get("network"))
-            secrets = environment.resolve_secrets(lease.caller_secrets(job))
-            member.variables = environment.job_variables(
-                code, cpus, network, secrets, environment.programs_of(path, complete)
-            )
-            for spec in job["leases"]:
-                model = self._served(job, spec)
-                identity = json.dumps([spec, str(model)], sort_keys=True)
-                if identity not in known and shared.serves(spec):
-                    known[identity] = shared.lease(spec)
-                    leases.append(known[identity])
-                elif identity not in known:
-                    own = environment.resolve_secrets(spec.get("secrets") or {})
-                    python: List[str] = []
-                    software = None
-                    if spec.get("port") not in ("none", "inside"):
-                        path, complete = pythons[spec["environment"]]
-                        software = environment.programs_of(path, complete)
-                        python = environment.python_command(path, complete, self.layout.root, code)
-                    own_server = lease.Lease(
-                        spec,
-                        python=python,
-                        variables=environment.job_variables(code, cpus, network, own, software),
-                        model=model,
-                        folder=staging.path,
-                        logs=staging.logs,
-                        name=lease.distinct_name(spec["role"], identity, names),
-                    )
-                    if python:
-                        names.add(own_server.name)
-                        own_server.software = {
-                            "lock": complete["lock"],
-                            "python": complete["python"],
-                        }
-                    known[identity] = own_server
-                    leases.append(own_server)
-                member.leases.append(known[identity])
-        places = {staging, *(member.staging for member in members)}
-
-        def report(message: str) -> None:
-            for place in places:
-                place.status("leases", message)
-
-        # First those that may have to wait in a queue.
-        others = [one for one in leases if isinstance(one, SharedLease)]
-        if others:
-            await_ready(others, supervisor, report)
-        own_ones = [one for one in leases if isinstance(one, lease.Lease) and not one.inside]
-        if own_ones:
-            report("starting " + ", ".join(one.role for one in own_ones))
-            lease.start_all(own_ones, supervisor)
-        return leases
-
-    def _pythons(
-        self, members: Sequence[Member], supervisor: Supervisor, shared: SharedServers
-    ) -> Dict[str, Tuple[Path, Dict[str, Any]]]:
-        wanted = {member.job["environment"] for member in members}
-        for member in members:
-            own = [spec for spec in member.job["leases"] if not shared.serves(spec)]
-            wanted |= {spec["environment"] for spec in own} - {None}
-
-        def report(line: str) -> None:
-            for member in members:
-                member.staging.status("environment", "%s: %s" % (name, line))
-
-        found = {}
-        for name in sorted(wanted):
-            lock, text = self.plan.lock(name)
-            with supervisor.interruptible():
-                found[name] = environment.ensure_environment(self.layout, lock, text, report)
-        return found
-
-    def _served(self, job: Mapping[str, Any], spec: Dict[str, Any]) -> Optional[Path]:
-        """Directory of the checkpoint that a lease serves."""
-        role = spec.get("input")
-        objects = job["inputs"].get(role) if role else None
-        return self.layout.data(objects[0]) if objects else None
+                wanted, sent = spec.get("secrets") or {}, spec is not member.job
+                self.secrets += environment.resolve_secrets(wanted, sent=sent).values()
 
     def _work(
-        self, members: Sequence[Member], leases: Sequence[AnyLease], supervisor: Supervisor
+        self, members: Sequence[JobRun], leases: Sequence[AnyLease], supervisor: Supervisor
     ) -> None:
         own: Sequence[AnyLease] = [] if self.session else leases
         for member in members:
@@ -310,7 +241,7 @@ class Unit:
             if missing is not None:
                 member.staging.status("waiting", "for %s" % missing)
         # What another node has published may take a while to show here.
-        deadline = time.monotonic() + visible.patience(self.layout)
+        deadline = time.monotonic() + visible.visibility_timeout(self.layout)
 
         def advance() -> bool:
             for member in members:
@@ -352,7 +283,9 @@ class Unit:
         silent = any(isinstance(one, SharedLease) and one.silent() for one in leases)
         supervisor.wait(look, timeout=BLAME_S if silent else 0.5, every=0.1)
 
-    def _session_manifest(self, leases: Sequence[AnyLease], machine: Machine) -> Dict[str, Any]:
+    def _session_manifest(
+        self, leases: Sequence[AnyLease], machine: MachineProbe
+    ) -> Dict[str, Any]:
         assert self.session is not None
         ended = time.time()
         return {
@@ -373,7 +306,7 @@ class Unit:
 
 def _raise_for_the_dead(leases: Sequence[AnyLease], sure: bool = False) -> None:
     """LeaseError when a server is gone; SharedServerLostError when it was a shared one."""
-    gone = lease.dead([one for one in leases if isinstance(one, lease.Lease)])
+    gone = lease.dead([one for one in leases if isinstance(one, lease.LeasedServer)])
     if gone is not None:
         raise lease.LeaseError(lease.death_message(gone))
     for one in leases:
@@ -382,7 +315,7 @@ def _raise_for_the_dead(leases: Sequence[AnyLease], sure: bool = False) -> None:
             raise SharedServerLostError(message)
 
 
-def _still_mine(claim: Claim) -> bool:
+def _still_mine(claim: ObjectLock) -> bool:
     """Whether it is; yes when the store cannot tell, for then it has a trouble of its own."""
     try:
         return claim.is_mine()

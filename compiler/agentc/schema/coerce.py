@@ -11,21 +11,23 @@ import re
 from collections.abc import Mapping as Table
 from dataclasses import dataclass, field
 
+from agentc.diagnostics.lines import split_lines
 from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.span import Source, Span
 from agentc.diagnostics.suggest import did_you_mean
 from agentc.kinds.field import SECRET, SECRET_NAME, Field, Json, is_secret
 from agentc.schema.describe import describe, types_of
 from agentc.schema.keys import Place, read_keys
 from agentc.schema.language import PER_ROUND
-from agentc.schema.remedy import advice, bounds_in_words, fitting_text, range_note
-from agentc.schema.typed import FAILED, Failed, fits, read_scalar
-from agentc.source.lines import split_lines
+from agentc.schema.remedy import advice, bounds_in_words, fits, fitting_text, range_note
 from agentc.source.scalars import (
+    FAILED,
     LARGEST_INTEGER,
+    Failed,
     is_null,
     plain_value,
+    read_scalar,
 )
-from agentc.source.span import Source, Span
 from agentc.source.tree import Computed, Entry, Mapping, Node, Scalar, Sequence, Unknown, described
 
 __all__ = ["FAILED", "Coercion", "Failed", "as_json", "hidden", "referred_secret"]

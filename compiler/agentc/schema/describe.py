@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from agentc.kinds.field import HUB_ID, Field, Json
+from agentc.kinds.metric_names import METRIC_NAMES, METRIC_PATTERN
 
 _SINGULAR = {
     "string": "text",
@@ -60,6 +61,8 @@ def _one(name: str, schema: Mapping[str, Json], fields: Sequence[Field]) -> str:
         return _SINGULAR[name] + _bounds(schema)
     if name == "string" and schema.get("pattern") == HUB_ID:
         return "a hub id of the form owner/name"
+    if name == "string" and schema.get("pattern") == METRIC_PATTERN:
+        return "one of " + ", ".join(f"`{name}`" for name in METRIC_NAMES)
     if name == "string" and isinstance(schema.get("pattern"), str):
         return f"text of the form {schema['pattern']}"
     items = schema.get("items")

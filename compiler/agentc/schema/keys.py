@@ -8,11 +8,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, StageBackend
+from agentc.diagnostics.odd_characters import without_accents
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import distance, listed, offer, suggestions, synonyms
 from agentc.kinds import KINDS
 from agentc.schema import language
-from agentc.source.characters import without_accents
 from agentc.source.scalars import is_null
 from agentc.source.tree import Entry, Mapping, Node, Scalar, Unknown, described, shortened
 

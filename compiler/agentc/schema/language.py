@@ -17,6 +17,7 @@ from agentc.kinds.field import (
     strings,
 )
 from agentc.kinds.interaction import OBSERVATION_PREFIX
+from agentc.kinds.metric_names import METRIC_PATTERN
 
 VERSION = 1
 NAME_PATTERN = "^[a-z][a-z0-9_]*$"
@@ -24,6 +25,15 @@ EXPERIMENT_PATTERN = "^[a-z0-9][a-z0-9_-]*$"
 LONGEST_NAME = 64
 """Names become parts of file names, alone and joined: `<experiment>/<repeat>.<round>.<stage>`."""
 PARAM_TYPES = ("int", "float", "bool", "str", "list")
+
+EXPRESSION_FUNCTIONS = ("abs", "float", "int", "len", "max", "min", "range", "secret", "str")
+"""What `{{ }}` may call; `front/sandbox.py` has what each does."""
+_EXPRESSION_WORDS = (
+    "and", "else", "false", "False", "if", "in", "is", "none", "None", "not", "or", "round",
+    "self", "true", "True",
+)  # fmt: skip
+RESERVED_NAMES = frozenset({*EXPRESSION_FUNCTIONS, *_EXPRESSION_WORDS})
+"""Words of expressions that no param may be called."""
 
 TOP_LEVEL: dict[str, str] = {
     "agentc": "Version of the spec language: 1.",
@@ -153,11 +163,17 @@ DISCREPANCY_FIELDS: tuple[Field, ...] = (
 CLAIM_FIELDS: tuple[Field, ...] = (
     string("what", "What the number is of: method, model, test set.", REQUIRED),
     string("table", "Where the paper prints it: `Table 2, row ETO`.", nullable=True),
-    string("stage", "The evaluate stage that measures it; `eto.evaluate` is the last round's.",
-           REQUIRED),
+    string("stage", "The evaluate stage that measures it (a revise stage for `revision_length` and "
+           "`revised`); `eto.evaluate` is the last round's.", REQUIRED),
     string("difference_from", "Another evaluate stage on the same tasks: the claim is about the "
            "first minus this one, paired by task.", nullable=True),
-    choice("metric", "What is measured of each task.", ("reward", "success"), "reward"),
+    string("metric", "What is measured of each task: `reward`, `success`; what the evaluation is "
+           "asked for, `best_of(k)`, `pass_at(k)` or `loops`; of a revise stage, "
+           "`revision_length`, the number of the first wrong action, and `revised`, the share of "
+           "bad trajectories in which the actor found one.", "reward",
+           pattern=METRIC_PATTERN),
+    string("difference_metric", "What is measured of `difference_from`; null: the same.",
+           nullable=True, pattern=METRIC_PATTERN),
     number("value", "The number that the paper prints.", nullable=True),
     number("above", "The claim is only that the number is above this one, such as a difference "
            "above 0.", nullable=True),
@@ -203,7 +219,11 @@ SERVER_PLACEMENT_FIELDS: tuple[Field, ...] = (
             nullable=True, minimum=0, identity="placement"),
     string("gpu_type", "Type of the GPUs, as the cluster calls it: `a100`.", nullable=True,
            pattern="^[A-Za-z0-9_.]+$", identity="placement"),
-    integer("mem_mb", "Memory in MiB, on each node.", nullable=True, minimum=1,
+    string("gpu", "What each GPU holds, so that `agentc check` knows what fits: a card such as "
+           "`a100-80gb`, or a number of GB. It asks the cluster for nothing: `gpu_type` does.",
+           nullable=True, pattern="^[A-Za-z0-9_. -]+$", identity="placement"),
+    integer("mem_mb", "Memory in MiB, on each node; where nothing is said, what the job's model "
+            "needs, or the profile's default where that is more.", nullable=True, minimum=1,
             identity="placement"),
     integer("minutes", "Time limit.", nullable=True, minimum=1, identity="placement"),
     integer("nodes", "Nodes that the training processes are spread over, equally.", nullable=True,
@@ -228,8 +248,9 @@ SHARING_FIELDS: tuple[Field, ...] = (
     choice("scope", "Who shares one start of the server: jobs of one session (`job`), those of one "
            "node (`node`), or all that need it, for which it is a job of its own that other nodes "
            "reach too (`shared`).", SCOPES, "job", identity="placement"),
-    integer("replicas", "Copies of a `shared` server; an episode stays with one of them.", 1,
-            minimum=1, maximum=64, identity="placement"),
+    integer("replicas", "Copies of a server; an episode stays with one of them. null: one of a "
+            "`shared` server, of a model's server within a job as many as the job's GPUs allow.",
+            nullable=True, minimum=1, maximum=64, identity="placement"),
     group("placement", "Resources of a `shared` server, as those of a stage.",
           SERVER_PLACEMENT_FIELDS,
           identity="placement"),

@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping as Table
 from typing import Literal
 
+from agentc.diagnostics.odd_characters import without_accents
+from agentc.diagnostics.suggest import did_you_mean
 from agentc.kinds.field import Json
+from agentc.kinds.metric_names import METRIC_NAMES, METRIC_PATTERN
 from agentc.schema.describe import describe
-from agentc.schema.typed import Failed, fits, read_scalar
 from agentc.source.advice import advise, out_of_range
-from agentc.source.characters import without_accents
-from agentc.source.scalars import is_null
+from agentc.source.scalars import Failed, is_null, read_scalar
 from agentc.source.tree import Computed, Node, Scalar
 
 
@@ -26,6 +27,14 @@ def bounds_in_words(value: Json, schema: Table[str, Json]) -> str:
     return f"{' and '.join(limit for limit in limits if limit)} {unit}{several}"
 
 
+def fits(pattern: str, value: str) -> bool:
+    """Whether a text fits a schema's pattern. JSON Schema's `$` is the very end; Python's also
+    stands before a last line break."""
+    if pattern.endswith("$") and not pattern.endswith("\\$"):
+        pattern = pattern[:-1] + r"\Z"
+    return re.search(pattern, value) is not None
+
+
 def fitting_text(pattern: str, value: str) -> str | None:
     """Help where small letters, or `_` for what cannot stand there, make a text fit."""
     small = without_accents(value).lower()
@@ -34,6 +43,8 @@ def fitting_text(pattern: str, value: str) -> str | None:
     for text in (below, small, re.sub(r"[^a-z0-9_-]+", "_", small).strip("_")):
         if text and text != value and fits(pattern, text):
             return f"write `{text}`"
+    if pattern == METRIC_PATTERN:
+        return did_you_mean(value, METRIC_NAMES)
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentc.backend_api import BackendTable
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
-from agentc.kinds import KINDS, Kind, kind_named
+from agentc.kinds import KINDS, MODEL_KIND, Kind, kind_named
 from agentc.schema import language
 from agentc.schema.keys import Place, as_mapping, checked_name, read_keys
 from agentc.source.tree import Entry, Mapping, Node, Scalar, described
@@ -14,7 +14,7 @@ from agentc.syntax.nodes import CarryDecl, RepeatDecl, StageDecl
 
 def read_model(name: Scalar, node: Node, sink: Sink, table: BackendTable) -> StageDecl:
     """A model: a stage of kind `model` that needs no `kind:`."""
-    kind = kind_named("model")
+    kind = kind_named(MODEL_KIND)
     assert kind is not None
     place = Place(f"models.{name.text}", f"model `{name.text}`")
     mapping = as_mapping(node, place, sink, "a mapping with `backend` and its settings")
@@ -39,7 +39,7 @@ def read_stage_or_repeat(
 def _stage(
     name: Scalar, mapping: Mapping, place: Place, sink: Sink, table: BackendTable
 ) -> StageDecl:
-    entry = mapping.find("kind") or _misspelt_kind(mapping, place, sink)
+    entry = mapping.find("kind") or _misspelt_kind(mapping)
     broken = StageDecl(name=name, kind=None, span=name.span)
     if entry is None and (mapping.partial or _misspelt_use(mapping, place, sink)):
         return broken
@@ -67,7 +67,7 @@ def _stage(
     return _read(name, kind, mapping, language.STAGE_KEYS, place, sink, table)
 
 
-def _misspelt_kind(mapping: Mapping, place: Place, sink: Sink) -> Entry | None:
+def _misspelt_kind(mapping: Mapping) -> Entry | None:
     """Without its kind nothing of a stage can be checked, so look for it under other names."""
     for entry in mapping.entries:
         value = entry.value
@@ -140,7 +140,6 @@ def _read(
         uses={key: keys[key] for key in kind.uses if key in keys},
         fields={key: keys[key] for key in fields if key in keys},
         options=_inner(options, place, sink),
-        options_span=None if options is None else options.key.span,
         placement=_inner(
             placement, place, sink, [field.name for field in language.PLACEMENT_FIELDS]
         ),

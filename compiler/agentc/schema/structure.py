@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from agentc.backend_api import BackendTable
 from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.span import Source, Span
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds.field import Field
 from agentc.schema import language
@@ -18,7 +19,6 @@ from agentc.schema.describe import describe
 from agentc.schema.keys import Place, as_mapping, checked_name, is_name, read_keys
 from agentc.schema.stage_structure import read_model, read_stage_or_repeat
 from agentc.source.scalars import is_null, read_integer
-from agentc.source.span import Source, Span
 from agentc.source.tree import Entry, Mapping, Node, Scalar, described
 from agentc.syntax.nodes import (
     ParamDecl,
@@ -255,7 +255,7 @@ def _prompt(name: Scalar, node: Node, sink: Sink) -> PromptDecl | None:
 
 
 def _claims(entry: Entry | None, sink: Sink) -> dict[str, Entry]:
-    """Claims by name, as written; `agentc.passes.resolve_claims` reads them."""
+    """Claims by name, as written; `agentc.front.resolve_claims` reads them."""
     if entry is None:
         return {}
     expected = "a mapping of names to claims, such as `table_2: {what: ..., stage: ..., value: 1}`"

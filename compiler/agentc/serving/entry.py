@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, LeaseDraft, SoftwareEnvironment
 from agentc.diagnostics import Sink
+from agentc.diagnostics.span import Source
+from agentc.front.read_module import build_module
 from agentc.ir.module import Module
-from agentc.kinds.field import Json
-from agentc.lock.references import References
+from agentc.lock.references import OutsideReferences
 from agentc.passes import PassContext
-from agentc.passes.front import build_module
-from agentc.passes.honour import report_resources
-from agentc.passes.lowering import ModuleContext
-from agentc.passes.software import read_locks
+from agentc.passes.lowering.module_context import ModuleContext
+from agentc.passes.lowering.report_unread import report_resources
+from agentc.passes.lowering.software import read_locks
 from agentc.source.load import load_text
-from agentc.source.span import Source
 
 TYPED = "(as typed)"
 """What messages call the place of settings that are in no file."""
@@ -35,7 +34,6 @@ class EnvironmentEntry:
     lease: LeaseDraft
     software: SoftwareEnvironment
     directory: Path
-    values: Mapping[str, Json] = field(default_factory=dict)
 
 
 def typed_entry(
@@ -81,7 +79,10 @@ def _plain(word: str) -> str:
 def module_entry(module: Module, name: str, context: PassContext) -> EnvironmentEntry | None:
     """The entry of that name in a module without errors; None where the sink has errors."""
     lowering = ModuleContext(
-        module, context.table, context.boundary, References(pins=dict(context.references.pins))
+        module,
+        context.table,
+        context.boundary,
+        OutsideReferences(pins=dict(context.references.pins)),
     )
     report_resources(module, lowering, context)
     attempt = lowering.resource("environment", name)
@@ -97,9 +98,8 @@ def module_entry(module: Module, name: str, context: PassContext) -> Environment
     assert isinstance(attempt.backend, EnvironmentBackend)
     software = attempt.lease.software or attempt.backend.software
     return EnvironmentEntry(
-        backend=attempt.backend.under(attempt.values),
+        backend=attempt.backend,
         lease=attempt.lease,
         software=own.get(software.name, software),
         directory=context.directory,
-        values=attempt.values,
     )

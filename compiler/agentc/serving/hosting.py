@@ -1,10 +1,10 @@
 """Runs an environment's server for a person: its software built on first use, checked as a job's
-would be, until it is told to stop. Neighbours: `entry.py`; `agentc.runtime.lease` (the server).
+would be, until it is told to stop. Neighbours: `entry.py`; `agentc.runtime.servers.lease`, which
+starts it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime import environment, process
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.lease import Lease, dead, death_message, end_all, start_all
-from agentc.runtime.redact import Redactor
-from agentc.runtime.supervise import Supervisor
+from agentc.runtime.machine import process
+from agentc.runtime.machine.redact import Redactor
+from agentc.runtime.machine.supervise import Supervisor
+from agentc.runtime.servers.lease import LeasedServer, dead, death_message, end_all, start_all
+from agentc.runtime.software import environment
+from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.moved_programs import module_of
 from agentc.serving.entry import EnvironmentEntry
 
 PORT_TAKEN = ("address already in use", "errno 98")
@@ -56,19 +59,19 @@ def hosted(
     Raises LeaseError, SoftwareEnvironmentError, StoppedError, OSError.
     """
     draft, lock = entry.lease, entry.software.text
-    secrets = environment.resolve_secrets(draft.secrets)
+    secrets = environment.resolve_secrets(draft.secrets, sent=True)
     mark = process.mark(f"env-serve/{os.getpid()}", str(folder))
     with Supervisor(mark, Redactor(list(secrets.values()))) as supervisor:
-        digest = hashlib.sha256(lock.encode("utf-8")).hexdigest()
+        digest = lock_digest(lock)
         with supervisor.interruptible():
             built, record = environment.ensure_environment(layout, digest, lock, report)
-        code = environment.code_directory(layout, environment.packages_of([list(draft.program)]))
+        code = environment.code_directory(layout, [module_of(draft.program)])
         variables = environment.job_variables(
             code, os.cpu_count() or 1, False, secrets, environment.programs_of(built, record)
         )
         variables.setdefault("AGENTC_SPEC_DIR", str(entry.directory.absolute()))
         (folder / "logs").mkdir()
-        lease = Lease(
+        lease = LeasedServer(
             _spec(entry, address),
             python=environment.python_command(built, record, layout.root, code),
             variables=variables,
@@ -102,11 +105,12 @@ def _spec(entry: EnvironmentEntry, address: Address) -> dict[str, Any]:
         "role": draft.role,
         "backend": draft.backend,
         "program": program,
+        "settings": dict(draft.settings),
         "port": draft.port,
         "probe": draft.probe,
         "identity_check": draft.identity_check,
         "expect": dict(draft.expect),
         "url": draft.url,
-        "variables": dict(draft.environment_variables),
+        "variables": dict(draft.variables),
         "ready_timeout_s": draft.ready_timeout_s,
     }

@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agentc.runtime import process
-from agentc.runtime.environment import SoftwareEnvironmentError, read_complete
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.machine import process
+from agentc.runtime.software.environment import SoftwareEnvironmentError, read_complete
+from agentc.runtime.store.layout import StoreLayout
 from agentc.software.needed import Needed
 
 AT_ONCE = 3

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from agentc.runtime.environment import COMPLETE, read_complete, read_record
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.software.environment import COMPLETE, read_complete, read_record
+from agentc.runtime.store.layout import StoreLayout
 from agentc.software.needed import Needed
 from agentc.store.gc import is_held
 from agentc.store.objects import size_of

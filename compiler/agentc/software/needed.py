@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +9,12 @@ from pathlib import Path
 from agentc.backend_api import BackendTable
 from agentc.diagnostics.sink import Sink
 from agentc.plan.job import EnvLock, Plan
-from agentc.runtime.container import ContainerError, find_engine
-from agentc.runtime.environment import read_complete
-from agentc.runtime.interpreter import InterpreterMissingError, find_interpreter
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.lock_text import LockTextError, read_lock_text
+from agentc.runtime.software.container import ContainerError, find_engine
+from agentc.runtime.software.environment import read_complete
+from agentc.runtime.software.interpreter import InterpreterMissingError, find_interpreter
+from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import LockTextError, read_lock_text
+from agentc.runtime.store.layout import StoreLayout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Needed:
     @property
     def sha256(self) -> str:
         """The environment's identity."""
-        return hashlib.sha256(self.lock.encode("utf-8")).hexdigest()
+        return lock_digest(self.lock)
 
     def directory(self, layout: StoreLayout) -> Path:
         """Where it is, or will be."""

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
 
-from agentc.runtime.build_variables import variables_for_engine, variables_for_pip
-from agentc.runtime.container import ContainerError, describe_image
-from agentc.runtime.environment import SoftwareEnvironmentError, python_command
-from agentc.runtime.installation import REQUIREMENTS
-from agentc.runtime.lock_text import LockText, normalised, read_lock_text
-from agentc.runtime.publish import sha256_of
+from agentc.runtime.software.build_variables import variables_for_engine, variables_for_pip
+from agentc.runtime.software.container import ContainerError, describe_image
+from agentc.runtime.software.environment import SoftwareEnvironmentError, python_command
+from agentc.runtime.software.installation import REQUIREMENTS
+from agentc.runtime.software.lock_text import LockText, normalised, read_lock_text
+from agentc.runtime.store.content import sha256_of
 from agentc.software.inventory import Installed
 
 _SHOWN = 5
@@ -49,9 +49,9 @@ def verify_environment(one: Installed, *, imports: bool = False) -> tuple[str, .
     modules of every pinned distribution are imported too, which takes a while."""
     if not one.record:
         return (f"it is {one.state}",)
-    said = _ask_interpreter(one)
-    if said is not None:
-        return (said,)
+    problem = _ask_interpreter(one)
+    if problem is not None:
+        return (problem,)
     if one.record.get("container"):
         return tuple(_against_image(one))
     try:

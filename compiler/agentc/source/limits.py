@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ReadLimits:
     """What a spec may cost to read. `nodes` counts after alias expansion."""
 
     file_bytes: int = 512 * 1024
@@ -17,4 +17,4 @@ class Limits:
     key_characters: int = 256
 
 
-SPEC_LIMITS = Limits()
+SPEC_LIMITS = ReadLimits()

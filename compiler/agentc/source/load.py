@@ -1,7 +1,8 @@
 """Reads a YAML file into a positioned tree, within limits, and never raises for bad input.
 
 PyYAML's events are used rather than its loader: nothing is constructed, tags have no effect, and
-size, depth and alias expansion are bounded while reading. Neighbours: `tree.py`, `yaml_error.py`.
+size, depth and alias expansion are bounded while reading. Neighbours: `tree.py`, `characters.py`,
+`yaml_error.py`.
 """
 
 from __future__ import annotations
@@ -14,30 +15,30 @@ from typing import NoReturn
 
 import yaml
 
+from agentc.diagnostics.lines import split_lines
 from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.span import Source, Span
+from agentc.source.characters import (
+    find_reordering,
+    find_unreadable,
+    forbidden_in_values,
+    strip_forbidden,
+)
 from agentc.source.credentials import Credential, blanked, find_credentials
-from agentc.source.limits import SPEC_LIMITS, Limits
-from agentc.source.lines import split_lines
+from agentc.source.limits import SPEC_LIMITS, ReadLimits
 from agentc.source.read import UnreadableError, read_named
-from agentc.source.span import Source, Span
 from agentc.source.tree import Entry, Mapping, Node, Scalar, Sequence, shortened
 from agentc.source.yaml_error import report_yaml_error
 
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# In a value these can only come from an escape in double quotes.
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
-# They change the order in which an editor or a terminal shows what follows them.
-_REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
-_IN_NO_VALUE = re.compile(f"{_CONTROL.pattern}|{_REORDERING.pattern}")
 _FAST_PARSER = getattr(yaml, "CSafeLoader", None)
 
 
 def load_file(
-    path: Path, sink: Sink, limits: Limits = SPEC_LIMITS, *, shown: str | None = None
+    path: Path, sink: Sink, limits: ReadLimits = SPEC_LIMITS, *, shown: str | None = None
 ) -> tuple[Source, Node | None]:
     """The file's text and its tree; None for the tree when it could not be read (then the sink
     says why). `shown` is what people are told for the path."""
-    name = without_forbidden(str(path) if shown is None else shown)
+    name = strip_forbidden(str(path) if shown is None else shown)
     nothing = Source(name, "")
     try:
         data = read_named(path, limits.file_bytes + 1)
@@ -53,7 +54,7 @@ def load_bytes(
     data: bytes,
     name: str,
     sink: Sink,
-    limits: Limits = SPEC_LIMITS,
+    limits: ReadLimits = SPEC_LIMITS,
 ) -> tuple[Source, Node | None]:
     """`load_file` for bytes at hand."""
     if len(data) > limits.file_bytes:
@@ -72,9 +73,9 @@ def load_bytes(
     return source, load_text(source, sink, limits)
 
 
-def load_text(source: Source, sink: Sink, limits: Limits = SPEC_LIMITS) -> Node | None:
+def load_text(source: Source, sink: Sink, limits: ReadLimits = SPEC_LIMITS) -> Node | None:
     """The tree of a text, or None (then the sink says why)."""
-    bad = _FORBIDDEN.search(source.text)
+    bad = find_unreadable(source.text)
     if bad is not None:
         sink.error(
             "AGC102",
@@ -82,7 +83,7 @@ def load_text(source: Source, sink: Sink, limits: Limits = SPEC_LIMITS) -> Node 
             _span_at(source, bad.start(), 1),
         )
         return None
-    turning = _REORDERING.search(source.text)
+    turning = find_reordering(source.text)
     if turning is not None:
         sink.error(
             "AGC121",
@@ -98,23 +99,6 @@ def load_text(source: Source, sink: Sink, limits: Limits = SPEC_LIMITS) -> Node 
         return None
     except _StopError:
         return None
-
-
-def forbidden_in_values(text: str) -> tuple[str, str] | None:
-    """The code, and in words the character, of the first one that no value may hold: a control
-    character, half a surrogate pair, or an override of the writing direction."""
-    found = _IN_NO_VALUE.search(text)
-    if found is None:
-        return None
-    number = f"U+{ord(found[0]):04X}"
-    if _REORDERING.match(found[0]):
-        return "AGC121", f"character {number}, which changes the order in which text is shown"
-    return "AGC122", f"control character {number}"
-
-
-def without_forbidden(text: str) -> str:
-    """The text with a replacement character for each of those."""
-    return _IN_NO_VALUE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _decoded(data: bytes, name: str, sink: Sink) -> str | None:
@@ -192,7 +176,7 @@ class _Frame:
 class _Reader:
     source: Source
     sink: Sink
-    limits: Limits
+    limits: ReadLimits
     anchors: dict[str, Node | None] = field(default_factory=dict)
     sizes: dict[int, int] = field(default_factory=dict)
     stack: list[_Frame] = field(default_factory=list)
@@ -237,7 +221,8 @@ class _Reader:
         if len(event.value) > self.limits.scalar_characters:
             most = self.limits.scalar_characters // 1024
             self._stop("AGC105", f"a single value is longer than {most} KiB", event)
-        forbidden = forbidden_in_values(event.value)
+        # Only an escape in double quotes gives what the text itself may not hold.
+        forbidden = forbidden_in_values(event.value) if event.style == '"' else None
         if forbidden is not None:
             code, character = forbidden
             self._stop(

@@ -1,7 +1,8 @@
 """Reads plain scalars as a researcher means them, which is YAML 1.2 and not PyYAML's YAML 1.1.
 
 `2e-5` is a number, `1_000` is 1000, `010` is ten, `no` and `on` are words, `1:30` is text.
-Each reader returns None for text that isn't of its type.
+Each reader returns None for text that isn't of its type; `read_scalar` takes the types that are
+wanted at its place.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
+from agentc.kinds.field import Json
 from agentc.source.tree import Scalar
 
 Plain: TypeAlias = bool | int | float | str | None
@@ -65,6 +67,31 @@ def read_number(text: str) -> int | float | None:
     if value == 0 and any(digit in "123456789" for digit in text.lower().partition("e")[0]):
         return None  # 1e-400 is no zero
     return value if value - value == 0 else None  # inf - inf is nan: 1e999 isn't a number
+
+
+class Failed:
+    """No value; the sink says why, or has said so before."""
+
+    __slots__ = ()
+
+
+FAILED = Failed()
+
+
+def read_scalar(node: Scalar, types: tuple[str, ...]) -> Json | Failed:
+    """The value of a scalar as one of `types`, or FAILED."""
+    text = node.text
+    if node.quoted:
+        return text if "string" in types else FAILED
+    if is_null(text):
+        return None if "null" in types else FAILED
+    if "boolean" in types and (boolean := read_boolean(text)) is not None:
+        return boolean
+    if "integer" in types and (whole := read_integer(text)) is not None:
+        return whole if abs(whole) <= LARGEST_INTEGER else FAILED
+    if "number" in types and (number := read_number(text)) is not None:
+        return number
+    return text if "string" in types else FAILED
 
 
 def plain_value(scalar: Scalar) -> Plain:

@@ -10,8 +10,8 @@ from collections.abc import Mapping as TableOf
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from agentc.diagnostics.span import Span
 from agentc.kinds.field import Json
-from agentc.source.span import Span
 
 
 @dataclass(frozen=True, slots=True, eq=False)

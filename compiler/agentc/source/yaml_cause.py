@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from agentc.source.characters import Odd, odd_characters, plain
+from agentc.diagnostics.odd_characters import Odd, odd_characters, plain
 
 _WORK = 3_000_000
 """Characters that trials may parse altogether."""

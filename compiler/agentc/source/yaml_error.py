@@ -9,9 +9,9 @@ import re
 
 import yaml
 
+from agentc.diagnostics.lines import split_lines
 from agentc.diagnostics.sink import Sink
-from agentc.source.lines import split_lines
-from agentc.source.span import Source, Span
+from agentc.diagnostics.span import Source, Span
 from agentc.source.yaml_cause import Cause, find_cause
 
 _OPEN_EXPRESSION = re.compile(r"(?:^|[:\-\[,]\s*)(\{\{)")
@@ -141,7 +141,7 @@ def _break_before(source: Source, lines: list[str], number: int) -> Cause | None
     """A line break that editors do not show as one, at the start of the line in question."""
     if number == 0 or source.text.isascii():
         return None
-    from agentc.source.characters import Odd
+    from agentc.diagnostics.odd_characters import Odd
 
     at = -1
     for line in lines[:number]:

@@ -4,12 +4,12 @@ Jobs write to it through `agentc.runtime`, which also owns its layout.
 """
 
 from agentc.store.gc import Garbage, collect, find_garbage
-from agentc.store.objects import Problem, StoredObject, list_objects, read_object, verify_object
+from agentc.store.objects import Damage, StoredObject, list_objects, read_object, verify_object
 from agentc.store.paths import RunFolder, open_store, plans_folder, store_root
 
 __all__ = [
+    "Damage",
     "Garbage",
-    "Problem",
     "RunFolder",
     "StoredObject",
     "collect",

@@ -16,9 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentc.runtime.claim import Claim
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.visible import now_at
+from agentc.exit_codes import EXIT_STORE, CommandError
+from agentc.runtime.store.claim import ObjectLock
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.visible import now_at
 from agentc.store.objects import object_names, size_of
 from agentc.store.presence import staged_names
 from agentc.store.roots import find_roots
@@ -30,8 +31,10 @@ COLLECTOR = "store-gc"
 """The claim of whoever collects: one at a time."""
 
 
-class StoreBusyError(Exception):
+class StoreBusyError(CommandError):
     """Somebody else collects garbage in the store."""
+
+    exit_code = EXIT_STORE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +114,7 @@ def _touched(path: Path) -> float:
 def collect(layout: StoreLayout, garbage: Garbage) -> tuple[str, ...]:
     """Delete it; returns what was kept after all, because somebody works on it or needs it now.
     Raises StoreBusyError when another collects."""
-    collector = Claim(layout, COLLECTOR)
+    collector = ObjectLock(layout, COLLECTOR)
     trash = layout.root / "trash"
     try:
         if collector.attempt() is not None:
@@ -136,12 +139,12 @@ def _collect_some(
     layout: StoreLayout, garbage: Garbage, names: list[str], trash: Path
 ) -> list[str]:
     """Returns those of the names that were kept."""
-    claims: list[Claim] = []
+    claims: list[ObjectLock] = []
     aside: dict[str, Path] = {}
     kept: list[str] = []
     try:
         for name in names:
-            claim = Claim(layout, name)
+            claim = ObjectLock(layout, name)
             if claim.attempt() is not None:
                 claim.release()
                 kept.append(name)

@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentc.runtime import holder
-from agentc.runtime.visible import now_at, refresh
+from agentc.runtime.store import holder
+from agentc.runtime.store.visible import now_at, refresh
 from agentc.store.paths import RunFolder
 
 _QUIET_S = 900.0

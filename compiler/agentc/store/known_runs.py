@@ -6,17 +6,18 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder, run_folders
 from agentc.store.variant import Variant, variant_of
 
-_NO_PLAN = (ValueError, KeyError, TypeError, AttributeError)
+_NO_PLAN = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """What reading JSON that is no plan meets."""
 
 
@@ -47,35 +48,80 @@ class KnownRun:
         return self.folder.label
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DamagedRun:
+    """A variant that was run and whose last plan cannot be read; `why` names the file."""
+
+    folder: RunFolder
+    began: float
+    why: str
+
+    @property
+    def label(self) -> str:
+        """The name of its folder."""
+        return self.folder.label
+
+
 def known_runs(layout: StoreLayout) -> list[KnownRun]:
-    """All of them, the latest first; those whose last plan cannot be read are left out."""
+    """All of them, the latest first, but for `damaged_runs`."""
+    found = []
+    for began, folder in run_folders(layout):
+        with suppress(ValueError):
+            facts = read_facts(folder.last_plan)
+            found.append(
+                KnownRun(folder=folder, began=began, variant=facts.variant, params=facts.params)
+            )
+    return found
+
+
+def damaged_runs(layout: StoreLayout) -> list[DamagedRun]:
+    """Those of which nobody can tell what they need: `gc` deletes nothing while there is one."""
     found = []
     for began, folder in run_folders(layout):
         try:
-            facts = read_facts(folder.last_plan)
-        except ValueError:
-            continue
-        found.append(
-            KnownRun(folder=folder, began=began, variant=facts.variant, params=facts.params)
-        )
+            read_facts(folder.last_plan)
+        except ValueError as error:
+            found.append(DamagedRun(folder=folder, began=began, why=str(error)))
     return found
 
 
 def read_history(folder: RunFolder) -> list[dict[str, Any]]:
-    """A line for each run, the oldest first; what a kill cut off is passed over."""
+    """A line for each run, the oldest first, but for `history_damage`."""
+    return [entry for _, entry in _history_lines(folder) if entry is not None]
+
+
+def history_damage(folders: Iterable[RunFolder]) -> list[str]:
+    """The lines of histories that cannot be read, each as a sentence with its file and number. The
+    end of a file, which a kill may have cut off, is none."""
+    return [
+        f"{folder.history}:{number}: the record of a run cannot be read; what was complete of its"
+        " plans is kept for it, until the line is removed"
+        for folder in folders
+        for number in _damaged_lines(folder)
+    ]
+
+
+def _damaged_lines(folder: RunFolder) -> list[int]:
+    return [number for number, entry in _history_lines(folder)[:-1] if entry is None]
+
+
+def _history_lines(folder: RunFolder) -> list[tuple[int, dict[str, Any] | None]]:
+    """Each line with its number, None where it cannot be read; what follows the last newline is
+    the last one."""
     try:
         data = folder.history.read_bytes()
     except FileNotFoundError:
         return []
-    found = []
     # Lines end with newlines alone, and what was cut off within a character is no text.
-    for line in data.split(b"\n"):
-        try:
-            entry = json.loads(line.decode("utf-8"))
-        except ValueError:
-            continue
-        found.append(entry if isinstance(entry, dict) else {})
-    return found
+    return [(number, _entry(line)) for number, line in enumerate(data.split(b"\n"), 1)]
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    try:
+        entry = json.loads(line.decode("utf-8"))
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) else None
 
 
 def complete_plans(layout: StoreLayout, count: int = 1) -> list[Path]:
@@ -88,9 +134,15 @@ def complete_plans(layout: StoreLayout, count: int = 1) -> list[Path]:
     for _, folder in run_folders(layout):
         own: dict[Path, None] = {}
         closed: set[Path] = set()
+        lines = read_history(folder)
+        if _damaged_lines(folder):
+            # One that cannot be read may be all that says of a plan that it was complete.
+            known = {line.get("plan") for line in lines if line.get("complete")}
+            others = {*folder.kept_plans()} - {folder.kept_plan(str(plan)) for plan in known}
+            own.update((path, None) for path in others if is_complete(layout, read_facts(path)))
         # Of an agentc that knew of no variants: what had one name lies in one folder.
         unmarked = [folder.previous_plan]
-        for line in reversed(read_history(folder)):
+        for line in reversed(lines):
             if not line.get("plan"):
                 continue
             path = folder.kept_plan(str(line["plan"]))

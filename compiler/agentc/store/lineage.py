@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentc.runtime.layout import StoreLayout
+from agentc.runtime.store.layout import StoreLayout
 from agentc.store.objects import StoredObject, read_object
 
 

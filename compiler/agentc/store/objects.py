@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.layout import MANIFEST, StoreLayout
-from agentc.runtime.manifest import damage_of
-from agentc.runtime.publish import sha256_of
+from agentc.runtime.store.content import sha256_of
+from agentc.runtime.store.layout import MANIFEST, StoreLayout
+from agentc.runtime.store.manifest import damage_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class StoredObject:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Damage:
     """Damage: which object, which file of it (None: the object itself), and what is wrong."""
 
     object: str
@@ -70,7 +70,7 @@ def read_object(layout: StoreLayout, name: str) -> StoredObject:
     return StoredObject(name, path, manifest)
 
 
-def list_objects(layout: StoreLayout) -> tuple[list[StoredObject], list[Problem]]:
+def list_objects(layout: StoreLayout) -> tuple[list[StoredObject], list[Damage]]:
     """All whole objects, and what is wrong with the others. An empty folder is no object (one may
     be made by Snakemake before a job) and no damage."""
     return read_objects(layout, object_names(layout))
@@ -78,40 +78,40 @@ def list_objects(layout: StoreLayout) -> tuple[list[StoredObject], list[Problem]
 
 def read_objects(
     layout: StoreLayout, names: Iterable[str]
-) -> tuple[list[StoredObject], list[Problem]]:
+) -> tuple[list[StoredObject], list[Damage]]:
     """The same for some names."""
     found: list[StoredObject] = []
-    problems: list[Problem] = []
+    problems: list[Damage] = []
     for name in names:
         try:
             found.append(read_object(layout, name))
         except FileNotFoundError:
             if any(os.scandir(layout.object(name))):
-                problems.append(Problem(name, MANIFEST, "the manifest is missing"))
+                problems.append(Damage(name, MANIFEST, "the manifest is missing"))
         except ValueError as error:
-            problems.append(Problem(name, MANIFEST, str(error)))
+            problems.append(Damage(name, MANIFEST, str(error)))
         except OSError as error:
-            problems.append(Problem(name, MANIFEST, f"cannot be read: {error.strerror}"))
+            problems.append(Damage(name, MANIFEST, f"cannot be read: {error.strerror}"))
     return found, problems
 
 
-def verify_object(stored: StoredObject) -> list[Problem]:
+def verify_object(stored: StoredObject) -> list[Damage]:
     """Compare the manifest with its own digest, and everything in the folder with the manifest:
     what was changed, is missing, or was added is a problem."""
     kind, key = stored.name.split("/")
-    problems: list[Problem] = []
+    problems: list[Damage] = []
 
-    def tell(file: str, message: str) -> None:
-        problems.append(Problem(stored.name, file, message))
+    def report(file: str, message: str) -> None:
+        problems.append(Damage(stored.name, file, message))
 
     try:
         damage = damage_of((stored.path / MANIFEST).read_bytes().decode("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         damage = f"cannot be read: {error}"
     if damage is not None:
-        tell(MANIFEST, damage)
+        report(MANIFEST, damage)
     if (stored.manifest.get("kind"), stored.manifest.get("key")) != (kind, key):
-        tell(MANIFEST, f"says it is {stored.manifest.get('kind')}/{stored.manifest.get('key')}")
+        report(MANIFEST, f"says it is {stored.manifest.get('kind')}/{stored.manifest.get('key')}")
     manifest = stored.manifest
     files: Mapping[str, str] = manifest["files"]
     links: Mapping[str, str] = manifest.get("links") or {}
@@ -123,42 +123,42 @@ def verify_object(stored: StoredObject) -> list[Problem]:
         mode = present.get(name)
         path = stored.path / name
         if mode is None:
-            tell(name, "the folder is missing" if name in empty else "the file is missing")
+            report(name, "the folder is missing" if name in empty else "the file is missing")
         elif stat.S_ISDIR(mode):
             if name in files or name in links:
-                tell(name, "a folder stands in the file's place")
+                report(name, "a folder stands in the file's place")
             elif told and name not in empty and not any(path.iterdir()):
-                tell(name, "the manifest does not know this empty folder")
+                report(name, "the manifest does not know this empty folder")
             elif name in empty and any(path.iterdir()):
-                tell(name, "the folder was empty")
+                report(name, "the folder was empty")
         elif stat.S_ISLNK(mode):
             if name in files:
-                tell(name, "a link stands in the file's place")
+                report(name, "a link stands in the file's place")
             elif name not in links:
-                tell(name, "the manifest does not know this link")
+                report(name, "the manifest does not know this link")
             elif str(path.readlink()) != links[name]:
-                tell(name, "the link leads elsewhere")
+                report(name, "the link leads elsewhere")
         elif name not in files:
-            tell(name, "the manifest does not know this file")
+            report(name, "the manifest does not know this file")
         else:
-            _compare(path, mode, files[name], name, tell)
+            _compare(path, mode, files[name], name, report)
     return problems
 
 
 def _compare(
-    path: Path, mode: int, expected: str, name: str, tell: Callable[[str, str], None]
+    path: Path, mode: int, expected: str, name: str, report: Callable[[str, str], None]
 ) -> None:
     if not stat.S_ISREG(mode):
         # To open a pipe would wait for ever.
-        tell(name, "a pipe, socket or device stands in the file's place")
+        report(name, "a pipe, socket or device stands in the file's place")
         return
     try:
         found = sha256_of(path)
     except OSError as error:
-        tell(name, f"cannot be read: {error.strerror}")
+        report(name, f"cannot be read: {error.strerror}")
     else:
         if found != expected:
-            tell(name, "the content was changed (sha256 differs)")
+            report(name, "the content was changed (sha256 differs)")
 
 
 def _walk(folder: Path) -> dict[str, int]:

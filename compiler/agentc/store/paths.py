@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.modes import adopt_umask
-from agentc.runtime.trouble import writing
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.modes import adopt_umask
+from agentc.runtime.store.trouble import writing
 from agentc.store.variant import variant_of
 
 STORE_VARIABLE = "AGENTC_STORE"
@@ -159,13 +159,15 @@ def all_folders(layout: StoreLayout) -> list[RunFolder]:
 
 
 def run_folders(layout: StoreLayout) -> list[tuple[float, RunFolder]]:
-    """Folders of runs, each with the time when its last run began, the latest first."""
+    """Folders of runs, each with the time when its last run began, the latest first; those that
+    have a history and lost their last plan, too."""
     known = []
     for folder in all_folders(layout):
         # Somebody may be forgetting a run this moment.
         with suppress(FileNotFoundError):
-            if folder.last_plan.is_file():
-                # A run whose plan is that of the run before writes its state alone.
-                told = folder.state if folder.state.is_file() else folder.last_plan
-                known.append((told.stat().st_mtime, folder))
+            # A run whose plan is that of the run before writes its state alone.
+            records = [path for path in (folder.state, folder.last_plan, folder.history)
+                    if path.is_file()]  # fmt: skip
+            if set(records) - {folder.state}:
+                known.append((records[0].stat().st_mtime, folder))
     return sorted(known, key=lambda each: (each[0], each[1].label), reverse=True)

@@ -12,8 +12,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.visible import patience, refresh
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.visible import refresh, visibility_timeout
 
 _WORTH_REMEMBERING = 16
 """So many looks at single objects are cheaper than writing the index."""
@@ -32,7 +32,7 @@ def find_published(layout: StoreLayout, names: Iterable[str], *, anew: bool = Fa
     found: set[str] = set()
     for kind, keys in wanted.items():
         folder = layout.root / "objects" / kind
-        if anew and patience(layout) > 0 and folder.is_dir():
+        if anew and visibility_timeout(layout) > 0 and folder.is_dir():
             refresh(folder)
         there = _listing(folder)
         index.forget_but(kind, there)

@@ -8,10 +8,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentc.runtime import holder
-from agentc.runtime.claim import read_records
-from agentc.runtime.layout import StoreLayout
-from agentc.runtime.visible import patience, refresh
+from agentc.runtime.store import holder
+from agentc.runtime.store.claim import read_records
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.visible import refresh, visibility_timeout
 from agentc.store.in_use import plan_uses
 from agentc.store.known_runs import complete_plans, is_complete, read_facts
 from agentc.store.paths import RunFolder, all_folders, run_folders
@@ -53,7 +53,7 @@ def find_roots(layout: StoreLayout, but: Collection[str] = (), keep_runs: int = 
 
 def _folders_anew(layout: StoreLayout) -> list[RunFolder]:
     """Folders of runs, with those that another node has made a moment ago: a first run's."""
-    if patience(layout) <= 0:
+    if visibility_timeout(layout) <= 0:
         return all_folders(layout)
     refresh(layout.root / "runs")
     folders = all_folders(layout)
@@ -69,7 +69,7 @@ def _was_finished(layout: StoreLayout, plan: Path) -> bool:
 
 def used_by_wrappers(layout: StoreLayout, but: Collection[str] = ()) -> set[str]:
     """What wrappers at work (those that plain Snakemake started too) make and read."""
-    if patience(layout) > 0:
+    if visibility_timeout(layout) > 0:
         refresh(layout.root / "locks")
     used: set[str] = set()
     for record in read_records(layout, quiet_s=_QUIET_S):

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agentc.diagnostics.span import Source, Span
 from agentc.kinds import Kind
-from agentc.source.span import Source, Span
 from agentc.source.tree import Entry, Node, Scalar
 
 
@@ -55,7 +55,6 @@ class StageDecl:
     uses: Mapping[str, Entry] = field(default_factory=dict)
     fields: Mapping[str, Entry] = field(default_factory=dict)
     options: Mapping[str, Entry] = field(default_factory=dict)
-    options_span: Span | None = None
     placement: Mapping[str, Entry] = field(default_factory=dict)
     keys: Mapping[str, Span] = field(default_factory=dict)
     """Where each top-level key of the stage stands."""

@@ -1,4 +1,4 @@
 """Templates: typed, documented fragments of specs that `use:` puts into place.
 
-`template.py` reads one, `library.py` finds them; `agentc.passes.expand_templates` applies them.
+`template.py` reads one, `library.py` finds them; `agentc.front.expand_templates` applies them.
 """

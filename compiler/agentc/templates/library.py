@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agentc import resources
 from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.span import Source, Span
 from agentc.diagnostics.suggest import did_you_mean, listed
-from agentc.resources import data_directory
 from agentc.source.load import load_file
 from agentc.source.read import is_file
-from agentc.source.span import Source, Span
 from agentc.source.tree import Scalar, shortened
 from agentc.templates.template import Template, read_template
 
@@ -22,14 +22,9 @@ _SUFFIX = ".yaml"
 _NOT_TEMPLATES = "profiles"
 
 
-def shipped_folder() -> Path:
-    """The folder of the templates that ship with agentc."""
-    return data_directory() / "templates"
-
-
 def shipped_names() -> tuple[str, ...]:
     """Names of the templates that ship with agentc, sorted."""
-    folder = shipped_folder()
+    folder = resources.templates()
     paths = (path.relative_to(folder) for path in sorted(folder.rglob(f"*{_SUFFIX}")))
     return tuple(
         path.with_suffix("").as_posix() for path in paths if path.parts[0] != _NOT_TEMPLATES
@@ -70,7 +65,7 @@ class TemplateLibrary:
         name = written.text
         if name.startswith("."):
             return self._local(name, written)
-        folder = shipped_folder()
+        folder = resources.templates()
         path = folder / f"{name}{_SUFFIX}"
         if name not in shipped_names():
             names = shipped_names()

@@ -10,7 +10,7 @@
       data: "{{ data }}"
 
 Its expressions see its parameters and `round`, nothing else, so a template means the same in every
-spec. Neighbours: `library.py`; `agentc.passes.expand_templates`, which puts bodies into place.
+spec. Neighbours: `library.py`; `agentc.front.expand_templates`, which puts bodies into place.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.span import Source, Span
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds.field import Json
-from agentc.passes.evaluate_params import param_rules
 from agentc.schema import language
 from agentc.schema.keys import Place, as_mapping, read_keys
+from agentc.schema.param_rules import param_rules
 from agentc.schema.structure import read_params
-from agentc.source.span import Source, Span
 from agentc.source.tree import Entry, Node, Scalar, described
 from agentc.source.tree import Mapping as MappingNode
-from agentc.syntax.expression import RESERVED_NAMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +125,7 @@ def _makes(entry: Entry | None, mapping: MappingNode, place: Place, sink: Sink) 
 def _params(entry: Entry | None, sink: Sink) -> dict[str, TemplateParam]:
     found: dict[str, TemplateParam] = {}
     for name, declared in read_params(entry, sink).items():
-        if name in RESERVED_NAMES:
+        if name in language.RESERVED_NAMES:
             sink.error(
                 "AGC309",
                 f"no parameter can be called `{name}`",

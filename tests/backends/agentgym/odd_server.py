@@ -50,7 +50,7 @@ def step(body: dict[str, Any]) -> Any:
     if action == "refuse":
         return {"error": "no such table"}
     if action == "hang":
-        time.sleep(3)
+        time.sleep(7)
         world["count"] += 100
     verb, _, number = action.partition(" ")
     if verb == "add" and number.isdigit():

@@ -10,7 +10,8 @@ import pytest
 
 from agentc.backend_api import load_backends
 from agentc.compilation import Compilation, compile_spec
-from agentc.runtime.lease import fill
+from agentc_backends.environments.agentgym.settings import AgentGymSettings
+from agentc_backends.environments.server.settings import settings_from
 
 SPEC = """\
 agentc: 1
@@ -56,7 +57,7 @@ def messages(compilation: Compilation) -> str:
 def lease_of(compilation: Compilation) -> Any:
     assert compilation.plan is not None, messages(compilation)
     (job,) = (job for job in compilation.plan.jobs if job.stage == "score" and job.leases)
-    return job, next(lease for lease in job.leases if lease.role == "environment")
+    return job, next(lease for lease in job.draft.leases if lease.role == "environment")
 
 
 def test_splits_and_rewards_follow_from_the_settings(compiled: Any) -> None:
@@ -66,10 +67,10 @@ def test_splits_and_rewards_follow_from_the_settings(compiled: Any) -> None:
     assert too_much.has_errors
     sciworld = PLAIN.replace("textcraft", "sciworld")
     job, _ = lease_of(compiled(sciworld))
-    assert job.config["reward_range"] == [-1.0, 1.0]
+    assert job.draft.config["reward_range"] == [-1.0, 1.0]
     job, _ = lease_of(compiled())
-    assert job.config["reward_range"] == [0.0, 1.0]
-    assert job.contract["reward_range"] == [0.0, 1.0]
+    assert job.draft.config["reward_range"] == [0.0, 1.0]
+    assert job.draft.contract["reward_range"] == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_keys_follow_the_numbers_and_not_how_they_are_written(
     written = compiled(PLAIN.replace("range: [0, 31]", "file: test.json"))
     job, lease = lease_of(written)
     assert job.key == lease_of(compiled())[0].key
-    assert '{"test":"0-30","train":"31-537"}' in lease.program
+    assert lease.settings["splits"] == [["test", "0-30"], ["train", "31-537"]]
     assert "test.json" in written.references.files
     (tmp_path / "test.json").write_text("[0, 1]")
     assert lease_of(compiled(PLAIN.replace("range: [0, 31]", "file: test.json")))[0].key != job.key
@@ -116,8 +117,9 @@ def test_placeholders_of_a_launch_are_left_to_it(compiled: Any) -> None:
     launched = PLAIN.replace(
         "url: http://127.0.0.1:36008", f"launch: {{command: {json.dumps(command)}}}"
     )
-    program = fill(lease_of(compiled(launched))[1].program, {"{port}": "0", "{host}": "elsewhere"})
-    assert json.loads(program[program.index("--launch") + 1])["command"] == command
+    told = settings_from(AgentGymSettings, lease_of(compiled(launched))[1].settings)
+    assert told.launch is not None
+    assert told.launch["command"] == command
 
 
 def test_the_place_of_the_server_is_no_part_of_keys_and_what_it_serves_is(compiled: Any) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.agentgym.dialect import DialectError, overridden
-from agentc_backends.agentgym.dialects import FAMILY, dialect_named
-from agentc_backends.agentgym.exchange import (
+from agentc_backends.environments.agentgym.dialect import DialectError, overridden
+from agentc_backends.environments.agentgym.dialects import FAMILY, dialect_named
+from agentc_backends.environments.agentgym.exchange import (
     ErrorReplyError,
-    Reply,
+    HttpReply,
     UpstreamError,
     create_request,
     observe_request,
@@ -23,7 +23,7 @@ from agentc_backends.agentgym.exchange import (
     step_request,
     worded,
 )
-from agentc_backends.agentgym.score import Score
+from agentc_backends.environments.agentgym.score import RunningScore
 
 # What each released server takes and gives (its route handlers and body models): the reply to
 # /create, body of /reset, reply to /reset, its first text, body of /step, reply to /step.
@@ -74,17 +74,17 @@ def test_released_servers_are_spoken_to_in_their_words(
     name: str, created: Any, reset_body: Any, reset: Any, first: str | None, stepped: Any
 ) -> None:
     dialect = FAMILY[name]
-    assert read_created(dialect, Reply(200, created)) == 7
+    assert read_created(dialect, HttpReply(200, created)) == 7
     request = reset_request(dialect, 7, 3)
     assert request.body == reset_body
-    assert read_opening(dialect, Reply(200, reset)) == first
+    assert read_opening(dialect, HttpReply(200, reset)) == first
     body = step_request(dialect, 7, "look").body
     assert body is not None
     assert {*body} == {dialect.session_field, "action"}
-    turn = read_step(dialect, Reply(200, stepped))
+    turn = read_step(dialect, HttpReply(200, stepped))
     assert turn.observation.startswith("o")
     assert turn.done
-    assert Score(dialect).after(turn.reward) == 1.0
+    assert RunningScore(dialect).after(turn.reward) == 1.0
     assert dialect.success_at <= 1.0
 
 
@@ -113,41 +113,45 @@ def test_actions_carry_the_mark_that_the_server_parses(server: str, action: str,
 @pytest.mark.parametrize(
     ("reply", "says"),
     [
-        (Reply(200, {"error": "0"}), "the server answers an error: 0"),
-        (Reply(500, "Internal Server Error"), "answers 500: Internal Server Error"),
-        (Reply(422, {"detail": []}), "answers 422"),
-        (Reply(200, {"reward": 0, "done": False}), "a text in `observation`"),
-        (Reply(200, {"observation": "o", "done": False}), "a number in `reward`"),
-        (Reply(200, {"observation": "o", "reward": float("nan"), "done": False}), "a number in"),
-        (Reply(200, {"observation": "o", "reward": 0}), "true or false in `done`"),
-        (Reply(200, ["o"]), "expected an object"),
+        (HttpReply(200, {"error": "0"}), "the server answers an error: 0"),
+        (HttpReply(500, "Internal Server Error"), "answers 500: Internal Server Error"),
+        (HttpReply(422, {"detail": []}), "answers 422"),
+        (HttpReply(200, {"reward": 0, "done": False}), "a text in `observation`"),
+        (HttpReply(200, {"observation": "o", "done": False}), "a number in `reward`"),
+        (
+            HttpReply(200, {"observation": "o", "reward": float("nan"), "done": False}),
+            "a number in",
+        ),
+        (HttpReply(200, {"observation": "o", "reward": 0}), "true or false in `done`"),
+        (HttpReply(200, ["o"]), "expected an object"),
     ],
 )
-def test_what_is_no_step_is_an_error_that_says_what_came(reply: Reply, says: str) -> None:
+def test_what_is_no_step_is_an_error_that_says_what_came(reply: HttpReply, says: str) -> None:
     with pytest.raises(UpstreamError, match=says):
         read_step(FAMILY["textcraft"], reply)
 
 
 def test_an_error_in_a_200_is_told_from_a_broken_server() -> None:
     with pytest.raises(ErrorReplyError) as found:
-        read_step(FAMILY["sciworld"], Reply(200, {"error": "The task has finished."}))
+        read_step(FAMILY["sciworld"], HttpReply(200, {"error": "The task has finished."}))
     assert found.value.text == "The task has finished."
     with pytest.raises(UpstreamError) as broken:
-        read_step(FAMILY["sciworld"], Reply(500, {"error": "x"}))
+        read_step(FAMILY["sciworld"], HttpReply(500, {"error": "x"}))
     assert not isinstance(broken.value, ErrorReplyError)
 
 
 def test_an_observation_that_stands_for_a_failure() -> None:
     with pytest.raises(UpstreamError, match="TimeoutError"):
-        read_opening(FAMILY["webarena"], Reply(200, {"observation": "TimeoutError"}))
+        read_opening(FAMILY["webarena"], HttpReply(200, {"observation": "TimeoutError"}))
     other = FAMILY["textcraft"]
-    assert read_opening(other, Reply(200, {"observation": "TimeoutError"})) == "TimeoutError"
+    assert read_opening(other, HttpReply(200, {"observation": "TimeoutError"})) == "TimeoutError"
 
 
 def test_an_observation_may_come_as_a_text_or_in_an_object() -> None:
-    assert read_observation(FAMILY["webshop"], Reply(200, "WebShop [SEP]")) == "WebShop [SEP]"
+    assert read_observation(FAMILY["webshop"], HttpReply(200, "WebShop [SEP]")) == "WebShop [SEP]"
     assert (
-        read_observation(FAMILY["babyai"], Reply(200, {"observation": "Your goal"})) == "Your goal"
+        read_observation(FAMILY["babyai"], HttpReply(200, {"observation": "Your goal"}))
+        == "Your goal"
     )
 
 
@@ -160,15 +164,15 @@ def test_an_observation_may_come_as_a_text_or_in_an_object() -> None:
     ],
 )
 def test_the_reward_of_an_episode(kind: str, rewards: list[float], scores: list[float]) -> None:
-    score = Score(overridden(FAMILY["textcraft"], {"reward_kind": kind}))
+    score = RunningScore(overridden(FAMILY["textcraft"], {"reward_kind": kind}))
     assert [score.after(reward) for reward in rewards] == scores
 
 
 def test_scores_are_scaled_and_a_range_that_is_left_is_an_error() -> None:
-    sciworld = Score(FAMILY["sciworld"])
+    sciworld = RunningScore(FAMILY["sciworld"])
     assert [sciworld.after(50), sciworld.after(-100)] == [0.5, -1.0]
     with pytest.raises(UpstreamError, match="reward_range"):
-        Score(FAMILY["textcraft"]).after(50)
+        RunningScore(FAMILY["textcraft"]).after(50)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,17 @@ def test_a_whole_episode(start_odd: StartOdd) -> None:
     assert adapter.meta()["identity"]["greeting"] == "ok"
 
 
+def test_a_server_that_counts_steps_says_so_where_an_episode_begins(start_odd: StartOdd) -> None:
+    """So that replies without an action, which it never sees, count in rollouts and searches."""
+
+    def opened(adapter: Adapter) -> Any:
+        session = adapter.post("/create")["id"]
+        return adapter.post("/reset", id=session, task_id="sqlgym_0")
+
+    assert opened(start_odd(step_limit=3))["step_limit"] == 3
+    assert "step_limit" not in opened(start_odd())
+
+
 def test_more_episodes_than_the_server_holds_wait_for_each_other(start_odd: StartOdd) -> None:
     adapter = start_odd(most=2, sessions=2)
     alone = [play(adapter, number) for number in range(6)]
@@ -93,7 +104,7 @@ def test_an_error_about_an_action_may_go_to_the_agent(start_odd: StartOdd) -> No
 
 
 def test_a_call_that_hangs_ends_in_time_and_holds_nobody_up(start_odd: StartOdd) -> None:
-    adapter = start_odd("--timeout", "1.5")
+    adapter = start_odd("--timeout", "4")
     stuck, free = (adapter.open("sqlgym_1")[0] for _ in range(2))
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(adapter.post, "/step", id=stuck, action="hang")
@@ -103,7 +114,7 @@ def test_a_call_that_hangs_ends_in_time_and_holds_nobody_up(start_odd: StartOdd)
         assert "no answer from" in waiting.result()["error"]
     # The hanging call reaches its session later, when it may be nobody else's.
     others = [adapter.open("sqlgym_9")[0] for _ in range(6)]
-    time.sleep(3)
+    time.sleep(4.5)
     for session in others:
         told = adapter.post("/step", id=session, action="add 1")
         assert told["observation"] == "1 of 12"

@@ -15,7 +15,13 @@ PYTHON_PATH = os.pathsep.join(
 
 
 def launch(program: str) -> dict[str, Any]:
-    argv = [sys.executable, "-m", f"agentc_backends.{program}.job_serve", "--port", "{port}"]
+    argv = [
+        sys.executable,
+        "-m",
+        f"agentc_backends.environments.{program}.job_serve",
+        "--port",
+        "{port}",
+    ]
     return {"command": argv, "variables": {"PYTHONPATH": PYTHON_PATH}, "ready_path": "/health"}
 
 

@@ -10,14 +10,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
-from agentc_backends.agentgym.dialect import overridden
-from agentc_backends.agentgym.dialects import FAMILY
-from agentc_backends.agentgym.environment import OVER, AgentGymEnvironment, Served
-from agentc_backends.agentgym.exchange import ErrorReplyError, UpstreamError
-from agentc_backends.agentgym.fingerprint import Fingerprint
-from agentc_backends.agentgym.upstream import Upstream
-from agentc_backends.environment_server.environment import EnvironmentFailure, EpisodeError
+from agentc_backends.environments.agentgym.dialect import overridden
+from agentc_backends.environments.agentgym.dialects import FAMILY
+from agentc_backends.environments.agentgym.environment import (
+    OVER,
+    AgentGymEnvironment,
+    UpstreamShared,
+)
+from agentc_backends.environments.agentgym.exchange import ErrorReplyError, UpstreamError
+from agentc_backends.environments.agentgym.fingerprint import Fingerprint
+from agentc_backends.environments.agentgym.upstream import Upstream
+from agentc_backends.environments.server.environment import EnvironmentFailure, EpisodeError
 
 RECORDINGS = Path(__file__).parents[4] / "shared" / "data" / "agent_r_fixtures"
 Connect = Callable[..., Upstream]
@@ -36,7 +41,7 @@ def connect(tmp_path: Path) -> Iterator[Connect]:
         ready = tmp_path / f"{name}.port"
         program = [sys.executable, str(Path(__file__).with_name("recorded_server.py"))]
         processes.append(subprocess.Popen([*program, str(recording), str(ready)]))
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_S
         while not (ready.exists() and ready.read_text()):
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -53,7 +58,7 @@ def connect(tmp_path: Path) -> Iterator[Connect]:
 
 
 def episode_on(upstream: Upstream, *numbers: int) -> AgentGymEnvironment:
-    served = Served(upstream, {"test": numbers}, Fingerprint(None, ()), upstream.greeting())
+    served = UpstreamShared(upstream, {"test": numbers}, Fingerprint(None, ()), upstream.greeting())
     return AgentGymEnvironment(served, served.numbers())
 
 

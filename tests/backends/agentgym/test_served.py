@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 from tests.backends.agentgym.conftest import TOKEN, Adapter, StartAdapter, ours
 from tests.backends.agentgym.text_solver import plan
+from tests.support.patience import PATIENCE_S
 
-from agentc.runtime.contracts import check_artifact
+from agentc.runtime.contracts.artifacts import check_artifact
 
 HERE = Path(__file__).parent
 
@@ -37,7 +38,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def gone(pid: int, within: float = 10.0) -> bool:
+def gone(pid: int, within: float = PATIENCE_S) -> bool:
     deadline = time.monotonic() + within
     while alive(pid) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -102,7 +103,7 @@ def test_a_rollout_runs_on_it(adapter: Adapter, run_job: Any, tmp_path: Path) ->
         url = f"http://{address['host']}:{address['port']}"
         lease = {"url": str(adapter.client.base_url), "token": TOKEN}
         done = run_job(
-            "agentc_backends.rollout_react.job_rollout",
+            "agentc_backends.agents.rollout.job_rollout",
             CONFIG,
             placement={"concurrency": 8, "error_budget": 0.0},
             leases={
@@ -163,7 +164,7 @@ def test_the_launched_server_ends_with_the_adapter(start_adapter: StartAdapter) 
         (upstream,) = children(running.process.pid)
         assert os.getpgid(upstream) == upstream
         running.process.send_signal(number)
-        running.process.wait(timeout=20)
+        running.process.wait(timeout=PATIENCE_S)
         assert gone(upstream)
     assert stopped.process.returncode == 0
 
@@ -172,14 +173,14 @@ def test_the_adapter_ends_with_the_launched_server(start_adapter: StartAdapter) 
     running = start_adapter(ours())
     (upstream,) = children(running.process.pid)
     os.kill(upstream, signal.SIGKILL)
-    assert running.process.wait(timeout=20) == 3
+    assert running.process.wait(timeout=PATIENCE_S) == 3
     assert "the launched server ended with -9" in running.log.read_text()
 
 
 def test_a_command_is_run_only_where_that_is_allowed(start_adapter: StartAdapter) -> None:
     launch = {"command": ["touch", "gone-wrong"]}
     running = start_adapter(launch, ready=False, allow=False)
-    assert running.process.wait(timeout=20) == 2
+    assert running.process.wait(timeout=PATIENCE_S) == 2
     assert "touch gone-wrong" in running.log.read_text()
     assert "AGENTC_ALLOW_LAUNCH=1" in running.log.read_text()
     assert not Path("gone-wrong").exists()
@@ -201,12 +202,12 @@ def test_a_server_that_does_not_come_up(
     start_adapter: StartAdapter, launch: dict[str, Any], says: str
 ) -> None:
     running = start_adapter(launch, ready=False)
-    assert running.process.wait(timeout=20) == 2
+    assert running.process.wait(timeout=PATIENCE_S) == 2
     assert says in running.log.read_text()
     assert "Traceback" not in running.log.read_text()
 
 
 def test_a_task_that_the_server_lacks_stops_the_start(start_adapter: StartAdapter) -> None:
     running = start_adapter(ours(), splits={"test": "9000"}, ready=False)
-    assert running.process.wait(timeout=20) == 2
+    assert running.process.wait(timeout=PATIENCE_S) == 2
     assert "data_idx 9000 is not in" in running.log.read_text()

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentc_backends.agentgym.task_lists import SplitError, as_text, from_text, read_splits
+from agentc_backends.environments.agentgym.task_lists import read_splits
+from agentc_backends.environments.server.splits import SplitError, fold_numbers, unfold_numbers
 
 PUBLISHED = Path(__file__).parents[4] / "shared" / "data" / "splits"
 
@@ -80,7 +81,7 @@ def test_splits_that_share_a_task_are_refused_and_can_be_parted() -> None:
 
 @given(st.lists(st.integers(0, 50), min_size=1, unique=True))
 def test_numbers_survive_their_short_form(numbers: list[int]) -> None:
-    assert from_text(as_text(numbers)) == tuple(numbers)
+    assert unfold_numbers(fold_numbers(numbers)) == tuple(numbers)
 
 
 def test_the_published_lists_of_agent_r() -> None:
@@ -99,4 +100,4 @@ def test_the_published_lists_of_agent_r() -> None:
         544,
     )
     assert len(found["train"]) == 374
-    assert as_text(found["test"]) == "0-30,140-180,420-444,533-535"
+    assert fold_numbers(found["test"]) == "0-30,140-180,420-444,533-535"

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from agentc.backend_api import OptionView
-from agentc_backends.alfworld.backend import BACKEND
-from agentc_backends.alfworld.environment import AlfworldEnvironment, Options
-from agentc_backends.alfworld.job_serve import _parser, load_tasks, main
-from agentc_backends.alfworld.splits import DEFAULT, SplitError
+from agentc_backends.environments.alfworld.backend import BACKEND
+from agentc_backends.environments.alfworld.environment import AlfworldEnvironment
+from agentc_backends.environments.alfworld.job_serve import load_tasks, main
+from agentc_backends.environments.alfworld.settings import AlfworldSettings
+from agentc_backends.environments.alfworld.splits import DEFAULT
+from agentc_backends.environments.server.settings import settings_from
+from agentc_backends.environments.server.splits import SplitError
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 needs_data = pytest.mark.skipif(
@@ -21,9 +24,9 @@ needs_data = pytest.mark.skipif(
 
 
 def opened(splits: Any = DEFAULT, games: str = "invented", **options: Any) -> AlfworldEnvironment:
-    return AlfworldEnvironment(
-        load_tasks(games, json.dumps(splits), count=30, seed=0), Options(**options)
-    )
+    given = {"games": games, "splits": splits, "invented_games": 30, **options}
+    settings = AlfworldSettings(**given)
+    return AlfworldEnvironment(load_tasks(settings), settings)
 
 
 def test_an_episode_rewards_its_goal_once() -> None:
@@ -98,9 +101,7 @@ def test_a_malformed_snapshot_changes_nothing(change: dict[str, Any]) -> None:
 
 
 def test_the_first_tasks_of_a_split_are_of_many_kinds() -> None:
-    tasks = AlfworldEnvironment(
-        load_tasks("invented", json.dumps(DEFAULT), count=200, seed=0), Options()
-    ).tasks("train")
+    tasks = opened(invented_games=200).tasks("train")
     assert len({task.split("-")[0] for task in tasks[:40]}) == 6
 
 
@@ -174,9 +175,7 @@ def test_keys_follow_what_the_files_hold_and_not_where_they_are() -> None:
 
 def test_what_a_plan_expects_is_what_there_is() -> None:
     lease, _ = leased({}, invented_games=60)
-    environment = AlfworldEnvironment(
-        load_tasks("invented", json.dumps(DEFAULT), count=60, seed=0), Options()
-    )
+    environment = opened(invented_games=60)
     assert BACKEND.expected_tasks(lease.identity) == {
         name: (float(len(environment.tasks(name))), 1.0) for name in DEFAULT
     }
@@ -185,21 +184,20 @@ def test_what_a_plan_expects_is_what_there_is() -> None:
 
 
 def test_an_idle_action_ends_an_episode_where_asked_to() -> None:
-    tasks = load_tasks("invented", json.dumps(DEFAULT), count=4, seed=0)
-    environment = AlfworldEnvironment(tasks, Options(end_on_refusal=True))
+    environment = opened(invented_games=4, end_on_refusal=True)
     task = environment.tasks("train")[0]
     environment.reset(task)
     steps = environment.expert_steps(task)
     assert environment.step(steps[0].action)[1:3] == (0.0, False)
     assert environment.step("fly away")[:3] == ("Nothing happens.", 0.0, True)
-    other = AlfworldEnvironment(tasks, Options(end_on_refusal=True))
+    other = opened(invented_games=4, end_on_refusal=True)
     other.restore(environment.snapshot())
     for each in (environment, other):
         # The end is the end: playing on wins nothing.
         assert {each.step(step.action)[1:3] for step in steps[1:]} == {(0.0, True)}
     environment.reset(task)
     assert [environment.step(step.action)[1:3] for step in steps][-1] == (1.0, True)
-    patient = AlfworldEnvironment(tasks, Options())
+    patient = opened(invented_games=4)
     patient.reset(task)
     assert patient.step("fly away")[:3] == ("Nothing happens.", 0.0, False)
     with pytest.raises(ValueError, match="do not lead to its state"):
@@ -210,8 +208,8 @@ def test_rooms_and_kinds_of_task_reach_the_server() -> None:
     lease, view = leased({}, invented_games=9, invented_rooms=["bathroom"], invented_tasks=["put"])
     assert not view.refusals
     assert lease.identity["invented_rooms"] == ["bathroom"]
-    given = _parser().parse_args([*lease.program[2:], "--ready-file", "unused"])
-    assert (given.invented_rooms, given.invented_tasks) == (["bathroom"], ["put"])
+    given = settings_from(AlfworldSettings, lease.settings)
+    assert (given.invented_rooms, given.invented_tasks) == (("bathroom",), ("put",))
     plain, _ = leased({}, invented_games=9)
     assert not {"invented_rooms", "invented_tasks"} & plain.identity.keys()
 

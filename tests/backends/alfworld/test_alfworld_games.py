@@ -9,15 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from agentc_backends.alfworld.expert import Step, plan, recorded
-from agentc_backends.alfworld.games import Game, make_game, part_file, read_games
-from agentc_backends.alfworld.goals import is_reached
-from agentc_backends.alfworld.invented import invented_games, playable
-from agentc_backends.alfworld.job_pack import main as pack
-from agentc_backends.alfworld.play import Play
-from agentc_backends.alfworld.problem import GameError
-from agentc_backends.alfworld.sizes import PARTS, ROOMS, TASKS
-from agentc_backends.alfworld.wording import MOVE, PUT, Wording
+from agentc_backends.environments.alfworld.expert import PlannedAction, plan, recorded
+from agentc_backends.environments.alfworld.games import (
+    HouseholdGame,
+    make_game,
+    part_file,
+    read_games,
+)
+from agentc_backends.environments.alfworld.goals import is_reached
+from agentc_backends.environments.alfworld.invented import invented_games, playable
+from agentc_backends.environments.alfworld.job_pack import main as pack
+from agentc_backends.environments.alfworld.play import Play
+from agentc_backends.environments.alfworld.problem import GameError
+from agentc_backends.environments.alfworld.sizes import PARTS, ROOMS, TASKS
+from agentc_backends.environments.alfworld.wording import MOVE, PUT, Wording
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "alfworld"
 SIZES = {"train": 3553, "valid_train": 200, "valid_seen": 140, "valid_unseen": 134}
@@ -25,12 +30,12 @@ needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="ALFWorld's games are 
 
 
 @lru_cache(maxsize=1)
-def released(part: str) -> tuple[Game, ...]:
+def released(part: str) -> tuple[HouseholdGame, ...]:
     file = part_file(DATA, part)
     return tuple(read_games(file.read_bytes(), file.name))
 
 
-def wins(game: Game, wording: Wording, steps: tuple[Step, ...]) -> bool:
+def wins(game: HouseholdGame, wording: Wording, steps: tuple[PlannedAction, ...]) -> bool:
     """Whether the steps are all legal and end with the goal, no sooner."""
     play = Play(game.house(), wording)
     reached = [is_reached(play)]

@@ -6,10 +6,11 @@ import threading
 
 import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from tests.support.patience import PATIENCE_S
 
-from agentc_backends.chat import bounded as module
-from agentc_backends.chat.bounded import bounded
-from agentc_backends.chat.formats import FormatError
+from agentc_backends.data.chat import bounded as module
+from agentc_backends.data.chat.bounded import bounded
+from agentc_backends.data.chat.formats import FormatError
 
 BOMB = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
 
@@ -50,7 +51,7 @@ def test_threads_are_bounded_by_themselves() -> None:
     for _ in range(50):
         assert bounded(lambda: render("{{ 'x' * 3 }}")) == "xxx"
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE_S)
     assert found == ["ended"] * 3
 
 
@@ -58,3 +59,41 @@ def test_a_template_that_writes_too_much_is_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(module, "LIMIT_CHARACTERS", 1000)
     with pytest.raises(FormatError, match="wrote 2,000 characters"):
         bounded(lambda: render("{{ 'x' * 2000 }}"))
+
+
+def test_the_time_may_be_up_while_the_template_ends() -> None:
+    """The exception then arrives where the thread waits for the watch: it neither keeps the watch
+    for itself, nor takes the exception along."""
+    found: list[str] = []
+    rendering, go = threading.Event(), threading.Event()
+
+    def render_at_last() -> str:
+        rendering.set()
+        go.wait()
+        return "done"
+
+    def end_late() -> None:
+        try:
+            found.append(bounded(render_at_last))
+        except FormatError as error:
+            found.append(str(error))
+        found.append(bounded(lambda: "and another"))
+
+    for _ in range(20):
+        found.clear()
+        rendering.clear()
+        go.clear()
+        thread = threading.Thread(target=end_late, daemon=True)
+        thread.start()
+        assert rendering.wait(PATIENCE_S)
+        with module._WATCH.changed:
+            go.set()
+            threading.Event().wait(0.005)  # it comes to wait for the watch, most of the times
+            (entry,) = module._WATCH.entries
+            module._WATCH.entries.discard(entry)
+            entry.struck = True
+            module._raise_in(entry.thread, module.TemplateTimeError)
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive(), "the watch is held by nobody"
+        assert found[0] == "done" or "CPU time" in found[0]
+        assert found[1:] == ["and another"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import socket
+import threading
 import time
 import urllib.parse
 from collections.abc import Awaitable, Callable
@@ -12,10 +13,12 @@ from typing import Any, TypeVar
 
 import pytest
 from answering import Answer, Serve
+from tests.support.patience import PATIENCE_S
 
-from agentc_backends import client
-from agentc_backends.client.leased import chat_client
-from agentc_backends.client.transport import Timeouts
+from agentc_backends.agents import client
+from agentc_backends.agents.client.guard import Guard
+from agentc_backends.agents.client.leased import chat_client
+from agentc_backends.agents.client.transport import Timeouts
 
 T = TypeVar("T")
 TALK = [{"role": "user", "content": "hello"}]
@@ -48,7 +51,7 @@ def test_a_reply_is_read_and_the_request_says_what_was_asked(serve: Serve) -> No
             extra={"ignore_eos": True},
         ),
     )  # fmt: skip
-    assert reply == client.Reply(
+    assert reply == client.ChatReply(
         text="hi", finish_reason="stop", prompt_tokens=3, completion_tokens=1, logprobs=None
     )
     ((path, body, headers),) = server.seen
@@ -76,7 +79,7 @@ def test_retry_after_is_waited_for(serve: Serve) -> None:
     server = serve([Answer(429, headers={"Retry-After": "0.4"}), FINE])
     start = time.monotonic()
     run(server.url, lambda chat: chat.chat(TALK))
-    assert 0.4 <= time.monotonic() - start < 2.0
+    assert time.monotonic() - start >= 0.4
 
 
 def test_trouble_that_stays_is_an_infrastructure_error(serve: Serve) -> None:
@@ -90,10 +93,8 @@ def test_a_dead_server_is_an_infrastructure_error() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    start = time.monotonic()
     with pytest.raises(client.InfrastructureError, match=f"127.0.0.1:{port}.*ConnectError"):
         run(f"http://127.0.0.1:{port}", lambda chat: chat.chat(TALK))
-    assert time.monotonic() - start < 5.0
 
 
 def test_a_server_that_says_nothing_is_an_infrastructure_error(serve: Serve) -> None:
@@ -173,14 +174,17 @@ def test_conversations_stay_with_their_replica_and_move_when_it_dies(serve: Serv
 
 
 def test_no_more_requests_in_flight_than_allowed(serve: Serve) -> None:
-    flying, most = 0, 0
+    flying, most, counting = 0, 0, threading.Lock()
+    five = threading.Barrier(5, timeout=PATIENCE_S)
 
     def count(number: int, path: str, body: Any) -> Answer:
         nonlocal flying, most
-        flying += 1
-        most = max(most, flying)
-        time.sleep(0.02)
-        flying -= 1
+        with counting:
+            flying += 1
+            most = max(most, flying)
+        five.wait()
+        with counting:
+            flying -= 1
         return FINE
 
     async def talk(chat: client.ChatClient) -> None:
@@ -198,7 +202,7 @@ def test_requests_per_minute_are_kept(serve: Serve) -> None:
 
     # 600 a minute are ten a second, of which the first ten may go at once.
     limits = client.RateLimits(requests_per_minute=600)
-    assert 0.15 < run(serve([FINE]).url, talk, limits=limits) < 3.0
+    assert run(serve([FINE]).url, talk, limits=limits) > 0.15
 
 
 def test_a_lease_becomes_a_client(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,3 +290,27 @@ def test_no_message_holds_a_part_of_the_key(
     said = asyncio.run(talk())
     assert "sk-ca" not in said
     assert str(status) in said
+
+
+DEEP = b'{"error": ' * 100_000
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["one of ours", "a remote endpoint"])
+@pytest.mark.parametrize(
+    ("status", "error"), [(200, client.InfrastructureError), (400, client.BadRequestError)]
+)
+def test_a_reply_that_is_nested_too_deeply_is_no_reply(
+    serve: Serve, far: bool, status: int, error: type[Exception]
+) -> None:
+    server = serve([Answer(status, body=DEEP)])
+    with pytest.raises(error, match=r"is not JSON|400"):
+        run(server.url, lambda chat: chat.chat(TALK), guarded=far)
+
+
+def test_a_reply_that_cannot_be_looked_through_is_refused() -> None:
+    """Of one that could just be decoded nobody can tell whether it holds the key."""
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(client.InfrastructureError, match="nested too deeply"):
+        Guard("a-key-of-mine").inspect(deep, "POST /v1")

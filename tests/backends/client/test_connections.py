@@ -6,14 +6,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-import httpx
+import httpx2
 import pytest
 from answering import Answer, serving
 
-from agentc_backends.client.connections import Connections
-from agentc_backends.client.limits import RateLimits
-from agentc_backends.client.retry import RetryPolicy
-from agentc_backends.client.transport import Timeouts, Transport
+from agentc_backends.agents.client.connections import Connections
+from agentc_backends.agents.client.limits import RateLimits
+from agentc_backends.agents.client.retry import RetryPolicy
+from agentc_backends.agents.client.transport import Timeouts, Transport
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -119,7 +119,7 @@ def test_the_end_of_the_connection_ends_a_reply_without_a_length() -> None:
 )
 def test_what_is_no_reply_is_an_error(pieces: list[bytes]) -> None:
     async def speak(connections: Connections, url: str) -> None:
-        with pytest.raises(httpx.RemoteProtocolError):
+        with pytest.raises(httpx2.RemoteProtocolError):
             await connections.request("GET", url, "/a", None)
 
     talk(Server([pieces], hang_up=True), speak)
@@ -129,7 +129,7 @@ def test_a_silent_server_is_waited_for_so_long_and_no_longer() -> None:
     server = Server([[WHOLE[:20]]])
 
     async def speak(connections: Connections, url: str) -> None:
-        with pytest.raises(httpx.ReadTimeout):
+        with pytest.raises(httpx2.ReadTimeout):
             await connections.request("GET", url, "/a", None)
 
     talk(server, speak, read_s=0.2)
@@ -142,7 +142,7 @@ def test_a_connection_that_is_closed_before_the_request_is_no_long_wait() -> Non
         port = int(base.rpartition(":")[2])
         connection = await connections._opened("127.0.0.1", port)
         connection.connection_lost(ConnectionResetError("by the server"))
-        with pytest.raises(httpx.ConnectError, match="before any request"):
+        with pytest.raises(httpx2.ConnectError, match="before any request"):
             await asyncio.wait_for(connection.exchange(b"GET / HTTP/1.1\r\n\r\n", 300.0), 60)
 
     talk(Server([[WHOLE]]), speak)
@@ -167,7 +167,7 @@ def test_who_does_not_wait_any_more_closes_the_connection() -> None:
 @pytest.mark.parametrize("target", ["/a b", "/a\r\nHost: other"])
 def test_a_path_holds_nothing_but_a_path(target: str) -> None:
     async def speak(connections: Connections, url: str) -> None:
-        with pytest.raises(httpx.UnsupportedProtocol):
+        with pytest.raises(httpx2.UnsupportedProtocol):
             await connections.request("GET", url, target, None)
 
     talk(Server([]), speak)
@@ -190,7 +190,7 @@ def test_a_request_to_a_server_of_this_run_costs_a_fraction_of_a_general_clients
             [url], None, retry=RetryPolicy(), limits=RateLimits(), timeouts=Timeouts()
         )
         ours, general = [], []
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx2.AsyncClient(trust_env=False) as client:
             for _ in range(5):
                 ours.append(await cost(lambda: transport.call("POST", "/a", {"b": 1})))
                 general.append(await cost(lambda: client.post(f"{url}/a", json={"b": 1})))

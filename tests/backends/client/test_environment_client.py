@@ -14,8 +14,9 @@ from typing import TypeVar
 
 import pytest
 from answering import Answer, Serve
+from tests.support.patience import PATIENCE_S
 
-from agentc_backends import client
+from agentc_backends.agents import client
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[3]
@@ -37,11 +38,17 @@ def textcraft(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ready = folder / "ready.json"
     paths = os.pathsep.join(str(ROOT / name) for name in ("compiler", "backends"))
     process = subprocess.Popen(
-        [sys.executable, "-m", "agentc_backends.textcraft.job_serve", "--ready-file", str(ready)],
+        [
+            sys.executable,
+            "-m",
+            "agentc_backends.environments.textcraft.job_serve",
+            "--ready-file",
+            str(ready),
+        ],
         env={**os.environ, "PYTHONPATH": paths, "AGENTC_TOKEN": "t"},
     )
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while not ready.exists():
             assert process.poll() is None, "the server ended"
             assert time.monotonic() < deadline, "the server is not ready"
@@ -50,7 +57,7 @@ def textcraft(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"http://127.0.0.1:{address['port']}"
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(PATIENCE_S)
 
 
 def test_an_expert_solves_a_task_and_a_fork_goes_its_own_way(textcraft: str) -> None:

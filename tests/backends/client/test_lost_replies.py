@@ -14,8 +14,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
-from agentc_backends import client
+from agentc_backends.agents import client
 
 ROOT = Path(__file__).parents[3]
 QUICK = client.RetryPolicy(attempts=20, base_s=0.001, cap_s=0.005)
@@ -26,11 +27,17 @@ def textcraft(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     ready = tmp_path_factory.mktemp("textcraft") / "ready.json"
     paths = os.pathsep.join(str(ROOT / name) for name in ("compiler", "backends"))
     process = subprocess.Popen(
-        [sys.executable, "-m", "agentc_backends.textcraft.job_serve", "--ready-file", str(ready)],
+        [
+            sys.executable,
+            "-m",
+            "agentc_backends.environments.textcraft.job_serve",
+            "--ready-file",
+            str(ready),
+        ],
         env={**os.environ, "PYTHONPATH": paths},
     )
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while not ready.exists():
             assert process.poll() is None, "the server ended"
             assert time.monotonic() < deadline, "the server is not ready"
@@ -38,7 +45,7 @@ def textcraft(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         yield int(json.loads(ready.read_text())["port"])
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(PATIENCE_S)
 
 
 class Line:

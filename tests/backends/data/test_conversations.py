@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentc.runtime.contracts import check_artifact
-from agentc_backends.datasets.conversations import ReadRules, rows_of
-from agentc_backends.datasets.records import DatasetError, read_records
+from agentc.runtime.contracts.artifacts import check_artifact
+from agentc_backends.data.datasets.conversations import ReadRules, rows_of
+from agentc_backends.data.datasets.records import DatasetError, read_records
+from agentc_backends.environments.sciworld.tasks import task_named
 
+SHARED = Path(os.environ.get("AGENTC_SHARED", Path(__file__).parents[4] / "shared")) / "data"
 GOOD = {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}
 
 
@@ -129,7 +132,7 @@ def test_one_list_or_one_object_a_line(tmp_path: Path) -> None:
 
 
 def digest_of(path: Path) -> str:
-    from agentc.runtime.content import content_digest
+    from agentc.runtime.store.content import content_digest
 
     found = content_digest(path)
     assert found is not None
@@ -148,13 +151,13 @@ def test_the_job_writes_rows_that_hold_their_contract(tmp_path: Path, run_job: A
         "limit": None,
         "seed": 0,
     }
-    done = run_job("agentc_backends.datasets.job_path", config)
+    done = run_job("agentc_backends.data.datasets.job_path", config)
     assert done.code == 0, done.output
     assert [row["id"] for row in done.rows("rows.jsonl")] == ["talk:0", "talk:1"]
     check_artifact("SFTDataset", done.data, {}, {}, done.facts)
 
     changed = run_job(
-        "agentc_backends.datasets.job_path",
+        "agentc_backends.data.datasets.job_path",
         {**config, "digest": "0" * 64},
         staging=tmp_path / "second",
     )
@@ -168,3 +171,72 @@ def test_json_that_is_nested_too_deeply_is_named(tmp_path: Path, opening: str) -
     path.write_text(opening + json.dumps(GOOD) + (",\n" if opening else "\n") + "[" * 200_000)
     with pytest.raises(DatasetError, match="more deeply than can be read"):
         list(read_records(path))
+
+
+def published(**fields: Any) -> dict[str, Any]:
+    """A record of ETO's authors: instruction, OK, task, then the expert's turns."""
+    said = ["Interact with the shop.", "OK", "Instruction: i need a lamp", "Thought: t\nAction: a"]
+    return {
+        **fields,
+        "conversations": [
+            {"from": "gpt" if place % 2 else "human", "value": text}
+            for place, text in enumerate(said)
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("record", "ids", "task"),
+    [
+        ({"id": 4116, "reward": 0.75, "source": "gpt4"}, "eto_webshop", "webshop_4116"),
+        ({"id": "0_13"}, "eto_sciworld", "boil:13"),
+        ({"id": "7_4"}, "eto_sciworld", "power-component:4"),
+        ({"id": "29_479"}, "eto_sciworld", "mendelian-genetics-unknown-plant:479"),
+        (
+            {
+                "id": 0,
+                "game_file": "json_2.1.1/train/pick_two_obj_and_place-CD-None-Safe-308/"
+                "trial_T20190907_051013_060265",
+            },
+            "eto_alfworld",
+            "pick_two_obj_and_place-CD-None-Safe-308/trial_T20190907_051013_060265",
+        ),
+    ],
+)
+def test_published_records_name_tasks_as_environments_do(
+    record: dict[str, Any], ids: Any, task: str
+) -> None:
+    (row,), _ = read(
+        [published(**record)], layout="sharegpt", task_ids=ids, reward=1.0, prompt_length=3
+    )
+    assert (row["task_id"], row["prompt_length"]) == (task, 3)
+    assert row["reward"] == record.get("reward", 1.0), "a stated reward counts before the default"
+
+
+@pytest.mark.parametrize(
+    ("record", "changes", "says"),
+    [
+        ({"id": "boil"}, {"task_ids": "eto_sciworld"}, "no `id` that `task_ids: eto_sciworld`"),
+        ({"id": "30_0"}, {"task_ids": "eto_sciworld"}, "no `id` that `task_ids: eto_sciworld`"),
+        ({"id": 7}, {"task_ids": "eto_alfworld"}, "no `game_file` that"),
+        ({"id": 7}, {"prompt_length": 2}, r"no reply after 2 messages"),
+        ({"id": 7}, {"prompt_length": 5}, r"no reply after 5 messages"),
+    ],
+)
+def test_a_record_that_names_no_task_is_refused(
+    record: dict[str, Any], changes: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(DatasetError, match=says):
+        read([published(**record)], layout="sharegpt", **changes)
+
+
+def test_the_released_numbers_of_scienceworld_are_ours() -> None:
+    """By the list of the authors' repository, where it is at hand."""
+    path = SHARED / "sciworld" / "eto_taskname2id.json"
+    if not path.exists():
+        pytest.skip("ETO's lists are not here")
+    for name, number in json.loads(path.read_text()).items():
+        task = task_named(name)
+        assert task is not None
+        (row,), _ = read([published(id=f"{number}_0")], layout="sharegpt", task_ids="eto_sciworld")
+        assert row["task_id"] == f"{task.name}:0"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agentc.runtime.contracts import check_artifact
-from agentc_backends.mix_share.share import MixError, ShareRules, general_rows, mix
+from agentc.runtime.contracts.artifacts import check_artifact
+from agentc_backends.data.mix.share import MixError, ShareRules, general_rows, mix
 
 
 def rules(share: float, of: Any = "total", **changes: Any) -> ShareRules:
@@ -48,6 +48,12 @@ def rows(count: int, letter: str) -> list[dict[str, Any]]:
 )
 def test_how_many_general_rows(agent: int, share: float, of: Any, expected: int) -> None:
     assert general_rows(agent, rules(share, of)) == expected
+
+
+def test_what_the_policy_no_longer_saw_stays_counted() -> None:
+    mixed, _ = mix([[row("x", forgotten=2), row("y")]], [rows(1, "g")], rules(1 / 3))
+    assert [each.get("forgotten") for each in mixed] == [2, None, None]
+    assert ["forgotten" in each for each in mixed] == [True, False, False]
 
 
 def test_agent_rows_are_all_kept_and_ids_are_unique() -> None:
@@ -95,6 +101,14 @@ def test_episodes_that_were_none_are_left_out() -> None:
         mix([rows(1, "a")], [[broken]], rules(0.5))
 
 
+def test_the_best_agent_rows_of_a_task_are_kept() -> None:
+    """General rows are drawn beside those that are left."""
+    agent = [row(f"a{n}", task_id=f"t{n % 2}", reward=n / 10) for n in range(6)]
+    mixed, facts = mix([agent[:3], agent[3:]], [rows(9, "g")], rules(0.5, best_per_task=1))
+    assert [each["id"] for each in mixed[:2]] == ["a1/a4", "a1/a5"]
+    assert (facts["agent_rows"], facts["general_rows"], facts["agent_not_best"]) == (2, 2, 4)
+
+
 def test_the_job(tmp_path: Path, run_job: Any) -> None:
     folders = []
     for name, file in (("agent", "trajectories.jsonl"), ("general", "rows.jsonl")):
@@ -104,11 +118,11 @@ def test_the_job(tmp_path: Path, run_job: Any) -> None:
         folders.append(folder)
     config = {"general_share": 1 / 3, "share_of": "total", "on_shortage": "error", "seed": 0}
     inputs = {"agent": [folders[0]], "general": [folders[1]]}
-    done = run_job("agentc_backends.mix_share.job_mix", config, inputs=inputs)
+    done = run_job("agentc_backends.data.mix.job_mix", config, inputs=inputs)
     assert done.code == 0, done.output
     assert len(done.rows("rows.jsonl")) == 9
     check_artifact("SFTDataset", done.data, {}, {}, done.facts)
     config["general_share"] = 0.9
-    done = run_job("agentc_backends.mix_share.job_mix", config, inputs=inputs)
+    done = run_job("agentc_backends.data.mix.job_mix", config, inputs=inputs)
     assert done.code == 1
     assert done.output.startswith("mix: 54 general rows belong beside 6")

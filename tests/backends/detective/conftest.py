@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from agentc_backends.detective.game import Game
-from agentc_backends.detective.interpreters import Interpreters
-from agentc_backends.detective.remembered import Remembered
-from agentc_backends.detective.stories import DETECTIVE
+from agentc.runtime.software.lock_hashes import lock_digest
+from agentc_backends.environments.detective.game import DetectiveGame
+from agentc_backends.environments.detective.interpreters import Interpreters
+from agentc_backends.environments.detective.remembered import Remembered
+from agentc_backends.environments.detective.stories import DETECTIVE
 from agentc_backends.software import JERICHO
 
 REPOSITORY = Path(__file__).parents[3]
@@ -31,7 +31,7 @@ def story_file() -> Path:
 @pytest.fixture(scope="session")
 def python() -> Path:
     folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", REPOSITORY / ".agentc" / "environments"))
-    digest = hashlib.sha256(JERICHO.text.encode()).hexdigest()[:16]
+    digest = lock_digest(JERICHO.text)[:16]
     if not (folder / digest / "complete.json").exists():
         pytest.skip("the software environment `jericho` is not built (`agentc env sync`)")
     return folder / digest / "bin" / "python"
@@ -63,5 +63,5 @@ def impatient(story_file: Path, python: Path) -> Iterator[Interpreters]:
 
 
 @pytest.fixture(scope="module")
-def game(interpreters: Interpreters) -> Game:
-    return Game(interpreters, Remembered(None))
+def game(interpreters: Interpreters) -> DetectiveGame:
+    return DetectiveGame(interpreters, Remembered(None))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentc_backends.detective.commands import MOST_LETTERS, forbidden, speakable, tidy
-from agentc_backends.detective.remembered import Remembered
+from agentc_backends.environments.detective.commands import MOST_LETTERS, forbidden, speakable, tidy
+from agentc_backends.environments.detective.remembered import Remembered
 
 META = frozenset({"purloin", "goto", "transcrip", "restart", "help", "note", "score"})
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import random
 import signal
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
-from agentc_backends.detective.commands import forbidden, tidy
-from agentc_backends.detective.environment import DetectiveEnvironment, Rules, World
-from agentc_backends.detective.game import Game, Position
-from agentc_backends.detective.interpreters import Interpreters
-from agentc_backends.detective.remembered import Remembered
-from agentc_backends.detective.stories import DETECTIVE
-from agentc_backends.environment_server.environment import EnvironmentFailure
+from agentc_backends.environments.detective.commands import forbidden, tidy
+from agentc_backends.environments.detective.environment import DetectiveEnvironment, DetectiveShared
+from agentc_backends.environments.detective.game import DetectiveGame, Position
+from agentc_backends.environments.detective.interpreters import Interpreters
+from agentc_backends.environments.detective.remembered import Remembered
+from agentc_backends.environments.detective.settings import DetectiveSettings
+from agentc_backends.environments.detective.stories import DETECTIVE
+from agentc_backends.environments.server.environment import EnvironmentFailure
 
 pytestmark = pytest.mark.slow
 GAINS = {1, 6, 9, 10, 12, 15, 18, 23, 25, 27, 30, *range(32, 39), 40, 42, 44, 45, 46, 48, 49}
@@ -31,26 +32,28 @@ CHEATS = {
 }
 
 
-def played(game: Game, commands: Sequence[str]) -> Position:
+def played(game: DetectiveGame, commands: Sequence[str]) -> Position:
     position = game.opening
     for command in commands:
         position = game.act(position, command)
     return position
 
 
-def opened(game: Game, **rules: object) -> DetectiveEnvironment:
-    environment = DetectiveEnvironment(World(game, DETECTIVE, Rules(**rules)))  # type: ignore[arg-type]
+def opened(game: DetectiveGame, **settings: Any) -> DetectiveEnvironment:
+    environment = DetectiveEnvironment(
+        DetectiveShared(game, DETECTIVE, DetectiveSettings(**settings))
+    )
     environment.reset("detective")
     return environment
 
 
-def test_it_says_how_many_steps_it_allows(game: Game) -> None:
+def test_it_says_how_many_steps_it_allows(game: DetectiveGame) -> None:
     environment = opened(game, max_steps=7)
     assert environment.reset("detective")[1]["step_limit"] == 7
     assert "step_limit" not in environment.step("look")[4]
 
 
-def test_the_walkthrough_gains_what_it_should(game: Game) -> None:
+def test_the_walkthrough_gains_what_it_should(game: DetectiveGame) -> None:
     position, gains = game.opening, []
     for command in game.walkthrough:
         after = game.act(position, tidy(command))
@@ -62,7 +65,7 @@ def test_the_walkthrough_gains_what_it_should(game: Game) -> None:
     assert (position.score, game.points) == (360, 350)
 
 
-def test_legal_actions_and_first_choices_are_the_known_ones(game: Game) -> None:
+def test_legal_actions_and_first_choices_are_the_known_ones(game: DetectiveGame) -> None:
     """A random player over sorted legal actions, from `random.Random(0)`, starts like this."""
     assert game.legal(game.opening) == ("east", "north", "take paper", "west")
     draw, position, chosen = random.Random(0), game.opening, []
@@ -72,7 +75,7 @@ def test_legal_actions_and_first_choices_are_the_known_ones(game: Game) -> None:
     assert chosen == ["west", "north", "east", "take paper", "west", "take pistol"]
 
 
-def test_states_that_differ_in_time_and_words_alone_have_one_key(game: Game) -> None:
+def test_states_that_differ_in_time_and_words_alone_have_one_key(game: DetectiveGame) -> None:
     """And the same legal actions, found for each without the other."""
     direct = played(game, ["west"])
     later = played(game, ["wait", "read paper", "frob the paper", "inventory", "west"])
@@ -83,7 +86,7 @@ def test_states_that_differ_in_time_and_words_alone_have_one_key(game: Game) -> 
 
 
 @pytest.mark.parametrize("name", CHEATS)
-def test_a_cheat_works_in_the_bare_game_and_is_refused_here(game: Game, name: str) -> None:
+def test_a_cheat_works_in_the_bare_game_and_is_refused_here(game: DetectiveGame, name: str) -> None:
     commands, gain = CHEATS[name]
     assert played(game, commands).score - game.opening.score == gain
     assert any(forbidden(command, game.meta, game.letters) for command in commands)
@@ -97,11 +100,11 @@ def test_a_cheat_works_in_the_bare_game_and_is_refused_here(game: Game, name: st
         assert observation.endswith("['east', 'north', 'take paper', 'west']")
 
 
-def test_the_last_room_ends_the_bare_game_in_three_commands(game: Game) -> None:
+def test_the_last_room_ends_the_bare_game_in_three_commands(game: DetectiveGame) -> None:
     assert played(game, CHEATS["the last room at once"][0]).over
 
 
-def test_a_menu_swallows_what_follows_and_is_refused(game: Game) -> None:
+def test_a_menu_swallows_what_follows_and_is_refused(game: DetectiveGame) -> None:
     assert "Outside" in played(game, ["north"]).text
     assert "Outside" not in played(game, ["help", "north"]).text
     environment = opened(game, actions="free")
@@ -112,9 +115,9 @@ def test_a_menu_swallows_what_follows_and_is_refused(game: Game) -> None:
 
 @pytest.mark.parametrize("command", ["showverb eight", "goto 90"])
 def test_a_hang_voids_its_request_and_nothing_else(impatient: Interpreters, command: str) -> None:
-    game = Game(impatient, Remembered(None))
+    game = DetectiveGame(impatient, Remembered(None))
     assert forbidden(command, game.meta, game.letters)
-    before, start = set(impatient.pids), time.monotonic()
+    before = set(impatient.pids)
     with ThreadPoolExecutor(2) as pool:
         hung = pool.submit(game.act, game.opening, command)
         # Beside it an episode goes on; its state is in no process.
@@ -123,12 +126,13 @@ def test_a_hang_voids_its_request_and_nothing_else(impatient: Interpreters, comm
         with pytest.raises(EnvironmentFailure, match="gave no answer"):
             hung.result()
     assert rewards == [10, 0, 10]
-    assert time.monotonic() - start < 40
     assert len(before - set(impatient.pids)) == 1
     assert beside.step("east")[4]["score"] == 30
 
 
-def test_an_interpreter_that_is_killed_is_replaced(game: Game, interpreters: Interpreters) -> None:
+def test_an_interpreter_that_is_killed_is_replaced(
+    game: DetectiveGame, interpreters: Interpreters
+) -> None:
     for pid in interpreters.pids:
         os.kill(pid, signal.SIGKILL)
     failures = 0
@@ -140,7 +144,7 @@ def test_an_interpreter_that_is_killed_is_replaced(game: Game, interpreters: Int
     assert 1 <= failures <= 2
 
 
-def test_actions_outside_of_the_list_are_refused_and_counted(game: Game) -> None:
+def test_actions_outside_of_the_list_are_refused_and_counted(game: DetectiveGame) -> None:
     environment = opened(game, max_steps=4)
     observation, reward, over, cut, info = environment.step("dance with the chief")
     assert "not among the actions" in observation
@@ -151,14 +155,14 @@ def test_actions_outside_of_the_list_are_refused_and_counted(game: Game) -> None
     assert environment.step("east")[:4] == ("The episode is over.", 0.0, True, False)
 
 
-def test_free_words_reach_the_parser(game: Game) -> None:
+def test_free_words_reach_the_parser(game: DetectiveGame) -> None:
     environment = opened(game, actions="free")
     assert "murdered" in environment.step("read the paper")[0]
     assert environment.step("take it")[1] == 10
     assert environment.counts() == {"refused": 0, "exploits": 0}
 
 
-def test_a_damaged_snapshot_is_refused_and_changes_nothing(game: Game) -> None:
+def test_a_damaged_snapshot_is_refused_and_changes_nothing(game: DetectiveGame) -> None:
     environment = opened(game)
     environment.step("take paper")
     whole = environment.snapshot()

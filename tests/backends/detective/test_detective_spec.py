@@ -16,8 +16,9 @@ import pytest
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
 from agentc.plan.job import Job
-from agentc_backends.detective.backend import BACKEND
-from agentc_backends.detective.stories import DETECTIVE
+from agentc.runtime.software.lock_hashes import lock_digest
+from agentc_backends.environments.detective.backend import BACKEND
+from agentc_backends.environments.detective.stories import DETECTIVE
 from agentc_backends.software import TORCH
 
 SPEC = Path(__file__).with_name("evaluate.yaml")
@@ -37,9 +38,9 @@ def planned(folder: Path, more: str = "") -> tuple[Job | None, str]:
 def test_a_spec_is_planned_without_the_game(tmp_path: Path) -> None:
     job, told = planned(tmp_path)
     assert job is not None, told
-    (lease,) = job.leases
+    (lease,) = job.draft.leases
     assert lease.identity["game_sha256"] == DETECTIVE.sha256
-    assert DETECTIVE.sha256 in lease.program
+    assert lease.settings["sha256"] == DETECTIVE.sha256
 
 
 def test_a_file_that_is_not_there_says_where_to_get_it(tmp_path: Path) -> None:
@@ -57,7 +58,9 @@ def test_another_game_is_named_by_its_content_and_needs_its_points(tmp_path: Pat
     assert "give `points`" in told
     job, told = planned(tmp_path, ", game: zork.z5, points: 40, actions: free")
     assert job is not None, told
-    assert job.leases[0].identity["game_sha256"] == hashlib.sha256(b"another game").hexdigest()
+    assert (
+        job.leases[0].draft.identity["game_sha256"] == hashlib.sha256(b"another game").hexdigest()
+    )
     declared = BACKEND.under({"game": "zork.z5", "points": 40})
     assert declared.reward_range == (-40.0, 40.0)
     assert "expert" not in declared.capabilities
@@ -76,7 +79,7 @@ def test_the_key_follows_the_file_and_not_its_place(tmp_path: Path, story_file: 
 def test_expert_and_players_run_on_the_real_game(
     tmp_path: Path, story_file: Path, python: Path
 ) -> None:
-    digest = hashlib.sha256(TORCH.text.encode()).hexdigest()[:16]
+    digest = lock_digest(TORCH.text)[:16]
     if not (python.parents[2] / digest / "complete.json").exists():
         pytest.skip("the software environment `torch` is not built")
     shutil.copy(story_file, tmp_path)

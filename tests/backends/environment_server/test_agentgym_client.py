@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from running import FOLDER, ROOT, Running, Start
 
-from agentc_backends.sciworld.tasks import agentgym_tasks
-from agentc_backends.textcraft.environment import TextCraftEnvironment
+from agentc_backends.environments.sciworld.tasks import agentgym_tasks
+from agentc_backends.environments.textcraft.environment import TextCraftEnvironment
 
 TOKEN = "secret"
 Reply = Mapping[str, Any]
@@ -125,7 +125,7 @@ def test_sciworld_answers_as_was_recorded_of_the_released_server(start: Start) -
         if path not in ("/create", "/reset", "/step") or "error" in expected:
             continue
         reply = server.client.request(exchange["method"], path, json=request).json()
-        # `reward` is told otherwise: see the README of `environment_server`.
+        # `reward` is told otherwise: see the README of `environments/server`.
         same = set(expected) - {"reward", "deleted"}
         assert {k: reply[k] for k in same} == {k: expected[k] for k in same}, exchange
         compared += 1

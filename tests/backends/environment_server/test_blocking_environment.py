@@ -7,14 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
+from tests.support.patience import PATIENCE_S, wait_for
 
 PROGRAM = Path(__file__).with_name("bell.py")
 ROOT = Path(__file__).parents[3]
@@ -30,14 +30,11 @@ class Server:
             stderr=subprocess.PIPE,
             text=True,
         )
-        deadline = time.monotonic() + 20
-        while not ready.exists():
-            assert self.process.poll() is None, self.process.communicate()[1]
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_for(lambda: ready.exists() or self.process.poll() is not None)
+        assert ready.exists(), self.process.communicate()[1]
         address = json.loads(ready.read_text())
         url = f"http://{address['host']}:{address['port']}"
-        self.client = httpx.Client(base_url=url, timeout=30)
+        self.client = httpx2.Client(base_url=url, timeout=PATIENCE_S)
 
     def post(self, path: str, **body: object) -> Any:
         return self.client.post(path, json=body).json()
@@ -57,17 +54,36 @@ def server(tmp_path: Path) -> Iterator[Server]:
     running.process.wait()
 
 
-def test_a_slow_call_holds_up_no_other_session(server: Server) -> None:
+class Held:
+    """A call that lasts until it is let go."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "held"
+        self.action = f"hold {self._path}"
+
+    def wait_until_begun(self) -> None:
+        wait_for(self._path.with_suffix(".begun").exists)
+
+    def let_go(self) -> None:
+        self._path.touch()
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Held:
+    return Held(tmp_path)
+
+
+def test_a_slow_call_holds_up_no_other_session(server: Server, held: Held) -> None:
     slow, quick = server.start(), server.start()
     with ThreadPoolExecutor() as pool:
-        waiting = pool.submit(server.post, "/step", id=slow, action="wait 2")
-        time.sleep(0.2)
-        started = time.monotonic()
+        waiting = pool.submit(server.post, "/step", id=slow, action=held.action)
+        held.wait_until_begun()
         for _ in range(3):
             assert server.post("/step", id=quick, action="ring")["done"] is False
         assert server.client.get("/health").json() == {"status": "healthy"}
-        assert time.monotonic() - started < 1.0
-        assert waiting.result()["observation"] == "wait 2"
+        assert not waiting.done()
+        held.let_go()
+        assert waiting.result()["observation"] == held.action
 
 
 def test_calls_on_one_session_come_one_after_another(server: Server) -> None:
@@ -82,13 +98,16 @@ def test_calls_on_one_session_come_one_after_another(server: Server) -> None:
     assert sorted(r["rung"] for r in replies if r["observation"] == "ring") == [1, 2, 3, 4]
 
 
-def test_closing_waits_for_the_call_that_runs(server: Server) -> None:
+def test_closing_waits_for_the_call_that_runs(server: Server, held: Held) -> None:
     number = server.start()
     with ThreadPoolExecutor() as pool:
-        waiting = pool.submit(server.post, "/step", id=number, action="wait 0.5")
-        time.sleep(0.1)
-        assert server.post("/close", id=number) is True
-        assert waiting.result()["observation"] == "wait 0.5"
+        waiting = pool.submit(server.post, "/step", id=number, action=held.action)
+        held.wait_until_begun()
+        closing = pool.submit(server.post, "/close", id=number)
+        assert not wait([closing], timeout=0.3).done
+        held.let_go()
+        assert waiting.result()["observation"] == held.action
+        assert closing.result() is True
     assert server.post("/close", id=number) is False
     assert server.post("/step", id=number, action="ring") == {
         "error": f"The id {number} is not valid."
@@ -125,14 +144,13 @@ def test_replies_carry_what_is_reported_and_no_more(server: Server) -> None:
     assert server.client.get("/meta").json()["capabilities"] == []
 
 
-def test_stops_although_a_call_hangs(server: Server) -> None:
+def test_stops_although_a_call_hangs(server: Server, held: Held) -> None:
     number = server.start()
     with ThreadPoolExecutor() as pool:
-        hanging = pool.submit(server.client.post, "/step", json={"id": number, "action": "wait 30"})
-        time.sleep(0.3)
-        started = time.monotonic()
+        body = {"id": number, "action": held.action}
+        hanging = pool.submit(server.client.post, "/step", json=body)
+        held.wait_until_begun()
         server.process.send_signal(signal.SIGTERM)
-        errors = server.process.communicate(timeout=10)[1]
-        assert time.monotonic() - started < 2.0
+        errors = server.process.communicate(timeout=PATIENCE_S)[1]
         assert hanging.result().status_code == 503
     assert (server.process.returncode, errors) == (0, "")

@@ -8,23 +8,14 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from running import PYTHON_PATH, Running, Start
+from tests.support.patience import wait_for
 
-from agentc_backends import client
-from agentc_backends.client.leased import LOCAL_RETRY
-
-
-def until(condition: object, limit_s: float = 10.0) -> bool:
-    """Whether a condition holds before long."""
-    assert callable(condition)
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
+from agentc_backends.agents import client
+from agentc_backends.agents.client.leased import LOCAL_RETRY
 
 
 def test_a_client_that_is_not_heard_of_loses_its_sessions_and_nobody_elses(start: Start) -> None:
@@ -36,7 +27,7 @@ def test_a_client_that_is_not_heard_of_loses_its_sessions_and_nobody_elses(start
     for number in (*lost, kept, free):
         server.post("/reset", id=number, task_id=task)
     assert server.client.get("/sessions").json() == {"open": 5, "clients": 2}
-    assert until(lambda: server.open_count() == 2)
+    wait_for(lambda: server.open_count() == 2)
     assert server.client.get("/sessions").json()["clients"] == 1
     for number in lost:
         reply = server.post("/step", id=number, action="inventory")
@@ -47,13 +38,13 @@ def test_a_client_that_is_not_heard_of_loses_its_sessions_and_nobody_elses(start
 
 def test_use_and_word_renew_a_lease(start: Start) -> None:
     server = start("textcraft")
-    used = server.post("/create", client="uses", lease_s=1.5)["id"]
+    used = server.post("/create", client="uses", lease_s=6)["id"]
     server.post("/reset", id=used, task_id=server.tasks()[0])
-    told = server.post("/create", client="tells", lease_s=1.5)["id"]
-    for _ in range(6):
-        time.sleep(0.5)
+    told = server.post("/create", client="tells", lease_s=6)["id"]
+    for _ in range(4):  # longer than a lease in all
+        time.sleep(2)
         assert "error" not in server.post("/step", id=used, action="inventory")
-        assert server.post("/renew", client="tells", lease_s=1.5) == {"sessions": 1}
+        assert server.post("/renew", client="tells", lease_s=6) == {"sessions": 1}
     assert server.open_count() == 2
     assert server.post("/leave", client="uses") == {"sessions": 1}
     assert "error" in server.post("/step", id=used, action="inventory")
@@ -67,7 +58,7 @@ def test_a_session_in_a_call_outlives_its_lease_until_the_call_has_ended(start: 
     server.post("/reset", id=number, task_id="ding")
     reply = server.post("/step", id=number, action="wait 2")
     assert reply["observation"] == "wait 2"
-    assert until(lambda: server.open_count() == 0)
+    wait_for(lambda: server.open_count() == 0)
 
 
 def test_a_client_that_waits_in_all_its_places_keeps_its_lease(start: Start) -> None:
@@ -77,32 +68,34 @@ def test_a_client_that_waits_in_all_its_places_keeps_its_lease(start: Start) -> 
     async def wait_in_turn() -> list[str]:
         limits = client.RateLimits(concurrency=3)
         async with client.EnvironmentClient(
-            server.url, limits=limits, lease_s=0.6, retry=LOCAL_RETRY
+            server.url, limits=limits, lease_s=2.5, retry=LOCAL_RETRY
         ) as environment:
             sessions = [await environment.create() for _ in range(3)]
             for session in sessions:
                 await environment.reset(session, "ding")
             for _ in range(2):
-                told = await asyncio.gather(*(environment.step(s, "wait 0.7") for s in sessions))
+                told = await asyncio.gather(*(environment.step(s, "wait 1.2") for s in sessions))
             return [each.observation for each in told]
 
-    assert asyncio.run(wait_in_turn()) == ["wait 0.7"] * 3
+    assert asyncio.run(wait_in_turn()) == ["wait 1.2"] * 3
 
 
-def test_calls_of_a_client_that_is_gone_do_not_begin(start: Start) -> None:
+def test_calls_of_a_client_that_is_gone_do_not_begin(start: Start, tmp_path: Path) -> None:
     server = start("bell", "--threads", "1")
-    numbers = [server.post("/create", client="gone", lease_s=0.5)["id"] for _ in range(4)]
+    numbers = [server.post("/create", client="gone", lease_s=3)["id"] for _ in range(4)]
     for number in numbers:
         server.post("/reset", id=number, task_id="ding")
+    hold = f"hold {tmp_path / 'held'}"
     with ThreadPoolExecutor(4) as pool:
-        began = time.monotonic()
-        replies = list(pool.map(lambda n: server.post("/step", id=n, action="wait 2"), numbers))
-        took = time.monotonic() - began
-    # One had begun when the lease ran out; the others, queued behind it, would take six seconds.
-    assert took < 5
+        calls = [pool.submit(server.post, "/step", id=n, action=hold) for n in numbers]
+        # One has begun when the lease runs out; the others are queued behind it.
+        wait_for((tmp_path / "held.begun").exists)
+        time.sleep(7)
+        (tmp_path / "held").touch()
+        replies = [call.result() for call in calls]
     assert sum("observation" in reply for reply in replies) == 1
     assert sum("is not valid" in str(reply.get("error")) for reply in replies) == 3
-    assert until(lambda: server.open_count() == 0)
+    wait_for(lambda: server.open_count() == 0)
 
 
 def test_a_client_reaches_its_own_sessions_only(start: Start) -> None:
@@ -177,12 +170,12 @@ def test_a_full_server_says_when_to_come_back_and_clients_do(bell: Running) -> N
 
     assert [result.observation for result in asyncio.run(many())] == ["wait 0.5"] * 11
     # Leaving gave the sessions back.
-    assert until(lambda: bell.open_count() == 0)
+    wait_for(lambda: bell.open_count() == 0)
 
 
 HOLDER = """
 import asyncio, sys
-from agentc_backends import client
+from agentc_backends.agents import client
 
 async def hold():
     environment = client.EnvironmentClient(sys.argv[1], lease_s=1.5)
@@ -210,4 +203,4 @@ def test_a_killed_client_leaves_nothing_behind(start: Start) -> None:
     assert server.open_count() == 5
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    assert until(lambda: server.client.get("/sessions").json() == {"open": 0, "clients": 0})
+    wait_for(lambda: server.client.get("/sessions").json() == {"open": 0, "clients": 0})

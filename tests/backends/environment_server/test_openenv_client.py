@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from running import FOLDER, Start, built
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.slow
 LOCK = FOLDER / "openenv.lock"
@@ -52,7 +53,7 @@ def test_its_episodes_tell_what_ours_tell(start: Start) -> None:
         input=json.dumps(plans),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from running import Running, Start
+from tests.support.patience import PATIENCE_S
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
@@ -28,12 +29,12 @@ def opened(server: Running, **more: Any) -> ClientConnection:
 
 def ask(connection: ClientConnection, **message: object) -> dict[str, Any]:
     connection.send(json.dumps(message))
-    answer: dict[str, Any] = json.loads(connection.recv(timeout=20))
+    answer: dict[str, Any] = json.loads(connection.recv(timeout=PATIENCE_S))
     return answer
 
 
 def gone(server: Running) -> bool:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_S
     while server.open_count() and time.monotonic() < deadline:
         time.sleep(0.05)
     return server.open_count() == 0
@@ -54,7 +55,7 @@ def test_a_connection_is_a_session_and_its_end_the_sessions(server: Running) -> 
         assert (state["task_id"], state["step_count"]) == (task, 1)
         connection.send(json.dumps({"type": "close"}))
         with pytest.raises(ConnectionClosed):
-            connection.recv(timeout=20)
+            connection.recv(timeout=PATIENCE_S)
     assert gone(server)
     with opened(server) as connection:
         ask(connection, type="reset", data={})
@@ -101,7 +102,7 @@ def test_what_makes_no_sense_is_told_and_the_episode_goes_on(
     with opened(server) as connection:
         ask(connection, type="reset", data={})
         connection.send(sent)
-        answer = json.loads(connection.recv(timeout=20))
+        answer = json.loads(connection.recv(timeout=PATIENCE_S))
         assert (answer["type"], answer["data"]["code"]) == ("error", code)
         after = ask(connection, type="step", data={"action": "inventory"})
         assert "Inventory" in after["data"]["observation"]["text"]
@@ -111,14 +112,14 @@ def test_a_message_that_is_too_long_ends_the_connection(server: Running) -> None
     with opened(server) as connection:
         connection.send(json.dumps({"type": "step", "data": {"action": "a" * (2 << 20)}}))
         with pytest.raises(ConnectionClosed):
-            connection.recv(timeout=20)
+            connection.recv(timeout=PATIENCE_S)
     assert gone(server)
 
 
 def test_a_full_server_says_so(server: Running) -> None:
     held = [server.post("/create")["id"] for _ in range(4)]
     with opened(server) as connection:
-        answer = json.loads(connection.recv(timeout=20))
+        answer = json.loads(connection.recv(timeout=PATIENCE_S))
         assert answer["data"]["code"] == "CAPACITY_REACHED"
     for number in held:
         server.post("/close", id=number)
@@ -152,5 +153,5 @@ def test_the_server_stops_with_connections_open(start: Start) -> None:
         ask(connection, type="reset", data={})
         assert server.stop() == 0
         with pytest.raises(ConnectionClosed):
-            connection.recv(timeout=20)
+            connection.recv(timeout=PATIENCE_S)
     assert server.log.read_text() == ""

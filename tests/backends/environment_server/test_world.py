@@ -8,14 +8,22 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
-from agentc_backends.client import BadRequestError, EnvironmentServerError
-from agentc_backends.environment_server.inside import InsideEnvironment
-from agentc_backends.environment_server.world import TextWorld
+from agentc_backends.agents.client import BadRequestError, EnvironmentServerError
+from agentc_backends.environments.server.inside import InsideEnvironment
+from agentc_backends.environments.server.settings import setting
+from agentc_backends.environments.server.world import TextWorld
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainSettings:
+    times: int = setting("How often.")
 
 
 class Plain(TextWorld):
@@ -23,9 +31,10 @@ class Plain(TextWorld):
 
     name = "say_it"
 
-    def __init__(self, times: int = 2) -> None:
-        super().__init__({"train": ("ant", "bee"), "test": ("cat",)}, {"times": times})
-        self.times = times
+    def __init__(self, settings: PlainSettings | None = None) -> None:
+        settings = settings or PlainSettings(times=2)
+        super().__init__({"train": ("ant", "bee"), "test": ("cat",)}, settings)
+        self.times = settings.times
         self.said = 0
 
     def begin(self, task_id: str, seed: int) -> str:
@@ -53,9 +62,9 @@ class Saved(Plain):
 def test_what_a_world_can_is_seen_from_its_members() -> None:
     assert Plain().capabilities == set()
     assert Saved().capabilities == {"fork", "snapshot", "seed"}
-    world = Plain(times=3)
+    world = Plain(PlainSettings(times=3))
     assert (world.title, world.splits) == ("Say it", ("train", "test"))
-    assert world.identity() == {"name": "say_it", "version": "1", "times": 3}
+    assert world.identity() == {"name": "say_it", "version": "1", "options": {"times": 3}}
     assert [world.has_task(task) for task in ("ant", "cat", "dog")] == [True, True, False]
 
 
@@ -99,9 +108,9 @@ def test_its_program_serves_and_needs_its_options(tmp_path: Path) -> None:
     file = tmp_path / "job_serve.py"
     file.write_text(
         "import sys\n"
-        "from tests.backends.environment_server.test_world import Plain\n"
-        "from agentc_backends.environment_server.world import program\n"
-        "opener, main = program(Plain, times=int)\n"
+        "from tests.backends.environment_server.test_world import Plain, PlainSettings\n"
+        "from agentc_backends.environments.server.program import program\n"
+        "opener, main = program(PlainSettings, lambda settings: lambda: Plain(settings))\n"
         "if __name__ == '__main__':\n    sys.exit(main())\n"
     )
     root = Path(__file__).parents[3]
@@ -118,6 +127,6 @@ def test_its_program_serves_and_needs_its_options(tmp_path: Path) -> None:
             assert server.poll() is None
         assert '"times": 5' in ready.read_text("utf-8")
         server.send_signal(signal.SIGTERM)
-        assert server.wait(30) == 0
+        assert server.wait(PATIENCE_S) == 0
     finally:
         server.kill()

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
-from agentc.runtime.contracts import check_artifact
-from agentc_backends.rollout_react.parse import parse_action
+from agentc.runtime.contracts.artifacts import check_artifact
+from agentc_backends.agents.common.parse import parse_action
 
-MODULE = "agentc_backends.expert_planner.job_expert"
+MODULE = "agentc_backends.agents.expert.job_expert"
 ROOT = Path(__file__).parents[3]
 PROMPT = {
     "instruction": "Craft things.",
@@ -41,13 +42,20 @@ CONFIG = {
 def leases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     ready = tmp_path_factory.mktemp("environment") / "ready.json"
     paths = os.pathsep.join(str(ROOT / part) for part in ("compiler", "backends"))
-    words = ["-m", "agentc_backends.textcraft.job_serve", "--port", "0", "--ready-file", str(ready)]
+    words = [
+        "-m",
+        "agentc_backends.environments.textcraft.job_serve",
+        "--port",
+        "0",
+        "--ready-file",
+        str(ready),
+    ]
     process = subprocess.Popen(
         [sys.executable, *words],
         env={**os.environ, "PYTHONPATH": paths, "AGENTC_TOKEN": "secret"},
     )
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while not ready.exists():
             assert process.poll() is None
             assert time.monotonic() < deadline

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from agentc_backends.guessing_games.cities import city_table
-from agentc_backends.guessing_games.judges import INVALID, REFUSAL, judge_city, judge_object
-from agentc_backends.guessing_games.objects import object_table
-from agentc_backends.guessing_games.secrets import Guessable, Secret
+from agentc_backends.environments.guessing_games.cities import city_table
+from agentc_backends.environments.guessing_games.judges import (
+    INVALID,
+    REFUSAL,
+    judge_city,
+    judge_object,
+)
+from agentc_backends.environments.guessing_games.objects import object_table
+from agentc_backends.environments.guessing_games.secrets import Guessable, Secret
 
 OBJECTS, CITIES = object_table().guessable, city_table().guessable
 

@@ -9,12 +9,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from agentc_backends.environment_server.environment import EnvironmentFailure
-from agentc_backends.guessing_games.cities import city_table
-from agentc_backends.guessing_games.dialogues import DialoguesError, read_dialogues
-from agentc_backends.guessing_games.environment import GuessingEnvironment, World
-from agentc_backends.guessing_games.games import GAMES, Rules
-from agentc_backends.guessing_games.oracles import RecordedOracle, ServerOracle, TableOracle
+from agentc_backends.environments.guessing_games.cities import city_table
+from agentc_backends.environments.guessing_games.dialogues import DialoguesError, read_dialogues
+from agentc_backends.environments.guessing_games.environment import (
+    GuessingEnvironment,
+    GuessingShared,
+)
+from agentc_backends.environments.guessing_games.games import GAMES
+from agentc_backends.environments.guessing_games.oracles import (
+    RecordedOracle,
+    ServerOracle,
+    TableOracle,
+)
+from agentc_backends.environments.guessing_games.settings import GuessingSettings
+from agentc_backends.environments.server.environment import EnvironmentFailure
 
 LIMA = "Lima, Peru"
 CITIES = city_table().guessable
@@ -84,7 +92,9 @@ def url() -> Iterator[str]:
 
 def test_a_model_answers_once_and_cannot_tell_the_city(url: str) -> None:
     oracle = ServerOracle(url, "m", "key", "It is {secret}.")
-    world = World(GAMES["guess_my_city"], Rules(), oracle, {"kind": "server"})
+    world = GuessingShared(
+        GAMES["guess_my_city"], GuessingSettings(game="guess_my_city"), oracle, {"kind": "server"}
+    )
     environment = GuessingEnvironment(world)
     environment.reset(LIMA)
     observation, _, done, _, _ = environment.step("Where are you\nfrom?")
@@ -106,9 +116,10 @@ def test_a_silent_server_is_a_failure_of_the_environment() -> None:
                                      ("questions_left", 0, 20.0), ("per_question", 0, 0.0)]
 )  # fmt: skip
 def test_returns_of_whole_games(reward: str, misses: int, wanted: float) -> None:
-    game, rules = GAMES["twenty_questions"], Rules(reward=reward)
+    game = GAMES["twenty_questions"]
+    settings = GuessingSettings(game="twenty_questions", reward=reward)
     table = TableOracle(game.load(), "invalid")
-    environment = GuessingEnvironment(World(game, rules, table, {"kind": "table"}))
+    environment = GuessingEnvironment(GuessingShared(game, settings, table, {"kind": "table"}))
     # Told, so that a reply that asks nothing costs a question as well.
     assert environment.reset("cat")[1] == {"step_limit": 20}
     steps = [environment.step("Is it a dog?") for _ in range(misses)]

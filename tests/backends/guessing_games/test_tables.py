@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentc_backends.guessing_games.cities import city_table
-from agentc_backends.guessing_games.expert import Expert
-from agentc_backends.guessing_games.objects import object_table
+from agentc_backends.environments.guessing_games.cities import city_table
+from agentc_backends.environments.guessing_games.expert import GuessingPlanner
+from agentc_backends.environments.guessing_games.objects import object_table
 
 TABLES = [object_table(), city_table()]
 SHARED = Path(__file__).resolve().parents[3].parent / "shared" / "data"
@@ -42,7 +42,7 @@ def test_no_two_secrets_share_a_name(table) -> None:  # type: ignore[no-untyped-
 @pytest.mark.parametrize("seed", [0, 3])
 def test_the_expert_wins_every_game_in_good_time(table, seed: int) -> None:  # type: ignore[no-untyped-def]
     secrets = tuple(one.id for one in table.guessable.secrets)
-    expert = Expert(table, secrets)
+    expert = GuessingPlanner(table, secrets)
     lengths = []
     for secret in secrets:
         turns = expert.plan(secret, seed)

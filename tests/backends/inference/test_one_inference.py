@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.compare_paired.comparison import compare
-from agentc_backends.evaluate_agent.metrics import measure
-from agentc_backends.judge_claims.rules import Rules
-from agentc_backends.judge_claims.verdicts import judge_all
-from agentc_backends.report_html.charts import curve_charts
-from agentc_backends.report_html.collect import Collection, collect
-from agentc_backends.report_html.sweep import pooled_mean, sweep_tables
+from agentc_backends.agents.evaluate.metrics import measure
+from agentc_backends.results.compare.comparison import compare
+from agentc_backends.results.judge.rules import VerdictRules
+from agentc_backends.results.judge.verdicts import judge_all
+from agentc_backends.results.report.charts import curve_charts
+from agentc_backends.results.report.collect import Collection, collect
+from agentc_backends.results.report.sweep import pooled_mean, sweep_tables
 
 SHOWN = ("mean", "low", "high", "p_value", "better", "worse", "equal", "n")
 
@@ -83,7 +83,7 @@ def test_table_claims_and_sweep_say_one_thing(name: str, tmp_path: Path) -> None
     before, after = map(metrics, DATA[name])
     rows = [("before", before), ("after", after)]
     table = compare(rows, rows[0], 0.95)["rows"][1]["difference"]
-    [judged] = judge_all([claim()], dict(rows), Rules(0.95, 0.8), None)
+    [judged] = judge_all([claim()], dict(rows), VerdictRules(0.95, 0.8), None)
     [sweep] = sweep_tables(*collected(tmp_path, {"before": {0: before}, "after": {0: after}}))
     swept = next(row["difference"] for row in sweep["rows"] if row["stage"] == "after")
     assert {k: table[k] for k in SHOWN} == {k: judged["observed"][k] for k in SHOWN}
@@ -104,7 +104,7 @@ def test_several_seeds_are_pooled_in_one_way(tmp_path: Path) -> None:
     swept = next(row["difference"] for row in sweep["rows"] if row["stage"] == "after")
     named = {f"{stage}{n}": m for stage, by in runs.items() for n, m in by.items()}
     said = claim(runs=[[f"after{n}", f"before{n}"] for n in range(3)])
-    [judged] = judge_all([said], named, Rules(0.95, 0.8), None)
+    [judged] = judge_all([said], named, VerdictRules(0.95, 0.8), None)
     assert {k: swept[k] for k in SHOWN} == {k: judged["observed"][k] for k in SHOWN}
     assert swept["runs"] == 3
     assert (swept["p_value"] < 0.05) == (not swept["low"] <= 0 <= swept["high"])
@@ -126,7 +126,7 @@ def test_a_curve_over_seeds_is_the_sweeps_table(
 
     experiment["cells"]["before"] = {"base": "before", "cell": {}}
     lines = [[point("before", base), point(f"after@seed={s}", runs[s])] for s in runs]
-    charts = "agentc_backends.report_html.charts"
+    charts = "agentc_backends.results.report.charts"
     monkeypatch.setattr(f"{charts}.learning_curves", lambda _: [{"name": "craft", "lines": lines}])
     drawn: list[Any] = []
     monkeypatch.setattr(f"{charts}.line_chart", lambda lines, **_: drawn.append(lines) or "<svg>")

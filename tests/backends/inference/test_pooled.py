@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.inference.pooled import Pooled, pool
-from agentc_backends.inference.sample import sample
-from agentc_backends.judge_claims.rules import NOT_JUDGED, REPRODUCED, WITHIN_NOISE, Rules
-from agentc_backends.judge_claims.verdicts import judge_all
+from agentc_backends.results.inference.pooled import Pooled, pool
+from agentc_backends.results.inference.sample import sample
+from agentc_backends.results.judge.rules import NOT_JUDGED, REPRODUCED, WITHIN_NOISE, VerdictRules
+from agentc_backends.results.judge.verdicts import judge_all
 
 RUNS = 500
 WIDE = (-9.0, 9.0)
@@ -24,7 +24,7 @@ def pooled(table: list[list[float]]) -> Pooled:
 
 
 def judge(said: dict[str, Any], measured: dict[str, Any]) -> Any:
-    return judge_all([said], measured, Rules(0.95, 0.8), None)[0]
+    return judge_all([said], measured, VerdictRules(0.95, 0.8), None)[0]
 
 
 def test_components_of_a_table_by_hand() -> None:

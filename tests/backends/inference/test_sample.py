@@ -5,18 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import cache
-from itertools import product
+from itertools import pairwise, product
 from math import comb, fsum
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentc_backends.inference.described import holm
-from agentc_backends.inference.flips import sign_flips
-from agentc_backends.inference.restricted import restricted_variance
-from agentc_backends.inference.sample import FEW, Sample, sample
-from agentc_backends.inference.student import t_quantile, two_sided
+from agentc_backends.results.inference.described import holm
+from agentc_backends.results.inference.flips import SignFlips, sign_flips
+from agentc_backends.results.inference.restricted import restricted_variance
+from agentc_backends.results.inference.sample import FEW, MANY, Sample, rests_on_seen, sample
+from agentc_backends.results.inference.student import t_quantile, two_sided
 
 WHOLE = (-1.0, 1.0)
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
@@ -175,6 +175,30 @@ def test_signs_by_brute_force(moved: list[float]) -> None:
     assert sign_flips(moved, 9).p_value(0.0) == pytest.approx(reached / len(sums))
 
 
+@pytest.mark.parametrize("moved", [13, 20, 35])
+def test_more_signs_are_counted_as_scipy_counts_them(moved: int) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    worse = moved // 4
+    for size in (1.0, 0.3):
+        values = [size] * (moved - worse) + [-size] * worse
+        expected = stats.binomtest(worse, moved).pvalue
+        assert sign_flips(values, 60).p_value(0.0) == pytest.approx(expected)
+
+
+def test_more_signs_of_any_size_by_brute_force() -> None:
+    """Sizes are rounded, and never in favour of a difference."""
+    draw = random.Random(7)
+    values = [draw.uniform(-0.4, 1) for _ in range(15)]
+    sizes = [abs(value) for value in values]
+    at = sum(values)
+    sums = [fsum(s * d for s, d in zip(signs, sizes, strict=True))
+            for signs in product((1, -1), repeat=len(sizes))]  # fmt: skip
+    exact = 2 * min(sum(t >= at - 1e-9 for t in sums), sum(t <= at + 1e-9 for t in sums))
+    found = sign_flips(values, 60)
+    assert isinstance(found, SignFlips)
+    assert exact / len(sums) <= found.p_value(0.0) <= 1.2 * exact / len(sums)
+
+
 def test_for_many_tasks_it_is_the_t_test() -> None:
     stats = pytest.importorskip("scipy.stats")
     draw = random.Random(3)
@@ -246,3 +270,65 @@ def test_means_are_covered(score: Callable[[random.Random], float], mean: float,
 def test_the_exact_test_is_for_few_tasks() -> None:
     assert differences([1.0] * FEW + [0.0] * 80).few
     assert not differences([1.0] * (FEW + 1) + [0.0] * 80).few
+
+
+@pytest.mark.parametrize("gain", [0.1, 0.25, 1.0])
+def test_p_goes_down_without_a_step_as_more_tasks_gain(gain: float) -> None:
+    """From few to many: one task more never turns a p-value that says nothing into one that says
+    much."""
+    chances = [
+        differences([gain] * moved + [0.0] * (80 - moved)).p_value() for moved in range(6, 60)
+    ]
+    for before, after in pairwise(chances):
+        assert after < before
+        assert after > before / 2 or before < 0.04
+
+
+@cache
+def small_gains(large: int, small: int, n: int, truth: float) -> tuple[bool, bool]:
+    """Whether the truth is covered, and whether the output warns."""
+    one = differences([1.0] * large + [0.1] * small + [0.0] * (n - large - small))
+    return one.p_value(truth) >= 0.05, one.few or rests_on_seen(one, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("rate", "n", "covered"),
+    [(0.05, 51, 0.94), (0.05, 200, 0.94), (0.02, 51, 0.94), (0.02, 100, 0)],
+)
+def test_small_gains_and_rare_large_ones_are_covered_or_warned_of(
+    rate: float, n: int, covered: float
+) -> None:
+    """Over all outcomes, by their probabilities: what the large ones add is in the interval though
+    none was among the tasks, or the output says that it would not be."""
+    held = missed = silent = 0.0
+    for large in range(n + 1):
+        for small in range(n + 1 - large):
+            ways = comb(n, large) * comb(n - large, small)
+            chance = ways * rate**large * 0.3**small * (0.7 - rate) ** (n - large - small)
+            if chance > 1e-5:
+                covers, warns = small_gains(large, small, n, rate + 0.03)
+                held += chance * covers
+                missed += chance * (not covers)
+                silent += chance * (not covers and not warns)
+    assert held >= covered
+    assert silent <= 0.06, "what is missed without a warning is what an interval may miss"
+    assert covered or missed > 0.1, "the case is one that needs the warning"
+
+
+def test_no_warning_where_the_range_was_seen() -> None:
+    whole = [1.0] * 20 + [-1.0] * 12 + [0.0] * 19
+    assert not rests_on_seen(differences(whole), 0.95)
+    mixed = [1.0, -1.0] + [0.1, 0.25, -0.1] * 20 + [0.0] * 40
+    assert not rests_on_seen(differences(mixed), 0.95)
+    dense = [0.4, -0.3, 0.2, -0.5] * 100
+    assert not rests_on_seen(differences(dense), 0.95), "many that vary tell what the mean can be"
+
+
+def test_with_the_range_open_it_is_the_test_of_few() -> None:
+    values = [0.1] * (MANY + 4) + [0.0] * 20
+    one = differences(values)
+    assert one.p_value() < 1e-6
+    assert rests_on_seen(one, 0.95)
+    other = one.anywhere()
+    assert other.p_value() > 0.01
+    assert other.interval(0.95)[0] < one.interval(0.95)[0]

@@ -11,14 +11,19 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.client import EnvironmentCalls, EnvironmentClient, RetryPolicy, ServiceError
-from agentc_backends.environment_server.inside import (
+from agentc_backends.agents.client import (
+    EnvironmentCalls,
+    EnvironmentClient,
+    RetryPolicy,
+    ServiceError,
+)
+from agentc_backends.environments.server.inside import (
     InsideEnvironment,
     NotInsideError,
     opener_of,
 )
 
-PROGRAM = ("-m", "agentc_backends.textcraft.job_serve", "--max-depth", "2")
+PROGRAM = ("-m", "agentc_backends.environments.textcraft.job_serve", "--max-depth", "2")
 TASK = "minecraft:stick"
 Call = Callable[[EnvironmentCalls], Awaitable[Any]]
 
@@ -89,7 +94,7 @@ def test_as_over_http(start: Any, call: Call) -> None:
 
 def test_what_cannot_be_opened_here_says_why(tmp_path: Path) -> None:
     with pytest.raises(NotInsideError, match="has no `opener"):
-        opener_of(("-m", "agentc_backends.scripted_server.job_serve"))
+        opener_of(("-m", "agentc_backends.servers.scripted.job_serve"))
     with pytest.raises(NotInsideError, match="no_such_program cannot be imported"):
         opener_of(("-m", "no_such_program"))
     with pytest.raises(NotInsideError, match="not the program of a module"):
@@ -97,7 +102,7 @@ def test_what_cannot_be_opened_here_says_why(tmp_path: Path) -> None:
     with pytest.raises(NotInsideError, match="recipes"):
         InsideEnvironment(opener_of((*PROGRAM, "--recipe-directory", str(tmp_path / "recipes"))))
     waits = ("--game", "guess_my_city", "--oracle", "server", "--oracle-url", "http://127.0.0.1:9")
-    program = ("-m", "agentc_backends.guessing_games.job_serve", *waits)
+    program = ("-m", "agentc_backends.environments.guessing_games.job_serve", *waits)
     with pytest.raises(NotInsideError, match="needs its server"):
         InsideEnvironment(opener_of(program))
 

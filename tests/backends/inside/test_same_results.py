@@ -13,10 +13,10 @@ from tests.backends.search.test_job_search import CONFIG as SEARCH
 from tests.backends.search.test_job_search import PLACEMENT as SEARCH_PLACEMENT
 
 WORDS = {
-    "textcraft": ("-m", "agentc_backends.textcraft.job_serve", "--max-depth", "2"),
-    "alfworld": ("-m", "agentc_backends.alfworld.job_serve", "--invented-games", "60"),
+    "textcraft": ("-m", "agentc_backends.environments.textcraft.job_serve", "--max-depth", "2"),
+    "alfworld": ("-m", "agentc_backends.environments.alfworld.job_serve", "--invented-games", "60"),
     "twenty_questions": (
-        "-m", "agentc_backends.guessing_games.job_serve", "--game", "twenty_questions",
+        "-m", "agentc_backends.environments.guessing_games.job_serve", "--game", "twenty_questions",
     ),
 }  # fmt: skip
 
@@ -46,7 +46,7 @@ def served(start: Any) -> Any:
 def test_experts(
     run_job: Any, served: Any, tmp_path: Path, name: str, split: str, low: float
 ) -> None:
-    module = "agentc_backends.expert_planner.job_expert"
+    module = "agentc_backends.agents.expert.job_expert"
     reach = {"reward_range": [low, 0.0 if low else 1.0], "success_at": 0.0 if low else 1.0}
     config = {**EXPERT, "split": split, "limit": 6, **reach}
     leases = {"environment": inside(name, tmp_path / "a")}
@@ -62,13 +62,13 @@ def test_experts(
 
 
 def test_rollouts(run_job: Any, served: Any, policy: Any, tmp_path: Path) -> None:
-    module, name = "agentc_backends.rollout_react.job_rollout", "trajectories.jsonl"
+    module, name = "agentc_backends.agents.rollout.job_rollout", "trajectories.jsonl"
     assert_same(run_job, served, policy, tmp_path, module, name, ROLLOUT, ROLLOUT_PLACEMENT)
 
 
 def test_searches(run_job: Any, served: Any, policy: Any, tmp_path: Path) -> None:
     """By snapshots, and with copies verified by a replay."""
-    module, config = "agentc_backends.search_mcts.job_search", {**SEARCH, "limit": 3}
+    module, config = "agentc_backends.agents.search.job_search", {**SEARCH, "limit": 3}
     placement = {**SEARCH_PLACEMENT, "verify_share": 1.0}
     assert_same(run_job, served, policy, tmp_path, module, "trees.jsonl", config, placement)
 
@@ -96,7 +96,7 @@ def assert_same(
 def test_another_environment_than_planned_is_refused(run_job: Any, tmp_path: Path) -> None:
     lease = inside("textcraft", tmp_path / "a", recipes_sha256="0" * 64)
     done = run_job(
-        "agentc_backends.expert_planner.job_expert", EXPERT, leases={"environment": lease}
+        "agentc_backends.agents.expert.job_expert", EXPERT, leases={"environment": lease}
     )
     assert done.code == 1
     assert "not the one that was planned:\n  recipes_sha256: expected 000" in done.output

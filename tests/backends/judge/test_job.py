@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agentc.runtime.contracts import ContractError, check_artifact
+from agentc.runtime.contracts.artifacts import ContractError, check_artifact
 
-MODULE = "agentc_backends.judge_claims.job_judge"
+MODULE = "agentc_backends.results.judge.job_judge"
 
 
 def claim(name: str, stage: str, **changes: Any) -> dict[str, Any]:
@@ -84,3 +84,73 @@ def test_contract_of_verdicts(tmp_path: Path) -> None:
     assert "row 2, field verdict: 'sure' is none of reproduced" in found
     assert "row 2, field because: expected text" in found
     assert "row 2, field paper.mean: 2 lies outside its interval [0, 1]" in found
+
+
+def revised(folder: Path, lengths: dict[str, list[int | None]]) -> Path:
+    """Rows of a revise stage: where no action was flagged, and good rows, say nothing."""
+    folder.mkdir()
+    rows = [
+        {"id": f"{task}/{number}", "task_id": task, "flagged": length}
+        for task, found in lengths.items()
+        for number, length in enumerate(found)
+    ]
+    rows.append({"id": "good", "task_id": "good", "part": "good"})
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_revision_length_is_judged_on_the_rows_of_a_revision(
+    run_job: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Its tasks are those that have revisions, so that two rounds have some in common."""
+    first = revised(tmp_path / "first", {str(n): [6, 8, None] for n in range(30)})
+    second = revised(tmp_path / "second", {str(n): [3] for n in range(10, 40)})
+    level = claim("level", "first", metric="revision_length", value=7.0, bounds=[1.0, 21.0],
+                  percent=False, tolerance=0.5)  # fmt: skip
+    falls = claim("falls", "second", metric="revision_length", difference_from="first",
+                  relation="below", value=0.0, n=None, bounds=[-20.0, 20.0])  # fmt: skip
+    config = {
+        "claims": [level, falls],
+        "stages": ["first", "second"],
+        "scale": None,
+        "confidence": 0.95,
+        "power": 0.8,
+    }
+    run = run_job(MODULE, config, inputs={"of": [first, second]})
+    assert run.code == 0, run.output
+    judged = {
+        one["name"]: one for one in json.loads((run.data / "claims.json").read_text())["claims"]
+    }
+    assert judged["level"]["observed"]["mean"] == 7.0
+    assert judged["falls"]["observed"]["mean"] == -4.0
+    assert (judged["falls"]["observed"]["n"], judged["falls"]["lost"]) == (20, 20)
+    assert judged["falls"]["verdict"] == "reproduced"
+
+
+def test_two_metrics_make_one_difference(run_job: Callable[..., Any], tmp_path: Path) -> None:
+    """The best of ten against the plain policy, task by task."""
+    folders = []
+    for name, scores in (
+        ("sampled", {"best_of(10)": 0.9, "reward": 0.2}),
+        ("sft", {"reward": 0.4}),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        tasks = {str(n): {**scores, "attempts": 10} for n in range(60)}
+        (folder / "metrics.json").write_text(json.dumps({"tasks": tasks}))
+        folders.append(folder)
+    best = claim("best", "sampled", metric="best_of(10)", difference_from="sft", relation="above",
+                 difference_metric="reward", value=0.0, n=None, bounds=[-1.0, 1.0])  # fmt: skip
+    config = {
+        "claims": [best],
+        "stages": ["sampled", "sft"],
+        "scale": None,
+        "confidence": 0.95,
+        "power": 0.8,
+    }
+    run = run_job(MODULE, config, inputs={"of": folders})
+    assert run.code == 0, run.output
+    [judged] = json.loads((run.data / "claims.json").read_text())["claims"]
+    assert judged["observed"]["mean"] == pytest.approx(0.5)
+    assert judged["verdict"] == "reproduced"
+    assert judged["difference_metric"] == "reward"

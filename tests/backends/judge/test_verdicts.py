@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.judge_claims.rules import (
+from agentc_backends.results.judge.rules import (
     NOT_JUDGED,
     NOT_REPRODUCED,
     REPRODUCED,
     WITHIN_NOISE,
-    Rules,
+    VerdictRules,
 )
-from agentc_backends.judge_claims.verdicts import judge_all
+from agentc_backends.results.judge.verdicts import judge_all
 
-RULES = Rules(confidence=0.95, power=0.8)
+RULES = VerdictRules(confidence=0.95, power=0.8)
 RUNS = 400
 MARGIN = 0.033
 """Three standard errors of a share of 0.05 over the simulated runs."""
@@ -86,6 +86,8 @@ def test_the_papers_interval_is_the_one_at_its_own_n() -> None:
         # Apart for certain, and yet within what the claim tolerates.
         ({"tolerance": 0.3}, share(2000, 800), REPRODUCED),
         ({"tolerance": 0.1}, share(2000, 800), NOT_REPRODUCED),
+        # Apart for certain and perhaps outside of the band, but by no more than it tolerates.
+        ({"tolerance": 0.1}, share(2000, 1010), WITHIN_NOISE),
         ({"value": 1.0}, share(200, 200), REPRODUCED),
         ({"value": 1.0}, share(50, 50), WITHIN_NOISE),
         ({"value": 0.0}, share(2000, 0), REPRODUCED),
@@ -288,3 +290,26 @@ def test_claims_against_one_baseline_are_corrected_together() -> None:
     assert [one["verdict"] for one in together] == [WITHIN_NOISE, REPRODUCED, WITHIN_NOISE]
     assert "Holm's correction for 3 claims" in together[0]["because"]
     assert "with the other claims in view" in together[0]["because"]
+
+
+def test_a_difference_between_two_protocols_is_not_judged_in_silence() -> None:
+    said = claim(difference_from="base", relation="above", value=0.0, n=None)
+    measured = {"here": metrics(share(40, 30)), "base": metrics(share(40, 5))}
+    for stage, span in (("here", "after_last"), ("base", "line")):
+        measured[stage]["protocol"] = {"attempts": 1, "action_span": span}
+    [judged] = judge_all([said], measured, RULES, None)
+    assert judged["verdict"] == REPRODUCED
+    told = "here and base were played under two protocols (action_span after_last and line)"
+    assert told in judged["because"]
+    measured["here"]["protocol"] = measured["base"]["protocol"]
+    [judged] = judge_all([said], measured, RULES, None)
+    assert "protocols" not in judged["because"]
+
+
+def test_a_verdict_on_small_gains_says_what_could_be_unseen() -> None:
+    said = claim(relation="above", value=0.0, n=None, difference_from="base", bounds=[-1.0, 1.0])
+    found = verdict(said, [0.1] * 40 + [0.0] * 60, [0.0] * 100)
+    assert found["verdict"] == REPRODUCED
+    assert "no task moved by more than 0.100" in found["because"]
+    seen = verdict(said, [1.0] * 40 + [0.0] * 60, [0.0] * 100)
+    assert "no task moved" not in seen["because"]

@@ -18,7 +18,7 @@ class Parsed(Exception):  # noqa: N818 - not an error
 
 
 def main() -> None:
-    from agentc_backends.openrlhf_trainers.machine import prepare_machine
+    from agentc_backends.trainers.openrlhf.machine import prepare_machine
 
     prepare_machine()
     import openrlhf.utils

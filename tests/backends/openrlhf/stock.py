@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agentc_backends.openrlhf_trainers.machine import prepare_machine
+from agentc_backends.trainers.openrlhf.machine import prepare_machine
 
 
 def main() -> None:
@@ -14,8 +14,8 @@ def main() -> None:
     from openrlhf.models import DPOLoss
     from openrlhf.trainer.dpo_trainer import DPOTrainer
 
-    from agentc_backends.openrlhf_trainers.datasets import Scored
-    from agentc_backends.openrlhf_trainers.trainers import PairTrainer, _WeightedLoss
+    from agentc_backends.trainers.openrlhf.datasets import ScoredPair
+    from agentc_backends.trainers.openrlhf.trainers import PairTrainer, _WeightedLoss
 
     torch.manual_seed(0)
     # Two pairs: lengths of the chosen, then of the rejected sides, and of their prompts.
@@ -25,7 +25,7 @@ def main() -> None:
     masks = [
         torch.arange(length) >= prompt for length, prompt in zip(lengths, prompts * 2, strict=True)
     ]
-    scored = [Scored(masks[0], masks[2], 1.0), Scored(masks[1], masks[3], 1.0)]
+    scored = [ScoredPair(masks[0], masks[2], 1.0), ScoredPair(masks[1], masks[3], 1.0)]
     nobody: Any = None
     theirs = DPOTrainer._get_batch_logps(nobody, log_probs, attention, prompts * 2)
     ours = PairTrainer._get_batch_logps(nobody, log_probs, attention, scored * 2)

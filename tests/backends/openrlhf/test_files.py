@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from agentc_backends.openrlhf_trainers.checkpoint import without_code
-from agentc_backends.openrlhf_trainers.resume import FOLDER, mark_whole, settle_checkpoints
+from agentc_backends.trainers.common.checkpoints import mark_whole
+from agentc_backends.trainers.openrlhf.checkpoint import without_code
+from agentc_backends.trainers.openrlhf.resume import FOLDER, settle_checkpoints
 
 
 def checkpoint(work: Path, step: int, whole: bool = True) -> Path:
@@ -14,7 +15,7 @@ def checkpoint(work: Path, step: int, whole: bool = True) -> Path:
     folder.mkdir(parents=True)
     (folder / "mp_rank_00_model_states.pt").write_bytes(b"x")
     if whole:
-        mark_whole(work, folder.name)
+        mark_whole(folder)
     return folder
 
 

@@ -11,7 +11,9 @@ import pytest
 from agentc.backend_api import JobDraft, StageBackend, StageView, load_backends
 from agentc.kinds import kind_named
 from agentc.kinds.field import Json
-from agentc_backends.openrlhf_trainers.backend import DPO, SFT
+from agentc.runtime.program import JobConfig
+from agentc_backends.trainers.openrlhf.backend import DPO, SFT
+from agentc_backends.trainers.openrlhf.session import read_settings
 
 FLAGS = json.loads((Path(__file__).parent / "flags_0.11.2.json").read_text())
 """Flags of OpenRLHF's two parsers; test_training.py compares them with the package."""
@@ -29,7 +31,6 @@ def lower(backend: StageBackend, **settings: Json) -> tuple[JobDraft, StageView]
     view = StageView(
         table=(*kind.fields, *backend.options),
         values={**BASE[backend.kind], **settings},
-        stage_id="stage",
         kind=backend.kind,
         inputs={"model": ("base",), "data": ("rows",)},
     )
@@ -89,6 +90,20 @@ def test_ipo_of_the_paper_is_had_here_and_not_from_trl() -> None:
     assert "ipo_sum" in DPO.capabilities - trl.capabilities
 
 
+def test_sharding_is_a_stage_of_zero() -> None:
+    def stage(**settings: Json) -> list[str]:
+        return flags_of(SFT, **settings)["--ds.zero_stage"]
+
+    assert stage() == ["2"]
+    assert stage(zero_stage=1) == ["1"]
+    assert stage(sharding="optimizer") == ["2"]
+    assert stage(sharding="full") == stage(sharding="full", zero_stage=3) == ["3"]
+    assert "--ds.adam_offload" not in flags_of(DPO)
+    assert flags_of(DPO, offload=True)["--ds.adam_offload"] == []
+    assert flags_of(DPO, attention="eager")["--ds.attn_implementation"] == ["eager"]
+    assert flags_of(DPO, attention="flash")["--ds.attn_implementation"] == ["flash_attention_2"]
+
+
 def test_numbers_read_back_as_they_were() -> None:
     found = flags_of(SFT, lr=1.7e-5, weight_decay=1 / 3, adam_beta1=0.1)
     assert float(found["--adam.lr"][0]) == 1.7e-5
@@ -116,6 +131,8 @@ REFUSALS: list[tuple[StageBackend, dict[str, Json], str, str | None]] = [
     (SFT, {"scheduler": "constant", "warmup_ratio": 0.1}, "warmup_ratio", None),
     (SFT, {"lora": {"alpha": 0.5}}, "lora.alpha", "trl.sft"),
     (SFT, {"lora": {"rank": 2}, "zero_stage": 3}, "zero_stage", None),
+    (SFT, {"lora": {"rank": 2}, "sharding": "full"}, "sharding", None),
+    (DPO, {"sharding": "full", "zero_stage": 2}, "zero_stage", None),
     (SFT, {"lora": {"targets": ["--use_ms"]}}, "lora.targets", None),
 ]
 
@@ -131,3 +148,11 @@ def test_what_openrlhf_cannot_do_is_refused_by_name(
         other = load_backends().backends[able]
         assert isinstance(other, StageBackend)
         assert refusal.capability in other.capabilities - backend.capabilities
+
+
+@BOTH
+def test_a_plan_from_before_there_was_save_dtype_is_read(backend: StageBackend) -> None:
+    config = dict(lower(backend)[0].config)
+    now = read_settings(JobConfig(config))
+    del config["save_dtype"]
+    assert read_settings(JobConfig(config)) == now

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from agentc_backends.openrlhf_trainers.schedule import lay_out
-from agentc_backends.trl_trainers.order import StepSampler
+from agentc_backends.trainers.common.order import StepSampler
+from agentc_backends.trainers.openrlhf.schedule import lay_out
 
 LENGTHS = [5, 9, 2, 7, 4, 8, 3, 6, 1, 10]
 

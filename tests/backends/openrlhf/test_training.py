@@ -3,32 +3,37 @@ of the flags, and training that is cut off, cut into micro-batches, or shared by
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentc.backend_api import SoftwareEnvironment, StageBackend, StageView
+from agentc.backend_api import StageBackend, StageView
 from agentc.kinds import kind_named
-from agentc_backends.openrlhf_trainers.backend import DPO, SFT
 from agentc_backends.software import OPENRLHF, TORCH
+from agentc_backends.trainers.openrlhf.backend import DPO, SFT
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "support"))
+SPEC = HERE / "small.yaml"
+sys.path.insert(0, str(HERE.parents[1] / "support"))
 
-from smoke import agentc  # noqa: E402
+from small_experiment import (  # noqa: E402
+    ITEMS,
+    Experiment,
+    conversation,
+    interpreter,
+    run_experiment,
+    start_job,
+)
+from tests.support.patience import PATIENCE_S  # noqa: E402
 from training_job import (  # noqa: E402
     by_hand,
     finish,
@@ -42,42 +47,12 @@ from training_job import (  # noqa: E402
 )
 
 pytestmark = pytest.mark.slow
-ITEMS = ("planks", "stick", "bowl", "ladder")
 STEPS = 6
 SETTINGS: dict[str, dict[str, Any]] = {
     "sft": {"lr": 2e-3, "global_batch": 6, "max_length": 512, "dtype": "bfloat16"},
     "dpo": {"lr": 1e-3, "global_batch": 6, "max_length": 512, "dtype": "bfloat16", "beta": 0.1,
             "nll_weight": 0.5},
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """The finished run: its store, and the published object of each kind."""
-
-    store: Path
-
-    def place(self, kind: str) -> Path:
-        (found,) = (self.store / "objects" / kind).iterdir()
-        return found
-
-    def manifest(self, kind: str) -> dict[str, Any]:
-        value: dict[str, Any] = json.loads((self.place(kind) / "artifact.json").read_text())
-        return value
-
-
-def conversation(number: int) -> list[dict[str, Any]]:
-    """A task with two replies; in every other one the first is marked as not trained."""
-    item = ITEMS[number % 4]
-    first = {"role": "assistant", "content": f"Thought: a mistake. Action: get {number} {item}"}
-    if number % 2:
-        first["loss"] = False  # type: ignore[assignment]
-    return [
-        {"role": "user", "content": f"Craft the goal.\n\nGoal: craft {item}."},
-        first,
-        {"role": "user", "content": f"Could not find {item}"},
-        {"role": "assistant", "content": f"Thought: that was wrong. Action: craft 1 {item}"},
-    ]
 
 
 def pair(number: int) -> dict[str, Any]:
@@ -94,30 +69,15 @@ def pair(number: int) -> dict[str, Any]:
     }
 
 
-def interpreter(software: SoftwareEnvironment) -> Path:
-    """That of a software environment; the test is skipped where it is not built."""
-    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", ROOT / ".agentc" / "environments"))
-    digest = hashlib.sha256(software.text.encode()).hexdigest()[:16]
-    if not (folder / digest / "complete.json").exists():
-        pytest.skip(f"the software environment `{software.name}` ({digest}) is not in {folder}")
-    os.environ["AGENTC_ENVIRONMENTS"] = str(folder)
-    return folder / digest / "bin" / "python"
-
-
 @pytest.fixture(scope="module")
 def python() -> Path:
     """The interpreter of OpenRLHF's software environment."""
-    return interpreter(OPENRLHF)
+    return interpreter(OPENRLHF, SPEC)
 
 
 @pytest.fixture(scope="module")
 def experiment(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    folder = tmp_path_factory.mktemp("openrlhf")
-    rows = [json.dumps({"messages": conversation(number)}) for number in range(16)]
-    (folder / "rows.jsonl").write_text("\n".join(rows) + "\n")
-    shutil.copyfile(HERE / "small.yaml", folder / "small.yaml")
-    agentc("run", folder / "small.yaml", "--store", folder / "store", "--plain")
-    return Experiment(folder / "store")
+    return run_experiment(SPEC, tmp_path_factory.mktemp("openrlhf"))
 
 
 def lowered(backend: StageBackend, **settings: Any) -> dict[str, Any]:
@@ -127,7 +87,6 @@ def lowered(backend: StageBackend, **settings: Any) -> dict[str, Any]:
     view = StageView(
         table=(*kind.fields, *backend.options),
         values={**SETTINGS[backend.kind], **settings},
-        stage_id="stage",
         kind=backend.kind,
         inputs={},
     )
@@ -150,49 +109,29 @@ def start(python: Path, experiment: Experiment, tmp_path: Path) -> Start:
         *,
         time_left: float | None = None,
         pairs: int = 16,
-        models: dict[str, list[str]] | None = None,
+        models: dict[str, list[Path]] | None = None,
         **settings: Any,
     ) -> tuple[subprocess.Popen[str], Path]:
         staging = tmp_path / name
-        for folder in ("data", "work", "logs", "rows"):
-            (staging / folder).mkdir(parents=True, exist_ok=True)
         data = experiment.place("dataset") / "data"
         if kind == "dpo":
             data = staging / "rows"
+            data.mkdir(parents=True, exist_ok=True)
             lines = [json.dumps(pair(number)) + "\n" for number in range(pairs)]
             (data / "pairs.jsonl").write_text("".join(lines))
-        job = {
-            "id": name,
-            "key": "0",
-            "kind": kind,
-            "config": lowered({"sft": SFT, "dpo": DPO}[kind], **settings),
-            "placement": {"processes": settings.get("processes", 1)},
-            "inputs": {
-                "model": [str(experiment.place("model") / "data")],
-                "data": [str(data)],
+        process = start_job(
+            python,
+            f"agentc_backends.trainers.openrlhf.job_{kind}",
+            staging,
+            kind=kind,
+            config=lowered({"sft": SFT, "dpo": DPO}[kind], **settings),
+            inputs={
+                "model": [experiment.place("model") / "data"],
+                "data": [data],
                 **(models or {}),
             },
-            "leases": {},
-            **{part: str(staging / part) for part in ("work", "logs")},
-            "out": str(staging / "data"),
-            "facts": str(staging / "facts.json"),
-            "progress": str(staging / "progress.json"),
-            "stop_by": None if time_left is None else time.time() + time_left,
-        }
-        (staging / "job.json").write_text(json.dumps(job))
-        process = subprocess.Popen(
-            [
-                python,
-                "-m",
-                f"agentc_backends.openrlhf_trainers.job_{kind}",
-                staging / "job.json",
-            ],
-            cwd=staging,
-            env=variables(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
+            processes=settings.get("processes", 1),
+            time_left=time_left,
         )
         return process, staging
 
@@ -225,12 +164,16 @@ def test_the_experiment_trains_and_is_evaluated(experiment: Experiment) -> None:
     assert [line["lr"] for line in steps] == pytest.approx([2e-3 * share for share in shares])
     metrics = json.loads((experiment.place("evaluate") / "data/metrics.json").read_text())
     assert (metrics["n"], metrics["n_error"]) == (4, 0)
+    # The embedded server gives what the trainer gave, and so do both tokenizers.
+    agreement = experiment.manifest("rollout")["facts"]["log_prob_agreement"]
+    assert (agreement["rows"], agreement["prompts"], agreement["other_prompts"]) == (8, 8, 0)
+    assert agreement["mean"] < 0.02
 
 
 def test_the_checkpoint_is_the_input_with_other_weights(experiment: Experiment) -> None:
     before, after = (experiment.place(kind) / "data" for kind in ("model", "sft"))
     names = {path.name for path in before.iterdir()}
-    assert {path.name for path in after.iterdir()} == names
+    assert {path.name for path in after.iterdir()} == {*names, "agentc_log_probs.json"}
     for name in names - {"model.safetensors", "config.json"}:
         assert (after / name).read_bytes() == (before / name).read_bytes(), name
     configs = [json.loads((place / "config.json").read_text()) for place in (before, after)]
@@ -255,7 +198,7 @@ def test_openrlhf_reads_the_flags_as_they_were_meant(python: Path, backend: Stag
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
@@ -291,7 +234,7 @@ def test_pairs_without_masks_or_empty_places_are_scored_as_in_stock_openrlhf(pyt
         capture_output=True,
         text=True,
         check=False,
-        timeout=200,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
@@ -319,7 +262,7 @@ def test_a_dpo_that_its_limit_ends_and_one_killed_go_on_and_end_with_the_same_bi
 
     process, cut = start("dpo", "cut", epochs=2, save_every=1)
     mark = cut / "work" / "checkpoints" / "global_step3" / "complete"
-    limit = time.monotonic() + 120
+    limit = time.monotonic() + PATIENCE_S
     while not mark.exists() and process.poll() is None and time.monotonic() < limit:
         time.sleep(0.002)
     os.killpg(process.pid, signal.SIGKILL)
@@ -376,7 +319,7 @@ def test_each_number_of_a_dpo_is_what_the_pairs_of_its_step_give(
     process, staging = start("dpo", pairs=13, models=models, **settings)
     finish(process)
     lines = by_hand(
-        interpreter(TORCH),
+        interpreter(TORCH, SPEC),
         "dpo",
         model=policy,
         reference=reference,
@@ -399,7 +342,7 @@ def test_each_number_of_an_sft_is_what_the_rows_of_its_step_give(
     finish(process)
     rows = (experiment.place("dataset") / "data" / "rows.jsonl").read_text().splitlines()
     lines = by_hand(
-        interpreter(TORCH),
+        interpreter(TORCH, SPEC),
         "sft",
         model=experiment.place("model") / "data",
         rows=[json.loads(row) for row in rows],
@@ -424,7 +367,7 @@ def test_adapters_are_merged(start: Start, experiment: Experiment) -> None:
 
 def test_an_update_that_deepspeed_leaves_out_ends_the_job_with_advice(start: Start) -> None:
     process, staging = start("sft", lr=1e30, max_grad_norm=0.0, epochs=2)
-    output, _ = process.communicate(timeout=300)
+    output, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
     last = output.strip().splitlines()[-1]
     assert last.startswith("openrlhf.sft: the gradient is not finite at step ")

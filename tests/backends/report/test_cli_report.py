@@ -47,7 +47,7 @@ def run_folder(
             "key": "8" * 32,
             "inputs": inputs,
             "environment": "light",
-            "program": ["-m", "agentc_backends.report_html.job_report"],
+            "program": ["-m", "agentc_backends.results.report.job_report"],
             "config": {
                 "experiment": experiment,
                 "stages": list(inputs),

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
-from agentc.runtime.contracts import check_artifact
-from agentc_backends.report_html.browser import TEXT_LIMIT, browser_data
-from agentc_backends.report_html.collect import Collection, collect
-from agentc_backends.report_html.lineage import learning_curves
-from agentc_backends.report_html.page import embedded_json, render_page
+from agentc.runtime.contracts.artifacts import check_artifact
+from agentc_backends.results.report.browser import TEXT_LIMIT, browser_data
+from agentc_backends.results.report.collect import Collection, collect
+from agentc_backends.results.report.lineage import learning_curves
+from agentc_backends.results.report.page import embedded_json, render_page
 
-MODULE = "agentc_backends.report_html.job_report"
+MODULE = "agentc_backends.results.report.job_report"
 HOSTILE = '</script><script>document.title="owned"</script><img src=x onerror="alert(1)"><!--'
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -133,7 +134,7 @@ def test_versions_that_were_imported_come_first(example_store: Any, experiment: 
     path = next((example_store.root / "objects" / "rollout").glob("*/artifact.json"))
     manifest = json.loads(path.read_text())
     light = manifest["environment"]
-    light["imported"] = {"httpx": "0.28.1"}
+    light["imported"] = {"httpx2": "2.16.2"}
     manifest["leases"][0] |= {
         "environment": light["name"],
         "lock": light["lock"],
@@ -243,7 +244,7 @@ def test_in_a_browser_the_script_runs_and_foreign_script_does_not(
         [CHROMIUM, *words, f"--user-data-dir={tmp_path}/profile", "--dump-dom", target.as_uri()],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=True,
     ).stdout
     seen = Page(shown)
@@ -251,6 +252,19 @@ def test_in_a_browser_the_script_runs_and_foreign_script_does_not(
     assert HOSTILE in seen.text
     assert "<title>quickstart: report</title>" in shown
     assert not any(tag == "img" for tag, _ in seen.tags)
+
+
+def test_the_page_says_where_large_differences_could_be_unseen(
+    example_store: Any, experiment: Any
+) -> None:
+    path = example_store.inputs["results"][0] / "comparison.json"
+    table = json.loads(path.read_text("utf-8"))
+    made = next(row for row in table["rows"] if row["difference"] is not None)
+    made["difference"]["if_unseen"] = {"furthest": 0.125, "low": -0.5, "high": 0.75, "p_value": 0.2}
+    path.write_text(json.dumps(table), encoding="utf-8")
+    page = render_page(collected(example_store, experiment), experiment, trajectories=60)
+    assert f"No task of {made['name']} moved by more than 0.125" in page
+    assert "p is 0.2000 and the interval [−0.500, 0.750]" in page
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium to lay the page out")
@@ -281,8 +295,71 @@ def test_in_a_browser_the_table_of_a_comparison_is_as_wide_as_the_page(
         [CHROMIUM, *words, f"--user-data-dir={tmp_path}/profile", "--dump-dom", target.as_uri()],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=True,
     ).stdout
     beyond = int(re.findall("<title>(.*?)</title>", shown)[0])
     assert beyond < 60, "pixels; fonts differ by a few"
+
+
+def test_a_row_without_a_common_task_is_not_shown_as_the_baseline(
+    example_store: Any, experiment: dict[str, Any]
+) -> None:
+    path = example_store.inputs["results"][0] / "comparison.json"
+    table = json.loads(path.read_text("utf-8"))
+    assert table["rows"][0]["name"] != table["baseline"]
+    table["rows"][0] |= {"difference": None, "success_difference": None}
+    path.write_text(json.dumps(table), encoding="utf-8")
+    text = rendered(example_store, experiment).text
+    assert text.count("no common task") == 1
+
+
+def test_a_model_that_was_not_trained_is_named(
+    example_store: Any, experiment: dict[str, Any]
+) -> None:
+    assert "not trained" not in rendered(example_store, experiment).text
+    manifest = example_store.inputs["eto.2.dpo"][0].parent / "artifact.json"
+    value = json.loads(manifest.read_text("utf-8"))
+    value["facts"] = {"kept_model": True, "kept_because": "no rows to train on", "steps": 0}
+    manifest.write_text(json.dumps(value), encoding="utf-8")
+    page = rendered(example_store, experiment)
+    assert "Models that were not trained" in page.text
+    assert "eto.2.dpo: no rows to train on" in " ".join(page.text.split())
+    assert "kept" in page.ids()
+
+
+def test_what_jobs_warned_of_is_told(example_store: Any, experiment: dict[str, Any]) -> None:
+    assert "warnings" not in rendered(example_store, experiment).ids()
+    manifest = example_store.inputs["eto.2.dpo"][0].parent / "artifact.json"
+    value = json.loads(manifest.read_text("utf-8"))
+    value["facts"] = {"warnings": ["the server differs <by> 0.05"]}
+    manifest.write_text(json.dumps(value), encoding="utf-8")
+    page = rendered(example_store, experiment)
+    assert "warnings" in page.ids()
+    assert "eto.2.dpo: the server differs <by> 0.05" in " ".join(page.text.split())
+
+
+def test_best_of_k_and_loops_stand_in_the_tables(
+    example_store: Any, experiment: dict[str, Any]
+) -> None:
+    known = {
+        "mean": 0.875,
+        "low": 0.8,
+        "high": 0.9,
+        "confidence": 0.95,
+        "n": 100,
+        "method": "score",
+    }
+    path = example_store.inputs["eto.2.evaluate"][0] / "metrics.json"
+    metrics = json.loads(path.read_text("utf-8"))
+    metrics |= {"best_of": [10], "repeats": {"1": 2.5, "3": 0.25}}
+    metrics["asked"] = {"best_of(10)": known, "pass_at(10)": known, "loops": known}
+    path.write_text(json.dumps(metrics), encoding="utf-8")
+    path = example_store.inputs["results"][0] / "comparison.json"
+    table = json.loads(path.read_text("utf-8"))
+    table["rows"][-1] |= {"loops": known, "loops_difference": None}
+    path.write_text(json.dumps(table), encoding="utf-8")
+    text = " ".join(rendered(example_store, experiment).text.split())
+    assert "eto.2.evaluate, best of 10 0.875 [0.800, 0.900]" in text
+    assert "1: 2.50, 3: 0.25" in text
+    assert "difference of loops" in text

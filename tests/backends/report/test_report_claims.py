@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.judge_claims.rules import Rules
-from agentc_backends.judge_claims.verdicts import judge_all
-from agentc_backends.report_html.collect import collect
-from agentc_backends.report_html.page import render_page
+from agentc_backends.results.judge.rules import VerdictRules
+from agentc_backends.results.judge.verdicts import judge_all
+from agentc_backends.results.report.collect import collect
+from agentc_backends.results.report.page import render_page
 
 HOSTILE = '"><script>document.title="owned"</script>'
 
@@ -65,7 +65,7 @@ def claim(name: str, **changes: Any) -> dict[str, Any]:
 
 def page(store: Any, experiment: dict[str, Any], *claims: dict[str, Any], scale: Any = None) -> str:
     tasks = {str(n): {"success": float(n < 40), "attempts": 1} for n in range(100)}
-    judged = judge_all(claims, {"here": {"tasks": tasks}}, Rules(0.95, 0.8), scale)
+    judged = judge_all(claims, {"here": {"tasks": tasks}}, VerdictRules(0.95, 0.8), scale)
     document = {"claims": judged, "confidence": 0.95, "power": 0.8, "scale": scale}
     store.add("claims", "judge", "Verdicts", {"claims.json": json.dumps(document)})
     collection = collect(store.inputs, experiment["rounds"])
@@ -119,7 +119,7 @@ def test_a_reduced_scale_is_said(
 def test_a_claim_without_scores_is_shown(example_store: Any, experiment: dict[str, Any]) -> None:
     none = claim("main", difference_from="here", relation="above", value=0.0, n=None)
     lost = {"a": {"success": None, "attempts": 0}}
-    [judged] = judge_all([none], {"here": {"tasks": lost}}, Rules(0.95, 0.8), None)
+    [judged] = judge_all([none], {"here": {"tasks": lost}}, VerdictRules(0.95, 0.8), None)
     document = {"claims": [judged], "confidence": 0.95, "power": 0.8, "scale": None}
     example_store.add("claims", "judge", "Verdicts", {"claims.json": json.dumps(document)})
     collection = collect(example_store.inputs, experiment["rounds"])

@@ -6,8 +6,8 @@ import html
 import re
 from typing import Any
 
-from agentc_backends.report_html.collect import collect
-from agentc_backends.report_html.page import render_page
+from agentc_backends.results.report.collect import collect
+from agentc_backends.results.report.page import render_page
 
 SEARCH = {
     "trees": 41, "errors": 1, "solved": 30, "reward_mean": 0.8125, "nodes": 2000, "leaves": 300,
@@ -53,8 +53,9 @@ def test_searches_and_revisions_are_summed_up(example_store: Any, experiment: An
 
 def test_facts_that_are_missing_or_odd_are_dashes(example_store: Any, experiment: Any) -> None:
     odd = {"trees": "many", "ends": [1], "solved": True}
-    example_store.add("search", "search", "SearchTrees", {"trees.jsonl": ""}, facts=odd)
-    example_store.add("fix", "revise", "SFTDataset", {"rows.jsonl": ""}, facts={})
+    trees = example_store.add("search", "search", "SearchTrees", {"trees.jsonl": ""}, facts=odd)
+    made = {"trees": [trees]}
+    example_store.add("fix", "revise", "SFTDataset", {"rows.jsonl": ""}, inputs=made, facts={})
     words = section(page(example_store, experiment))
     assert "search – – – –, – – – – – – + – –" in words
     assert "fix – – –" in words

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.report_html.collect import collect
-from agentc_backends.report_html.sweep import pooled_mean, sweep_tables
+from agentc_backends.results.report.collect import collect
+from agentc_backends.results.report.sweep import pooled_mean, sweep_tables
 
 
 def evaluation(
@@ -32,12 +32,12 @@ def evaluation(
     return name, [folder / "data"]
 
 
-def comparison(store: Path, name: str, baseline: str) -> tuple[str, list[Path]]:
+def comparison(store: Path, name: str, baseline: str, **more: Any) -> tuple[str, list[Path]]:
     folder = store / "objects" / "compare" / f"{name.encode().hex():0<32}"
     (folder / "data").mkdir(parents=True)
     made = {"kind": "compare", "type": "Comparison", "key": folder.name, "inputs": {}}
     (folder / "artifact.json").write_text(json.dumps(made))
-    (folder / "data" / "comparison.json").write_text(json.dumps({"baseline": baseline}))
+    (folder / "data" / "comparison.json").write_text(json.dumps({"baseline": baseline, **more}))
     return name, [folder / "data"]
 
 
@@ -128,3 +128,36 @@ def test_the_axis_reaches_as_far_as_the_rewards(tmp_path: Path) -> None:
     assert low <= table["rows"][0]["reward"]["low"]
     assert table["rows"][0]["reward"]["high"] <= high
     assert high > 1
+
+
+def test_the_best_of_several_attempts_is_pooled_like_any_score(tmp_path: Path) -> None:
+    """Over runs and tasks by the inference of claims; a row of its own, as papers print it."""
+    found, cells, documents = [], {}, []
+    for seed, (x, y) in enumerate([(0.25, 0.5), (0.375, 0.75), (0.125, 0.5)]):
+        name = f"sampled@seed={seed}"
+        cells[name] = {"base": "sampled", "cell": {"seed": seed}}
+        name, [folder] = evaluation(tmp_path, name, {"x": x, "y": y})
+        metrics = json.loads((folder / "metrics.json").read_text())
+        for task, (best, passed) in {"x": (0.5, 0.25), "y": (0.625 + x, 1.0)}.items():
+            metrics["tasks"][task] |= {"best_of(4)": best, "pass_at(4)": passed, "attempts": 4}
+        metrics["best_of"] = [4]
+        (folder / "metrics.json").write_text(json.dumps(metrics))
+        documents.append(metrics)
+        found.append((name, [folder]))
+    found.append(comparison(tmp_path, "results@seed=0", "sampled@seed=0"))
+    cells["results@seed=0"] = {"base": "results", "cell": {"seed": 0}}
+    found.append(comparison(tmp_path, "lengths@seed=0", "revise@seed=0", scores=["a", "b"]))
+    experiment = {"matrix": {"seed": [0, 1, 2]}, "cells": cells}
+    [table] = sweep_tables(collect(dict(found), ()), experiment)
+    # A comparison of revisions has another baseline, and says nothing of evaluations.
+    assert table["baseline"] == "sampled"
+    plain, best = table["rows"]
+    assert [plain["stage"], best["stage"]] == ["sampled", "sampled, best of 4"]
+    assert best["runs"] == 3
+    assert best["reward"] == pooled_mean(documents, "best_of(4)")
+    assert best["reward"]["method"] == "two-way"
+    assert best["each"] == [0.6875, 0.75, 0.625]
+    assert best["difference"]["mean"] == pytest.approx(
+        best["reward"]["mean"] - plain["reward"]["mean"]
+    )
+    assert best["difference"]["p_holm"] == best["difference"]["p_value"]

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.revise_splice.rules import Bars, JudgeRules, ReviseRules, SignalRules
-from agentc_backends.revise_splice.thoughts import THOUGHTS
-from agentc_backends.revise_splice.trees import Message, Tree, read_trees
-from agentc_backends.rollout_react.episode import Reply
+from agentc_backends.agents.common.episode import Reply
+from agentc_backends.agents.revise.rules import Bars, JudgeRules, ReviseRules, SignalRules
+from agentc_backends.agents.revise.thoughts import THOUGHTS
+from agentc_backends.agents.revise.trees import Message, RevisionTree, read_trees
 
 FIXTURES = Path(__file__).resolve().parents[4] / "shared/data/agent_r_fixtures"
 
@@ -65,7 +65,7 @@ def converted(root: dict[str, Any], task_id: str) -> dict[str, Any]:
     }
 
 
-def tree_of(row: dict[str, Any]) -> Tree:
+def tree_of(row: dict[str, Any]) -> RevisionTree:
     (tree,), broken = read_trees([[row]])
     assert broken == 0
     return tree

@@ -9,7 +9,7 @@ from tests.backends.revise.test_job_revise import CONFIG, WITHOUT_JUDGE
 from tests.backends.search.test_job_search import CONFIG as SEARCH
 from tests.backends.search.test_job_search import PLACEMENT as SEARCHING
 
-from agentc.runtime.contracts import check_artifact
+from agentc.runtime.contracts.artifacts import check_artifact
 
 RULES = [
     {
@@ -26,12 +26,12 @@ RULES = [
 def test_what_a_search_grew_can_be_revised_and_replayed(
     tmp_path: Any, run_job: Any, start: Any, environment: Any
 ) -> None:
-    command = ["-m", "agentc_backends.scripted_server.job_serve", "--port", "0"]
+    command = ["-m", "agentc_backends.servers.scripted.job_serve", "--port", "0"]
     command += ["--ready-file", "READY", "--rules", json.dumps(RULES), "--served-name", "policy"]
     policy = start("policy", command, "policy-token", model="policy", log="policy.log")
     servers = {"policy": policy.lease, "environment": environment.lease}
     searched = run_job(
-        "agentc_backends.search_mcts.job_search",
+        "agentc_backends.agents.search.job_search",
         {**SEARCH, "limit": 3, "depth": 4, "iterations": 5, "children": 5},
         placement=SEARCHING,
         leases=servers,
@@ -47,7 +47,7 @@ def test_what_a_search_grew_can_be_revised_and_replayed(
         "max_revision": 20,
     }
     done = run_job(
-        "agentc_backends.revise_splice.job_revise",
+        "agentc_backends.agents.revise.job_revise",
         config,
         inputs={"trees": [searched.data]},
         placement={"concurrency": 8, "error_budget": 0.0},

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 from tests.backends.revise.released import grown, node, recorded_row
+from tests.support.patience import PATIENCE_S
 
-from agentc.runtime.contracts import check_artifact
-from agentc_backends.revise_splice.thoughts import THOUGHTS
+from agentc.runtime.contracts.artifacts import check_artifact
+from agentc_backends.agents.revise.thoughts import THOUGHTS
 
-MODULE = "agentc_backends.revise_splice.job_revise"
+MODULE = "agentc_backends.agents.revise.job_revise"
 PLACEMENT = {"concurrency": 8, "error_budget": 0.0}
 CONFIG: dict[str, Any] = {
     "parts": ["revision", "good"],
@@ -74,7 +75,7 @@ def judge(start: Any) -> Callable[..., Any]:
             for action in bad
         ]
         rules.append({"reply": otherwise})
-        command = ["-m", "agentc_backends.scripted_server.job_serve", "--port", "0"]
+        command = ["-m", "agentc_backends.servers.scripted.job_serve", "--port", "0"]
         command += ["--ready-file", "READY", "--rules", json.dumps(rules), "--delay", str(delay)]
         command += ["--served-name", "policy"]
         return start("judge", command, "judge-token", model="policy", log="judge.log")
@@ -143,7 +144,7 @@ def test_neither_concurrency_nor_a_kill_changes_a_row(
         MODULE, CONFIG, {"concurrency": 2, "error_budget": 0}, slow, staging, inputs=inputs
     )
     journal = staging / "work" / "judgements.jsonl"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while not journal.exists() or journal.read_bytes().count(b"\n") < 3:
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -189,7 +190,14 @@ def test_splices_are_tried_out(tmp_path: Path, run_job: Any, environment: Any) -
 
 
 def test_a_signal_that_ends_the_episode_is_told(tmp_path: Path, run_job: Any, start: Any) -> None:
-    command = ["-m", "agentc_backends.textcraft.job_serve", "--port", "0", "--ready-file", "READY"]
+    command = [
+        "-m",
+        "agentc_backends.environments.textcraft.job_serve",
+        "--port",
+        "0",
+        "--ready-file",
+        "READY",
+    ]
     strict = start("environment", [*command, "--end-on-refusal"], "environment-token")
     inputs = written(tmp_path / "trees", grown(TREE, BLOCK))
     config = {**CONFIG, **WITHOUT_JUDGE, "verify": "mark"}

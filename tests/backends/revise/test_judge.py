@@ -17,16 +17,13 @@ from tests.backends.revise.released import (
     tree_of,
 )
 
-from agentc_backends.revise_splice.judge import OPENING, Cut, Judge, question
-from agentc_backends.revise_splice.trees import Message, Tree
-from agentc_backends.revise_splice.verdicts import strict_verdict
-from agentc_backends.rollout_react.episode import (
-    ContextOverflowError,
-    InfrastructureError,
-    Reply,
-)
-from agentc_backends.rollout_react.journal import Journal
-from agentc_backends.rollout_react.runner import ServerLostError
+from agentc_backends.agents.client.errors import ContextOverflowError, InfrastructureError
+from agentc_backends.agents.common.episode import Reply
+from agentc_backends.agents.common.failures import ServerLostError
+from agentc_backends.agents.common.journal import Journal
+from agentc_backends.agents.revise.judge import OPENING, Cut, Judge, question
+from agentc_backends.agents.revise.trees import Message, RevisionTree
+from agentc_backends.agents.revise.verdicts import strict_verdict
 
 BAD = "It is of no use.\nJudgement: Bad"
 
@@ -53,7 +50,7 @@ def test_the_strict_parser(answer: str, verdict: str) -> None:
     assert strict_verdict(answer) == verdict
 
 
-def small_tree() -> Tree:
+def small_tree() -> RevisionTree:
     """a > {b > {c, d}, e}: two bad paths that begin alike."""
     return tree_of(
         grown(

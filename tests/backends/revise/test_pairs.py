@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from tests.backends.revise.released import grown, node, rules, signal, tree_of, wide_row
 
-from agentc_backends.revise_splice.pairs import PairSpace, TreePairs, drawn_pairs, permuted
-from agentc_backends.revise_splice.rules import Bars
-from agentc_backends.revise_splice.trees import Tree
+from agentc_backends.agents.revise.pairs import PairSpace, TreePairs, drawn_pairs, permuted
+from agentc_backends.agents.revise.rules import Bars
+from agentc_backends.agents.revise.trees import RevisionTree
 
 
-def by_definition(tree: Tree, bars: Bars) -> list[tuple[int, int]]:
+def by_definition(tree: RevisionTree, bars: Bars) -> list[tuple[int, int]]:
     leaves = tree.leaves
     return [
         (good, bad)
@@ -90,13 +90,13 @@ def test_numbers_in_random_order_are_all_of_them_once() -> None:
 
 def test_five_thousand_leaves_cost_what_is_kept() -> None:
     tree = tree_of(wide_row(5000))
-    started = time.perf_counter()
+    started = time.process_time()
     pairs = TreePairs(tree, rules(alpha=0.5, max_pairs_per_tree=50))
     kept = list(pairs)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     assert pairs.available > 5_000_000
     assert len(kept) == 50
-    assert seconds < 1.0
+    assert seconds < 2.0
 
 
 def test_the_published_order_with_a_cap_is_its_beginning() -> None:

@@ -22,13 +22,13 @@ from tests.backends.revise.released import (
     tree_of,
 )
 
-from agentc_backends.revise_splice.collect import collect
-from agentc_backends.revise_splice.counts import Counts
-from agentc_backends.revise_splice.judge import Cut, Judge
-from agentc_backends.revise_splice.pairs import Pair
-from agentc_backends.revise_splice.splice import shared_length
-from agentc_backends.revise_splice.verdicts import published_verdict
-from agentc_backends.rollout_react.journal import Journal
+from agentc_backends.agents.common.journal import Journal
+from agentc_backends.agents.revise.collect import collect
+from agentc_backends.agents.revise.counts import RevisionCounts
+from agentc_backends.agents.revise.judge import Cut, Judge
+from agentc_backends.agents.revise.pairs import Pair
+from agentc_backends.agents.revise.splice import shared_length
+from agentc_backends.agents.revise.verdicts import published_verdict
 
 PUBLISHED = signal(draw="published")
 
@@ -67,7 +67,7 @@ def revised(
                     found.append(await judge.cut(tree, bad_path, shared, pair.name))
                 return found
 
-            return await collect([tree], settings, Counts(), cuts, None)
+            return await collect([tree], settings, RevisionCounts(), cuts, None)
 
     rows = asyncio.run(run())
     return (
@@ -128,7 +128,7 @@ def test_a_row_message_by_message(tmp_path: Path) -> None:
     async def unused(pairs: Sequence[Pair]) -> Sequence[Cut]:
         raise AssertionError("`direct` asks for no cut")
 
-    rows = asyncio.run(collect([tree], settings, Counts(), unused, None))
+    rows = asyncio.run(collect([tree], settings, RevisionCounts(), unused, None))
     thought = PUBLISHED.thoughts[1]
     assert rows[0]["messages"] == [
         {"role": "system", "content": "SYS"},
@@ -163,7 +163,7 @@ def test_rows_show_observations_as_the_search_did() -> None:
 
     for prefix in ("", "Observation:\n"):
         settings = rules(["direct"], alpha=0.5, observation_prefix=prefix)
-        [row] = asyncio.run(collect([tree], settings, Counts(), unused, None))
+        [row] = asyncio.run(collect([tree], settings, RevisionCounts(), unused, None))
         shown = [m["content"] for m in row["messages"][len(tree.opening) :] if m["role"] == "user"]
         assert shown == [f"{prefix}seen 2", f"{prefix}seen 3", f"{prefix}ok."]
 

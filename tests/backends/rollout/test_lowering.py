@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,18 +16,19 @@ from agentc.backend_api import (
     StageBackend,
     StageView,
 )
+from agentc.diagnostics.span import Origin, Source, Span
 from agentc.ir.module import Prompt
 from agentc.kinds import kind_named
 from agentc.kinds.field import Json
-from agentc.source.span import Origin, Source, Span
-from agentc_backends.evaluate_agent.backend import BACKEND as EVALUATE
-from agentc_backends.expert_planner.backend import BACKEND as EXPERT
-from agentc_backends.pair_contrast.backend import BACKEND as PAIR
-from agentc_backends.rollout_react.backend import BACKEND as ROLLOUT
-from agentc_backends.sciworld.backend import BACKEND as SCIWORLD
-from agentc_backends.search_mcts.backend import BACKEND as SEARCH
-from agentc_backends.textcraft.backend import BACKEND as TEXTCRAFT
-from agentc_backends.textcraft.environment import TextCraftEnvironment
+from agentc_backends.agents.evaluate.backend import BACKEND as EVALUATE
+from agentc_backends.agents.expert.backend import BACKEND as EXPERT
+from agentc_backends.agents.rollout.backend import BACKEND as ROLLOUT
+from agentc_backends.agents.search.backend import BACKEND as SEARCH
+from agentc_backends.data.pair.backend import BACKEND as PAIR
+from agentc_backends.environments.sciworld.backend import BACKEND as SCIWORLD
+from agentc_backends.environments.textcraft.backend import BACKEND as TEXTCRAFT
+from agentc_backends.environments.textcraft.environment import TextCraftEnvironment
+from agentc_backends.environments.textcraft.settings import TextCraftSettings
 
 NOWHERE = Origin(span=Span(Source("spec.yaml", ""), 1, 1, 1, 1))
 
@@ -76,16 +78,18 @@ class Context:
 
 
 def lowered(
-    backend: StageBackend, context: Context | None = None, **values: Any
+    backend: StageBackend,
+    context: Context | None = None,
+    without: Sequence[str] = ("prefixes",),
+    **values: Any,
 ) -> tuple[StageView, tuple[JobDraft, ...]]:
     kind = kind_named(backend.kind)
     assert kind is not None
     view = StageView(
         table=(*kind.fields, *backend.options),
         values=values,
-        stage_id="s",
         kind=kind.name,
-        inputs={role.name: (role.name,) for role in kind.roles},
+        inputs={role.name: (role.name,) for role in kind.roles if role.name not in without},
     )
     drafts = backend.lower(view, context or Context())
     for draft in drafts:
@@ -108,6 +112,96 @@ def test_an_evaluation_rolls_out_as_an_equal_rollout_stage_does() -> None:
     assert "confidence" not in inner.view.identity()
     assert metrics.view.identity() == {"confidence": 0.9}
     assert metrics.inputs == {"rollouts": (":rollout",)}
+
+
+def test_prefix_is_read_where_there_is_one() -> None:
+    view, (plain,) = lowered(ROLLOUT, split="train")
+    assert "prefix" not in plain.config
+    assert "prefixes" not in plain.inputs
+    assert view.reasons["prefix.cut"] == "without `prefixes` every episode begins at its start"
+    given = {"cut": "every", "shortest": 0}
+    view, (behind,) = lowered(ROLLOUT, without=(), split="train", prefix=given)
+    expected = {"cut": "every", "shortest": 0, "longest": None, "max_reward": None, "counted": True}
+    assert behind.config["prefix"] == expected
+    assert behind.inputs == {"policy": ("policy",), "prefixes": ("prefixes",)}
+    assert behind.placement["same_state"] == "observation"
+    # The prompt is that of the trajectory.
+    assert {"prompt_seed", "prompt_per_attempt"} & (set(behind.config) | view.read) == set()
+    assert behind.view.identity()["prefix.cut"] == "every"
+    _, (rollout, metrics) = lowered(EVALUATE, without=(), split="train", prefix=given)
+    assert rollout.config == behind.config
+    assert metrics.config["protocol"]["prefix"] == expected  # type: ignore[index, call-overload]
+
+
+def test_lengths_that_no_prefix_has_are_refused() -> None:
+    view, _ = lowered(ROLLOUT, without=(), split="train", prefix={"shortest": 3, "longest": 2})
+    assert [each.path for each in view.refusals] == ["prefix.longest"]
+
+
+def _protocol(context: Context | None = None, **values: Any) -> Mapping[str, Json]:
+    _, (_, metrics) = lowered(EVALUATE, context, **{"split": "test", **values})
+    protocol = metrics.config["protocol"]
+    assert isinstance(protocol, Mapping)
+    return protocol
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"attempts": 3},
+        {"decode": {"temperature": 0.7}},
+        {"decode": {"stop": ["\n"]}},
+        {"max_turns": 3},
+        {"prompt_seed": 1},
+        {"prompt_per_attempt": False},
+        {"action_span": "rest"},
+        {"action_span": "after_last"},
+        {"action_space": "required"},
+        {"no_action": "whole_reply"},
+        {"on_invalid": "fail"},
+        {"invalid_message": "What?"},
+        {"invalid_reward": "zero"},
+        {"on_overflow": "drop_oldest"},
+        {"success_at": 0.5},
+    ],
+    ids=str,
+)
+def test_a_setting_that_changes_what_a_score_means_is_recorded(changed: dict[str, Any]) -> None:
+    assert _protocol(**changed) != _protocol()
+
+
+def test_settings_that_leave_the_meaning_of_a_score_alone_are_not_recorded() -> None:
+    for same in ({"seed": 7}, {"limit": 3}, {"concurrency": 2}, {"confidence": 0.9}):
+        assert _protocol(**same) == _protocol(), same
+    assert _protocol(success_at=1.0) == _protocol(), "it is the environment's own"
+
+
+def test_the_prompt_the_environment_and_the_servers_context_are_recorded() -> None:
+    class Other(Context):
+        identity: Mapping[str, Json] = {"max_depth": 2}
+        longest = 512
+
+        def environment_lease(self, stage: StageView) -> LeaseDraft:
+            return TEXTCRAFT.lease(OptionView(table=TEXTCRAFT.fields, values=self.identity))
+
+        def server_lease(self, stage: StageView, checkpoint_role: str) -> LeaseDraft:
+            lease = super().server_lease(stage, checkpoint_role)
+            return replace(lease, identity={"max_model_len": self.longest})
+
+    plain, other = _protocol(), _protocol(Other())
+    assert (plain["max_model_len"], other["max_model_len"]) == (None, 512)
+    assert other["environment"] == {"version": TEXTCRAFT.version, "max_depth": 2}
+    worded = _protocol(Context(instruction="Act well."))
+    assert worded["prompt"] != plain["prompt"]
+    prefixed = Context()
+    prefixed.shown = replace(prefixed.shown, observation_prefix="")
+    assert _flat_differences(_protocol(prefixed)["prompt"], plain["prompt"]) == [
+        "observation_prefix"
+    ]
+
+
+def _flat_differences(one: Any, other: Any) -> list[str]:
+    return [name for name in one if one[name] != other[name]]
 
 
 def test_placement_stays_out_of_config_and_identity() -> None:
@@ -155,13 +249,14 @@ def test_a_setting_without_effect_is_not_read(
 def test_pairs_against_an_expert_need_one() -> None:
     kind = kind_named("pair")
     assert kind is not None
-    view = StageView(table=kind.fields, values={}, stage_id="s", kind="pair",
+    view = StageView(table=kind.fields, values={}, kind="pair",
                      inputs={"rollouts": ("r",)})  # fmt: skip
     [draft] = PAIR.lower(view, Context())
     [refusal] = draft.view.refusals
     assert refusal.path == "sources"
-    view.values = {"sources": "self"}
-    [draft] = PAIR.lower(view, Context())
+    alone = StageView(table=kind.fields, values={"sources": "self"}, kind="pair",
+                      inputs={"rollouts": ("r",)})  # fmt: skip
+    [draft] = PAIR.lower(alone, Context())
     assert not draft.view.refusals
     assert draft.inputs == {"rollouts": ("r",)}
 
@@ -169,12 +264,10 @@ def test_pairs_against_an_expert_need_one() -> None:
 def test_the_textcraft_lease_passes_its_options_on_and_expects_them() -> None:
     view = OptionView(table=TEXTCRAFT.fields, values={"max_depth": 2, "distractors": 3})
     lease = TEXTCRAFT.lease(view)
-    words = " ".join(lease.program)
-    assert "--max-depth 2" in words
-    assert "--distractors 3" in words
-    assert "--max-expert-steps" not in words
+    told = [lease.settings[name] for name in ("max_depth", "distractors", "max_expert_steps")]
+    assert told == [2, 3, None]
     assert lease.identity == {"max_depth": 2, "distractors": 3}
-    environment = TextCraftEnvironment(max_depth=2, distractors=3)
+    environment = TextCraftEnvironment(TextCraftSettings(max_depth=2, distractors=3))
     identity = environment.identity()
     assert {name: identity[name] for name in lease.expect} == lease.expect
 

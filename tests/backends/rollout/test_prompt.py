@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.rollout_react.prompt import PromptError, opening, read_prompt
+from agentc_backends.agents.common.prompt import PromptError, opening, read_prompt
 
 EXAMPLE = [
     {"role": "user", "content": "t"},

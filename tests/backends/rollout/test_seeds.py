@@ -1,6 +1,6 @@
 """Seeds are a published function: changing it changes results, so it is pinned."""
 
-from agentc_backends.rollout_react.seeds import episode_seed, turn_seed
+from agentc_backends.agents.common.seeds import episode_seed, turn_seed
 
 
 def test_seeds_are_pinned() -> None:

@@ -10,16 +10,11 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.rollout_react.episode import (
-    Attempt,
-    ContextOverflowError,
-    EpisodeRules,
-    Reply,
-    Step,
-    TurnRules,
-    play,
-)
-from agentc_backends.rollout_react.prompt import EpisodePrompt, Message
+from agentc_backends.agents.client.errors import ContextOverflowError
+from agentc_backends.agents.common.episode import Attempt, EpisodeRules, Reply, Step
+from agentc_backends.agents.common.prompt import EpisodePrompt, Message
+from agentc_backends.agents.rollout.episode import play
+from agentc_backends.agents.rollout.turns import TurnRules
 
 ATTEMPT = Attempt(position=0, task_id="t", number=0, seed=1, prompt_seed=0)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agentc.runtime.software.lock_hashes import lock_digest
 from agentc_backends.software import SCIWORLD, TORCH
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).parents[3]
 def test_agent_r_runs_on_the_simulator(tmp_path: Path) -> None:
     folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", REPOSITORY / ".agentc" / "environments"))
     for software in (SCIWORLD, TORCH):
-        digest = hashlib.sha256(software.text.encode()).hexdigest()[:16]
+        digest = lock_digest(software.text)[:16]
         if not (folder / digest / "complete.json").exists():
             pytest.skip(f"the software environment `{software.name}` is not built")
     store = tmp_path / "store"

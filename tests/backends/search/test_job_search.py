@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 from tests.backends.conftest import leases
+from tests.support.patience import PATIENCE_S
 
-from agentc.runtime.contracts import check_artifact
+from agentc.runtime.contracts.artifacts import check_artifact
 
-MODULE = "agentc_backends.search_mcts.job_search"
+MODULE = "agentc_backends.agents.search.job_search"
 CONFIG = {
     "split": "train",
     "limit": 6,
@@ -42,6 +43,7 @@ CONFIG = {
     "turn_numbers": "keep",
     "no_action": "observe",
     "invalid_message": "Invalid format.",
+    "invalid_reward": "keep",
 }
 PLACEMENT = {
     "reach": "auto",
@@ -109,7 +111,14 @@ def test_trees_do_not_depend_on_concurrency_or_on_how_nodes_are_reached(
 
 
 def test_every_session_is_closed(run_job: Any, policy: Any, start: Any) -> None:
-    command = ["-m", "agentc_backends.textcraft.job_serve", "--port", "0", "--ready-file", "READY"]
+    command = [
+        "-m",
+        "agentc_backends.environments.textcraft.job_serve",
+        "--port",
+        "0",
+        "--ready-file",
+        "READY",
+    ]
     # Four trees of three sessions, and one that verifies for each.
     bounded = start("bounded", [*command, "--max-sessions", "16"], "environment-token")
     config = {**CONFIG, "limit": 24}
@@ -159,7 +168,7 @@ def test_errors_over_the_budget_fail_with_75_and_within_it_are_kept_apart(
 
 
 @pytest.mark.parametrize("victim", ["policy", "environment"])
-def test_a_dead_server_ends_the_job_within_seconds(
+def test_a_dead_server_ends_the_job(
     victim: str, policy: Any, environment: Any, tmp_path: Path, job_process: Any
 ) -> None:
     acting = policy(delay=0.2)
@@ -167,11 +176,9 @@ def test_a_dead_server_ends_the_job_within_seconds(
     job = job_process(MODULE, {**CONFIG, "limit": 60}, PLACEMENT, served, tmp_path / "dead")
     wait_for_trees(tmp_path / "dead", 1)
     (acting if victim == "policy" else environment).process.send_signal(signal.SIGKILL)
-    began = time.monotonic()
-    output, _ = job.communicate(timeout=20)
+    output, _ = job.communicate(timeout=PATIENCE_S)
     assert job.returncode == 75
     assert f"the {victim} server" in output
-    assert time.monotonic() - began < 10
 
 
 def test_an_overflow_can_fail_the_stage(run_job: Any, policy: Any, environment: Any) -> None:
@@ -187,7 +194,7 @@ def test_an_overflow_can_fail_the_stage(run_job: Any, policy: Any, environment: 
 
 def wait_for_trees(staging: Path, count: int) -> None:
     journal = staging / "work" / "trees.jsonl"
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + PATIENCE_S
     while not journal.exists() or len(journal.read_bytes().splitlines()) < count:
         assert time.monotonic() < deadline, "no tree finished"
         time.sleep(0.02)

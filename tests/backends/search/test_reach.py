@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from tests.backends.search.scripted import Script, Toy, ToySession, grown, reach_rules, search_rules
 
-from agentc_backends.rollout_react.episode import InfrastructureError, Step
-from agentc_backends.search_mcts.reach import MismatchError
+from agentc_backends.agents.client.errors import InfrastructureError
+from agentc_backends.agents.common.episode import Step
+from agentc_backends.agents.search.reach import MismatchError
 
 WIDE = [f"r{n}" for n in range(400)]
 

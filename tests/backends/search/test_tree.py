@@ -21,9 +21,10 @@ from tests.backends.search.scripted import (
     search_rules,
 )
 
-from agentc.runtime.tree_contracts import tree_findings
-from agentc_backends.rollout_react.episode import ContextOverflowError
-from agentc_backends.search_mcts.tree import Tree, uct
+from agentc.runtime.contracts.tree_contracts import tree_findings
+from agentc_backends.agents.client.errors import ContextOverflowError
+from agentc_backends.agents.common.episode import Step
+from agentc_backends.agents.search.tree import Tree, uct
 
 
 @pytest.mark.parametrize(
@@ -243,3 +244,33 @@ def test_a_reply_without_an_action_counts_against_the_environments_own_limit() -
     row = asyncio.run(grown(Script(["no format"] * 9), world, rules=rules, episode=episode))
     assert [node["end"] for node in row["nodes"]][-1] == "done"
     assert max(node["depth"] for node in row["nodes"]) == 3
+
+
+@pytest.mark.parametrize(("rule", "after"), [("keep", [0.5, 0.5]), ("zero", [0.0, 0.25])])
+def test_what_a_reply_without_an_action_does_to_the_best_reward_so_far(
+    rule: Any, after: list[float]
+) -> None:
+    """As in rollouts: where the best one counts, it starts again from zero."""
+
+    class Graded(Toy):
+        async def begin(self, task_id: str, prompt_seed: int) -> Any:
+            session = await super().begin(task_id, prompt_seed)
+            stock = session.step
+
+            async def step(action: str) -> Step:
+                return replace(await stock(action), reward={"half": 0.5, "less": 0.25}[action])
+
+            session.step = step  # type: ignore[method-assign]
+            return session
+
+    row = asyncio.run(
+        grown(
+            Script(["half", "", "less", "x"]),
+            Graded(),
+            rules=search_rules(depth=2, iterations=1, children=1, invalid_reward=rule),
+            how=reach_rules("replay", sessions=1),
+            episode=replace(EPISODE, reward_kind="max"),
+        )
+    )
+    assert [node["action"] for node in row["nodes"]] == ["", "half", "", "less"]
+    assert [node["reward"] for node in row["nodes"]] == [0.0, 0.5, *after]

@@ -1,7 +1,7 @@
 """What every model server must do (contracts.md, section 5), as checks over HTTP.
 
 `CHECKS` are coroutines of a `Target`; the scripted server's tests run them here, those of the
-transformers and vLLM servers in their own environments. Needs httpx and agentc_backends.client.
+transformers and vLLM servers in their own environments. Needs httpx2 and our client.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
+from tests.support.patience import PATIENCE_S
 from tests.support.waits import ACKNOWLEDGEMENT_S, least_wait
 
-from agentc_backends import client
+from agentc_backends.agents import client
 
 ROOT = Path(__file__).parents[3]
 CONVERSATION = [
@@ -56,13 +57,13 @@ class Target:
 
     async def raw(
         self, method: str, path: str, body: object = None, *, token: str | None = None
-    ) -> httpx.Response:
+    ) -> httpx2.Response:
         bearer = self.token if token is None else token
         headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
         content = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
         if content is not None:
             headers["Content-Type"] = "application/json"
-        async with httpx.AsyncClient(timeout=120, trust_env=False) as http:
+        async with httpx2.AsyncClient(timeout=PATIENCE_S, trust_env=False) as http:
             return await http.request(method, self.url + path, content=content, headers=headers)
 
     def chat_body(self, **fields: Any) -> dict[str, Any]:
@@ -78,7 +79,7 @@ def started(
     *,
     variables: Mapping[str, str] | None = None,
     token: str = "test-token",
-    timeout_s: float = 120.0,
+    timeout_s: float = PATIENCE_S,
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A server program as the runtime starts it; yields its URL and process, and ends it."""
     ready = folder / "ready.json"
@@ -108,7 +109,7 @@ def started(
             if process.poll() is None:
                 process.terminate()
                 try:
-                    process.wait(20)
+                    process.wait(PATIENCE_S)
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()

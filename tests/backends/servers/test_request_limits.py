@@ -6,14 +6,15 @@ import asyncio
 import threading
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
+from tests.support.patience import PATIENCE_S
 
-from agentc_backends.openai_api import wire
-from agentc_backends.openai_api.application import create_app
-from agentc_backends.openai_api.encoding import INLINE_LETTERS
-from agentc_backends.scripted_server.rules import read_rules
-from agentc_backends.scripted_server.scripted_model import ScriptedModel
+from agentc_backends.servers.openai_api import wire
+from agentc_backends.servers.openai_api.application import create_app
+from agentc_backends.servers.openai_api.encoding import INLINE_LETTERS
+from agentc_backends.servers.scripted.rules import read_rules
+from agentc_backends.servers.scripted.scripted_model import ScriptedModel
 
 CONTEXT = 4 * INLINE_LETTERS
 
@@ -30,17 +31,17 @@ class Counting(ScriptedModel):
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         self.encoded.append(len(text))
         if len(text) > INLINE_LETTERS:
-            assert self.released.wait(20), "nobody let the tokenizer go on"
+            assert self.released.wait(PATIENCE_S), "nobody let the tokenizer go on"
         return super().encode(text, add_special_tokens=add_special_tokens)
 
 
-def client_of(model: ScriptedModel) -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(app=create_app(model, "m"))
-    return httpx.AsyncClient(transport=transport, base_url="http://server", timeout=60)
+def client_of(model: ScriptedModel) -> httpx2.AsyncClient:
+    transport = httpx2.ASGITransport(app=create_app(model, "m"))
+    return httpx2.AsyncClient(transport=transport, base_url="http://server", timeout=PATIENCE_S)
 
 
-def ask(model: ScriptedModel, path: str, **body: Any) -> httpx.Response:
-    async def request() -> httpx.Response:
+def ask(model: ScriptedModel, path: str, **body: Any) -> httpx2.Response:
+    async def request() -> httpx2.Response:
         async with client_of(model) as client:
             return await client.post(path, json={"model": "m", **body})
 
@@ -49,6 +50,10 @@ def ask(model: ScriptedModel, path: str, **body: Any) -> httpx.Response:
 
 def message(text: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": text}]
+
+
+def spoken_by(role: str) -> list[dict[str, str]]:
+    return [{"role": role, "content": "a"}]
 
 
 @pytest.mark.parametrize(
@@ -70,6 +75,12 @@ def message(text: str) -> list[dict[str, str]]:
             "log-probabilities",
         ),
         ("/v1/chat/completions", {"messages": message("a") * 20000}, "20000 messages"),
+        (
+            "/v1/chat/completions",
+            {"messages": spoken_by("u" * 9000)},
+            "has 9000 letters",
+        ),
+        ("/tokenize", {"messages": spoken_by("u" * 65)}, "65 letters, over 64"),
     ],
 )
 def test_what_is_too_much_is_refused_by_name(path: str, body: dict[str, Any], words: str) -> None:
@@ -122,7 +133,7 @@ def test_health_answers_while_a_long_prompt_is_encoded() -> None:
     model.released.clear()
     long = {"model": "m", "prompt": "a" * (CONTEXT - 100), "max_tokens": 3}
 
-    async def both() -> tuple[httpx.Response, httpx.Response, httpx.Response]:
+    async def both() -> tuple[httpx2.Response, httpx2.Response, httpx2.Response]:
         async with client_of(model) as client:
             slow = asyncio.create_task(client.post("/v1/completions", json=long))
             while not model.encoded:
@@ -141,3 +152,20 @@ def test_health_answers_while_a_long_prompt_is_encoded() -> None:
     assert health.status_code == 200
     assert slow.json()["choices"][0]["text"] == "yes"
     assert behind.json()["choices"][0]["text"] == "yes"
+
+
+def test_many_roles_are_not_rendered_on_the_loop() -> None:
+    """Messages without content still have text that a template writes."""
+    threads: list[str] = []
+
+    class Noting(Counting):
+        def encode_chat(self, *arguments: Any, **options: Any) -> list[int]:
+            threads.append(threading.current_thread().name)
+            return super().encode_chat(*arguments, **options)
+
+    empty = [{"role": "u" * wire.MAX_ROLE_LETTERS, "content": ""}]
+    ask(Noting(), "/tokenize", messages=empty * 4)
+    ask(Noting(), "/tokenize", messages=empty * 1024)
+    short, long = threads
+    assert not short.startswith("encode")
+    assert long.startswith("encode")

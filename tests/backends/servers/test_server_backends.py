@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
-from agentc_backends.openai_remote.backend import BACKEND as OPENAI
-from agentc_backends.scripted_server.backend import BACKEND as SCRIPTED
-from agentc_backends.transformers_server.backend import BACKEND as TRANSFORMERS
-from agentc_backends.vllm_server.backend import BACKEND as VLLM
+from agentc_backends.servers.remote.backend import BACKEND as OPENAI
+from agentc_backends.servers.scripted.backend import BACKEND as SCRIPTED
+from agentc_backends.servers.transformers.backend import BACKEND as TRANSFORMERS
+from agentc_backends.servers.vllm.backend import BACKEND as VLLM
 
 BACKENDS = (OPENAI, SCRIPTED, TRANSFORMERS, VLLM)
 REQUIRED: dict[str, dict[str, Any]] = {
@@ -116,3 +116,14 @@ def test_chunked_prefill_is_vllms_choice_on_gpus_and_off_on_a_cpu() -> None:
         assert "chunked-prefill" not in program(**room)
     said = OptionView(table=VLLM.fields, values={"enable_chunked_prefill": False}, on_gpu=True)
     assert "--no-enable-chunked-prefill" in VLLM.lease(said).program
+
+
+@pytest.mark.parametrize(
+    ("batch", "replies", "refused"),
+    [(64, 65, True), (64, 64, False), (None, 65, False), (64, None, False)],
+)
+def test_vllm_needs_a_token_of_each_pass_for_each_reply(
+    batch: int | None, replies: int | None, refused: bool
+) -> None:
+    _, view = lease(VLLM, max_num_batched_tokens=batch, max_num_seqs=replies)
+    assert [r.path for r in view.refusals] == (["max_num_batched_tokens"] if refused else [])

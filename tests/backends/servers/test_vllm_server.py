@@ -6,7 +6,6 @@ Needs the vllm software environment: that of the store, or the interpreter in AG
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import os
 import shlex
@@ -18,14 +17,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
+from tests.backends.conftest import write_job
+from tests.support.patience import PATIENCE_S
 
 from agentc.backend_api import OptionView
 from agentc.plan.ranks import rank_commands
-from agentc.runtime import server_ranks
+from agentc.runtime.program import Job
+from agentc.runtime.servers import server_ranks
+from agentc.runtime.software.lock_hashes import lock_digest
+from agentc_backends.agents.common.agreement import compare_with_trainer
+from agentc_backends.agents.common.connect import ChatPolicy
+from agentc_backends.servers.vllm.backend import BACKEND
 from agentc_backends.software import VLLM
-from agentc_backends.vllm_server.backend import BACKEND
 from conformance import CHECKS, ROOT, Target
 
 pytestmark = [pytest.mark.slow, pytest.mark.vllm]
@@ -38,7 +43,7 @@ FLIPPED: dict[str, Any] = {
 }  # fmt: skip
 PARSE = """
 import json, sys
-from agentc_backends.vllm_server.job_serve import alias_distribution
+from agentc_backends.servers.vllm.job_serve import alias_distribution
 alias_distribution()
 from vllm.entrypoints.launchers.cli_args import make_arg_parser
 from vllm.utils.argparse_utils import FlexibleArgumentParser
@@ -55,7 +60,7 @@ for words in json.load(sys.stdin):
 @pytest.fixture(scope="session")
 def python() -> str:
     given = os.environ.get("AGENTC_VLLM_PYTHON")
-    lock = hashlib.sha256(VLLM.lock.encode()).hexdigest()[:16]
+    lock = lock_digest(VLLM.lock)[:16]
     store = Path(os.environ.get("AGENTC_STORE", ROOT / ".agentc" / "store"))
     built = Path(os.environ.get("AGENTC_ENVIRONMENTS", store / "environments"))
     place = Path(given) if given else built / lock / "bin" / "python"
@@ -83,7 +88,7 @@ def parse(python: str, cases: list[list[str]]) -> list[tuple[list[str], dict[str
     """What vLLM's own parser makes of each: unknown flags, and the values."""
     done = subprocess.run(
         [python, "-c", PARSE], input=json.dumps(cases), env=variables(), capture_output=True,
-        text=True, timeout=300, check=False,
+        text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[[")]
@@ -160,14 +165,14 @@ def _served(
     command = [python, *(words.get(word, word) for word in draft.program)]
     if draft.ranks is not None:
         command = server_ranks.command(folder / "ranks", command, draft.ranks.record())
-    environment = variables(**draft.environment_variables, **job, AGENTC_TOKEN="t")
+    environment = variables(**draft.variables, **job, AGENTC_TOKEN="t")
     asked = {"model": "policy", "prompt": [5, 6, 7], "max_tokens": 8, "temperature": 0,
              "logprobs": 1}  # fmt: skip
     log = folder / "log"
     with _running(command, environment, log, url) as process:
-        said = httpx.post(
+        said = httpx2.post(
             url + "/v1/completions", json=asked, headers={"Authorization": "Bearer t"},
-            timeout=120, trust_env=False,
+            timeout=PATIENCE_S, trust_env=False,
         )  # fmt: skip
         assert said.status_code == 200, said.text
         if draft.ranks is not None:
@@ -175,7 +180,7 @@ def _served(
                                     check=True).stdout.splitlines()  # fmt: skip
             (worker,) = [line.split()[0] for line in listed if "VLLM::Worker_TP1" in line]
             os.kill(int(worker), 9)
-            assert process.wait(60) == 1
+            assert process.wait(PATIENCE_S) == 1
     return said.json()["choices"][0]["logprobs"], log.read_text().splitlines()[-1]
 
 
@@ -206,7 +211,7 @@ def _running(
     finally:
         process.terminate()
         try:
-            process.wait(60)
+            process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
             process.wait()
@@ -225,7 +230,7 @@ def target(python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ta
         "{port}": str(port),
     }  # fmt: skip
     command = [python, *(filled.get(word, word) for word in draft.program)]
-    environment = variables(**draft.environment_variables, AGENTC_TOKEN="test-token")
+    environment = variables(**draft.variables, AGENTC_TOKEN="test-token")
     log = folder / "server.log"
     url = f"http://127.0.0.1:{port}"
     with _running(command, environment, log, url):
@@ -233,15 +238,62 @@ def target(python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ta
         yield Target(url, "test-token", "policy", str(model), 400, logprob_tolerance=1e-4)
 
 
+SCORE = """
+import sys
+from pathlib import Path
+import torch
+from transformers import AutoModelForCausalLM
+from agentc_backends.data.chat.rows import Side
+from agentc_backends.data.chat.tokens import load_encoder
+from agentc_backends.data.models.scored_rows import write_scored_rows
+from agentc_backends.trainers.common.scoring import chosen_log_probs, sample_of, score_rows
+model = AutoModelForCausalLM.from_pretrained(sys.argv[1], dtype=torch.float32)
+def log_probs(side):
+    ids = torch.tensor([side.ids])
+    with torch.no_grad():
+        return chosen_log_probs(model(input_ids=ids, use_cache=False).logits[0], ids[0])
+lengths = (8, 300, 512)  # the last is longer than the server's context
+sides = [Side([(7 * i * i + n) % 400 for i in range(n)], [i > 2 for i in range(n)])
+         for n in lengths]
+prompts = [[{"role": "user", "content": "Goal: craft oak planks " * n}] for n in (1, 9)]
+sample = sample_of(load_encoder(Path(sys.argv[1])), sides, prompts)
+write_scored_rows(Path(sys.argv[2]), score_rows(sample, "float32", log_probs))
+"""
+
+
+def test_it_scores_given_tokens_as_transformers_does(
+    python: str, target: Target, tmp_path: Path
+) -> None:
+    """What a rollout asks it before the first episode."""
+    command = [python, "-c", SCORE, target.root, str(tmp_path)]
+    subprocess.run(command, env=variables(), check=True, timeout=PATIENCE_S)
+    job = Job(
+        write_job(tmp_path, {}, inputs={"policy": [tmp_path]}, leases={"policy": {"log": ""}})
+    )
+    decode = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 8, "stop": []}
+
+    async def compare() -> None:
+        async with target.client() as chat:
+            await compare_with_trainer(job, ChatPolicy(chat, decode))
+
+    asyncio.run(compare())
+    found = json.loads((tmp_path / "facts.json").read_text())
+    agreement = found["log_prob_agreement"]
+    assert (agreement["rows"], agreement["tokens"]) == (2, 5 + 297)
+    assert agreement["max"] < 1e-3
+    assert (agreement["prompts"], agreement["other_prompts"]) == (2, 0)
+    assert "warnings" not in found
+
+
 def _await_health(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 400
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
             break
         try:
-            if httpx.get(url + "/health", timeout=5, trust_env=False).status_code == 200:
+            if httpx2.get(url + "/health", timeout=5, trust_env=False).status_code == 200:
                 return
-        except httpx.HTTPError:
+        except httpx2.HTTPError:
             pass
         time.sleep(0.5)
     pytest.fail(f"the server did not start:\n{log.read_text()[-4000:]}")

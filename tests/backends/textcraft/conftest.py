@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
+from tests.support.patience import PATIENCE_S
 
 import agentc_backends
-from agentc_backends.textcraft.recipe_files import RecipesNotFoundError
-from agentc_backends.textcraft.recipes import RecipeBook, load_recipe_book
+from agentc_backends.environments.textcraft.recipes import RecipeBook, load_recipe_book
 
 PACKAGE_ROOT = Path(agentc_backends.__file__).parents[1]
 StartServer = Callable[..., "RunningServer"]
@@ -32,10 +32,10 @@ class RunningServer:
         environment.pop("AGENTC_TOKEN", None)
         if token is not None:
             environment["AGENTC_TOKEN"] = token
-        command = [sys.executable, "-m", "agentc_backends.textcraft.job_serve"]
+        command = [sys.executable, "-m", "agentc_backends.environments.textcraft.job_serve"]
         command += ["--die-with-parent", "--ready-file", str(ready_file), *flags]
         self.process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_S
         while not ready_file.exists():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.process.kill()
@@ -43,7 +43,7 @@ class RunningServer:
             time.sleep(0.02)
         self.ready: dict[str, Any] = json.loads(ready_file.read_text())
         url = f"http://{self.ready['host']}:{self.ready['port']}"
-        self.client = httpx.Client(base_url=url, timeout=10)
+        self.client = httpx2.Client(base_url=url, timeout=PATIENCE_S)
 
     def post(self, path: str, **body: object) -> Any:
         response = self.client.post(path, json=body)
@@ -55,16 +55,13 @@ class RunningServer:
         self.client.close()
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        errors = self.process.communicate(timeout=10)[1]
+        errors = self.process.communicate(timeout=PATIENCE_S)[1]
         return self.process.returncode, errors
 
 
 @pytest.fixture(scope="session")
 def book() -> RecipeBook:
-    try:
-        return load_recipe_book()
-    except RecipesNotFoundError as error:
-        pytest.skip(str(error))
+    return load_recipe_book()
 
 
 @pytest.fixture

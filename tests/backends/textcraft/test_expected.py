@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.textcraft.backend import BACKEND
-from agentc_backends.textcraft.environment import TextCraftEnvironment
+from agentc_backends.environments.textcraft.backend import BACKEND
+from agentc_backends.environments.textcraft.environment import TextCraftEnvironment
+from agentc_backends.environments.textcraft.settings import TextCraftSettings
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ from agentc_backends.textcraft.environment import TextCraftEnvironment
 def test_an_experts_episode_is_as_stated(settings: dict[str, Any]) -> None:
     assert BACKEND.expected_expert is not None
     stated = BACKEND.expected_expert(settings)
-    world = TextCraftEnvironment(**settings)
+    world = TextCraftEnvironment(TextCraftSettings(**settings))
     tasks = world.tasks("train")
     plans = {task: world.expert(task) for task in tasks}
     prompts, observations = [], []

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 import agentc_backends
-from agentc_backends.textcraft.environment import TextCraftEnvironment
-from agentc_backends.textcraft.recipes import load_recipe_book
-from agentc_backends.textcraft.splits import SPLITS
+from agentc_backends.environments.textcraft.environment import TextCraftEnvironment
+from agentc_backends.environments.textcraft.recipes import load_recipe_book
+from agentc_backends.environments.textcraft.settings import TextCraftSettings
+from agentc_backends.environments.textcraft.splits import SPLITS
 
 DIGEST_PROGRAM = """
-from agentc_backends.textcraft.invented import invented_recipe_book
+from agentc_backends.environments.textcraft.invented import invented_recipe_book
 print(invented_recipe_book(200, 3).digest)
 """
 
@@ -23,7 +24,9 @@ print(invented_recipe_book(200, 3).digest)
 @pytest.fixture(scope="module")
 def practice() -> TextCraftEnvironment:
     return TextCraftEnvironment(
-        recipes="invented", invented_families=200, invented_seed=3, expert_style="recipe_first"
+        TextCraftSettings(
+            recipes="invented", invented_families=200, invented_seed=3, expert_style="recipe_first"
+        )
     )
 
 
@@ -39,9 +42,11 @@ def test_invented_names_are_never_real_items(practice: TextCraftEnvironment) -> 
 @pytest.mark.parametrize("options", [{"recipes": "invented", "invented_families": 100}, {}])
 def test_recipe_first_plans_reach_every_goal(options: dict[str, object]) -> None:
     environment = TextCraftEnvironment(
-        expert_style="recipe_first",
-        end_on_refusal=True,
-        **options,  # type: ignore[arg-type]
+        TextCraftSettings(
+            expert_style="recipe_first",
+            end_on_refusal=True,
+            **options,  # type: ignore[arg-type]
+        )
     )
     for split in SPLITS:
         for goal in environment.tasks(split):
@@ -55,7 +60,7 @@ def test_recipe_first_plans_reach_every_goal(options: dict[str, object]) -> None
 
 
 def test_the_first_thought_holds_every_craft_of_the_plan() -> None:
-    environment = TextCraftEnvironment(expert_style="recipe_first")
+    environment = TextCraftEnvironment(TextCraftSettings(expert_style="recipe_first"))
     steps = environment.expert_steps("minecraft:wooden_sword")
     crafts = {step.action.removeprefix("craft ") for step in steps if "craft " in step.action}
     assert set(steps[0].thought.split("; ")) == crafts
@@ -64,14 +69,16 @@ def test_the_first_thought_holds_every_craft_of_the_plan() -> None:
 
 def test_a_refused_action_ends_the_episode_only_when_asked() -> None:
     for end_on_refusal in (False, True):
-        environment = TextCraftEnvironment(end_on_refusal=end_on_refusal)
+        environment = TextCraftEnvironment(TextCraftSettings(end_on_refusal=end_on_refusal))
         environment.reset("minecraft:diamond_block")
         observation, reward, done, _, _ = environment.step("get 3 unobtainium")
         assert (observation, reward, done) == ("Could not find unobtainium", 0.0, end_on_refusal)
 
 
 def test_other_seeds_invent_other_recipes(practice: TextCraftEnvironment) -> None:
-    other = TextCraftEnvironment(recipes="invented", invented_families=200, invented_seed=4)
+    other = TextCraftEnvironment(
+        TextCraftSettings(recipes="invented", invented_families=200, invented_seed=4)
+    )
     assert other.identity()["recipes_sha256"] != practice.identity()["recipes_sha256"]
 
 

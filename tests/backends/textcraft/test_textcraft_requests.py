@@ -6,15 +6,15 @@ import asyncio
 import json
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentc_backends.environment_server.application import create_app
-from agentc_backends.environment_server.wire import MAX_BODY_BYTES
-from agentc_backends.textcraft.environment import TextCraftEnvironment
-from agentc_backends.textcraft.recipes import RecipeBook
+from agentc_backends.environments.server.application import create_app
+from agentc_backends.environments.server.wire import MAX_BODY_BYTES
+from agentc_backends.environments.textcraft.environment import TextCraftEnvironment
+from agentc_backends.environments.textcraft.recipes import RecipeBook
 
 POSTS = ["/create", "/reset", "/step", "/close", "/fork", "/snapshot", "/restore", "/expert"]
 FIELDS = ["id", "action", "data_idx", "task_id", "seed", "snapshot", "x"]
@@ -45,15 +45,15 @@ class Client:
     def __init__(self, **limits: Any) -> None:
         self._app = create_app(TextCraftEnvironment, **limits)
 
-    def get(self, path: str) -> httpx.Response:
+    def get(self, path: str) -> httpx2.Response:
         return asyncio.run(self._request("GET", path))
 
-    def post(self, path: str, **content: Any) -> httpx.Response:
+    def post(self, path: str, **content: Any) -> httpx2.Response:
         return asyncio.run(self._request("POST", path, **content))
 
-    async def _request(self, method: str, path: str, **content: Any) -> httpx.Response:
-        transport = httpx.ASGITransport(self._app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://textcraft") as client:
+    async def _request(self, method: str, path: str, **content: Any) -> httpx2.Response:
+        transport = httpx2.ASGITransport(self._app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://textcraft") as client:
             return await client.request(method, path, **content)
 
 

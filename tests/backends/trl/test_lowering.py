@@ -11,7 +11,7 @@ import pytest
 from agentc.backend_api import JobDraft, StageBackend, StageView
 from agentc.kinds import kind_named
 from agentc.kinds.field import Field, Json
-from agentc_backends.trl_trainers.backend import DPO, SFT
+from agentc_backends.trainers.trl.backend import DPO, SFT
 
 FIELDS = json.loads((Path(__file__).parent / "fields_1.16.0.json").read_text())
 """Names of the fields of TRL's dataclasses; tests/torch/trl compares them with the package."""
@@ -32,7 +32,6 @@ def lower(backend: StageBackend, **settings: Json) -> tuple[JobDraft, StageView]
     view = StageView(
         table=(*kind.fields, *backend.options),
         values={**BASE[backend.kind], **settings},
-        stage_id="stage",
         kind=backend.kind,
         inputs={"model": ("base",), "data": ("rows",)},
     )
@@ -244,6 +243,40 @@ def test_masks_are_given_to_the_program() -> None:
         "max_length": 4096,
         "truncation": "error",
     }
+
+
+def test_how_a_model_lies_in_memory_is_placement_and_named_only_where_it_is_not_plain() -> None:
+    for backend in (SFT, DPO):
+        plain, _ = lower(backend)
+        assert plain.placement == {"processes": 1}
+        draft, view = lower(backend, sharding="full", offload=True, attention="eager", processes=2)
+        assert view.refusals == []
+        assert draft.placement == {
+            "processes": 2,
+            "sharding": "full",
+            "offload": True,
+            "attention": "eager",
+        }
+        assert view.identity() == lower(backend)[1].identity()
+
+
+def test_what_is_whole_is_not_offloaded() -> None:
+    assert "whole" in refused(SFT, offload=True)["offload"]
+    assert refused(DPO, offload=True, sharding="optimizer") == {}
+
+
+def test_flash_attention_takes_types_of_16_bits() -> None:
+    assert "16 bits" in refused(SFT, attention="flash")["attention"]
+    assert refused(SFT, attention="flash", dtype="bfloat16") == {}
+
+
+def test_type_of_the_saved_weights_enters_the_identity_where_it_is_said() -> None:
+    draft, view = lower(DPO)
+    assert draft.config["save_dtype"] == "auto"
+    assert "save_dtype" not in view.identity()
+    draft, view = lower(DPO, save_dtype="bfloat16")
+    assert draft.config["save_dtype"] == "bfloat16"
+    assert view.identity()["save_dtype"] == "bfloat16"
 
 
 def test_lora_is_whole_or_absent() -> None:

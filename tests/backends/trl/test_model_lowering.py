@@ -9,7 +9,7 @@ import pytest
 from agentc.backend_api import JobDraft, StageBackend, StageView
 from agentc.kinds import kind_named
 from agentc.kinds.field import Json
-from agentc_backends.models.backend import HF, PATH, SCRATCH
+from agentc_backends.data.models.backend import HF, PATH, SCRATCH
 
 
 class Context:
@@ -30,7 +30,6 @@ def lower(
     view = StageView(
         table=kind.fields,
         values=settings,
-        stage_id="base",
         kind="model",
         inputs={"corpus": corpus} if corpus else {},
     )

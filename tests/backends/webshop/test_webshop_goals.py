@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 from tests.backends.webshop.webshop_products import asked, environment_of, row, shop_of
 
-from agentc_backends.webshop.expert import expert_steps
-from agentc_backends.webshop.products import CatalogueError, read_rows
-from agentc_backends.webshop.shop import Shop, ShopOptions, open_shop
-from agentc_backends.webshop.splits import DEFAULT, SplitError, numbers_of, read_splits, size
+from agentc_backends.environments.server.splits import SplitError
+from agentc_backends.environments.webshop.expert import expert_steps
+from agentc_backends.environments.webshop.products import CatalogueError, read_rows
+from agentc_backends.environments.webshop.settings import ShopOptions
+from agentc_backends.environments.webshop.shop import Shop, open_shop
+from agentc_backends.environments.webshop.splits import DEFAULT, numbers_of, read_splits, size
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 FILES = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.backends.webshop.webshop_products import asked, environment_of, row, shop_of
 
-from agentc_backends.environment_server.environment import EpisodeError
-from agentc_backends.webshop.environment import WebShopEnvironment
+from agentc_backends.environments.server.environment import EpisodeError
+from agentc_backends.environments.webshop.environment import WebShopEnvironment
 
 ROWS = [
     row(

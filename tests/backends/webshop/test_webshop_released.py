@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agentc_backends.webshop.invented import invent
-from agentc_backends.webshop.job_canonical import main
-from agentc_backends.webshop.shop import Shop, ShopOptions, open_shop
+from agentc_backends.environments.webshop.invented import invent
+from agentc_backends.environments.webshop.job_canonical import main
+from agentc_backends.environments.webshop.settings import ShopOptions
+from agentc_backends.environments.webshop.shop import Shop, open_shop
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "webshop"
 CATALOGUE = DATA / "items_shuffle_1000.reconstructed.json.gz"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agentc_backends.webshop.environment import WebShopEnvironment, World
-from agentc_backends.webshop.shop import Shop, ShopOptions, open_shop
+from agentc_backends.environments.webshop.environment import WebShopEnvironment, WebShopShared
+from agentc_backends.environments.webshop.settings import ShopOptions, WebShopSettings
+from agentc_backends.environments.webshop.shop import Shop, open_shop
 
 
 def row(asin: str, **given: Any) -> dict[str, Any]:
@@ -44,4 +45,4 @@ def asked(*attributes: str, has: tuple[str, ...] = ()) -> dict[str, Any]:
 
 def environment_of(shop: Shop, **settings: Any) -> WebShopEnvironment:
     numbers = f"0-{len(shop.goals) - 1}" if len(shop.goals) > 1 else "0"
-    return WebShopEnvironment(World(shop, ShopOptions(), {"test": numbers}, **settings))
+    return WebShopEnvironment(WebShopShared(shop, WebShopSettings(**settings), {"test": numbers}))

@@ -13,7 +13,7 @@ from typing import Any
 def main() -> None:
     import torch
 
-    from agentc_backends.xtuner_trainer.on_cpu import accommodate
+    from agentc_backends.trainers.xtuner.on_cpu import accommodate
 
     if not torch.cuda.is_available():
         accommodate(torch)

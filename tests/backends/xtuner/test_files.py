@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from agentc_backends.xtuner_trainer.conversion import (
+from agentc_backends.trainers.xtuner.conversion import (
     into_transformers_4,
     older_config,
     older_tokenizer,
 )
-from agentc_backends.xtuner_trainer.training import iterations_of, last_error, newest_checkpoint
+from agentc_backends.trainers.xtuner.training import iterations_of, last_error, newest_checkpoint
 
 
 def test_positions_and_types_of_a_newer_configuration_survive() -> None:

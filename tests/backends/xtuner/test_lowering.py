@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,13 +10,15 @@ import pytest
 from agentc.backend_api import JobDraft, StageView
 from agentc.kinds import kind_named
 from agentc.kinds.field import Json
-from agentc_backends.trl_trainers.backend import SFT as TRL
-from agentc_backends.xtuner_trainer.backend import SFT
-from agentc_backends.xtuner_trainer.config_file import Machine, deepspeed, render, wrapper
-from agentc_backends.xtuner_trainer.schedule import length_of
+from agentc_backends.trainers.trl.backend import SFT as TRL
+from agentc_backends.trainers.xtuner.backend import SFT
+from agentc_backends.trainers.xtuner.config_file import MachineSettings, deepspeed, render, wrapper
+from agentc_backends.trainers.xtuner.schedule import length_of
 
 BASE: dict[str, Json] = {"lr": 2e-5, "global_batch": 64, "max_length": 4096}
-MACHINE = Machine(model="/m", rows="/r", work_dir="/w", job_file="/j", gpu=False, processes=1)
+MACHINE = MachineSettings(
+    model="/m", rows="/r", work_dir="/w", job_file="/j", gpu=False, processes=1
+)
 
 
 def lower(**settings: Json) -> tuple[JobDraft, StageView]:
@@ -24,7 +27,6 @@ def lower(**settings: Json) -> tuple[JobDraft, StageView]:
     view = StageView(
         table=(*kind.fields, *SFT.options),
         values={**BASE, **settings},
-        stage_id="stage",
         kind="sft",
         inputs={"model": ("base",), "data": ("rows",)},
     )
@@ -45,7 +47,7 @@ def refused(**settings: Json) -> dict[str, str]:
     return {refusal.path: refusal.reason for refusal in view.refusals}
 
 
-def text_of(settings: dict[str, Any], machine: Machine = MACHINE, rows: int = 640) -> str:
+def text_of(settings: dict[str, Any], machine: MachineSettings = MACHINE, rows: int = 640) -> str:
     return render(settings, length_of(settings, rows, machine.processes), machine)
 
 
@@ -69,7 +71,9 @@ def test_the_published_recipe_of_agent_r() -> None:
         0.0,
         1.0,
     )
-    machine = Machine(model="/m", rows="/r", work_dir="/w", job_file="/j", gpu=True, processes=8)
+    machine = MachineSettings(
+        model="/m", rows="/r", work_dir="/w", job_file="/j", gpu=True, processes=8
+    )
     # 3 epochs of 1,280 rows are 30 steps: 480 micro-batches of each process, 16 of them warm-up.
     text = text_of(settings, machine, rows=1280)
     assert "max_iters = 480\n" in text
@@ -102,13 +106,35 @@ def test_every_setting_changes_the_files() -> None:
         "save_steps": 3,
         "log_steps": 5,
         "lora": {"rank": 4, "alpha": 8.0, "dropout": 0.0, "targets": ["q_proj"]},
+        "attention": "eager",
         "zero_stage": 3,
+        "offload": True,
     }
+    start.pop("save_dtype")  # what XTuner saves is cast when it has trained
     assert set(other) == set(start)
     before = text_of(start) + deepspeed(start)
     for name, value in other.items():
         changed = {**start, name: value}
         assert text_of(changed) + deepspeed(changed) != before, name
+
+
+def test_sharding_is_a_stage_of_zero_and_decides_what_is_computed() -> None:
+    assert settings_of()["zero_stage"] is None
+    assert settings_of(sharding="optimizer")["zero_stage"] == 2
+    draft, _ = lower(sharding="full")
+    assert draft.extra_identity == {"zero_stage": 3}
+    assert lower(zero_stage=3)[0].extra_identity == {}
+    assert "is stage 3" in refused(sharding="full", zero_stage=2)["zero_stage"]
+    assert refused(sharding="full", zero_stage=3) == {}
+
+
+def test_what_is_divided_can_lie_in_the_memory_of_the_host() -> None:
+    assert "nothing is divided" in refused(offload=True)["offload"]
+    zero = json.loads(deepspeed(settings_of(offload=True, sharding="optimizer")))
+    assert zero["zero_optimization"]["offload_optimizer"] == {"device": "cpu"}
+    assert "offload_param" not in zero["zero_optimization"]
+    zero = json.loads(deepspeed(settings_of(offload=True, sharding="full")))
+    assert zero["zero_optimization"]["offload_param"] == {"device": "cpu"}
 
 
 def test_the_file_is_python_without_leftovers() -> None:
@@ -136,7 +162,9 @@ def test_a_cpu_gets_gloo_and_a_precision_of_its_own() -> None:
     settings = settings_of(dtype="bfloat16")
     assert wrapper(settings, gpu=False) == "CpuAmpOptimWrapper"
     assert wrapper(settings, gpu=True) == "AmpOptimWrapper"
-    two = Machine(model="/m", rows="/r", work_dir="/w", job_file="/j", gpu=False, processes=2)
+    two = MachineSettings(
+        model="/m", rows="/r", work_dir="/w", job_file="/j", gpu=False, processes=2
+    )
     assert "device_ids=None" in text_of(settings, two)
     assert "device_ids" not in text_of(settings)
 
@@ -171,7 +199,7 @@ def test_the_masks_are_those_of_trl() -> None:
     assert kind is not None
     for loss_on in ("all_replies", "after_prompt", "marked"):
         values = {**BASE, "loss_on": loss_on, "truncation": "right"}
-        view = StageView(table=kind.fields, values=values, stage_id="s", kind="sft", inputs={})
+        view = StageView(table=kind.fields, values=values, kind="sft", inputs={})
         (theirs,) = TRL.lower(view, None)  # type: ignore[arg-type]
         ours, _ = lower(loss_on=loss_on, truncation="right")
         assert ours.config["mask"] == theirs.config["mask"]

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.chat.rows import RowsError, Side
-from agentc_backends.trl_trainers.order import StepSampler
-from agentc_backends.xtuner_trainer.order import RowOrder
-from agentc_backends.xtuner_trainer.packing import packed_sequences
-from agentc_backends.xtuner_trainer.schedule import START_FACTOR, length_of, schedulers
+from agentc_backends.data.chat.rows import RowsError, Side
+from agentc_backends.trainers.common.order import StepSampler
+from agentc_backends.trainers.xtuner.order import RowOrder
+from agentc_backends.trainers.xtuner.packing import packed_sequences
+from agentc_backends.trainers.xtuner.schedule import START_FACTOR, length_of, schedulers
 
 SETTINGS: dict[str, Any] = {
     "batch_size": 1,

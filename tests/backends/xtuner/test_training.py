@@ -3,32 +3,34 @@ from a job's files, and training that is cut off, shared by processes, or diverg
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentc.backend_api import SoftwareEnvironment
 from agentc_backends.software import TORCH, XTUNER
-from agentc_backends.xtuner_trainer.config_file import Machine, render
-from agentc_backends.xtuner_trainer.schedule import length_of
+from agentc_backends.trainers.xtuner.config_file import MachineSettings, render
+from agentc_backends.trainers.xtuner.schedule import length_of
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "support"))
+SPEC = HERE / "small.yaml"
+sys.path.insert(0, str(HERE.parents[1] / "support"))
 
-from smoke import agentc  # noqa: E402
+from small_experiment import (  # noqa: E402
+    Experiment,
+    interpreter,
+    run_experiment,
+    start_job,
+)
+from tests.support.patience import PATIENCE_S  # noqa: E402
 from training_job import (  # noqa: E402
     by_hand,
     finish,
@@ -38,6 +40,7 @@ from training_job import (  # noqa: E402
     variables,
     weights,
     windows,
+    with_lost_gradient,
     without_pad_token,
 )
 
@@ -45,68 +48,15 @@ pytestmark = pytest.mark.slow
 STEPS, ACCUMULATION, BATCH = 6, 2, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """The finished run: its store, and the published object of each kind."""
-
-    store: Path
-
-    def place(self, kind: str) -> Path:
-        (found,) = (self.store / "objects" / kind).iterdir()
-        return found
-
-    def manifest(self, kind: str) -> dict[str, Any]:
-        value: dict[str, Any] = json.loads((self.place(kind) / "artifact.json").read_text())
-        return value
-
-    def config(self) -> dict[str, Any]:
-        """The `config` of the training job."""
-        return dict(self.manifest("sft")["config"])
-
-
-def conversation(number: int) -> dict[str, Any]:
-    """A task with two replies; in every other one the first is marked as not trained."""
-    item = ("planks", "stick", "bowl", "ladder")[number % 4]
-    first = {"role": "assistant", "content": f"Thought: a mistake. Action: get {number} {item}"}
-    if number % 2:
-        first["loss"] = False  # type: ignore[assignment]
-    return {
-        "messages": [
-            {"role": "user", "content": f"Craft the goal.\n\nGoal: craft {item}."},
-            first,
-            {"role": "user", "content": f"Could not find {item}"},
-            {"role": "assistant", "content": f"Thought: that was wrong. Action: craft 1 {item}"},
-        ]
-    }
-
-
-def interpreter(software: SoftwareEnvironment) -> Path:
-    """That of a software environment; the test is skipped where it is not built."""
-    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", ROOT / ".agentc" / "environments"))
-    digest = hashlib.sha256(software.text.encode()).hexdigest()[:16]
-    if not (folder / digest / "complete.json").exists():
-        pytest.skip(
-            f"the software environment `{software.name}` ({digest}) is not built in {folder}; "
-            f"`agentc env sync {HERE.relative_to(ROOT) / 'small.yaml'}` builds it"
-        )
-    os.environ["AGENTC_ENVIRONMENTS"] = str(folder)
-    return folder / digest / "bin" / "python"
-
-
 @pytest.fixture(scope="module")
 def python() -> Path:
     """The interpreter of XTuner's software environment."""
-    return interpreter(XTUNER)
+    return interpreter(XTUNER, SPEC)
 
 
 @pytest.fixture(scope="module")
 def experiment(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    folder = tmp_path_factory.mktemp("xtuner")
-    rows = [json.dumps(conversation(number)) for number in range(16)]
-    (folder / "rows.jsonl").write_text("\n".join(rows) + "\n")
-    shutil.copyfile(HERE / "small.yaml", folder / "small.yaml")
-    agentc("run", folder / "small.yaml", "--store", folder / "store", "--plain")
-    return Experiment(folder / "store")
+    return run_experiment(SPEC, tmp_path_factory.mktemp("xtuner"))
 
 
 Start = Callable[..., tuple["subprocess.Popen[str]", Path]]
@@ -122,35 +72,20 @@ def begin(
     model: Path | None = None,
     **settings: Any,
 ) -> subprocess.Popen[str]:
-    """Start the training job of the experiment again, with other settings; a second start in the
-    same staging folder continues the first."""
-    for folder in ("data", "work", "logs"):
-        (staging / folder).mkdir(parents=True, exist_ok=True)
-    config = experiment.config()
-    config["settings"] = {**config["settings"], **settings}
-    job = {
-        "id": staging.name, "key": "0", "kind": "sft", "config": config,
-        "placement": {"processes": processes},
-        "inputs": {
-            "model": [str(model or experiment.place("model") / "data")],
-            "data": [str(experiment.place("dataset") / "data")],
+    """Start the training job of the experiment again, with other settings."""
+    config = experiment.manifest("sft")["config"]
+    return start_job(
+        python,
+        "agentc_backends.trainers.xtuner.job_sft",
+        staging,
+        kind="sft",
+        config={**config, "settings": {**config["settings"], **settings}},
+        inputs={
+            "model": [model or experiment.place("model") / "data"],
+            "data": [experiment.place("dataset") / "data"],
         },
-        "leases": {},
-        **{part: str(staging / part) for part in ("work", "logs")},
-        "out": str(staging / "data"),
-        "facts": str(staging / "facts.json"),
-        "progress": str(staging / "progress.json"),
-        "stop_by": None if time_left is None else time.time() + time_left,
-    }  # fmt: skip
-    (staging / "job.json").write_text(json.dumps(job))
-    return subprocess.Popen(
-        [python, "-m", "agentc_backends.xtuner_trainer.job_sft", staging / "job.json"],
-        cwd=staging,
-        env=variables(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
+        processes=processes,
+        time_left=time_left,
     )
 
 
@@ -185,7 +120,7 @@ def built(python: Path, config: Path, *argv: str) -> dict[str, Any]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     value: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -207,12 +142,16 @@ def test_the_experiment_trains_and_is_evaluated(experiment: Experiment) -> None:
     assert experiment.manifest("evaluate")["inputs"]
     metrics = json.loads((experiment.place("evaluate") / "data/metrics.json").read_text())
     assert (metrics["n"], metrics["n_error"]) == (4, 0)
+    # The embedded server gives what the trainer gave, and so do both tokenizers.
+    agreement = experiment.manifest("rollout")["facts"]["log_prob_agreement"]
+    assert (agreement["rows"], agreement["prompts"], agreement["other_prompts"]) == (8, 8, 0)
+    assert agreement["mean"] < 1e-3
 
 
 def test_the_checkpoint_is_the_input_with_other_weights(experiment: Experiment) -> None:
     before, after = (experiment.place(kind) / "data" for kind in ("model", "sft"))
     names = {path.name for path in before.iterdir()}
-    assert {path.name for path in after.iterdir()} == names
+    assert {path.name for path in after.iterdir()} == {*names, "agentc_log_probs.json"}
     for name in names - {"model.safetensors"}:
         assert (after / name).read_bytes() == (before / name).read_bytes(), name
     assert (after / "model.safetensors").read_bytes() != (before / "model.safetensors").read_bytes()
@@ -272,17 +211,17 @@ def test_the_rows_are_those_of_the_other_trainers(
     program = (
         "import json, sys\nfrom pathlib import Path\n"
         "from agentc.runtime.program import read_rows\n"
-        "from agentc_backends.chat.rows import MaskRules, encode_rows\n"
-        "from agentc_backends.chat.tokens import load_encoder\n"
+        "from agentc_backends.data.chat.rows import MaskRules, encode_rows\n"
+        "from agentc_backends.data.chat.tokens import load_encoder\n"
         "rules = MaskRules(**json.loads(sys.argv[3]))\n"
         "rows = read_rows(Path(sys.argv[2]))\n"
         "sides, _ = encode_rows(load_encoder(Path(sys.argv[1])), rows, rules)\n"
         "print(json.dumps([{'input_ids': s.ids, 'labels': s.labels()} for s in sides]))"
     )
     argv = [
-        interpreter(TORCH), "-c", program, experiment.place("model") / "data",
+        interpreter(TORCH, SPEC), "-c", program, experiment.place("model") / "data",
         experiment.place("dataset") / "data" / "rows.jsonl",
-        json.dumps(experiment.config()["mask"]),
+        json.dumps(experiment.manifest("sft")["config"]["mask"]),
     ]  # fmt: skip
     done = subprocess.run(argv, env=variables(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -304,8 +243,10 @@ def test_the_settings_of_a_machine_with_gpus_load_too(
     python: Path, experiment: Experiment, tmp_path: Path
 ) -> None:
     """XTuner's loader resolves every class of the file; what needs a GPU is not built."""
-    settings = {**experiment.config()["settings"], "dtype": "bfloat16"}
-    machine = Machine(model="m", rows="r", work_dir="w", job_file="j", gpu=True, processes=8)
+    settings = {**experiment.manifest("sft")["config"]["settings"], "dtype": "bfloat16"}
+    machine = MachineSettings(
+        model="m", rows="r", work_dir="w", job_file="j", gpu=True, processes=8
+    )
     path = tmp_path / "config.py"
     path.write_text(render(settings, length_of(settings, 64, 8), machine))
     program = (
@@ -331,7 +272,7 @@ def test_a_run_that_its_limit_ends_and_one_killed_go_on_and_end_with_the_same_bi
     note.unlink()
 
     process, staging = start(save_steps=2)
-    limit = time.monotonic() + 120
+    limit = time.monotonic() + PATIENCE_S
     while not note.exists() and process.poll() is None and time.monotonic() < limit:
         time.sleep(0.002)
     os.killpg(process.pid, signal.SIGKILL)
@@ -373,11 +314,11 @@ def test_each_number_is_what_the_rows_of_its_step_give(
     rows = (experiment.place("dataset") / "data" / "rows.jsonl").read_text().splitlines()
     expected = windows(
         by_hand(
-            interpreter(TORCH),
+            interpreter(TORCH, SPEC),
             "micro_batches",
             model=model,
             rows=[json.loads(row) for row in rows],
-            mask=experiment.config()["mask"],
+            mask=experiment.manifest("sft")["config"]["mask"],
             steps=STEPS,
             global_batch=ACCUMULATION * BATCH,
             micro_batch=BATCH,
@@ -416,9 +357,23 @@ def test_adapters_are_merged_and_packing_is_counted(experiment: Experiment, star
 
 def test_a_loss_that_is_no_number_ends_the_job_with_advice(start: Start) -> None:
     process, staging = start(lr=1e30, warmup_ratio=0.0, max_norm=0.0)
-    output, _ = process.communicate(timeout=300)
+    output, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
     last = output.strip().splitlines()[-1]
     assert last.startswith("xtuner.sft: the loss is nan at step ")
     assert last.endswith("lower lr, raise warmup_ratio or lower max_grad_norm")
     assert not (staging / "data" / "model.safetensors").exists()
+
+
+def test_a_gradient_that_is_lost_ends_the_job_before_the_loss_is(
+    experiment: Experiment, start: Start, tmp_path: Path
+) -> None:
+    """Its norm would be written as `Infinity`, which is no JSON."""
+    model = with_lost_gradient(experiment.place("model") / "data", tmp_path / "model")
+    process, staging = start(model=model)
+    output, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1
+    last = output.strip().splitlines()[-1]
+    assert last.startswith("xtuner.sft: the loss is ")
+    assert " at step 1, grad_norm inf; lower lr" in last
+    assert not (staging / "logs" / "steps.jsonl").exists()

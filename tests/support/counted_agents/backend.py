@@ -9,7 +9,7 @@ from agentc.backend_api import (
     StageBackend,
     StageView,
 )
-from agentc.ir.artifacts import SFT_DATASET
+from agentc.kinds.artifacts import SFT_DATASET
 from agentc.kinds.field import integer, number, string
 
 EMPTY = SoftwareEnvironment(name="empty", lock="# an environment without packages\n")

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.holder import start_time
 from agentc.runtime.program import load_job
+from agentc.runtime.store.holder import start_time
 
 job = load_job()
 values = job.spec["config"]

@@ -53,7 +53,7 @@ with kept.open("a") as out:
                 data=json.dumps(body).encode(),
                 headers={"Authorization": "Bearer " + lease["token"]},
             )
-            urllib.request.urlopen(request, timeout=30).read()
+            urllib.request.urlopen(request, timeout=600).read()
         row = {
             "id": f"task{number}#0",
             "task_id": f"task{number}",

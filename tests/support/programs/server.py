@@ -23,11 +23,18 @@ parser.add_argument("--never-ready", action="store_true")
 parser.add_argument("--no-completions", action="store_true")
 parser.add_argument("--deaf", action="store_true", help="ignores SIGTERM")
 parser.add_argument("--fork", action="store_true", help="leaves daemons behind")
-parser.add_argument("--slow-route", default="", help="answers there a minute later")
+parser.add_argument("--stuck-route", default="", help="answers there after hours")
 parser.add_argument("--identity", default="{}")
+parser.add_argument("--settings", type=pathlib.Path, help="a file with the identity")
 parser.add_argument("--count", help="a file that gets one byte for each start")
+parser.add_argument("--echo", help="a variable whose value is printed")
 options = parser.parse_args()
 calls = 0
+
+if options.settings:
+    options.identity = options.settings.read_text()
+if options.echo:
+    print(options.echo, "=", os.environ.get(options.echo), flush=True)
 
 if options.count:
     with pathlib.Path(options.count).open("a") as out:
@@ -74,8 +81,8 @@ class Handler(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if not self.allowed():
             return
-        if self.path == options.slow_route:
-            time.sleep(60)
+        if self.path == options.stuck_route:
+            time.sleep(6000)
         if self.path == "/v1/completions":
             calls += 1
             if options.no_completions:
@@ -100,5 +107,5 @@ if options.ready_file:
     draft = path.with_suffix(".draft")
     draft.write_text(json.dumps({"host": options.host, "port": server.server_address[1]}))
     draft.replace(path)
-print("serving", flush=True)
+print("serving on " + options.host, flush=True)
 server.serve_forever()

@@ -11,11 +11,10 @@ pytest.importorskip("transformers")
 
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from agentc_backends.chat.formats import (
+from agentc_backends.data.chat.formats import (
     FORMATS,
     ChatFormat,
     FormatError,
-    clean_reply,
     format_named,
     render,
 )
@@ -140,15 +139,6 @@ def test_template_renders_the_same_text(chat: ChatFormat, system: bool) -> None:
 def test_generation_prompt_leads_to_the_reply(chat: ChatFormat) -> None:
     prompt = render(chat, ETO[:3], generate=True)
     assert render(chat, ETO).startswith(prompt + chat.reply_lead + "Thought")
-
-
-@pytest.mark.parametrize("chat", FORMATS, ids=lambda chat: chat.name)
-def test_what_a_model_generates_is_cleaned_to_the_same_message(chat: ChatFormat) -> None:
-    for content in ("Thought: x\nAction: y", "", " two  spaces "):
-        messages: Conversation = [*ETO[:3], {"role": "assistant", "content": content}]
-        whole = render(chat, messages)
-        generated = whole.removeprefix(render(chat, ETO[:3], generate=True)).split(chat.eos)[0]
-        assert clean_reply(chat, generated) == content
 
 
 @pytest.mark.parametrize("name", ["llama-2", "mistral", "vicuna"])

@@ -8,10 +8,17 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from agentc_backends.chat.formats import format_named
-from agentc_backends.chat.rows import IGNORED, MaskRules, RowsError, encode_pairs, encode_rows
-from agentc_backends.chat.tokens import Encoder
-from agentc_backends.models.vocabulary import corpus_texts, train_tokenizer
+from agentc_backends.data.chat.formats import format_named
+from agentc_backends.data.chat.rows import (
+    IGNORED,
+    MaskRules,
+    RowsError,
+    encode_pairs,
+    encode_rows,
+    warn_of_forgotten,
+)
+from agentc_backends.data.chat.tokens import Encoder
+from agentc_backends.data.models.vocabulary import corpus_texts, train_tokenizer
 
 PROMPT = [
     {"role": "user", "content": "Say OK."},
@@ -63,6 +70,14 @@ def test_loss_on(encoder: Encoder, loss_on: str, expected: str) -> None:
     assert trained_text(encoder, side.labels()) == expected
     assert counts.trained_tokens == sum(label != IGNORED for label in side.labels())
     assert (counts.rows, counts.truncated, counts.dropped) == (1, 0, 0)
+
+
+def test_replies_that_are_marked_as_wrong_are_not_trained(encoder: Encoder) -> None:
+    wrong: dict[str, Any] = {"role": "assistant", "content": "Action: jump", "loss": False}
+    messages = [*PROMPT, wrong, {"role": "user", "content": "You cannot."}, *GOOD]
+    (side,), _ = encode_rows(encoder, [row("a", messages)], rules("marked"))
+    expected = "Action: get 1 plank<|im_end|>Action: craft 4 stick<|im_end|>"
+    assert trained_text(encoder, side.labels()) == expected
 
 
 @pytest.mark.parametrize(
@@ -129,3 +144,18 @@ def test_rows_without_a_trained_token_are_refused_unless_left_out(encoder: Encod
 def test_nothing_to_train_on_is_refused(encoder: Encoder) -> None:
     with pytest.raises(RowsError, match="no rows to train on"):
         encode_rows(encoder, [], rules("all_replies"))
+
+
+def test_rows_whose_policy_did_not_see_all_turns_are_counted_and_told(
+    encoder: Encoder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = row("c", PROMPT + GOOD * 30) | {"forgotten": 9}
+    given = [row("a", PROMPT + GOOD), row("b", PROMPT + GOOD) | {"forgotten": 1}, long]
+    length = len(encoder.encode(PROMPT + GOOD).ids)
+    _, counts = encode_rows(encoder, given, rules("after_prompt", length, "drop"))
+    assert (counts.rows, counts.dropped, counts.forgotten) == (2, 1, 1)
+    warn_of_forgotten(counts)
+    assert "in 1 of 2 rows the policy no longer saw all turns" in capsys.readouterr().err
+    _, counts = encode_rows(encoder, given[:1], rules("after_prompt"))
+    warn_of_forgotten(counts)
+    assert capsys.readouterr().err == ""

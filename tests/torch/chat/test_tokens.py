@@ -12,11 +12,11 @@ from typing import Any
 from tokenizers import Tokenizer, decoders, models, normalizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from agentc_backends.chat import bounded
-from agentc_backends.chat.formats import FORMATS, ChatFormat, FormatError, format_named, render
-from agentc_backends.chat.tokens import Encoder
-from agentc_backends.models.vocabulary import corpus_texts, train_tokenizer
-from agentc_backends.transformers_server.chat_text import ChatText
+from agentc_backends.data.chat import bounded
+from agentc_backends.data.chat.formats import FORMATS, ChatFormat, FormatError, format_named, render
+from agentc_backends.data.chat.tokens import Encoder
+from agentc_backends.data.models.vocabulary import corpus_texts, train_tokenizer
+from agentc_backends.servers.transformers.chat_text import ChatText
 
 Conversation = list[dict[str, str]]
 
@@ -221,6 +221,27 @@ class TestShippedTemplate:
         tokenizer.chat_template = written.replace("['system', ", "[")
         with pytest.raises(FormatError, match="refuses the conversation: unknown role"):
             Encoder(tokenizer, "tokenizer").encode(said)
+
+    def test_a_template_that_asks_for_today_is_told_a_fixed_date(self) -> None:
+        """As Llama 3.2's does, in a trainer and in the server's own way to a prompt."""
+        tokenizer = encoder_for(format_named("chatml")).tokenizer
+        plain = tokenizer.chat_template
+        dated = (
+            "{%- if not date_string is defined %}{%- if strftime_now is defined %}"
+            "{%- set date_string = strftime_now('%d %b %Y') %}{%- else %}"
+            "{%- set date_string = '26 Jul 2024' %}{%- endif %}{%- endif %}"
+            "{{- '<|im_start|>system\\nToday: ' + date_string + '<|im_end|>\\n' }}"
+        )
+        said = [{"role": "system", "content": "Today: 26 Jul 2024"}, *TALK]
+        expected = Encoder(tokenizer, "chatml").encode(said).ids
+        tokenizer.chat_template = dated + plain
+        assert Encoder(tokenizer, "tokenizer").encode(TALK).ids == expected
+        served = ChatText("no folder, so that the format is the tokenizer's", tokenizer)
+        how = {"add_generation_prompt": False, "continue_final_message": False}
+        assert served.encode(TALK, **how) == expected
+        tokenizer.chat_template = "{% set form = '%Y' %}{{- strftime_now(form) }}" + plain
+        with pytest.raises(FormatError, match="choose a built-in chat_format"):
+            Encoder(tokenizer, "tokenizer").encode(TALK)
 
     def test_a_missing_template_is_refused(self) -> None:
         tokenizer = encoder_for(format_named("chatml")).tokenizer

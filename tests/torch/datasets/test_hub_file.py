@@ -44,7 +44,7 @@ def fetch(tmp_path: Path, name: str = "job", **changes: Any) -> tuple[int, str, 
         **changes,
     }
     job = make_job(tmp_path / name, "dataset", config, {})
-    status, _, err = run_program(job, "agentc_backends.datasets.job_hf")
+    status, _, err = run_program(job, "agentc_backends.data.datasets.job_hf")
     return status, err, tmp_path / name
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from agentc_backends.models.induction import wire_induction
-from agentc_backends.models.job_scratch import _build
+from agentc_backends.data.models.induction import wire_induction
+from agentc_backends.data.models.job_scratch import _build
 
 SETTINGS: dict[str, Any] = {
     "vocab_size": 768,

@@ -26,12 +26,12 @@ from tests.torch.trl.jobs import (
 from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from agentc.runtime.content import content_digest
-from agentc_backends.chat.formats import format_named, render
-from agentc_backends.chat.tokens import load_encoder
-from agentc_backends.models import job_path
+from agentc.runtime.store.content import content_digest
+from agentc_backends.data.chat.formats import format_named, render
+from agentc_backends.data.chat.tokens import load_encoder
+from agentc_backends.data.models import job_path
 
-MODELS = "agentc_backends.models.job_"
+MODELS = "agentc_backends.data.models.job_"
 Adopt = Callable[..., tuple[int, str, Path]]
 
 

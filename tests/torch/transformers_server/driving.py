@@ -2,40 +2,57 @@
 
 from __future__ import annotations
 
+import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy
+from tests.support.patience import PATIENCE_S
 
-from agentc_backends.transformers_server.checkpoint import Checkpoint
-from agentc_backends.transformers_server.engine import Engine, Limits, Ongoing
+from agentc_backends.servers.transformers.checkpoint import Checkpoint
+from agentc_backends.servers.transformers.engine import ClosedError, Engine, EngineLimits, Ongoing
+
+
+class Driven(Engine):
+    """An engine on a thread, given work by others."""
+
+    def __init__(self, checkpoint: Checkpoint, limits: EngineLimits, context: int) -> None:
+        super().__init__(checkpoint, limits, context)
+        self._given: queue.SimpleQueue[Ongoing | Callable[[], None] | None] = queue.SimpleQueue()
+        self.thread = threading.Thread(target=self.run, args=(self,), daemon=True)
+
+    def submit(self, work: Ongoing | Callable[[], None] | None) -> None:
+        """Work, an action, or None for the end."""
+        self._given.put(work)
+
+    def take(self, wait: bool) -> Iterator[Ongoing | Callable[[], None]]:
+        while wait or not self._given.empty():
+            work = self._given.get()
+            if work is None:
+                raise ClosedError
+            wait = False
+            yield work
 
 
 @contextmanager
-def running(checkpoint: Checkpoint, context: int = 512, **limits: Any) -> Iterator[Engine]:
-    engine = Engine(checkpoint, Limits(**limits), context)
-    engine.start()
+def running(checkpoint: Checkpoint, context: int = 512, **limits: Any) -> Iterator[Driven]:
+    engine = Driven(checkpoint, EngineLimits(**limits), context)
+    engine.thread.start()
     try:
         yield engine
     finally:
-        engine.stop(RuntimeError("the test is over"))
+        engine.submit(None)
+        engine.thread.join(PATIENCE_S)
 
 
-def finish(engine: Engine, requests: Sequence[dict[str, Any]]) -> list[Ongoing]:
-    """Submit all requests at once and wait for them; fails on an engine's error."""
+def finish(engine: Driven, requests: Sequence[dict[str, Any]]) -> list[Ongoing]:
+    """Submit all requests at once and wait for them."""
     left = threading.Semaphore(0)
-    errors: list[Exception] = []
-
-    def done(sequence: Ongoing, error: Exception | None) -> None:
-        if error is not None:
-            errors.append(error)
-        left.release()
-
     sequences = [
         Ongoing(
-            done=done,
+            done=lambda sequence: left.release(),
             **{**request, "prompt": numpy.array(request["prompt"], dtype=numpy.int32)},
         )
         for request in requests
@@ -43,10 +60,9 @@ def finish(engine: Engine, requests: Sequence[dict[str, Any]]) -> list[Ongoing]:
     for sequence in sequences:
         engine.submit(sequence)
     for _ in sequences:
-        assert left.acquire(timeout=60), "the engine did not finish"
-    assert not errors, errors
+        assert left.acquire(timeout=PATIENCE_S), "the engine did not finish"
     return sequences
 
 
-def one(engine: Engine, **request: Any) -> Ongoing:
+def one(engine: Driven, **request: Any) -> Ongoing:
     return finish(engine, [request])[0]

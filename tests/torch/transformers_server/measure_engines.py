@@ -20,12 +20,13 @@ from typing import Any
 import torch
 from driving import running
 from numpy import array, int32
+from tests.support.patience import PATIENCE_S
 from tiny_models import make_model
 from transformers import AutoModelForCausalLM, GenerationConfig, LlamaConfig
 from transformers.generation.configuration_utils import ContinuousBatchingConfig
 
-from agentc_backends.transformers_server.checkpoint import load_checkpoint
-from agentc_backends.transformers_server.engine import Ongoing
+from agentc_backends.servers.transformers.checkpoint import load_checkpoint
+from agentc_backends.servers.transformers.engine import Ongoing
 
 IN_FLIGHT = 32
 NO_END = -1
@@ -84,7 +85,7 @@ def ours(folder: Path, pending: list[Talk]) -> int:
                 Ongoing(
                     prompt=array(talk.prompt, dtype=int32),
                     max_tokens=talk.reply,
-                    done=lambda sequence, error: ended.put((talk, sequence.tokens)),
+                    done=lambda sequence: ended.put((talk, sequence.tokens)),
                     temperature=0.9,
                     key=(talk.number, talk.turn),
                 )
@@ -113,7 +114,7 @@ def cb(folder: Path, pending: list[Talk]) -> int:
 
     def results() -> Iterator[Any]:
         while True:
-            result = manager.get_result(timeout=60)
+            result = manager.get_result(timeout=PATIENCE_S)
             if result is not None and result.is_finished():
                 yield open_talks[result.request_id], list(result.generated_tokens)
 

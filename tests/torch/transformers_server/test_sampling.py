@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from agentc_backends.transformers_server.sampling import Draw, choose, gumbel, settle
+from agentc_backends.servers.transformers.sampling import Draw, choose, choose_token, gumbel
 
 
 def draws(count: int, temperature: float, top_p: float = 1.0) -> list[Draw]:
@@ -52,7 +52,7 @@ def test_settled_choices_are_the_same_choices() -> None:
         wanted = draws(len(rows), temperature, top_p)
         chosen = choose(rows, wanted)
         for row, draw, token, close in zip(rows, wanted, chosen.tokens, chosen.close, strict=True):
-            assert close or settle(row, draw) == token
+            assert close or choose_token(row, draw) == token
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.5, 1.0])
@@ -88,10 +88,10 @@ def turns(row: torch.Tensor, draw: Draw, bound: float) -> bool:
     """Whether some noise within the bound changes the choice; it must then have been reported."""
     close = choose(row[None], [draw]).close[0]
     tokens = {
-        settle(row + (torch.randint(0, 2, row.shape) * 2 - 1) * 0.98 * bound, draw)
+        choose_token(row + (torch.randint(0, 2, row.shape) * 2 - 1) * 0.98 * bound, draw)
         for _ in range(8)
     }
-    assert close or tokens == {settle(row, draw)}
+    assert close or tokens == {choose_token(row, draw)}
     return len(tokens) > 1
 
 
@@ -99,4 +99,4 @@ def test_exact_ties_go_to_the_lower_id() -> None:
     row = torch.tensor([0.0, 3.0, 3.0, 1.0])
     draw = Draw(0.0, 1.0, (0, 0), 0)
     assert choose(row[None], [draw]).close == [True]
-    assert settle(row, draw) == 1
+    assert choose_token(row, draw) == 1

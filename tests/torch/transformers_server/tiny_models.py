@@ -21,7 +21,7 @@ from transformers import (
     Qwen2Config,
 )
 
-from agentc_backends.chat.formats import format_named
+from agentc_backends.data.chat.formats import format_named
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|pad|>"]
 _WORDS = [

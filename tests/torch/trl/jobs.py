@@ -8,19 +8,22 @@ import os
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.patience import PATIENCE_S
+
 from agentc.backend_api import StageBackend, StageView
 from agentc.kinds import kind_named
 from agentc.runtime.program import Job
-from agentc_backends.models.backend import SCRATCH
-from agentc_backends.trl_trainers.backend import DPO, SFT
+from agentc_backends.data.models.backend import SCRATCH
+from agentc_backends.trainers.trl.backend import DPO, SFT
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 _GOODS = ("oak log", "oak planks", "stick", "torch", "chest", "stone")
-_PROGRAM = "agentc_backends.trl_trainers.job_"
+_PROGRAM = "agentc_backends.trainers.trl.job_"
 
 
 def prompt(task: int) -> list[dict[str, str]]:
@@ -132,7 +135,6 @@ def _lower(
     view = StageView(
         table=declared.fields,
         values=values,
-        stage_id=backend.kind,
         kind=backend.kind,
         inputs=inputs,
     )
@@ -175,10 +177,22 @@ def start(job_file: Path, module: str | None = None) -> subprocess.Popen[str]:
     )
 
 
+def wait_for_step(root: Path, step: int, process: Any) -> None:
+    """Return once a running job has made so many steps."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        progress = root / "progress.json"
+        if progress.exists() and json.loads(progress.read_text())["done"] >= step:
+            return
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.01)
+    raise AssertionError("the job made no progress")
+
+
 def run_program(job_file: Path, module: str | None = None) -> tuple[int, str, str]:
     """(exit status, stdout, stderr) of a job program."""
     process = start(job_file, module)
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=PATIENCE_S)
     return process.returncode, out, err
 
 
@@ -209,7 +223,7 @@ def facts(root: Path) -> dict[str, Any]:
 
 def small_model(root: Path, **changes: Any) -> Path:
     """The checkpoint of a model.scratch job: a two-layer model over the words of these tests."""
-    from agentc_backends.models.job_scratch import create
+    from agentc_backends.data.models.job_scratch import create
 
     corpus = write_rows(root / "corpus", "trajectories.jsonl", trajectories(24))
     settings = {"hidden_size": 32, "layers": 2, "heads": 2, "context": 256, "vocab_size": 400}
@@ -259,3 +273,13 @@ def without_pad_token(model: Path, folder: Path) -> Path:
     assert (loaded.pad_token_id, loaded.eos_token) == (None, "</s>")
     assert len(loaded) <= vocabulary
     return folder
+
+
+def limited(job: Path, seconds: float | None) -> Path:
+    """The job, with so many seconds left; with None it has no limit."""
+    spec = json.loads(job.read_text())
+    spec.pop("stop_by", None)
+    if seconds is not None:
+        spec["stop_by"] = time.time() + seconds
+    job.write_text(json.dumps(spec))
+    return job

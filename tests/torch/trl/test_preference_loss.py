@@ -30,12 +30,12 @@ from trl import DPOConfig, DPOTrainer
 from trl.trainer.utils import add_fused_lm_head
 
 from agentc.runtime.program import read_rows
-from agentc_backends.chat.rows import MaskRules, encode_pairs
-from agentc_backends.chat.tokens import load_encoder
-from agentc_backends.models.checkpoint import load_model
-from agentc_backends.trl_trainers.job_dpo import pair_columns
-from agentc_backends.trl_trainers.order import StepSampler
-from agentc_backends.trl_trainers.trainers import PairCollator, PairTrainer
+from agentc_backends.data.chat.rows import MaskRules, encode_pairs
+from agentc_backends.data.chat.tokens import load_encoder
+from agentc_backends.data.models.checkpoint import load_model
+from agentc_backends.trainers.common.order import StepSampler
+from agentc_backends.trainers.trl.job_dpo import pair_columns
+from agentc_backends.trainers.trl.trainers import PairCollator, PairTrainer
 
 Case = tuple[float, float, float, float]
 EQUAL: Case = (-10, -12, -10, -12)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -14,6 +13,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from tests.support.patience import PATIENCE_S
 from tests.torch.trl.jobs import (
     difference,
     pairs,
@@ -24,11 +24,11 @@ from tests.torch.trl.jobs import (
     steps,
     trainer_job,
     trajectories,
+    wait_for_step,
     write_rows,
 )
 
-from agentc_backends.trl_trainers.checkpoints import mark_complete, newest_complete
-from agentc_backends.trl_trainers.reporting import keep_steps
+from agentc_backends.trainers.common.checkpoints import newest_whole
 
 SETTINGS: dict[str, Any] = {"epochs": 6, "save_every": 3, "global_batch": 8, "micro_batch": 2}
 
@@ -44,17 +44,6 @@ def inputs_of(kind: str, model: Path, root: Path) -> dict[str, list[Path]]:
     else:
         rows = write_rows(root / "rows", "pairs.jsonl", pairs(36))
     return {"model": [model], "data": [rows]}
-
-
-def wait_for_step(root: Path, step: int, process: Any) -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        progress = root / "progress.json"
-        if progress.exists() and json.loads(progress.read_text())["done"] >= step:
-            return
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.01)
-    raise AssertionError("the job made no progress")
 
 
 @pytest.mark.slow
@@ -79,7 +68,7 @@ def test_kill_and_rerun_end_with_the_bits_of_an_undisturbed_run(
         wait_for_step(cut, step, process)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        assert newest_complete(cut / "work") is not None
+        assert newest_whole(cut / "work", "checkpoint-*") is not None
     status, out, err = run_program(job)
     assert status == 0, out + err
     assert difference(whole, cut) == 0.0
@@ -104,7 +93,7 @@ def test_killing_the_launcher_ends_its_workers(model: Path, tmp_path: Path) -> N
     workers = _processes_with(str(job))
     assert len(workers) == 3
     os.kill(process.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while _processes_with(str(job)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert _processes_with(str(job)) == []
@@ -132,7 +121,7 @@ def test_an_unfinished_checkpoint_is_removed_and_the_one_before_it_used(
     whole = tmp_path / "whole"
     run_here(trainer_job(whole, "sft", inputs, **SETTINGS))
     work = whole / "work"
-    newest = newest_complete(work)
+    newest = newest_whole(work, "checkpoint-*")
     assert newest is not None
     assert newest.name == "checkpoint-27"
     # The next one was being written when the job was killed.
@@ -161,18 +150,19 @@ def test_a_rerun_may_be_placed_differently(model: Path, tmp_path: Path) -> None:
     assert difference(whole, moved) < 2e-4
 
 
-def test_newest_complete_counts_steps_as_numbers(tmp_path: Path) -> None:
-    assert newest_complete(tmp_path) is None
-    for step in (9, 10):
-        (tmp_path / f"checkpoint-{step}").mkdir()
-        mark_complete(tmp_path, step)
-    found = newest_complete(tmp_path)
-    assert found is not None
-    assert found.name == "checkpoint-10"
-
-
-def test_step_log_forgets_what_will_be_repeated(tmp_path: Path) -> None:
-    log = tmp_path / "steps.jsonl"
-    log.write_text('{"step": 1}\n{"step": 2}\n{"step": 3}\n{"st')
-    keep_steps(log, 2)
-    assert log.read_text() == '{"step": 1}\n{"step": 2}\n'
+@pytest.mark.slow
+@pytest.mark.long
+def test_processes_that_resume_within_a_later_epoch_go_on_with_its_rows(
+    model: Path, tmp_path: Path
+) -> None:
+    inputs = inputs_of("sft", model, tmp_path)
+    settings = {**SETTINGS, "epochs": 2, "save_every": 8, "processes": 2}
+    whole, moved = tmp_path / "whole", tmp_path / "moved"
+    status, out, err = run_program(trainer_job(whole, "sft", inputs, **settings))
+    assert status == 0, out + err
+    job = trainer_job(moved, "sft", inputs, **settings)
+    shutil.copytree(whole / "work", moved / "work", dirs_exist_ok=True)
+    status, out, err = run_program(job)
+    assert status == 0, out + err
+    assert [line["step"] for line in steps(moved)] == [9, 10]
+    assert difference(whole, moved) == 0.0

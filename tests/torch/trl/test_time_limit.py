@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 pytest.importorskip("torch")
 
 from tests.torch.trl.jobs import (
+    limited,
     pairs,
     run_here,
     run_program,
@@ -22,9 +22,9 @@ from tests.torch.trl.jobs import (
     write_rows,
 )
 
-from agentc_backends.trl_trainers.checkpoints import newest_complete
-from agentc_backends.trl_trainers.deadline import prior_seconds
-from agentc_backends.trl_trainers.session import OutOfTimeError
+from agentc_backends.trainers.common.checkpoints import newest_whole
+from agentc_backends.trainers.common.deadline import prior_seconds
+from agentc_backends.trainers.common.endings import TrainingOutOfTimeError
 
 SETTINGS: dict[str, Any] = {"epochs": 2, "save_every": 50, "global_batch": 8, "micro_batch": 2}
 STEPS = 10
@@ -38,16 +38,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def inputs_of(kind: str, model: Path, root: Path) -> dict[str, list[Path]]:
     name, rows = ("trajectories", trajectories(36)) if kind == "sft" else ("pairs", pairs(36))
     return {"model": [model], "data": [write_rows(root / "rows", f"{name}.jsonl", rows)]}
-
-
-def limited(job: Path, seconds: float | None) -> Path:
-    """The job, with so many seconds left; with None it has no limit."""
-    spec = json.loads(job.read_text())
-    spec.pop("stop_by", None)
-    if seconds is not None:
-        spec["stop_by"] = time.time() + seconds
-    job.write_text(json.dumps(spec))
-    return job
 
 
 def line_of(root: Path) -> Any:
@@ -69,11 +59,11 @@ def test_cut_by_its_limit_it_ends_with_the_bytes_of_an_uncut_training(
     run_here(trainer_job(whole, kind, inputs, **SETTINGS, **extra))
     job = trainer_job(cut, kind, inputs, **SETTINGS, **extra)
     for step in (1, 2, 3):  # in the middle of an epoch
-        with pytest.raises(OutOfTimeError, match=f"at step {step} of {STEPS}"):
+        with pytest.raises(TrainingOutOfTimeError, match=f"at step {step} of {STEPS}"):
             run_here(limited(job, 0))
         line = line_of(cut)
         assert (line["done"], line["total"], line["out_of_time"]) == (step, STEPS, True)
-        assert newest_complete(cut / "work") == cut / "work" / f"checkpoint-{step}"
+        assert newest_whole(cut / "work", "checkpoint-*") == cut / "work" / f"checkpoint-{step}"
         assert list((cut / "data").iterdir()) == []
     run_here(limited(job, None))
     assert finished(cut) == finished(whole)
@@ -84,7 +74,7 @@ def test_measured_save_takes_the_place_of_the_cautious_guess(model: Path, tmp_pa
     """Six seconds are too few for a save that nobody has measured, and enough for a small one."""
     inputs = inputs_of("sft", model, tmp_path)
     job = trainer_job(tmp_path / "job", "sft", inputs, **SETTINGS)
-    with pytest.raises(OutOfTimeError, match="at step 1 of"):
+    with pytest.raises(TrainingOutOfTimeError, match="at step 1 of"):
         run_here(limited(job, 6))
     kept = tmp_path / "job" / "work" / "save_seconds.json"
     assert 0 < json.loads(kept.read_text()) < 6

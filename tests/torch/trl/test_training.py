@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from tests.support.training_job import with_lost_gradient
 from tests.torch.trl.jobs import (
     difference,
     facts,
@@ -26,6 +27,9 @@ from tests.torch.trl.jobs import (
     weights,
     write_rows,
 )
+
+from agentc.runtime.contracts.artifacts import check_artifact
+from agentc_backends.data.models.scored_rows import SCORED_FILE
 
 CHECKPOINT_FILES = {
     "agentc_chat.json",
@@ -81,7 +85,7 @@ def test_the_loss_falls_and_the_artifact_is_a_plain_checkpoint(trained: Trained,
     root = trained(kind, epochs=4)
     losses = [line["loss"] for line in steps(root)]
     assert losses[-1] < 0.9 * losses[0]
-    assert {path.name for path in (root / "data").iterdir()} == CHECKPOINT_FILES
+    assert {path.name for path in (root / "data").iterdir()} == {*CHECKPOINT_FILES, SCORED_FILE}
 
 
 def test_dpo_starts_where_policy_and_reference_agree(trained: Trained) -> None:
@@ -190,7 +194,7 @@ def test_lora_trains_adapters_and_writes_merged_weights(
     trained: Trained, model: Path, kind: str
 ) -> None:
     root = trained(kind, epochs=4, lora={"rank": 4, "targets": ["q_proj", "v_proj"]})
-    assert {path.name for path in (root / "data").iterdir()} == CHECKPOINT_FILES
+    assert {path.name for path in (root / "data").iterdir()} == {*CHECKPOINT_FILES, SCORED_FILE}
     before, after = weights(model.parent), weights(root)
     assert before.keys() == after.keys()
     changed = {name.split(".")[-2] for name in before if not before[name].equal(after[name])}
@@ -253,6 +257,31 @@ def test_rewards_and_errors_select_rows(model: Path, tmp_path: Path) -> None:
     assert (good["rows"], good["below_min_reward"], good["errors_left_out"]) == (9, 2, 1)
 
 
+@pytest.mark.parametrize("kind", ["sft", "dpo"])
+def test_with_nothing_to_train_on_the_model_moves_on(
+    kind: str, model: Path, tmp_path: Path
+) -> None:
+    """Where the spec allows that; else it is a failure."""
+    data = {
+        "sft": write_rows(tmp_path / "sft", "trajectories.jsonl", trajectories(4, reward=0.0)),
+        "dpo": write_rows(tmp_path / "dpo", "pairs.jsonl", []),
+    }[kind]
+    inputs = {"model": [model], "data": [data]}
+    more = {"min_reward": 0.5} if kind == "sft" else {}
+    status, _, err = run_program(trainer_job(tmp_path / "strict", kind, inputs, **more))
+    assert status == 1
+    assert "no rows to train on" in err
+    job = trainer_job(tmp_path / "kept", kind, inputs, on_empty="keep_model", **more)
+    status, _, err = run_program(job)
+    assert status == 0, err
+    out, found = tmp_path / "kept" / "data", facts(tmp_path / "kept")
+    assert (found["kept_model"], found["steps"]) == (True, 0)
+    assert "no rows to train on" in found["kept_because"]
+    assert difference(model.parent, tmp_path / "kept") == 0
+    assert {path.name for path in out.iterdir()} == CHECKPOINT_FILES
+    check_artifact("Checkpoint", out, {}, {}, found)
+
+
 def test_several_data_inputs_are_joined(model: Path, tmp_path: Path) -> None:
     parts = [
         write_rows(tmp_path / "a", "trajectories.jsonl", trajectories(5)),
@@ -272,7 +301,7 @@ def test_what_people_can_mend_is_a_message(model: Path, tmp_path: Path) -> None:
 
 
 def test_a_diverging_run_stops_with_a_message(model: Path, tmp_path: Path) -> None:
-    from agentc_backends.trl_trainers.session import TrainingDivergedError
+    from agentc_backends.trainers.common.divergence import TrainingDivergedError
 
     data = write_rows(tmp_path / "rows", "trajectories.jsonl", trajectories(8))
     job = trainer_job(
@@ -286,3 +315,22 @@ def test_a_diverging_run_stops_with_a_message(model: Path, tmp_path: Path) -> No
     with pytest.raises(TrainingDivergedError, match="lower lr"):
         run_here(job)
     assert not list((tmp_path / "job" / "data").iterdir())
+
+
+@pytest.mark.parametrize("kind", ["sft", "dpo"])
+def test_a_gradient_that_is_lost_ends_the_run_before_the_loss_is(
+    model: Path, tmp_path: Path, kind: str
+) -> None:
+    """Its norm would be written as `Infinity`, which is no JSON."""
+    from agentc_backends.trainers.common.divergence import TrainingDivergedError
+
+    broken = with_lost_gradient(model, tmp_path / "model")
+    rows = {
+        "sft": write_rows(tmp_path / "sft", "trajectories.jsonl", trajectories(8)),
+        "dpo": write_rows(tmp_path / "dpo", "pairs.jsonl", pairs(8)),
+    }
+    inputs = {"model": [broken], "reference": [broken], "data": [rows[kind]]}
+    told = r"the loss is \d.* at step 1, grad_norm inf; lower lr"
+    with pytest.raises(TrainingDivergedError, match=told):
+        run_here(trainer_job(tmp_path / "job", kind, inputs))
+    assert not (tmp_path / "job" / "logs" / "steps.jsonl").exists()

@@ -37,8 +37,9 @@ BACKENDS: tuple[Code, ...] = (
         "AGC606",
         "an environment, server, prompt or input without effect",
         "The stage names one, but its backend never asks for it, so that naming another would "
-        "change nothing. Remove it, or choose a backend that uses it. Of inputs it is a warning: "
-        "where a template wires them, a setting beside them may make them idle.",
+        "change nothing. Remove it, or choose a backend that uses it. Of inputs it is a warning, "
+        "and nothing is said of those that a template wires: a setting beside `use` may make them "
+        "idle, and cannot take them out.",
     ),
     Code(
         "AGC607",
@@ -92,5 +93,21 @@ BACKENDS: tuple[Code, ...] = (
         "AGC674",
         "a lock that is not there",
         "`software:` names a file that cannot be read. Paths start at the spec.",
+    ),
+    Code(
+        "AGC675",
+        "a lock without hashes",
+        "A lock names each file that may be installed by its hash, so that no index or mirror can "
+        "put another one in its place. `agentc env hash LOCK` adds them and changes no version. "
+        "What has no hash, a folder or a git revision, is let through by name: "
+        "`# agentc: unverified NAME`.",
+    ),
+    Code(
+        "AGC676",
+        "a lock for other hardware",
+        "A backend has builds of its software for several kinds of hardware, each in a software "
+        "environment of its own, and placement says which of them a job runs in. `software:` puts "
+        "a lock of one build in the place of another, whose programs would not start, or would "
+        "not use the devices that they were given.",
     ),
 )

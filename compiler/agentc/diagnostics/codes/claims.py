@@ -44,6 +44,12 @@ CLAIMS: tuple[Code, ...] = (
         "their values give.",
     ),
     Code(
+        "AGC447",
+        "a claim about a metric that nobody asked for",
+        "An evaluation measures reward and success by itself, `best_of(k)`, `pass_at(k)` and "
+        "`loops` where its settings say so.",
+    ),
+    Code(
         "AGC448",
         "a judge without claims",
         "A stage of kind judge sets how the spec's claims are judged; there are none.",

@@ -56,9 +56,10 @@ EXPRESSIONS: tuple[Code, ...] = (
     ),
     Code(
         "AGC321",
-        "a secret that is not set",
+        "a secret that is not set, or cannot be sent",
         "The spec refers to a secret by the name of an environment variable, and the shell that "
-        "runs agentc does not have it. Nothing was started.",
+        "runs agentc does not have it, or has a line break in it where a key is one line. Nothing "
+        "was started. The message does not show the value.",
         no_example="Only `agentc run` asks the shell whether it is set.",
     ),
     Code(

@@ -9,12 +9,16 @@ from agentc.passes.checks.episodes import EPISODES
 from agentc.passes.checks.evaluations import EVALUATIONS
 from agentc.passes.checks.lengths import LENGTHS
 from agentc.passes.checks.machines import MACHINES
+from agentc.passes.checks.measures import MEASURES
+from agentc.passes.checks.memory import MEMORY
 from agentc.passes.checks.models import MODELS
 from agentc.passes.checks.preferences import PREFERENCES
+from agentc.passes.checks.prefixes import CONTINUATIONS
 from agentc.passes.checks.revisions import REVISIONS
 from agentc.passes.checks.rounds import ROUNDS
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.searches import SEARCHES
+from agentc.passes.checks.server_batches import SERVER_BATCHES
 from agentc.passes.checks.training import TRAINING
 
 __all__ = ["RULES", "TOPICS", "Finding", "Rule"]
@@ -22,11 +26,13 @@ __all__ = ["RULES", "TOPICS", "Finding", "Rule"]
 TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Batches and rows", BATCHES),
     ("Processes, GPUs, memory", MACHINES),
-    ("Tokens", LENGTHS),
+    ("What fits into a GPU", MEMORY),
+    ("Tokens", (*LENGTHS, *SERVER_BATCHES)),
     ("Episodes", EPISODES),
-    ("Evaluations and comparisons", EVALUATIONS),
+    ("Evaluations and comparisons", (*MEASURES, *EVALUATIONS)),
     ("Training", TRAINING),
     ("Pairs and preferences", PREFERENCES),
+    ("Prefixes", CONTINUATIONS),
     ("Searches", SEARCHES),
     ("Revisions and marks", REVISIONS),
     ("Models", MODELS),

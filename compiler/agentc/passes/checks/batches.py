@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import comb
 
+from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Stage
+from agentc.kinds.artifacts import PREFERENCE_PAIRS, TRAJECTORIES
+from agentc.kinds.groups import PAIR_TRAINERS, TRAINERS, makers
+from agentc.kinds.prefix import PREFIXES
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import Settings, Subject, settings_of
-from agentc.passes.checks.text import divisors_near, either, multiples_near, plural
+from agentc.passes.checks.subject import Settings, StageContext
+from agentc.passes.checks.text import divisors_near, either, multiples_near
+from agentc.text import counted
 
-_TRAINERS = ("sft", "dpo")
 
-
-def batch_divides(subject: Subject) -> Iterator[Finding]:
+def batch_divides(subject: StageContext) -> Iterator[Finding]:
     """`global_batch` is `processes` x `micro_batch` x a whole number of accumulation steps."""
     settings = subject.settings
     whole, processes = settings.integer("global_batch"), settings.integer("processes")
@@ -23,7 +26,7 @@ def batch_divides(subject: Subject) -> Iterator[Finding]:
     share = whole / processes
     if whole % processes:
         path, step, shares = "processes", processes, f"{processes} processes"
-        arithmetic = f"{whole} / {processes} processes = {plural(share, 'row')} for each"
+        arithmetic = f"{whole} / {processes} processes = {counted(share, 'row')} for each"
         other = either(divisors_near(whole, processes))
     elif micro and whole // processes % micro:
         path, step = "micro_batch", processes * micro
@@ -44,7 +47,7 @@ def batch_divides(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def enough_rows(subject: Subject) -> Iterator[Finding]:
+def enough_rows(subject: StageContext) -> Iterator[Finding]:
     """The data can fill one `global_batch`, as far as `limit` and `attempts` say."""
     whole = subject.settings.integer("global_batch")
     bounds = [_most_rows(data, subject) for data in subject.producers("data")]
@@ -53,35 +56,41 @@ def enough_rows(subject: Subject) -> Iterator[Finding]:
     rows = sum(bound[0] for bound in bounds if bound is not None)
     if rows >= whole:
         return
-    noun = "pair" if subject.stage.kind == "dpo" else "row"
+    noun = "pair" if subject.stage.kind in PAIR_TRAINERS else "row"
     sums = [text for bound in bounds if bound is not None for text in bound[1]]
     yield Finding(
-        message=f"`{subject.stage.id}` gets {plural(rows, noun)} at most, fewer than one "
+        message=f"`{subject.stage.id}` gets {counted(rows, noun)} at most, fewer than one "
         f"global_batch of {whole}",
         path="global_batch",
-        notes=(*sums, f"every epoch is then a single step of {plural(rows, noun)} or fewer"),
+        notes=(*sums, f"every epoch is then a single step of {counted(rows, noun)} or fewer"),
         fix=f"set global_batch to {rows} or less, or collect more" if rows else None,
     )
 
 
-def _most_rows(data: Settings, subject: Subject) -> tuple[int, list[str]] | None:
+def _most_rows(data: Settings, subject: StageContext) -> tuple[int, list[str]] | None:
     """(upper bound, how it comes about) of the rows that a stage can make; None if unknown."""
     stage = data.entry
     assert isinstance(stage, Stage)
-    if stage.kind in ("expert", "rollout"):
+    if stage.inputs.get(PREFIXES.name):
+        return None
+    if stage.kind in makers(TRAJECTORIES):
         limit, attempts = data.integer("limit"), data.integer("attempts") or 1
         if limit is None:
             return None
-        rows = plural(limit * attempts, "row")
+        rows = counted(limit * attempts, "row")
         return limit * attempts, [f"`{stage.id}`: limit {limit} x attempts {attempts} = {rows}"]
-    if stage.kind == "pair":
+    if stage.kind in makers(PREFERENCE_PAIRS):
         return _most_pairs(data, stage, subject)
     return None
 
 
-def _most_pairs(data: Settings, stage: Stage, subject: Subject) -> tuple[int, list[str]] | None:
+def _most_pairs(
+    data: Settings, stage: Stage, subject: StageContext
+) -> tuple[int, list[str]] | None:
     found = [subject.module.stages.get(name) for name in stage.inputs.get("rollouts", ())]
-    explored = [settings_of(each, subject.table) for each in found if each is not None]
+    if any(each is not None and each.inputs.get(PREFIXES.name) for each in found):
+        return None
+    explored = [subject.of_stages[each.id] for each in found if each is not None]
     limits = [each.integer("limit") for each in explored]
     attempts = [each.integer("attempts") or 1 for each in explored]
     tasks = max((limit for limit in limits if limit is not None), default=0)
@@ -91,17 +100,37 @@ def _most_pairs(data: Settings, stage: Stage, subject: Subject) -> tuple[int, li
     sources = data.text("sources")
     among = tasks * comb(sum(attempts), 2)
     pairs = {"expert": episodes, "self": among}.get(sources or "", episodes + among)
-    reason = f"`{stage.id}`: {plural(episodes, 'episode')} of {plural(tasks, 'task')} make "
-    reason += f"{plural(pairs, 'pair')} at most"
+    reason = f"`{stage.id}`: {counted(episodes, 'episode')} of {counted(tasks, 'task')} make "
+    reason += f"{counted(pairs, 'pair')} at most"
     most = data.integer("max_per_task")
     if most is not None and tasks * most < pairs:
         pairs = tasks * most
-        reason = f"`{stage.id}`: {plural(tasks, 'task')} x max_per_task {most} = "
-        reason += plural(pairs, "pair")
+        reason = f"`{stage.id}`: {counted(tasks, 'task')} x max_per_task {most} = "
+        reason += counted(pairs, "pair")
     return pairs, [reason]
 
 
 BATCHES: tuple[Rule, ...] = (
-    Rule(code="AGC503", kinds=_TRAINERS, check=batch_divides),
-    Rule(code="AGC620", kinds=_TRAINERS, check=enough_rows, severity="warning"),
+    Rule(
+        code=Code(
+            "AGC503",
+            "a batch that does not divide",
+            "An optimiser step is made of equal shares: global_batch must be processes x "
+            "micro_batch x a whole number of accumulation steps. Integer division would "
+            "silently train with another batch.",
+        ),
+        kinds=TRAINERS,
+        check=batch_divides,
+    ),
+    Rule(
+        code=Code(
+            "AGC620",
+            "fewer rows than a batch",
+            "`limit` and `attempts` say how many rows can reach the trainer at most. With fewer "
+            "than global_batch, every step is smaller than asked for, and an epoch is one step.",
+        ),
+        kinds=TRAINERS,
+        check=enough_rows,
+        severity="warning",
+    ),
 )

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.ir.module import Stage
+from agentc.kinds.groups import ACTING, COLLECTORS, ON_TASKS, kinds_where
+from agentc.kinds.prefix import PREFIXES
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import Subject, settings_of
+from agentc.passes.checks.subject import StageContext
 
-_SERVED = ("rollout", "evaluate")
-_SAMPLED = (*_SERVED, "search")
-_GATHERERS = ("sft", "dpo", "pair", "revise", "mix")
+_BY_ATTEMPTS = kinds_where(lambda kind: kind.acts and kind.has("attempts"))
+_READERS = kinds_where(lambda kind: kind.trains or bool(kind.reworks))
 _FAR = 3
 """How many times a stated estimate's upper bound a number has to be to look like a slip."""
 _REPLIES = {"react": "Thought: @\nAction: @", "react_inline": "Thought: @. Action: @"}
 """What every reply of a format holds, `@` standing for its words; `action_only` fixes nothing."""
 
 
-def split_exists(subject: Subject) -> Iterator[Finding]:
+def split_exists(subject: StageContext) -> Iterator[Finding]:
     """The environment has the `split` that the stage names."""
     environment, split = subject.environment(), subject.settings.text("split")
     if environment is None or split is None or not environment.splits:
@@ -33,7 +35,7 @@ def split_exists(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def turns_within_limit(subject: Subject) -> Iterator[Finding]:
+def turns_within_limit(subject: StageContext) -> Iterator[Finding]:
     """`max_turns` is not above the turns after which the environment itself ends an episode."""
     environment, turns = subject.environment(), subject.settings.integer("max_turns")
     if environment is None or turns is None or turns <= environment.max_turns:
@@ -46,11 +48,13 @@ def turns_within_limit(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def limit_within_split(subject: Subject) -> Iterator[Finding]:
+def limit_within_split(subject: StageContext) -> Iterator[Finding]:
     """`limit` is not above the number of tasks that the split has."""
     limit, split = subject.settings.integer("limit"), subject.settings.text("split")
+    if limit is None or split is None:
+        return
     stated = subject.expected_tasks()
-    if limit is None or split is None or split not in stated:
+    if split not in stated:
         return
     count, factor = stated[split]
     # An estimate has to be far exceeded before anything is said.
@@ -64,7 +68,7 @@ def limit_within_split(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def attempts_differ(subject: Subject) -> Iterator[Finding]:
+def attempts_differ(subject: StageContext) -> Iterator[Finding]:
     """Several `attempts` at temperature 0 differ, since each has a prompt of its own."""
     attempts = subject.settings.integer("attempts") or 1
     if attempts == 1 or subject.settings.number("decode.temperature") != 0:
@@ -79,7 +83,7 @@ def attempts_differ(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def nucleus_when_sampling(subject: Subject) -> Iterator[Finding]:
+def nucleus_when_sampling(subject: StageContext) -> Iterator[Finding]:
     """`decode.top_p` is set where replies are sampled, at a temperature above 0."""
     settings, defaulted = subject.settings, subject.stage.defaulted
     mass = settings.number("decode.top_p")
@@ -98,21 +102,24 @@ def nucleus_when_sampling(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def _prompts_vary(subject: Subject) -> bool:
+def _prompts_vary(subject: StageContext) -> bool:
     # An environment with prompt seeds shows each attempt another prompt, unless told not to.
     environment = subject.environment()
     # One that could not be found has been reported; nothing is known about its prompts.
     varied = environment is None or "seed" in environment.capabilities
-    return varied and subject.settings.get("prompt_per_attempt") is not False
+    own = subject.settings.get("prompt_per_attempt") is not False
+    return varied and own and not subject.stage.inputs.get(PREFIXES.name)
 
 
-def _why_alike(subject: Subject) -> str:
+def _why_alike(subject: StageContext) -> str:
+    if subject.stage.inputs.get(PREFIXES.name):
+        return "all attempts behind a prefix go on from the same messages"
     if subject.settings.get("prompt_per_attempt") is False:
         return "`prompt_per_attempt: false` shows every attempt the same prompt"
     return "the environment shows every attempt the same prompt"
 
 
-def stop_leaves_action(subject: Subject) -> Iterator[Finding]:
+def stop_leaves_action(subject: StageContext) -> Iterator[Finding]:
     """No text of `decode.stop` ends a reply before the action that its format asks for."""
     prompt = subject.prompt()
     reply_format = "react" if prompt is None else prompt.reply_format
@@ -133,7 +140,7 @@ def stop_leaves_action(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def episodes_once(subject: Subject) -> Iterator[Finding]:
+def episodes_once(subject: StageContext) -> Iterator[Finding]:
     """No input names the same stage, or two stages that do exactly the same, twice."""
     for role, names in subject.stage.inputs.items():
         seen: dict[object, str] = {}
@@ -149,14 +156,14 @@ def episodes_once(subject: Subject) -> Iterator[Finding]:
                 message=f"`{role}` gets the same rows twice: `{name}` "
                 + ("is named twice" if same else f"does exactly what `{first}` does"),
                 path=f"{role}.{number}",
-                notes=() if same else (settings_of(stage, subject.table).shown("seed"),),
+                notes=() if same else (subject.of_stages[stage.id].shown("seed"),),
                 fix="remove one of them" + ("" if same else ", or give one another `seed`"),
             )
 
 
 def _work(stage: Stage) -> object:
     """What a stage does, comparable: two equal ones give equal results."""
-    if stage.kind not in ("expert", "rollout", "search"):
+    if stage.kind not in COLLECTORS:
         return stage.id
     values = {name: repr(value.json) for name, value in stage.fields.items()}
     values |= {f"options.{name}": repr(value.json) for name, value in stage.options.items()}
@@ -174,16 +181,79 @@ def _escaped(text: str) -> str:
 
 
 EPISODES: tuple[Rule, ...] = (
-    Rule(code="AGC504", kinds=("expert", *_SAMPLED), check=split_exists),
     Rule(
-        code="AGC510",
-        kinds=("expert", *_SAMPLED),
+        code=Code(
+            "AGC504",
+            "no such split",
+            "Environments declare the names of their task splits; "
+            "docs/reference/backends.md lists them.",
+        ),
+        kinds=ON_TASKS,
+        check=split_exists,
+    ),
+    Rule(
+        code=Code(
+            "AGC510",
+            "a limit beyond the split",
+            "A split has fewer tasks than the stage's `limit`, so the number in the spec is not "
+            "the one that acts. Often it was meant for another split, or for another environment.",
+        ),
+        kinds=ON_TASKS,
         check=limit_within_split,
         severity="warning",
     ),
-    Rule(code="AGC505", kinds=_SERVED, check=attempts_differ, severity="warning"),
-    Rule(code="AGC656", kinds=_SAMPLED, check=nucleus_when_sampling, severity="warning"),
-    Rule(code="AGC506", kinds=_SERVED, check=turns_within_limit, severity="warning"),
-    Rule(code="AGC632", kinds=_SAMPLED, check=stop_leaves_action),
-    Rule(code="AGC633", kinds=_GATHERERS, check=episodes_once, severity="warning"),
+    Rule(
+        code=Code(
+            "AGC505",
+            "repeated greedy attempts",
+            "At temperature 0 a policy answers the same prompt with the same reply, so several "
+            "attempts at a task add little.",
+        ),
+        kinds=_BY_ATTEMPTS,
+        check=attempts_differ,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC656",
+            "a nucleus for greedy replies",
+            "At temperature 0 nothing is sampled, so `top_p` is without effect. The authors of ETO "
+            "published a temperature that a top_p of 0 undid in the same way.",
+        ),
+        kinds=ACTING,
+        check=nucleus_when_sampling,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC506",
+            "more turns than the environment allows",
+            "The environment ends episodes earlier, so the limit of the stage is never reached: "
+            "the number in the spec is not the one that acts.",
+        ),
+        kinds=_BY_ATTEMPTS,
+        check=turns_within_limit,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC632",
+            "a stop text inside every reply",
+            "Servers cut a reply at the first stop text and leave it out. A stop text that stands "
+            "before the action in every reply of the prompt's format leaves no action at all.",
+        ),
+        kinds=ACTING,
+        check=stop_leaves_action,
+    ),
+    Rule(
+        code=Code(
+            "AGC633",
+            "the same rows twice",
+            "Two inputs are one stage, or two stages that differ in nothing: episodes have seeds "
+            "of their own, so the same settings give the same episodes.",
+        ),
+        kinds=_READERS,
+        check=episodes_once,
+        severity="warning",
+    ),
 )

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from typing import TypeAlias
 
+from agentc.backend_api.view import SettingTable
+from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Stage
+from agentc.kinds.artifacts import METRICS
+from agentc.kinds.groups import ACTING, TRAINERS, makers
+from agentc.kinds.prefix import PREFIX
+from agentc.passes.checks.measures import played_by
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import Settings, Subject, place, quoted, settings_of
+from agentc.passes.checks.subject import Settings, StageContext, place, quoted
 from agentc.passes.checks.surroundings import collected_by, split_of
 
-_TRAINERS = ("sft", "dpo")
+Tasks: TypeAlias = tuple[str, str, float]
+
 _HELD_OUT = ("test", "validation", "valid", "dev", "eval", "held_out", "heldout")
 _PROTOCOL = (
     "limit",
@@ -29,11 +37,12 @@ _PROTOCOL = (
     "invalid_reward",
     "success_at",
     "prompt_seed",
+    *(f"prefix.{field.name}" for field in PREFIX.fields),
 )
 """Settings that change what an evaluation measures, as long as its policy is the same."""
 
 
-def evaluated_unseen(subject: Subject) -> Iterator[Finding]:
+def evaluated_unseen(subject: StageContext) -> Iterator[Finding]:
     """A policy is not evaluated on the split whose trajectories it was trained on."""
     stage, split = subject.stage, split_of(subject.stage)
     tasks = (stage.uses.get("environment", ""), str(split))
@@ -52,7 +61,7 @@ def evaluated_unseen(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def held_out_untouched(subject: Subject) -> Iterator[Finding]:
+def held_out_untouched(subject: StageContext) -> Iterator[Finding]:
     """No trainer reads trajectories of a split that is there to be held out."""
     for data in collected_by(subject.stage.inputs.get("data", ()), subject.module):
         split = split_of(data)
@@ -71,7 +80,7 @@ def held_out_untouched(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def success_possible(subject: Subject) -> Iterator[Finding]:
+def success_possible(subject: StageContext) -> Iterator[Finding]:
     """`success_at` lies within the environment's rewards, so that episodes can differ."""
     environment, wanted = subject.environment(), subject.settings.number("success_at")
     if environment is None or wanted is None:
@@ -90,7 +99,7 @@ def success_possible(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def something_to_compare(subject: Subject) -> Iterator[Finding]:
+def something_to_compare(subject: StageContext) -> Iterator[Finding]:
     """A comparison has two evaluations at least."""
     names = {*subject.stage.inputs.get("of", ()), *subject.stage.inputs.get("baseline", ())}
     if len(names) > 1 or not names:
@@ -102,42 +111,43 @@ def something_to_compare(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def same_tasks(subject: Subject) -> Iterator[Finding]:
+def same_tasks(subject: StageContext) -> Iterator[Finding]:
     """Evaluations that are compared share their tasks, so that differences can be paired."""
-    seen: dict[tuple[str | None, str], str] = {}
+    seen: dict[Tasks, Stage] = {}
     for evaluation in _compared(subject):
-        tasks = (evaluation.uses.get("environment"), str(split_of(evaluation)))
-        seen.setdefault(tasks, evaluation.id)
+        seen.setdefault(_tasks(subject, played_by(subject, evaluation)), evaluation)
     if len(seen) > 1:
         yield Finding(
             message="these evaluations are of different tasks, so their differences are not paired",
             path="of",
-            notes=tuple(f"`{name}`: split {split} of {env}" for (env, split), name in seen.items()),
+            notes=tuple(
+                f"`{each.id}`: split {split_of(each)} of {each.uses.get('environment')}"
+                for each in seen.values()
+            ),
         )
 
 
-def same_protocol(subject: Subject) -> Iterator[Finding]:
+def same_protocol(subject: StageContext) -> Iterator[Finding]:
     """Evaluations of different policies that are compared have the same protocol."""
-    compared = [settings_of(each, subject.table) for each in _compared(subject)]
+    compared = [subject.of_stages[each.id] for each in _compared(subject)]
     baseline = subject.stage.inputs.get("baseline", ())
     if not compared:
         return
     lead = next((each for each in compared if each.name in baseline), compared[0])
+    protocols = _protocols(subject, compared)
+    own_tasks = _tasks(subject, _stage(lead))
+    made = [(_policy(each), protocols[each.name]) for each in compared]
     for other in compared:
-        if _tasks(other) != _tasks(lead) or _policy(other) == _policy(lead):
+        if _policy(other) == _policy(lead) or _tasks(subject, _stage(other)) != own_tasks:
             continue  # of one policy, the protocol is what is compared
+        ours, theirs = protocols[lead.name], protocols[other.name]
         notes = [
-            f"`{path}` is {quoted(lead.get(path))} in `{lead.name}` and "
-            f"{quoted(other.get(path))} in `{other.name}`"
-            for path in _PROTOCOL
-            if lead.get(path) != other.get(path)
+            f"{name} is {value} in `{lead.name}` and {theirs[name]} in `{other.name}`"
+            for name, value in ours.items()
+            if value != theirs[name]
         ]
-        ours, theirs = (_stage(each).uses.get("prompt") for each in (lead, other))
-        if ours != theirs:
-            notes.append(
-                f"the prompt is `{ours}` in `{lead.name}` and `{theirs}` in `{other.name}`"
-            )
-        if not notes or _crossed(lead, other, compared):
+        # The table may hold one of the two policies under the other's protocol as well.
+        if not notes or (_policy(lead), theirs) in made or (_policy(other), ours) in made:
             continue
         yield Finding(
             message=f"`{lead.name}` and `{other.name}` differ in more than their policies, so a "
@@ -149,26 +159,46 @@ def same_protocol(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _crossed(lead: Settings, other: Settings, compared: list[Settings]) -> bool:
-    """Whether the table also holds one of the two policies under the other's protocol."""
-    wanted = {(_policy(lead), _protocol(other)), (_policy(other), _protocol(lead))}
-    return any((_policy(each), _protocol(each)) in wanted for each in compared)
+def _protocols(subject: StageContext, compared: list[Settings]) -> dict[str, dict[str, str]]:
+    """By name. Evaluations with the same values and the same surroundings have one protocol."""
+    alike: dict[Hashable, dict[str, str]] = {}
+    found: dict[str, dict[str, str]] = {}
+    for each in compared:
+        ground = (each.sameness, tuple(_stage(each).uses.items()))
+        if ground not in alike:
+            alike[ground] = _protocol(subject, each)
+        found[each.name] = alike[ground]
+    return found
 
 
-def _protocol(evaluation: Settings) -> tuple[str, ...]:
-    return (
-        _stage(evaluation).uses.get("prompt", ""),
-        *(quoted(evaluation.get(p)) for p in _PROTOCOL),
-    )
+def _protocol(subject: StageContext, evaluation: Settings) -> dict[str, str]:
+    """What an evaluation measures, as long as its policy is the same, as a message says it."""
+    uses = _stage(evaluation).uses
+    values = {f"`{path}`": quoted(evaluation.get(path)) for path in _PROTOCOL}
+    values["the prompt"] = quoted(uses.get("prompt"))
+    served = subject.servers.get(uses.get("server", ""))
+    # With `on_overflow` it decides where an episode ends, or what of it is seen.
+    values["`max_model_len`"] = quoted(None if served is None else served[1].get("max_model_len"))
+    entry = subject.module.environments.get(uses.get("environment", ""))
+    declared = subject.environment(_stage(evaluation))
+    if entry is not None and declared is not None:
+        world = Settings(entry, SettingTable(declared.fields))
+        semantic = (field.name for field in declared.fields if field.identity == "semantic")
+        values |= {f"`{name}` of the environment": quoted(world.get(name)) for name in semantic}
+    return values
 
 
 def _policy(evaluation: Settings) -> tuple[str, ...]:
     return _stage(evaluation).inputs.get("policy", ())
 
 
-def _tasks(evaluation: Settings) -> tuple[str, str]:
-    stage = _stage(evaluation)
-    return stage.uses.get("environment", ""), str(split_of(stage))
+def _tasks(subject: StageContext, evaluation: Stage) -> Tasks:
+    """The environment's backend, the split, and how many tasks it has, where that is a fixed
+    number: other settings of one backend may leave the tasks as they are."""
+    entry = subject.module.environments.get(evaluation.uses.get("environment", ""))
+    split = str(split_of(evaluation))
+    count, factor = subject.expected_tasks(evaluation).get(split, (0.0, 0.0))
+    return "" if entry is None else entry.backend, split, count if factor == 1 else 0.0
 
 
 def _stage(evaluation: Settings) -> Stage:
@@ -176,7 +206,7 @@ def _stage(evaluation: Settings) -> Stage:
     return evaluation.entry
 
 
-def same_prompt_as_training(subject: Subject) -> Iterator[Finding]:
+def same_prompt_as_training(subject: StageContext) -> Iterator[Finding]:
     """A policy acts under a prompt that it was trained under."""
     prompt = subject.stage.uses.get("prompt", "")
     policies = subject.stage.inputs.get("policy", ())
@@ -196,28 +226,92 @@ def same_prompt_as_training(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def _compared(subject: Subject) -> list[Stage]:
+def _compared(subject: StageContext) -> list[Stage]:
     inputs = subject.stage.inputs
     names = dict.fromkeys([*inputs.get("of", ()), *inputs.get("baseline", ())])
     found = [subject.module.stages.get(name) for name in names]
-    return [stage for stage in found if stage is not None and stage.kind == "evaluate"]
+    return [stage for stage in found if stage is not None and stage.kind in makers(METRICS)]
 
 
-def _written(subject: Subject, source: str) -> tuple[str, ...]:
+def _written(subject: StageContext, source: str) -> tuple[str, ...]:
     stage = subject.module.stages.get(source)
     return () if stage is None else (f"`{source}` names it too ({place(stage, 'split')})",)
 
 
 EVALUATIONS: tuple[Rule, ...] = (
-    Rule(code="AGC507", kinds=("evaluate",), check=evaluated_unseen, severity="warning"),
-    Rule(code="AGC509", kinds=("compare",), check=same_tasks, severity="warning"),
-    Rule(code="AGC634", kinds=_TRAINERS, check=held_out_untouched, severity="warning"),
-    Rule(code="AGC635", kinds=("evaluate",), check=success_possible),
-    Rule(code="AGC637", kinds=("compare",), check=something_to_compare, severity="warning"),
-    Rule(code="AGC638", kinds=("compare",), check=same_protocol, severity="warning"),
     Rule(
-        code="AGC639",
-        kinds=("evaluate", "rollout", "search"),
+        code=Code(
+            "AGC507",
+            "evaluated on training tasks",
+            "The policy descends from trajectories on the same split of the same environment. "
+            "Such a number says how well it remembers.",
+        ),
+        kinds=("evaluate",),
+        check=evaluated_unseen,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC509",
+            "evaluations of different tasks",
+            "Differences are paired by task; where two evaluations share no tasks there is "
+            "nothing to pair.",
+        ),
+        kinds=("compare",),
+        check=same_tasks,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC634",
+            "training on a held-out split",
+            "The split's name says that it is for evaluation. Once trained on, no number on it "
+            "says how well a policy does on tasks that it has not seen.",
+        ),
+        kinds=TRAINERS,
+        check=held_out_untouched,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC635",
+            "a threshold that all or no episodes reach",
+            "`success_at` lies outside the rewards of the environment. Success is then the same "
+            "for every policy. Such slips come from rewards given in percent.",
+        ),
+        kinds=("evaluate",),
+        check=success_possible,
+    ),
+    Rule(
+        code=Code(
+            "AGC637",
+            "nothing to compare",
+            "A comparison needs two evaluations: several under `of`, or one and a `baseline`.",
+        ),
+        kinds=("compare",),
+        check=something_to_compare,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC638",
+            "evaluations under different protocols",
+            "The evaluations are of the same tasks, but differ in decoding, turns, attempts, "
+            "prompt, the server's context or the environment's settings as well as in their "
+            "policies. A table does not show which of these made a difference.",
+        ),
+        kinds=("compare",),
+        check=same_protocol,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC639",
+            "another prompt than in training",
+            "Every trajectory that the policy was trained on was collected under another prompt "
+            "than the one it acts under here.",
+        ),
+        kinds=ACTING,
         check=same_prompt_as_training,
         severity="warning",
     ),

@@ -4,82 +4,88 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agentc.diagnostics.codes.code import Code
+from agentc.diagnostics.diagnostic import Severity
 from agentc.ir.module import Prompt, Stage
+from agentc.kinds import kind_named
+from agentc.kinds.groups import ACTING, SERVED, TRAINERS, kinds_where
+from agentc.passes.checks.model_shape import model_context
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import Settings, Subject, settings_of
+from agentc.passes.checks.subject import StageContext
 from agentc.passes.checks.surroundings import collected_by
-from agentc.passes.checks.text import plural
+from agentc.text import counted
 
-_TRAINERS = ("sft", "dpo")
-_ACTING = ("rollout", "search", "evaluate")
-_SERVED = (*_ACTING, "revise")
-_ROWS = ("rollout", "search")
+_POLICY_ROWS = kinds_where(lambda kind: kind.acts and kind.collects)
 
 
-def rows_within_context(subject: Subject) -> Iterator[Finding]:
-    """`max_length` is within the context of a model that this spec makes."""
+def rows_within_context(subject: StageContext) -> Iterator[Finding]:
+    """`max_length` is within the model's context, where that is known."""
     return _within_context(subject, "max_length")
 
 
-def replies_within_context(subject: Subject) -> Iterator[Finding]:
-    """The longest reply is within the context of a model that this spec makes."""
+def replies_within_context(subject: StageContext) -> Iterator[Finding]:
+    """The longest reply is within the model's context, where that is known."""
     return _within_context(subject, _longest(subject))
 
 
-def _within_context(subject: Subject, path: str) -> Iterator[Finding]:
-    model, wanted = subject.scratch_model(), subject.settings.integer(path)
-    has = None if model is None else model.integer("context")
-    if model is None or wanted is None or has is None or wanted <= has:
+def _within_context(subject: StageContext, path: str) -> Iterator[Finding]:
+    model, wanted = model_context(subject), subject.settings.integer(path)
+    if model is None or wanted is None or wanted <= model.tokens:
         return
-    name = model.name
+    name, has = model.name, model.tokens
+    larger = "take a model with a longer one"
+    if model.setting is not None:
+        larger = f"`{model.setting}` of `{name}` to {wanted} or more"
     yield Finding(
         message=f"`{path}` is {wanted}, but `{name}` has a context of {has} tokens",
         path=path,
-        notes=(model.shown("context"),),
-        fix=f"set {path} to {has} or less, or `context` of `{name}` to {wanted} or more",
+        severity=model.severity,
+        notes=(model.shown,),
+        fix=f"set {path} to {has} or less, or {larger}",
     )
 
 
-def server_within_context(subject: Subject) -> Iterator[Finding]:
-    """The server's `max_model_len` is within the context of a model that this spec makes."""
-    served, model = subject.server(), subject.scratch_model()
+def server_within_context(subject: StageContext) -> Iterator[Finding]:
+    """The server's `max_model_len` is within the model's context, where that is known."""
+    served, model = subject.server(), model_context(subject)
     if served is None or model is None:
         return
-    wanted, has = served[1].integer("max_model_len"), model.integer("context")
-    if wanted is None or has is None or wanted <= has:
+    wanted = served[1].integer("max_model_len")
+    if wanted is None or wanted <= model.tokens:
         return
     yield Finding(
         message=f"max_model_len is {wanted}, but `{model.name}`, which `{subject.stage.id}` has "
-        f"it serve, has a context of {has} tokens",
+        f"it serve, has a context of {model.tokens} tokens",
         path="max_model_len",
         at=served[1].entry,
-        notes=(model.shown("context"), "the server would refuse to start"),
-        fix=f"set max_model_len to {has} or less, or leave it out",
+        severity=model.severity,
+        notes=(model.shown, "the server would refuse to start"),
+        fix=f"set max_model_len to {model.tokens} or less, or leave it out",
     )
 
 
-def room_for_prompt(subject: Subject) -> Iterator[Finding]:
+def room_for_prompt(subject: StageContext) -> Iterator[Finding]:
     """The longest reply (`decode.max_tokens`) leaves room for a prompt in the server's window."""
     path = _longest(subject)
     reply, window = subject.settings.integer(path), _window(subject)
     if reply is None or window is None or reply < window[0]:
         return
-    room, holder, setting = window
-    model = subject.scratch_model()
-    beyond = None if model is None else model.integer("context")
-    if beyond is not None and reply > beyond:
+    room, shown, severity = window
+    model = model_context(subject)
+    if model is not None and reply > model.tokens:
         return  # `replies_within_context` says so
     yield Finding(
-        message=f"replies of up to {plural(reply, 'token')} leave no room for a prompt in "
-        f"{plural(room, 'token')}",
+        message=f"replies of up to {counted(reply, 'token')} leave no room for a prompt in "
+        f"{counted(room, 'token')}",
         path=path,
         expected="prompt + reply within the server's window",
-        notes=(f"{room} - {reply} = {room - reply} tokens for the prompt", holder.shown(setting)),
+        severity=severity,
+        notes=(f"{room} - {reply} = {room - reply} tokens for the prompt", shown),
         fix=f"lower {path} to what one reply needs, such as {max(1, min(reply // 4, 512))}",
     )
 
 
-def prompt_fits(subject: Subject) -> Iterator[Finding]:
+def prompt_fits(subject: StageContext) -> Iterator[Finding]:
     """The prompt's own text (instruction and examples) leaves room for a task and a reply."""
     prompt, window = subject.prompt(), _window(subject)
     reply = subject.settings.integer("decode.max_tokens") or 0
@@ -95,13 +101,13 @@ def prompt_fits(subject: Subject) -> Iterator[Finding]:
         notes=(
             f"{words} words (each a token or more) + {reply} tokens of reply = {words + reply}",
             f"the prompt is in line {prompt.origin.span.line}",
-            window[1].shown(window[2]),
+            window[1],
         ),
         fix="shorten the prompt or its examples, lower decode.max_tokens, or take a larger context",
     )
 
 
-def prompt_fits_row(subject: Subject) -> Iterator[Finding]:
+def prompt_fits_row(subject: StageContext) -> Iterator[Finding]:
     """A training row (`max_length`) holds more than the prompt under which it was collected."""
     length = subject.settings.integer("max_length")
     for source in _collected(subject):
@@ -120,12 +126,12 @@ def prompt_fits_row(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def replies_fit_row(subject: Subject) -> Iterator[Finding]:
+def replies_fit_row(subject: StageContext) -> Iterator[Finding]:
     """A reply that a training row takes over from a rollout may not fill the whole row."""
     length = subject.settings.integer("max_length")
     for source in _collected(subject):
-        reply = settings_of(source, subject.table).integer("decode.max_tokens")
-        if source.kind not in _ROWS or length is None or reply is None or reply < length:
+        reply = subject.of_stages[source.id].integer("decode.max_tokens")
+        if source.kind not in _POLICY_ROWS or length is None or reply is None or reply < length:
             continue
         truncation = subject.settings.text("truncation")
         happens = {
@@ -138,14 +144,14 @@ def replies_fit_row(subject: Subject) -> Iterator[Finding]:
             f"{length}, prompt included",
             path="max_length",
             notes=(
-                settings_of(source, subject.table).shown("decode.max_tokens"),
+                subject.of_stages[source.id].shown("decode.max_tokens"),
                 f"`truncation: {truncation}` {happens}",
             ),
             fix=f"raise max_length above {reply}, or lower decode.max_tokens of `{source.id}`",
         )
 
 
-def replies_like_training(subject: Subject) -> Iterator[Finding]:
+def replies_like_training(subject: StageContext) -> Iterator[Finding]:
     """The policy is not asked for replies longer than the rows it was trained on."""
     reply = subject.settings.integer("decode.max_tokens")
     if not subject.settings.given("decode.max_tokens"):
@@ -163,26 +169,28 @@ def replies_like_training(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _window(subject: Subject) -> tuple[int, Settings, str] | None:
-    """The tokens of prompt and reply that the server holds, and which setting says so."""
-    served, model = subject.server(), subject.scratch_model()
+def _window(subject: StageContext) -> tuple[int, str, Severity | None] | None:
+    """The tokens of prompt and reply that the server holds, what says so, and how sure that is."""
+    served, model = subject.server(), model_context(subject)
     length = None if served is None else served[1].integer("max_model_len")
     if served is not None and length is not None:
-        return length, served[1], "max_model_len"
+        return length, served[1].shown("max_model_len"), None
     if served is not None and "remote" in served[0].capabilities:
         return None  # it serves what it serves
-    context = None if model is None else model.integer("context")
-    return None if model is None or context is None else (context, model, "context")
+    return None if model is None else (model.tokens, model.shown, model.severity)
 
 
-def _collected(subject: Subject) -> list[Stage]:
+def _collected(subject: StageContext) -> list[Stage]:
     """The stages whose episodes a trainer reads, through pairs, revisions and mixtures too."""
     return collected_by(subject.stage.inputs.get("data", ()), subject.module)
 
 
-def _longest(subject: Subject) -> str:
+def _longest(subject: StageContext) -> str:
     """The setting that bounds replies."""
-    return "judge.max_tokens" if subject.stage.kind == "revise" else "decode.max_tokens"
+    kind = kind_named(subject.stage.kind)
+    assert kind is not None
+    assert kind.longest_reply is not None  # it asks a model
+    return kind.longest_reply
 
 
 def _words(prompt: Prompt) -> int:
@@ -191,13 +199,65 @@ def _words(prompt: Prompt) -> int:
     return sum(len(text.split()) for text in texts)
 
 
+_BEYOND_CONTEXT = Code(
+    "AGC508",
+    "longer than the model's context",
+    "The model that this stage starts from has fewer positions than the stage asks for: it is made "
+    "so by this spec, or published so. Beyond them it has no position to give a token: training "
+    "would fail, or learn nonsense.",
+)
+_PROMPT_TOO_LONG = Code(
+    "AGC631",
+    "a prompt that does not fit",
+    "The prompt's own words, each at least a token, take all the room that the server's "
+    "window or a training row has.",
+)
+
 LENGTHS: tuple[Rule, ...] = (
-    Rule(code="AGC508", kinds=_TRAINERS, check=rows_within_context),
-    Rule(code="AGC508", kinds=_SERVED, check=replies_within_context),
-    Rule(code="AGC627", kinds=_SERVED, check=server_within_context),
-    Rule(code="AGC628", kinds=_SERVED, check=room_for_prompt),
-    Rule(code="AGC629", kinds=_TRAINERS, check=replies_fit_row, severity="warning"),
-    Rule(code="AGC630", kinds=_ACTING, check=replies_like_training, severity="warning"),
-    Rule(code="AGC631", kinds=_ACTING, check=prompt_fits, severity="warning"),
-    Rule(code="AGC631", kinds=_TRAINERS, check=prompt_fits_row, severity="warning"),
+    Rule(code=_BEYOND_CONTEXT, kinds=TRAINERS, check=rows_within_context),
+    Rule(code=_BEYOND_CONTEXT, kinds=SERVED, check=replies_within_context),
+    Rule(
+        code=Code(
+            "AGC627",
+            "a server longer than its model",
+            "The server would be told to hold more tokens than the model has positions, which it "
+            "refuses when it starts.",
+        ),
+        kinds=SERVED,
+        check=server_within_context,
+    ),
+    Rule(
+        code=Code(
+            "AGC628",
+            "no room for a prompt",
+            "Prompt and reply share the server's window. Replies as long as the window leave "
+            "nothing for the prompt.",
+        ),
+        kinds=SERVED,
+        check=room_for_prompt,
+    ),
+    Rule(
+        code=Code(
+            "AGC629",
+            "replies longer than a training row",
+            "A trajectory whose reply fills `max_length` cannot be a whole training row. "
+            "`truncation` says what happens to it: the stage fails, or the row is lost or cut.",
+        ),
+        kinds=TRAINERS,
+        check=replies_fit_row,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC630",
+            "replies longer than those trained on",
+            "The policy never saw a conversation of that length, and its replies have no reason "
+            "to end well there.",
+        ),
+        kinds=ACTING,
+        check=replies_like_training,
+        severity="warning",
+    ),
+    Rule(code=_PROMPT_TOO_LONG, kinds=ACTING, check=prompt_fits, severity="warning"),
+    Rule(code=_PROMPT_TOO_LONG, kinds=TRAINERS, check=prompt_fits_row, severity="warning"),
 )

@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentc.backend_api.parallel import MULTINODE
-from agentc.passes.checks.parallel import PARALLEL, SERVED, shape_of
+from agentc.diagnostics.codes.code import Code
+from agentc.kinds.groups import SERVED, TRAINERS, WITHOUT_MODEL, kinds_where
+from agentc.passes.checks.parallel import IDLE_GPUS, PARALLEL, UNEVEN_NODES, shape_of
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import Subject
-from agentc.passes.checks.text import divisors_near, either, plural_of
+from agentc.passes.checks.subject import StageContext
+from agentc.passes.checks.text import divisors_near, either
+from agentc.text import counted
 
-_TRAINERS = ("sft", "dpo")
-_WITHOUT_MODEL = ("expert", "dataset", "mix", "pair", "compare")
+_PLACED = kinds_where(lambda kind: not kind.gathers)
 _LEAST_MEMORY = 512
 """MiB below which a number is rather one of GiB: Python with an HTTP client takes about 100."""
 
 
-def gpu_for_each_process(subject: Subject) -> Iterator[Finding]:
+def gpu_for_each_process(subject: StageContext) -> Iterator[Finding]:
     """Where a trainer has GPUs, each of its `processes` has one."""
     processes = subject.settings.integer("processes") or 1
     gpus = subject.settings.integer("placement.gpus") or 0
     if not gpus or processes <= gpus:
         return
     yield Finding(
-        message=f"{processes} training processes cannot run on {plural_of(gpus, 'GPU', 'GPUs')}",
+        message=f"{processes} training processes cannot run on {counted(gpus, 'GPU', 'GPUs')}",
         path="processes",
         expected="a GPU for each process",
         notes=(subject.settings.shown("placement.gpus"),),
@@ -31,19 +33,21 @@ def gpu_for_each_process(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def idle_gpus(subject: Subject) -> Iterator[Finding]:
+def idle_gpus(subject: StageContext) -> Iterator[Finding]:
     """No GPU is reserved that nothing of the stage can use."""
     settings, stage = subject.settings, subject.stage
     gpus = settings.integer("placement.gpus") or 0
+    if not gpus:
+        return
     used, why, fix = gpus, "", ""
-    if stage.kind in _TRAINERS:
+    if stage.kind in TRAINERS:
         used = settings.integer("processes") or 1
         why = settings.shown("processes")
         fix = f"set processes to {gpus}, or placement.gpus to {used}"
-    elif stage.kind in _WITHOUT_MODEL:
+    elif stage.kind in WITHOUT_MODEL:
         used, why = 0, f"a stage of kind {stage.kind} runs no model"
         fix = "set placement.gpus to 0 here"
-    elif stage.kind == "revise" and "revision" not in settings.texts("parts"):
+    elif settings.get("parts") is not None and "revision" not in settings.texts("parts"):
         used, why = 0, "only the part `revision` asks the model"
         fix = "set placement.gpus to 0 here"
     elif subject.server() is not None:
@@ -59,7 +63,7 @@ def idle_gpus(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def _used_by_server(subject: Subject, gpus: int) -> tuple[int, str, str]:
+def _used_by_server(subject: StageContext, gpus: int) -> tuple[int, str, str]:
     served, shape = subject.server(), shape_of(subject)
     assert served is not None
     name, capabilities = served[0].id, served[0].capabilities
@@ -69,29 +73,32 @@ def _used_by_server(subject: Subject, gpus: int) -> tuple[int, str, str]:
         return 0, f"{name} serves on CPUs", "set placement.gpus to 0, or use a server for GPUs"
     if shape is None or shape.entry is not None or shape.uneven:
         return gpus, "", ""
-    used = shape.devices
+    copies = 1
+    if shape.server.text("scope") not in ("node", "shared") and shape.nodes == 1:
+        copies = shape.server.integer("replicas") or max(1, gpus // shape.devices)
+    used = shape.devices * copies
     return (
         used,
-        f"the server's {shape.product}",
+        f"the server's {shape.product}" + (f", in {copies} copies" if copies > 1 else ""),
         f"set placement.gpus to {used}, or tensor_parallel to use them",
     )
 
 
-def enough_cpus(subject: Subject) -> Iterator[Finding]:
+def enough_cpus(subject: StageContext) -> Iterator[Finding]:
     """A trainer has at least one CPU core for each of its `processes`."""
     processes = subject.settings.integer("processes") or 1
     cpus = subject.settings.integer("placement.cpus")
     if cpus is None or cpus >= processes:
         return
     yield Finding(
-        message=f"{processes} training processes share {plural_of(cpus, 'CPU core', 'CPU cores')}",
+        message=f"{processes} training processes share {counted(cpus, 'CPU core', 'CPU cores')}",
         path="placement.cpus",
         notes=(subject.settings.shown("processes"),),
         fix=f"set placement.cpus to {processes} or more, or processes to {cpus}",
     )
 
 
-def memory_in_mib(subject: Subject) -> Iterator[Finding]:
+def memory_in_mib(subject: StageContext) -> Iterator[Finding]:
     """`placement.mem_mb` counts MiB; a number too small for any job is one of GiB."""
     memory = subject.settings.integer("placement.mem_mb")
     if memory is None or memory >= _LEAST_MEMORY:
@@ -104,14 +111,14 @@ def memory_in_mib(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def nodes_can_be_used(subject: Subject) -> Iterator[Finding]:
+def nodes_can_be_used(subject: StageContext) -> Iterator[Finding]:
     """Only a trainer or server that can spread its processes over nodes asks for several."""
     nodes = subject.settings.integer("placement.nodes") or 1
     if nodes == 1:
         return
     stage = subject.stage
     message, fix = "", "leave placement.nodes out"
-    if stage.kind in _TRAINERS:
+    if stage.kind in TRAINERS:
         backend = subject.table.backends.get(stage.backend)
         if backend is None or MULTINODE in backend.capabilities:
             return
@@ -122,7 +129,7 @@ def nodes_can_be_used(subject: Subject) -> Iterator[Finding]:
         ]
         message = f"{stage.backend} trains on one node, and `{stage.id}` asks for {nodes}"
         fix = f"use {' or '.join(able)}, or set placement.nodes to 1" if able else fix
-    elif (served := subject.server()) is not None and stage.kind not in _WITHOUT_MODEL:
+    elif (served := subject.server()) is not None and stage.kind not in WITHOUT_MODEL:
         backend_of_server, server = served
         scope = server.text("scope")
         if scope == "shared":
@@ -149,7 +156,7 @@ def nodes_can_be_used(subject: Subject) -> Iterator[Finding]:
     yield Finding(message=message, path="placement.nodes", fix=fix)
 
 
-def nodes_share_equally(subject: Subject) -> Iterator[Finding]:
+def nodes_share_equally(subject: StageContext) -> Iterator[Finding]:
     """`processes` and `placement.gpus` count all nodes together, and each node has the same."""
     settings = subject.settings
     nodes = settings.integer("placement.nodes") or 1
@@ -173,25 +180,53 @@ def _share(idle: int, gpus: int) -> str:
 
 
 MACHINES: tuple[Rule, ...] = (
-    Rule(code="AGC621", kinds=_TRAINERS, check=gpu_for_each_process),
     Rule(
-        code="AGC622",
-        kinds=(*_TRAINERS, *SERVED, *_WITHOUT_MODEL),
+        code=Code(
+            "AGC621",
+            "more training processes than GPUs",
+            "Each training process takes a GPU of its own; two on one GPU end in an error after "
+            "the job has waited in the queue.",
+        ),
+        kinds=TRAINERS,
+        check=gpu_for_each_process,
+    ),
+    Rule(
+        code=IDLE_GPUS,
+        kinds=kinds_where(lambda kind: kind.name in (*TRAINERS, *SERVED, *WITHOUT_MODEL)),
         check=idle_gpus,
         severity="warning",
     ),
-    Rule(code="AGC623", kinds=_TRAINERS, check=enough_cpus, severity="warning"),
     Rule(
-        code="AGC626",
-        kinds=(*_TRAINERS, *SERVED, *_WITHOUT_MODEL, "model"),
+        code=Code(
+            "AGC623",
+            "fewer CPU cores than processes",
+            "Training processes that share a core wait for each other at every step.",
+        ),
+        kinds=TRAINERS,
+        check=enough_cpus,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC626",
+            "less memory than any job needs",
+            "`mem_mb` counts MiB. A number that suits GiB makes a cluster end the job at its "
+            "start.",
+        ),
+        kinds=_PLACED,
         check=memory_in_mib,
         severity="warning",
     ),
     Rule(
-        code="AGC698",
-        kinds=(*_TRAINERS, *SERVED, *_WITHOUT_MODEL, "model"),
+        code=Code(
+            "AGC698",
+            "nodes that nothing spreads over",
+            "Several nodes are for trainers and servers that start a process on each and let them "
+            "find each other. Anything else would run on the first node and hold the others idle.",
+        ),
+        kinds=_PLACED,
         check=nodes_can_be_used,
     ),
-    Rule(code="AGC699", kinds=_TRAINERS, check=nodes_share_equally),
+    Rule(code=UNEVEN_NODES, kinds=TRAINERS, check=nodes_share_equally),
     *PARALLEL,
 )

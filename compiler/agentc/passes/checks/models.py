@@ -1,11 +1,12 @@
-"""Rules about models: the chat format that a model was trained with."""
+"""Rules about models: the chat format that a model was trained with, and its own config.json."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agentc.diagnostics.codes.code import Code
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import Subject
+from agentc.passes.checks.subject import StageContext
 
 _FAMILIES = (
     # The more telling word first: a name may hold several.
@@ -20,7 +21,7 @@ _FAMILIES = (
 """Words in the names of published models, and the format that those were trained with."""
 
 
-def format_of_family(subject: Subject) -> Iterator[Finding]:
+def format_of_family(subject: StageContext) -> Iterator[Finding]:
     """`chat_format` is the one that a model of such a name was trained with."""
     if subject.stage.backend == "model.scratch":
         return  # a new model takes any format
@@ -38,6 +39,40 @@ def format_of_family(subject: Subject) -> Iterator[Finding]:
     )
 
 
+def config_is_read(subject: StageContext) -> Iterator[Finding]:
+    """The config.json of a model directory is one that can be read."""
+    folder = subject.folders.get(subject.stage.id)
+    if folder is None or not folder.trouble:
+        return
+    yield Finding(
+        message=f"the model's config.json cannot be understood: {folder.trouble}",
+        path="path",
+        fix="save the model again with `save_pretrained`, or give the directory that was meant",
+    )
+
+
 MODELS: tuple[Rule, ...] = (
-    Rule(code="AGC654", kinds=("model",), check=format_of_family, severity="warning"),
+    Rule(
+        code=Code(
+            "AGC654",
+            "another chat format than the model's",
+            "A model trained with one format reads another as unfamiliar text: it answers worse, "
+            "and nothing fails. The name of the model speaks for another format than the spec "
+            "gives.",
+        ),
+        kinds=("model",),
+        check=format_of_family,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC662",
+            "a model's config.json that cannot be read",
+            "A model directory tells by its config.json which model it holds and how large it is. "
+            "This one is no JSON, or a size in it is missing or is none, so that the job would end "
+            "when it loads the model.",
+        ),
+        kinds=("model",),
+        check=config_is_read,
+    ),
 )

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agentc.backend_api.parallel import MULTINODE, parallel_sizes
+from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Resource
+from agentc.kinds.groups import SERVED
+from agentc.passes.checks.model_shape import model_shape
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import Settings, Subject
-from agentc.passes.checks.text import divisors_near, either, plural, plural_of
-
-SERVED = ("rollout", "search", "revise", "evaluate")
+from agentc.passes.checks.subject import Settings, StageContext
+from agentc.passes.checks.text import divisors_near, either
+from agentc.text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,21 +47,21 @@ class Shape:
     def product(self) -> str:
         """For notes: `tensor_parallel 4 x pipeline_parallel 2 = 8 devices`."""
         if self.pipeline == 1:
-            return f"tensor_parallel {self.tensor} takes {plural(self.tensor, 'device')}"
+            return f"tensor_parallel {self.tensor} takes {counted(self.tensor, 'device')}"
         sizes = f"tensor_parallel {self.tensor} x pipeline_parallel {self.pipeline}"
         return f"{sizes} = {self.devices} devices"
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def stated(self) -> tuple[str, ...]:
         """For notes: the sizes that the spec gives, with their places."""
         names = ("tensor_parallel", "pipeline_parallel")
         return tuple(self.server.shown(name) for name in names if self.server.given(name))[:1]
 
 
-def shape_of(subject: Subject) -> Shape | None:
+def shape_of(subject: StageContext) -> Shape | None:
     """The shape of the stage's server; None for one that cannot spread over devices."""
     served = subject.server()
-    if served is None or not any(each.name == "tensor_parallel" for each in served[0].fields):
+    if served is None or not served[1].declares("tensor_parallel"):
         return None
     backend, server = served
     shared = server.text("scope") == "shared"
@@ -80,7 +82,7 @@ def shape_of(subject: Subject) -> Shape | None:
     )
 
 
-def parallel_within_gpus(subject: Subject) -> Iterator[Finding]:
+def parallel_within_gpus(subject: StageContext) -> Iterator[Finding]:
     """The server's tensor_parallel x pipeline_parallel devices are within the GPUs it gets."""
     shape = shape_of(subject)
     if shape is None or shape.devices == 1 or shape.uneven:
@@ -88,7 +90,7 @@ def parallel_within_gpus(subject: Subject) -> Iterator[Finding]:
     needed, gpus = shape.devices, shape.gpus
     if gpus is not None and gpus >= needed:
         return
-    has = "no GPU" if not gpus else plural_of(gpus, "GPU", "GPUs")
+    has = "no GPU" if not gpus else counted(gpus, "GPU", "GPUs")
     who, asks = f"the server of `{subject.stage.id}`", "the stage asks"
     if shape.entry is not None:
         who, asks = f"the server `{shape.server.name}`", "its placement asks"
@@ -99,13 +101,13 @@ def parallel_within_gpus(subject: Subject) -> Iterator[Finding]:
         at=shape.entry,
         # Without GPUs a CPU build may still share layers between sockets or nodes.
         severity="error" if gpus else "warning",
-        notes=(shape.product, *shape.said),
+        notes=(shape.product, *shape.stated),
         fix=f"set placement: {{gpus: {needed}}}"
         + (f", or tensor_parallel to {gpus}" if gpus and shape.pipeline == 1 else ""),
     )
 
 
-def server_gpus_idle(subject: Subject) -> Iterator[Finding]:
+def server_gpus_idle(subject: StageContext) -> Iterator[Finding]:
     """No GPU is reserved for a shared server that it does not spread over."""
     shape = shape_of(subject)
     if shape is None or shape.entry is None or not shape.gpus or shape.uneven:
@@ -123,13 +125,14 @@ def server_gpus_idle(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def heads_divide(subject: Subject) -> Iterator[Finding]:
-    """The attention heads of a model made here divide by the server's tensor_parallel."""
-    shape, model = shape_of(subject), subject.scratch_model()
-    if shape is None or model is None:
+def heads_divide(subject: StageContext) -> Iterator[Finding]:
+    """The attention heads of a model divide by the server's tensor_parallel, where known."""
+    shape, model = shape_of(subject), subject.model()
+    known = None if shape is None else model_shape(subject)
+    if shape is None or model is None or known is None:
         return
-    wanted, heads = shape.tensor, model.integer("heads")
-    if heads is None or heads % wanted == 0:
+    wanted, heads = shape.tensor, known.heads
+    if heads % wanted == 0:
         return
     yield Finding(
         message=f"tensor_parallel {wanted} cannot share the {heads} attention heads of "
@@ -138,13 +141,13 @@ def heads_divide(subject: Subject) -> Iterator[Finding]:
         at=shape.server.entry,
         notes=(
             f"{heads} / {wanted} = {heads / wanted:g} heads for each device",
-            model.shown("heads"),
+            model.shown("repo" if subject.scratch_model() is None else "heads"),
         ),
         fix=f"set tensor_parallel to {either(divisors_near(heads, wanted))}",
     )
 
 
-def server_nodes_share_equally(subject: Subject) -> Iterator[Finding]:
+def server_nodes_share_equally(subject: StageContext) -> Iterator[Finding]:
     """Each node of a server has the same number of its GPUs, and of its devices."""
     shape = shape_of(subject)
     if shape is None or shape.nodes == 1:
@@ -163,7 +166,7 @@ def server_nodes_share_equally(subject: Subject) -> Iterator[Finding]:
     elif shape.uneven:
         given = shape.server.given("tensor_parallel")
         yield Finding(
-            message=f"{nodes} nodes cannot share the {plural(shape.devices, 'device')} of the "
+            message=f"{nodes} nodes cannot share the {counted(shape.devices, 'device')} of the "
             f"server `{shape.server.name}` equally",
             path="tensor_parallel" if given else "pipeline_parallel",
             at=shape.server.entry,
@@ -172,9 +175,41 @@ def server_nodes_share_equally(subject: Subject) -> Iterator[Finding]:
         )
 
 
+IDLE_GPUS = Code(
+    "AGC622",
+    "GPUs that stay idle",
+    "The stage reserves GPUs that nothing in it can use: fewer processes than GPUs, a server "
+    "on CPUs or elsewhere, or no model at all.",
+)
+UNEVEN_NODES = Code(
+    "AGC699",
+    "nodes that do not share equally",
+    "`processes`, `placement.gpus` and a server's tensor_parallel x pipeline_parallel count "
+    "all nodes together. Each node starts the same number of processes, and each process has "
+    "one GPU or none.",
+)
+
 PARALLEL: tuple[Rule, ...] = (
-    Rule(code="AGC622", kinds=SERVED, check=server_gpus_idle, severity="warning"),
-    Rule(code="AGC624", kinds=SERVED, check=parallel_within_gpus),
-    Rule(code="AGC625", kinds=SERVED, check=heads_divide),
-    Rule(code="AGC699", kinds=SERVED, check=server_nodes_share_equally),
+    Rule(code=IDLE_GPUS, kinds=SERVED, check=server_gpus_idle, severity="warning"),
+    Rule(
+        code=Code(
+            "AGC624",
+            "a server that needs more devices than it gets",
+            "tensor_parallel x pipeline_parallel is the number of devices that the server spreads "
+            "over; `placement.gpus` of the stage, or of a shared server, is the number that it "
+            "gets.",
+        ),
+        kinds=SERVED,
+        check=parallel_within_gpus,
+    ),
+    Rule(
+        code=Code(
+            "AGC625",
+            "attention heads that tensor_parallel does not divide",
+            "Tensor parallelism gives each device the same number of attention heads.",
+        ),
+        kinds=SERVED,
+        check=heads_divide,
+    ),
+    Rule(code=UNEVEN_NODES, kinds=SERVED, check=server_nodes_share_equally),
 )

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Stage
+from agentc.kinds.artifacts import TRAJECTORIES
+from agentc.kinds.groups import PAIR_TRAINERS, makers
+from agentc.kinds.prefix import PREFIXES
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import Settings, Subject, place, quoted, settings_of
+from agentc.passes.checks.subject import Settings, StageContext, place, quoted
 from agentc.passes.checks.surroundings import split_of
-from agentc.passes.checks.text import plural
+from agentc.text import counted
 
 _LARGEST_BETA = 5.0
 _LARGEST_MEAN_BETA = 50.0
@@ -20,7 +24,7 @@ _FURTHEST = 1000
 """Rounds that are followed back when looking for the policy that explored."""
 
 
-def plausible_beta(subject: Subject) -> Iterator[Finding]:
+def plausible_beta(subject: StageContext) -> Iterator[Finding]:
     """`beta` is of a size at which DPO (arXiv 2305.18290, eq. 7) both moves and is held back."""
     beta = subject.settings.number("beta")
     mean = subject.settings.get("mean_log_prob") is True
@@ -41,7 +45,7 @@ def plausible_beta(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def reference_alike(subject: Subject) -> Iterator[Finding]:
+def reference_alike(subject: StageContext) -> Iterator[Finding]:
     """The reference reads tokens and conversations as the policy does."""
     policy, reference = subject.model("model"), subject.model("reference")
     if policy is None or reference is None or policy.entry is reference.entry:
@@ -59,7 +63,7 @@ def reference_alike(subject: Subject) -> Iterator[Finding]:
         return
     made = [each.backend == "model.scratch" for each in (ours, theirs)]
     if all(made):
-        yield from _same_vocabulary(subject, policy, reference)
+        yield from _same_vocabulary(policy, reference)
     elif any(made) or policy.get("repo") != reference.get("repo"):
         yield Finding(
             message=f"the reference descends from another model (`{theirs.id}`) than the policy "
@@ -70,7 +74,7 @@ def reference_alike(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _same_vocabulary(subject: Subject, policy: Settings, reference: Settings) -> Iterator[Finding]:
+def _same_vocabulary(policy: Settings, reference: Settings) -> Iterator[Finding]:
     ours, theirs = policy.entry, reference.entry
     assert isinstance(ours, Stage)
     assert isinstance(theirs, Stage)
@@ -92,7 +96,7 @@ def _same_vocabulary(subject: Subject, policy: Settings, reference: Settings) ->
     )
 
 
-def explored_by_policy(subject: Subject) -> Iterator[Finding]:
+def explored_by_policy(subject: StageContext) -> Iterator[Finding]:
     """Pairs come from the policy that is trained, not from one that it descends from."""
     stages, trained = subject.module.stages, subject.stage.inputs.get("model", ())
     if not trained:
@@ -121,7 +125,7 @@ def explored_by_policy(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def _ancestors(subject: Subject, name: str) -> set[str]:
+def _ancestors(subject: StageContext, name: str) -> set[str]:
     found: set[str] = set()
     for _ in range(_FURTHEST):
         stage = subject.module.stages.get(name)
@@ -133,7 +137,7 @@ def _ancestors(subject: Subject, name: str) -> set[str]:
     return found
 
 
-def margin_within_rewards(subject: Subject) -> Iterator[Finding]:
+def margin_within_rewards(subject: StageContext) -> Iterator[Finding]:
     """Two rewards of the environment can differ by more than `margin`."""
     margin = subject.settings.number("margin")
     environments = [subject.environment(rollout) for rollout in _inputs(subject, "rollouts")]
@@ -156,7 +160,7 @@ def margin_within_rewards(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def tasks_in_common(subject: Subject) -> Iterator[Finding]:
+def tasks_in_common(subject: StageContext) -> Iterator[Finding]:
     """Explored trajectories are of tasks that the expert's are of."""
     experts, explored = _inputs(subject, "expert"), _inputs(subject, "rollouts")
     if subject.settings.text("sources") == "self" or not experts or not explored:
@@ -185,38 +189,38 @@ def tasks_in_common(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def expert_for_each_task(subject: Subject) -> Iterator[Finding]:
+def expert_for_each_task(subject: StageContext) -> Iterator[Finding]:
     """The expert's `limit` does not leave explored tasks without an expert."""
     experts, explored = _inputs(subject, "expert"), _inputs(subject, "rollouts")
     if subject.settings.text("sources") != "expert":
         return
     for number, rollout in enumerate(explored):
         shown = [e for e in experts if _tasks(e) == _tasks(rollout)]
-        limits = [settings_of(each, subject.table).integer("limit") for each in shown]
+        limits = [subject.of_stages[each.id].integer("limit") for each in shown]
         if not limits or None in limits:
             continue
         most = max(limit for limit in limits if limit is not None)
-        own = settings_of(rollout, subject.table).integer("limit")
+        own = subject.of_stages[rollout.id].integer("limit")
         if own is not None and own <= most:
             continue
         beyond = f"{own} - {most} = {own - most}" if own is not None else f"all but {most}"
         yield Finding(
-            message=f"the expert solves {plural(most, 'task')}, `{rollout.id}` explores "
+            message=f"the expert solves {counted(most, 'task')}, `{rollout.id}` explores "
             f"{own if own is not None else 'the whole split'}",
             path=f"rollouts.{number}",
             notes=(
                 f"the episodes of {beyond} tasks are paired with nothing",
-                settings_of(shown[0], subject.table).shown("limit"),
+                subject.of_stages[shown[0].id].shown("limit"),
             ),
             fix="give both the same limit",
         )
 
 
-def self_pairs_possible(subject: Subject) -> Iterator[Finding]:
+def self_pairs_possible(subject: StageContext) -> Iterator[Finding]:
     """Where explored trajectories are paired among themselves, a task has several of a prompt."""
     if subject.settings.text("sources") != "self":
         return
-    explored = [settings_of(each, subject.table) for each in _inputs(subject, "rollouts")]
+    explored = [subject.of_stages[each.id] for each in _inputs(subject, "rollouts")]
     same_prompt: dict[object, int] = {}
     for rollout in explored:
         for key in _prompt_seeds(rollout, subject):
@@ -233,22 +237,52 @@ def self_pairs_possible(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def _prompt_seeds(rollout: Settings, subject: Subject) -> Iterator[object]:
+def empty_pairs_agreed(subject: StageContext) -> Iterator[Finding]:
+    """A trainer that may get no pairs, and the stages that make them, agree on it."""
+    keeps = subject.settings.text("on_empty") == "keep_model"
+    makers_of_pairs = [
+        each for each in subject.producers("data") if each.get("on_empty") is not None
+    ]
+    if not keeps:
+        for pairs in makers_of_pairs:
+            if pairs.text("on_empty") == "publish" and len(makers_of_pairs) == 1:
+                yield Finding(
+                    message=f"`{pairs.name}` may hand on a set without rows, which ends "
+                    f"`{subject.stage.id}`",
+                    path="on_empty",
+                    notes=(pairs.shown("on_empty"), subject.settings.shown("on_empty")),
+                    fix=f"set on_empty: keep_model in `{subject.stage.id}`",
+                )
+        return
+    for pairs in makers_of_pairs:
+        if pairs.text("on_empty") == "error":
+            yield Finding(
+                message=f"`{pairs.name}` fails when not one pair comes out, before "
+                f"`{subject.stage.id}` could keep its model",
+                path="on_empty",
+                notes=(pairs.shown("on_empty"), subject.settings.shown("on_empty")),
+                fix=f"set on_empty: publish in `{pairs.name}`",
+            )
+
+
+def _prompt_seeds(rollout: Settings, subject: StageContext) -> Iterator[object]:
     """What tells the prompts of a task's attempts apart, one item for each attempt."""
     stage = rollout.entry
     assert isinstance(stage, Stage)
     environment = subject.environment(stage)
     varied = environment is not None and "seed" in environment.capabilities
-    own = varied and rollout.get("prompt_per_attempt") is not False
+    # Behind a prefix all attempts have the prompt of its trajectory.
+    whole = not stage.inputs.get(PREFIXES.name)
+    own = varied and whole and rollout.get("prompt_per_attempt") is not False
     base = rollout.integer("prompt_seed") or 0
     for attempt in range(rollout.integer("attempts") or 1):
         yield _tasks(stage), (base + attempt if own else base) if varied else 0
 
 
-def _inputs(subject: Subject, role: str) -> list[Stage]:
+def _inputs(subject: StageContext, role: str) -> list[Stage]:
     """The collecting stages of a role; none where one is of another kind."""
     found = [subject.module.stages.get(name) for name in subject.stage.inputs.get(role, ())]
-    stages = [each for each in found if each is not None and each.kind in ("expert", "rollout")]
+    stages = [each for each in found if each is not None and each.kind in makers(TRAJECTORIES)]
     return stages if len(stages) == len(found) else []
 
 
@@ -257,11 +291,92 @@ def _tasks(stage: Stage) -> tuple[str, str]:
 
 
 PREFERENCES: tuple[Rule, ...] = (
-    Rule(code="AGC647", kinds=("dpo",), check=plausible_beta, severity="warning"),
-    Rule(code="AGC648", kinds=("dpo",), check=reference_alike),
-    Rule(code="AGC649", kinds=("dpo",), check=explored_by_policy, severity="warning"),
-    Rule(code="AGC650", kinds=("pair",), check=margin_within_rewards),
-    Rule(code="AGC651", kinds=("pair",), check=tasks_in_common),
-    Rule(code="AGC652", kinds=("pair",), check=expert_for_each_task, severity="warning"),
-    Rule(code="AGC653", kinds=("pair",), check=self_pairs_possible),
+    Rule(
+        code=Code(
+            "AGC664",
+            "no pairs, and two opinions of it",
+            "Where all explored episodes tie, there is nothing to train on. The stage that makes "
+            "the pairs then fails, unless it may `publish` an empty set; the trainer fails on an "
+            "empty set, unless it may hand its model on (`keep_model`). One without the other has "
+            "no effect.",
+        ),
+        kinds=PAIR_TRAINERS,
+        check=empty_pairs_agreed,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC647",
+            "a beta of another size",
+            "DPO's beta (arXiv 2305.18290, equation 7) scales the log-ratio of policy and "
+            "reference. A large one stops learning at once, a tiny one lets the policy go "
+            "anywhere.",
+        ),
+        kinds=("dpo",),
+        check=plausible_beta,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC648",
+            "a reference unlike the policy",
+            "DPO compares log-probabilities of the same tokens under two models. With another "
+            "tokenizer or chat format these are not the same tokens.",
+        ),
+        kinds=("dpo",),
+        check=reference_alike,
+    ),
+    Rule(
+        code=Code(
+            "AGC649",
+            "pairs from an earlier policy",
+            "The episodes were explored by a policy that the trained one descends from. In a "
+            "repeat this happens when the rollout does not name the carried policy, and the "
+            "experiment silently turns off-policy.",
+        ),
+        kinds=("dpo",),
+        check=explored_by_policy,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC650",
+            "a margin that no pair reaches",
+            "Two trajectories make a pair when their rewards differ by more than `margin`; the "
+            "environment's rewards never do.",
+        ),
+        kinds=("pair",),
+        check=margin_within_rewards,
+    ),
+    Rule(
+        code=Code(
+            "AGC651",
+            "expert and exploration share no task",
+            "Pairs are made of trajectories of the same task. Different splits or environments "
+            "have none in common.",
+        ),
+        kinds=("pair",),
+        check=tasks_in_common,
+    ),
+    Rule(
+        code=Code(
+            "AGC652",
+            "explored tasks without an expert",
+            "The expert's `limit` is smaller than the rollout's, so many episodes are played and "
+            "then paired with nothing.",
+        ),
+        kinds=("pair",),
+        check=expert_for_each_task,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC653",
+            "self-play without a second episode",
+            "Explored trajectories are paired with each other only when they began with the same "
+            "prompt; here each attempt gets a prompt of its own.",
+        ),
+        kinds=("pair",),
+        check=self_pairs_possible,
+    ),
 )

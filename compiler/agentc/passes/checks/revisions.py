@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Stage
+from agentc.kinds import kind_named
+from agentc.kinds.artifacts import METRICS, SEARCH_TREES, SFT_DATASET
+from agentc.kinds.groups import REWORKERS, makers
+from agentc.kinds.prefix import PREFIXES
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import Subject, settings_of
+from agentc.passes.checks.subject import StageContext
 
 _SPLICED = ("revision", "direct")
 _SMALL = 0.02
@@ -16,7 +21,7 @@ _SMALL = 0.02
 0.5 and 0.2 for rewards up to 1, in environments whose rewards go up to 100."""
 
 
-def alpha_passable(subject: Subject) -> Iterator[Finding]:
+def alpha_passable(subject: StageContext) -> Iterator[Finding]:
     """Some reward of the environment passes `alpha`."""
     found = _bars(subject)
     if found is None or found.alpha is None:
@@ -36,7 +41,7 @@ def alpha_passable(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def alpha_sorts(subject: Subject) -> Iterator[Finding]:
+def alpha_sorts(subject: StageContext) -> Iterator[Finding]:
     """`alpha` leaves some trajectories out, and is on the scale of the rewards."""
     found = _bars(subject)
     if found is None or found.alpha is None:
@@ -62,7 +67,7 @@ def alpha_sorts(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def beta_passable(subject: Subject) -> Iterator[Finding]:
+def beta_passable(subject: StageContext) -> Iterator[Finding]:
     """Two rewards of the environment can be as far apart as `beta` wants them."""
     found = _bars(subject)
     settings = subject.settings
@@ -89,13 +94,13 @@ def beta_passable(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def trees_of_stage(subject: Subject) -> Iterator[Finding]:
+def trees_of_stage(subject: StageContext) -> Iterator[Finding]:
     """The trees are of the stage's environment, and of the actor that judges them."""
     stage, module = subject.stage, subject.module
     searches = [
         found
         for name in stage.inputs.get("trees", ())
-        if (found := module.stages.get(name)) is not None and found.kind == "search"
+        if (found := module.stages.get(name)) is not None and found.kind in makers(SEARCH_TREES)
     ]
     environment = stage.uses.get("environment")
     for search in searches:
@@ -123,7 +128,52 @@ def trees_of_stage(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def marks_heeded(subject: Subject) -> Iterator[Finding]:
+def revisions_compared(subject: StageContext) -> Iterator[Finding]:
+    """A comparison is of evaluations alone, or of revisions alone, in one environment."""
+    inputs, module = subject.stage.inputs, subject.module
+    named = [(role, n, name) for role in ("of", "baseline") for n, name in
+             enumerate(inputs.get(role, ()))]  # fmt: skip
+    found = [(f"{role}.{n}", stage) for role, n, name in named
+             if (stage := module.stages.get(name)) is not None]  # fmt: skip
+    measured = [stage for _, stage in found if stage.kind in makers(METRICS)]
+    data = [(path, stage) for path, stage in found if stage.kind in makers(SFT_DATASET)]
+    for path, stage in data:
+        parts = subject.of_stages[stage.id].texts("parts")
+        kind = kind_named(stage.kind)
+        revises = kind is not None and kind.has("parts")
+        if "revision" not in parts:
+            yield Finding(
+                message=f"nothing of `{stage.id}` can be compared: "
+                + (
+                    "without the part `revision` no mistake is looked for"
+                    if revises
+                    else f"it is of kind `{stage.kind}`, and measures nothing"
+                ),
+                path=path,
+                expected="evaluations, or revise stages with the part `revision`",
+                fix=f"add `revision` to `parts` of `{stage.id}`" if revises else None,
+            )
+            return
+        if measured:
+            yield Finding(
+                message=f"`{stage.id}` is a revision and `{measured[0].id}` an evaluation, which "
+                "have no score in common",
+                path=path,
+                fix="compare them in tables of their own",
+            )
+            return
+    worlds = {stage.uses.get("environment"): stage for _, stage in reversed(data)}
+    if len(worlds) > 1:
+        one, other, *_ = reversed(worlds.values())
+        yield Finding(
+            message=f"`{one.id}` revises in `{one.uses.get('environment')}` and `{other.id}` in "
+            f"`{other.uses.get('environment')}`, so that they have no task in common",
+            path="of",
+            fix="compare revisions of one environment in each table",
+        )
+
+
+def marks_heeded(subject: StageContext) -> Iterator[Finding]:
     """A training on replies that are marked as not trained says whether it heeds the marks."""
     if subject.settings.given("loss_on"):
         return
@@ -132,12 +182,23 @@ def marks_heeded(subject: Subject) -> Iterator[Finding]:
         if source is None:
             continue
         through = "" if source.id == name else f" (through `{name}`)"
+        if source.inputs.get(PREFIXES.name):
+            begins = listed(source.inputs[PREFIXES.name])
+            yield Finding(
+                message=f"replies that `{source.id}`{through} goes on from would be trained like "
+                "its policy's own",
+                path="data",
+                notes=(subject.settings.shown("loss_on"), f"they are of {begins}"),
+                fix="set `loss_on: marked` to train the policy's replies alone, or `loss_on: "
+                "all_replies` to train all",
+            )
+            return
         yield Finding(
             message=f"bad replies of `{source.id}`{through} would be trained like good ones",
             path="data",
             notes=(
                 subject.settings.shown("loss_on"),
-                settings_of(source, subject.table).shown("parts"),
+                subject.of_stages[source.id].shown("parts"),
             ),
             fix="set `loss_on: marked` to train signals and good replies alone (Agent-R, "
             "equation 6), or `loss_on: all_replies` to train all, as its released code does",
@@ -145,7 +206,7 @@ def marks_heeded(subject: Subject) -> Iterator[Finding]:
         return
 
 
-def _marked(name: str, subject: Subject) -> Stage | None:
+def _marked(name: str, subject: StageContext) -> Stage | None:
     """The stage that marks replies and that the data of a stage are from, directly or mixed."""
     waiting: list[str] = [name]
     seen: set[str] = set()
@@ -154,12 +215,11 @@ def _marked(name: str, subject: Subject) -> Stage | None:
         if found is None or found.id in seen:
             continue
         seen.add(found.id)
-        if found.kind == "revise":
-            if set(settings_of(found, subject.table).texts("parts")) & set(_SPLICED):
-                return found
-        elif found.kind == "mix":
-            for role in ("general", "agent"):
-                waiting.extend(reversed(found.inputs.get(role, ())))
+        spliced = set(subject.of_stages[found.id].texts("parts")) & set(_SPLICED)
+        if spliced or found.inputs.get(PREFIXES.name):
+            return found
+        for role in reversed(REWORKERS.get(found.kind, ())):
+            waiting.extend(reversed(found.inputs.get(role, ())))
     return None
 
 
@@ -174,7 +234,7 @@ class _Bars:
     range_note: str
 
 
-def _bars(subject: Subject) -> _Bars | None:
+def _bars(subject: StageContext) -> _Bars | None:
     environment = subject.environment()
     if environment is None:
         return None
@@ -194,9 +254,72 @@ def _scaled(bars: _Bars) -> float:
 
 
 REVISIONS: tuple[Rule, ...] = (
-    Rule(code="AGC690", kinds=("revise",), check=alpha_passable),
-    Rule(code="AGC691", kinds=("revise",), check=beta_passable),
-    Rule(code="AGC692", kinds=("revise",), check=alpha_sorts, severity="warning"),
-    Rule(code="AGC693", kinds=("sft",), check=marks_heeded),
-    Rule(code="AGC694", kinds=("revise",), check=trees_of_stage, severity="warning"),
+    Rule(
+        code=Code(
+            "AGC685",
+            "a comparison of unlike results",
+            "A table compares what its rows measured: rewards of evaluations, or how early and how "
+            "often actors found their mistakes, of revise stages with the part `revision`. Other "
+            "data sets measure nothing, and a table has one kind of score.",
+        ),
+        kinds=("compare",),
+        check=revisions_compared,
+    ),
+    Rule(
+        code=Code(
+            "AGC690",
+            "an alpha that no trajectory passes",
+            "A trajectory is good when its reward is above `alpha` (or at least alpha). Agent-R's "
+            "third iteration states alpha = 1 under a strict comparison: where rewards end at 1, "
+            "that keeps nothing.",
+        ),
+        kinds=("revise",),
+        check=alpha_passable,
+    ),
+    Rule(
+        code=Code(
+            "AGC691",
+            "a beta that no pair passes",
+            "`beta` tells the bad trajectory of a pair from the good one: by the gap between their "
+            "rewards, or as a ceiling of the bad one. The environment's rewards never are that far "
+            "apart.",
+        ),
+        kinds=("revise",),
+        check=beta_passable,
+    ),
+    Rule(
+        code=Code(
+            "AGC692",
+            "an alpha that sorts nothing out",
+            "Bars are in the environment's own range of rewards. The published ones are for "
+            "rewards from 0 to 1; where rewards go up to 100 they let nearly everything pass.",
+        ),
+        kinds=("revise",),
+        check=alpha_sorts,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC693",
+            "marked replies, and a training that does not say whether it heeds them",
+            "A revision begins with replies that were mistakes, marked `loss: false`. By default "
+            "a trainer imitates every reply, mistakes included. The paper leaves them out of the "
+            "loss, its released code trains them: so it has to be said. Episodes and trees that "
+            "go on from other trajectories mark the replies of these likewise.",
+        ),
+        kinds=("sft",),
+        check=marks_heeded,
+    ),
+    Rule(
+        code=Code(
+            "AGC694",
+            "trees of another environment or actor",
+            "A revise stage reads the rewards of trees and replays their actions in its "
+            "environment, and its policy judges what the searching policy did. Both are those of "
+            "the search as a rule.",
+        ),
+        kinds=("revise",),
+        check=trees_of_stage,
+        severity="warning",
+    ),
 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Stage
 from agentc.kinds import KINDS
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import Subject
+from agentc.passes.checks.subject import StageContext
 
 
-def rounds_differ(subject: Subject) -> Iterator[Finding]:
+def rounds_differ(subject: StageContext) -> Iterator[Finding]:
     """Round 2 of a repeat does something else than round 1."""
     stage = subject.stage
     repeat, mark, _ = stage.id.partition(".2.")
@@ -44,7 +45,13 @@ def _work(stage: Stage, own: str) -> object:
 
 ROUNDS: tuple[Rule, ...] = (
     Rule(
-        code="AGC658",
+        code=Code(
+            "AGC658",
+            "rounds that are all the same",
+            "Nothing is carried from one round to the next and nothing depends on the round, so "
+            "every round gives the same result. Most often `carry` is missing, or its name is not "
+            "used.",
+        ),
         kinds=tuple(kind.name for kind in KINDS),
         check=rounds_differ,
         severity="warning",

@@ -1,7 +1,8 @@
 """Rule and Finding: what a cross-field check is, and what it hands to `check_settings`.
 
-A rule is a plain function over a `Subject` (see `subject.py`) that yields findings; the first
-line of its docstring is its entry in the generated table of rules.
+A rule is a plain function over a `StageContext` (see `subject.py`) that yields findings; the first
+line of its docstring is its entry in the generated table of rules, and its code has the title and
+the explanation of its page.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.diagnostic import Severity
+from agentc.diagnostics.span import Span
 from agentc.ir.module import Resource, Stage
-from agentc.passes.checks.subject import Subject
-from agentc.source.span import Span
+from agentc.passes.checks.subject import StageContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +34,15 @@ class Finding:
     rests_on: tuple[Span, ...] = ()
 
 
-Check: TypeAlias = Callable[[Subject], Iterator[Finding]]
+Check: TypeAlias = Callable[[StageContext], Iterator[Finding]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A check, the code it reports under, and the stage kinds that it looks at."""
+    """A check, the code it reports under (rules may share one), and the stage kinds that it looks
+    at."""
 
-    code: str
+    code: Code
     kinds: tuple[str, ...]
     check: Check
     severity: Severity = "error"

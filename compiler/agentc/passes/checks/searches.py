@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agentc.diagnostics.codes.code import Code
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import Subject
+from agentc.passes.checks.subject import StageContext
 
 _SPLICED = ("revision", "direct")
 
 
-def paths_within_turns(subject: Subject) -> Iterator[Finding]:
+def paths_within_turns(subject: StageContext) -> Iterator[Finding]:
     """Paths of a search (`depth` + 1 actions) are no longer than episodes of its environment."""
     environment, depth = subject.environment(), subject.settings.integer("depth")
     if environment is None or depth is None or depth + 1 <= environment.max_turns:
@@ -25,7 +26,7 @@ def paths_within_turns(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def trees_branch(subject: Subject) -> Iterator[Finding]:
+def trees_branch(subject: StageContext) -> Iterator[Finding]:
     """Trees that are to be spliced have branches: their search samples more than one child."""
     parts = subject.settings.texts("parts")
     spliced = [part for part in parts if part in _SPLICED]
@@ -46,7 +47,7 @@ def trees_branch(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def revised_under_their_prompt(subject: Subject) -> Iterator[Finding]:
+def revised_under_their_prompt(subject: StageContext) -> Iterator[Finding]:
     """Trees are revised under the prompt that they were searched under."""
     prompt = subject.stage.uses.get("prompt", "")
     for name in subject.stage.inputs.get("trees", ()):
@@ -69,7 +70,37 @@ def revised_under_their_prompt(subject: Subject) -> Iterator[Finding]:
 
 
 SEARCHES: tuple[Rule, ...] = (
-    Rule(code="AGC695", kinds=("search",), check=paths_within_turns, severity="warning"),
-    Rule(code="AGC696", kinds=("revise",), check=trees_branch),
-    Rule(code="AGC697", kinds=("revise",), check=revised_under_their_prompt, severity="warning"),
+    Rule(
+        code=Code(
+            "AGC695",
+            "a search deeper than any episode",
+            "A path of a search has `depth` + 1 actions. Where the environment ends its episodes "
+            "earlier, a policy would learn from attempts that it can never make.",
+        ),
+        kinds=("search",),
+        check=paths_within_turns,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC696",
+            "trees without branches",
+            "A revision joins a bad and a good trajectory of one tree where they part. With one "
+            "child at each node every tree is a single path.",
+        ),
+        kinds=("revise",),
+        check=trees_branch,
+    ),
+    Rule(
+        code=Code(
+            "AGC697",
+            "trees revised under another prompt",
+            "The signal between the bad and the good part of a revision is written in the form "
+            "that the prompt asks of replies. Under another prompt than the search's, it would be "
+            "the only reply of its form.",
+        ),
+        kinds=("revise",),
+        check=revised_under_their_prompt,
+        severity="warning",
+    ),
 )

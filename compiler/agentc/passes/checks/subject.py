@@ -6,18 +6,22 @@ asks for several values of each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TypeVar, cast
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, StageBackend
+from agentc.backend_api.view import ABSENT, Absent, SettingTable, effective
 from agentc.ir.module import Module, Prompt, Resource, Stage
 from agentc.kinds import kind_named
-from agentc.kinds.field import Field, Json
-from agentc.passes.checks.surroundings import Surroundings
-from agentc.passes.place import stage_span
+from agentc.kinds.field import Json
+from agentc.passes.checks.model_folders import ModelFolder, read_model_folders
+from agentc.passes.checks.surroundings import ModuleAnalysis, survey
+from agentc.passes.lowering.setting_span import stage_span
+from agentc.source.boundary import Boundary
 
-_ABSENT = object()
+_T = TypeVar("_T")
 
 
 class Settings:
@@ -26,26 +30,58 @@ class Settings:
     A path that nothing declares is None, so that rules may ask for what only some backends have.
     """
 
-    __slots__ = ("_defaults", "entry")
+    __slots__ = ("_asked", "_derived", "_tables", "entry")
 
-    def __init__(self, entry: Stage | Resource, defaults: Mapping[str, Json]) -> None:
+    def __init__(
+        self,
+        entry: Stage | Resource,
+        *tables: SettingTable,
+        asked: dict[str, Json] | None = None,
+    ) -> None:
+        """`asked` is what was looked up for entries with the same values under these tables."""
         self.entry = entry
-        self._defaults = defaults
+        self._tables = tables
+        self._asked: dict[str, Json] = {} if asked is None else asked
+        self._derived: dict[Callable[[Settings], object], object] = {}
 
     @property
     def name(self) -> str:
         """The entry's name, for messages."""
         return self.entry.id if isinstance(self.entry, Stage) else self.entry.name
 
+    @property
+    def sameness(self) -> int:
+        """Equal where settings are known to have the same values, whatever their entries."""
+        return id(self._asked)
+
     def get(self, path: str) -> Json:
-        value = self._given(path)
-        if value is not _ABSENT:
-            return value  # type: ignore[return-value]
-        first, _, rest = path.partition(".")
-        # The fields of a nullable group (`lora.rank`) have values only where the group is given.
-        if rest and self._defaults.get(first, _ABSENT) is None and self._given(first) is _ABSENT:
-            return None
-        return self._defaults.get(path)
+        asked = self._asked
+        if path not in asked:
+            asked[path] = self._look_up(path)
+        return asked[path]
+
+    def derive(self, make: Callable[[Settings], _T]) -> _T:
+        """What a function makes of these settings alone, made once: many stages ask it of the one
+        model that they descend from."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        return cast(_T, self._derived[make])
+
+    def _look_up(self, path: str) -> Json:
+        for table in self._tables:
+            setting = table.find(path)
+            if setting is not None:
+                return effective(setting, self._given)
+        value = self._given(path.split("."))
+        return None if isinstance(value, Absent) else value
+
+    def declares(self, path: str) -> bool:
+        """Whether the kind, or the backend, has such a setting."""
+        return any(table.find(path) is not None for table in self._tables)
+
+    def with_options(self, options: SettingTable) -> Settings:
+        """The same under another backend, whose options these are."""
+        return Settings(self.entry, self._tables[0], options)
 
     def number(self, path: str) -> float | None:
         value = self.get(path)
@@ -65,7 +101,7 @@ class Settings:
 
     def given(self, path: str) -> bool:
         """Whether the spec sets it, for this stage or under `defaults:`."""
-        return self._given(path) is not _ABSENT
+        return self._given(path.split(".")) is not ABSENT
 
     def shown(self, path: str) -> str:
         """A value with its place, for notes: "`expert`: `limit` is 3 (line 12)"."""
@@ -74,44 +110,47 @@ class Settings:
             return f"{text} by default"
         return f"{text} ({place(self.entry, path)})"
 
-    def _given(self, path: str) -> object:
-        first, _, rest = path.partition(".")
+    def _given(self, parts: Sequence[str]) -> Json | Absent:
+        first, *rest = parts
         entry = self.entry
         if first == "placement" and isinstance(entry, Stage):
-            found = entry.placement.get(rest)
-            return _ABSENT if found is None or found.json is None else found.json
+            found = entry.placement.get(".".join(rest))
+            return ABSENT if found is None or found.json is None else found.json
         value = entry.fields.get(first)
         if value is None:
             value = entry.options.get(first)
         if value is None and isinstance(entry, Resource):
             value = entry.sharing.get(first)
         if value is None:
-            return _ABSENT
+            return ABSENT
         node: Json = value.json
-        for part in rest.split(".") if rest else ():
+        for part in rest:
             if not isinstance(node, dict) or part not in node:
-                return _ABSENT
+                return ABSENT
             node = node[part]
         return node
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """A stage under examination; `around` and `servers` were computed once for the module."""
+class StageContext:
+    """A stage under examination; `around`, `servers` and `folders` (what was read of the model
+    directories, by stage id) were computed once for the module."""
 
     stage: Stage
     settings: Settings
+    of_stages: Mapping[str, Settings]
     module: Module
     table: BackendTable
-    around: Surroundings
+    around: ModuleAnalysis
     servers: Mapping[str, tuple[ServerBackend, Settings]]
+    folders: Mapping[str, ModelFolder]
 
     def producers(self, role: str) -> Iterator[Settings]:
         """The settings of the stages that an input names, in order."""
         for stage_id in self.stage.inputs.get(role, ()):
             stage = self.module.stages.get(stage_id)
             if stage is not None:
-                yield settings_of(stage, self.table)
+                yield self.of_stages[stage.id]
 
     def environment(self, stage: Stage | None = None) -> EnvironmentBackend | None:
         """The environment's declaration: this stage's, or another's."""
@@ -123,11 +162,11 @@ class Subject:
             return found
         return found.under({name: value.json for name, value in entry.fields.items()})
 
-    def expected_tasks(self) -> Mapping[str, tuple[float, float]]:
-        """By split, the tasks that this stage's environment states, and how many times more there
+    def expected_tasks(self, stage: Stage | None = None) -> Mapping[str, tuple[float, float]]:
+        """By split, the tasks that a stage's environment states, and how many times more there
         may be (1 where the number is fixed); empty where it states nothing."""
-        entry = self.module.environments.get(self.stage.uses.get("environment", ""))
-        declared = self.environment()
+        entry = self.module.environments.get((stage or self.stage).uses.get("environment", ""))
+        declared = self.environment(stage)
         if entry is None or declared is None or declared.expected_tasks is None:
             return {}
         try:
@@ -149,21 +188,57 @@ class Subject:
         """The model that this stage (or the first input of a role) descends from."""
         start = self.stage.id if not role else next(iter(self.stage.inputs.get(role, ())), "")
         root = self.around.roots.get(start)
-        return None if root is None else settings_of(root, self.table)
+        return None if root is None else self.of_stages[root.id]
 
     def scratch_model(self, role: str = "") -> Settings | None:
         """The same, where this spec makes it from nothing, so that its shape is known."""
         found = self.model(role)
-        if found is None or not isinstance(found.entry, Stage):
-            return None
-        return found if found.entry.backend == "model.scratch" else None
+        return found if found is not None and is_made(found) else None
 
 
-def settings_of(stage: Stage, table: BackendTable) -> Settings:
-    """Effective values of a stage: kind fields and backend options."""
-    backend = table.backends.get(stage.backend)
-    options = backend.options if isinstance(backend, StageBackend) else ()
-    return Settings(stage, _defaults(stage.kind, options))
+def is_made(model: Settings) -> bool:
+    """Whether a model is one that the spec makes from nothing."""
+    return isinstance(model.entry, Stage) and model.entry.backend == "model.scratch"
+
+
+def subjects_of(module: Module, table: BackendTable, boundary: Boundary) -> Iterator[StageContext]:
+    """Every stage of a module as the rules see it, with what the boundary lets them read."""
+    around, servers = survey(module), servers_of(module, table)
+    folders = read_model_folders(module, boundary)
+    read = _Readings(table)
+    of_stages = {name: read.settings(stage) for name, stage in module.stages.items()}
+    for stage in module.stages.values():
+        yield StageContext(
+            stage=stage,
+            settings=of_stages[stage.id],
+            of_stages=of_stages,
+            module=module,
+            table=table,
+            around=around,
+            servers=servers,
+            folders=folders,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Readings:
+    """Makes settings of stages: one table for each backend, one look-up for stages that hold the
+    same values, as those of many rounds do."""
+
+    backends: BackendTable
+    options: dict[str, SettingTable] = field(default_factory=dict)
+    asked: dict[Hashable, dict[str, Json]] = field(default_factory=dict)
+
+    def settings(self, stage: Stage) -> Settings:
+        """Effective values of a stage: kind fields and backend options."""
+        if stage.backend not in self.options:
+            backend = self.backends.backends.get(stage.backend)
+            found = backend.options if isinstance(backend, StageBackend) else ()
+            self.options[stage.backend] = SettingTable(found)
+        # The module keeps the mappings, so that their ids stay their own.
+        held = tuple(map(id, (stage.fields, stage.options, stage.placement)))
+        asked = self.asked.setdefault((stage.kind, stage.backend, held), {})
+        return Settings(stage, _of_kind(stage.kind), self.options[stage.backend], asked=asked)
 
 
 def servers_of(module: Module, table: BackendTable) -> dict[str, tuple[ServerBackend, Settings]]:
@@ -172,7 +247,7 @@ def servers_of(module: Module, table: BackendTable) -> dict[str, tuple[ServerBac
     for name, entry in module.servers.items():
         backend = table.backends.get(entry.backend)
         if isinstance(backend, ServerBackend):
-            found[name] = (backend, Settings(entry, _flat(backend.fields)))
+            found[name] = (backend, Settings(entry, SettingTable(backend.fields)))
     return found
 
 
@@ -199,19 +274,7 @@ def quoted(value: Json) -> str:
     return str(value)
 
 
-def _defaults(kind_name: str, options: tuple[Field, ...]) -> Mapping[str, Json]:
-    return {**_of_kind(kind_name), **_flat(options)} if options else _of_kind(kind_name)
-
-
 @lru_cache(maxsize=64)
-def _of_kind(name: str) -> Mapping[str, Json]:
+def _of_kind(name: str) -> SettingTable:
     kind = kind_named(name)
-    return {} if kind is None else _flat(kind.fields)
-
-
-def _flat(fields: tuple[Field, ...], prefix: str = "") -> dict[str, Json]:
-    found: dict[str, Json] = {}
-    for field in fields:
-        found[prefix + field.name] = None if field.required else field.default  # type: ignore[assignment]
-        found |= _flat(field.fields, f"{prefix}{field.name}.")
-    return found
+    return SettingTable(() if kind is None else kind.fields)

@@ -11,23 +11,16 @@ from typing import TypeAlias
 
 from agentc.ir.module import Module, Stage
 from agentc.kinds.field import Json
-from agentc.passes.order import ordered
+from agentc.kinds.groups import COLLECTORS, MODEL_SOURCES, REWORKERS, TRAINERS
+from agentc.kinds.prefix import PREFIXES
+from agentc.passes.lowering.toposort import ordered
 
 Tasks: TypeAlias = tuple[str, str]
 """An entry of `environments:` and a split of it."""
 
-TRAINERS = ("sft", "dpo")
-COLLECTORS = ("expert", "rollout", "search")
-REWORKERS: Mapping[str, tuple[str, ...]] = {
-    "pair": ("expert", "rollouts"),
-    "revise": ("trees",),
-    "mix": ("agent", "general"),
-}
-"""Kinds that make training data of what was collected, and the inputs that they make it of."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ModuleAnalysis:
     """Keyed by stage id.
 
     `roots`: the `model` stage that a checkpoint, or the policy of a stage, descends from.
@@ -58,11 +51,14 @@ class _Walk:
             if (found := self.module.stages.get(name)) is not None
         ]
         self.roots |= self._root(stage)
-        self.trained_on[stage.id] = {} if stage.kind == "model" else self._tasks(parents)
+        # A policy that goes on from a trajectory is not trained on it.
+        shown = stage.inputs.get(PREFIXES.name, ())
+        teachers = [parent for parent in parents if parent.id not in shown]
+        self.trained_on[stage.id] = {} if stage.kind in MODEL_SOURCES else self._tasks(teachers)
         self.prompts[stage.id] = self._prompts(stage, parents)
 
     def _root(self, stage: Stage) -> dict[str, Stage]:
-        if stage.kind == "model":
+        if stage.kind in MODEL_SOURCES:
             return {stage.id: stage}
         lead = stage.inputs.get("policy") or stage.inputs.get("model") or ()
         root = self.roots.get(lead[0]) if lead else None
@@ -91,7 +87,7 @@ class _Walk:
         return frozenset()
 
 
-def survey(module: Module) -> Surroundings:
+def survey(module: Module) -> ModuleAnalysis:
     """Walk the module once, in topological order."""
     walk = _Walk(module)
     for stage in ordered(module):
@@ -100,7 +96,7 @@ def survey(module: Module) -> Surroundings:
     for stage in module.stages.values():
         if stage.round == 2:
             seconds.setdefault(stage.id.partition(".2.")[0], []).append(stage)
-    return Surroundings(
+    return ModuleAnalysis(
         roots=walk.roots, trained_on=walk.trained_on, prompts=walk.prompts, second_rounds=seconds
     )
 

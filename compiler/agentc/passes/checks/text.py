@@ -3,16 +3,6 @@
 from __future__ import annotations
 
 
-def plural(count: float, noun: str) -> str:
-    """ "1 row", "2 rows", "2.5 rows"."""
-    return f"{count:g} {noun}{'' if count == 1 else 's'}"
-
-
-def plural_of(count: int, noun: str, several: str) -> str:
-    """The same for a noun with a plural of its own."""
-    return f"{count} {noun if count == 1 else several}"
-
-
 def multiples_near(number: int, step: int) -> list[int]:
     """The nearest multiples of `step` below and above, those above 0."""
     below = number // step * step

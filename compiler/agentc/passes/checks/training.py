@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.kinds.artifacts import SFT_DATASET
+from agentc.kinds.groups import REWORKERS, TRAINERS, kinds_where
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import Subject, place
-from agentc.passes.checks.text import plural
+from agentc.passes.checks.subject import StageContext, place
+from agentc.text import counted
 
-_TRAINERS = ("sft", "dpo")
+_FROM_OUTSIDE = kinds_where(lambda kind: kind.produces == SFT_DATASET and not kind.reworks)
 _MOST_WARMUP = 0.5
 _HIGHEST_LR = 0.1
 """AdamW moves every weight by about `lr` a step; published fine-tuning stays below 0.01."""
@@ -25,7 +28,7 @@ _LINEAR_LAYERS = (
 """Linear layers of the architectures that model.scratch makes (llama, qwen2)."""
 
 
-def warmup_leaves_training(subject: Subject) -> Iterator[Finding]:
+def warmup_leaves_training(subject: StageContext) -> Iterator[Finding]:
     """The warm-up is a part of the training, and there where the `scheduler` is named for it."""
     settings = subject.settings
     ratio, scheduler = settings.number("warmup_ratio") or 0.0, settings.text("scheduler")
@@ -49,7 +52,7 @@ def warmup_leaves_training(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def epochs_or_steps(subject: Subject) -> Iterator[Finding]:
+def epochs_or_steps(subject: StageContext) -> Iterator[Finding]:
     """A training ends by `epochs` or by `max_steps`, not by both."""
     settings, defaulted = subject.settings, subject.stage.defaulted
     steps = settings.integer("max_steps")
@@ -66,7 +69,7 @@ def epochs_or_steps(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def saved_before_end(subject: Subject) -> Iterator[Finding]:
+def saved_before_end(subject: StageContext) -> Iterator[Finding]:
     """`save_every` comes before the end of the training."""
     every, steps = subject.settings.integer("save_every"), subject.settings.integer("max_steps")
     if every is None or steps is None or every < steps:
@@ -82,7 +85,7 @@ def saved_before_end(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def plausible_rate(subject: Subject) -> Iterator[Finding]:
+def plausible_rate(subject: StageContext) -> Iterator[Finding]:
     """The learning rate is one that AdamW can train a transformer with."""
     rate = subject.settings.number("lr")
     if rate is None or rate < _HIGHEST_LR:
@@ -102,7 +105,7 @@ def _with_negative_exponent(rate: float) -> str | None:
     return f"{float(digits):g}e-{power}" if power >= 3 else None
 
 
-def adapters_low_rank(subject: Subject) -> Iterator[Finding]:
+def adapters_low_rank(subject: StageContext) -> Iterator[Finding]:
     """The rank of `lora` is below the width of the model that it adapts."""
     rank, model = subject.settings.integer("lora.rank"), subject.scratch_model()
     width = None if model is None else model.integer("hidden_size")
@@ -116,7 +119,7 @@ def adapters_low_rank(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def adapters_find_layers(subject: Subject) -> Iterator[Finding]:
+def adapters_find_layers(subject: StageContext) -> Iterator[Finding]:
     """`lora.targets` are layers of the model, where this spec makes it."""
     model = subject.scratch_model()
     if model is None:
@@ -133,7 +136,7 @@ def adapters_find_layers(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def examples_not_trained(subject: Subject) -> Iterator[Finding]:
+def examples_not_trained(subject: StageContext) -> Iterator[Finding]:
     """Replies of in-context examples are trained only where `loss_on` says so."""
     if subject.settings.given("loss_on"):
         return
@@ -149,14 +152,14 @@ def examples_not_trained(subject: Subject) -> Iterator[Finding]:
             path="data",
             notes=(
                 subject.settings.shown("loss_on"),
-                f"the prompt has {plural(len(prompt.examples), 'example')} "
+                f"the prompt has {counted(len(prompt.examples), 'example')} "
                 f"(line {prompt.origin.span.line})",
             ),
             fix="set `loss_on: after_prompt`, or `loss_on: all_replies` if it is meant",
         )
 
 
-def rows_above_reward(subject: Subject) -> Iterator[Finding]:
+def rows_above_reward(subject: StageContext) -> Iterator[Finding]:
     """`min_reward` keeps some trajectories and leaves some out."""
     least = subject.settings.number("min_reward")
     if least is None:
@@ -194,7 +197,7 @@ def rows_above_reward(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def rows_have_rewards(subject: Subject) -> Iterator[Finding]:
+def rows_have_rewards(subject: StageContext) -> Iterator[Finding]:
     """`min_reward` is for rows that have rewards, which conversations of a `dataset` lack."""
     least = subject.settings.number("min_reward")
     if least is None:
@@ -206,28 +209,107 @@ def rows_have_rewards(subject: Subject) -> Iterator[Finding]:
         if source is None or source.id in seen:
             continue
         seen.add(source.id)
-        if source.kind == "mix":
-            for role in ("general", "agent"):
-                waiting.extend(reversed(source.inputs.get(role, ())))
-        elif source.kind == "dataset":
+        for role in reversed(REWORKERS.get(source.kind, ())):
+            waiting.extend(reversed(source.inputs.get(role, ())))
+        given = subject.of_stages[source.id]
+        stated = given.get("reward") is not None or given.get("task_ids") == "eto_webshop"
+        if source.kind in _FROM_OUTSIDE and not stated:
             yield Finding(
                 message=f"a min_reward of {least:g} leaves out the rows of `{source.id}`, which "
                 "have no reward",
                 path="min_reward",
                 severity="warning",
-                notes=("rows of a file have rewards only where agentc has written them",),
+                notes=(
+                    "rows of a file have rewards only where agentc has written them, or where "
+                    "`reward` states one",
+                ),
                 fix="leave it out; a revise stage filters by `alpha` before rows are mixed",
             )
 
 
+_REWARD_FILTER = Code(
+    "AGC646",
+    "a reward filter that keeps all or nothing",
+    "`min_reward` lies outside the rewards of the environments that the rows come from, or "
+    "rows come from a file and have none.",
+)
+
 TRAINING: tuple[Rule, ...] = (
-    Rule(code="AGC640", kinds=_TRAINERS, check=warmup_leaves_training, severity="warning"),
-    Rule(code="AGC655", kinds=_TRAINERS, check=epochs_or_steps, severity="warning"),
-    Rule(code="AGC641", kinds=_TRAINERS, check=saved_before_end, severity="warning"),
-    Rule(code="AGC642", kinds=_TRAINERS, check=plausible_rate, severity="warning"),
-    Rule(code="AGC643", kinds=_TRAINERS, check=adapters_find_layers),
-    Rule(code="AGC644", kinds=_TRAINERS, check=adapters_low_rank, severity="warning"),
-    Rule(code="AGC645", kinds=("sft",), check=examples_not_trained, severity="warning"),
-    Rule(code="AGC646", kinds=("sft",), check=rows_above_reward),
-    Rule(code="AGC646", kinds=("sft",), check=rows_have_rewards),
+    Rule(
+        code=Code(
+            "AGC640",
+            "a warm-up that does not suit the schedule",
+            "`warmup_ratio` is a share of all steps, no number of them; and a schedule that is "
+            "named for its warm-up needs one.",
+        ),
+        kinds=TRAINERS,
+        check=warmup_leaves_training,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC655",
+            "epochs beside a number of steps",
+            "`max_steps` alone says when a training ends; `epochs` beside it is read by people, "
+            "but by no trainer.",
+        ),
+        kinds=TRAINERS,
+        check=epochs_or_steps,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC641",
+            "a checkpoint that is never saved",
+            "`save_every` lies beyond `max_steps`, so a run that is cut off has nothing to "
+            "continue from.",
+        ),
+        kinds=TRAINERS,
+        check=saved_before_end,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC642",
+            "a learning rate that destroys the model",
+            "AdamW moves each weight by about the learning rate in every step. A lost minus sign "
+            "in an exponent makes 2e5 of 2e-5.",
+        ),
+        kinds=TRAINERS,
+        check=plausible_rate,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC643",
+            "adapters on layers that are not there",
+            "`lora.targets` names a layer that the model lacks. PEFT is silent about it as long as "
+            "it finds another one.",
+        ),
+        kinds=TRAINERS,
+        check=adapters_find_layers,
+    ),
+    Rule(
+        code=Code(
+            "AGC644",
+            "adapters that are not low-rank",
+            "Adapters of a rank as large as the layer have more weights than the layer itself.",
+        ),
+        kinds=TRAINERS,
+        check=adapters_low_rank,
+        severity="warning",
+    ),
+    Rule(
+        code=Code(
+            "AGC645",
+            "examples of the prompt are trained",
+            "In-context examples stand at the beginning of every row, and by default their replies "
+            "are trained like all others: the same few texts, once for every row.",
+        ),
+        kinds=("sft",),
+        check=examples_not_trained,
+        severity="warning",
+    ),
+    Rule(code=_REWARD_FILTER, kinds=("sft",), check=rows_above_reward),
+    Rule(code=_REWARD_FILTER, kinds=("sft",), check=rows_have_rewards),
 )

@@ -12,7 +12,7 @@ from agentc.backend_api import (
     StageBackend,
     StageView,
 )
-from agentc.ir.artifacts import PREFERENCE_PAIRS
+from agentc.kinds.artifacts import PREFERENCE_PAIRS
 from agentc.kinds.field import boolean, integer
 from agentc_backends.software import LIGHT
 

@@ -5,8 +5,8 @@ import sys
 from functools import partial
 from typing import Any, NamedTuple
 
-from agentc_backends.environment_server.environment import EpisodeError
-from agentc_backends.environment_server.process import add_server_arguments, serve
+from agentc_backends.environments.server.environment import EpisodeError
+from agentc_backends.environments.server.process import add_server_arguments, serve
 
 
 class ExpertStep(NamedTuple):

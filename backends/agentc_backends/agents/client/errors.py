@@ -1,0 +1,40 @@
+"""What can go wrong with a service, told apart by who must act.
+
+An `InfrastructureError` says nothing about the agent: an episode that ends in one has no reward.
+The others are facts about the request.
+"""
+
+from __future__ import annotations
+
+
+class ServiceError(Exception):
+    """Any failure of a call; the message names the address and what it said."""
+
+
+class InfrastructureError(ServiceError):
+    """The service is dead, unreachable, overloaded or too slow, or answers nonsense."""
+
+
+class BadRequestError(ServiceError):
+    """The service refuses the request for good (4xx). `status` is HTTP's, `code` the service's
+    own word for it, `param` the field it names."""
+
+    def __init__(
+        self, message: str, *, status: int = 400, code: str | None = None, param: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.param = param
+
+
+class ContextOverflowError(BadRequestError):
+    """The prompt and the reply's limit do not fit into the model's context."""
+
+
+class EchoedSecretError(ServiceError):
+    """A reply holds the key that the endpoint was sent. Asking again would not help."""
+
+
+class EnvironmentServerError(ServiceError):
+    """An environment server reports an error of its own in a reply that looks like success."""

@@ -1,0 +1,69 @@
+"""Clients for leased servers, as described in a job file (contracts.md, section 3).
+
+Neighbours: `chat.py`, `environment.py`, `replicated.py`; `servers/remote/backend.py` writes the
+settings that are read here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from agentc_backends.agents.client.calls import EnvironmentCalls
+from agentc_backends.agents.client.chat import ChatClient
+from agentc_backends.agents.client.environment import EnvironmentClient
+from agentc_backends.agents.client.limits import RateLimits
+from agentc_backends.agents.client.replicated import ReplicatedEnvironment
+from agentc_backends.agents.client.retry import RetryPolicy
+
+REMOTE_TOKEN = "AGENTC_REMOTE_TOKEN"
+"""What a remote endpoint's lease calls its key; the job file says which variable holds it."""
+# A local server that refuses connections is dead: waiting longer would only delay the news.
+LOCAL_RETRY = RetryPolicy(attempts=4, base_s=0.2, cap_s=1.0, patient=True)
+
+
+def chat_client(lease: Mapping[str, Any], *, concurrency: int) -> ChatClient:
+    """A client of the server behind `job.leases["policy"]`, with at most `concurrency` requests
+    in flight (fewer when the lease says so)."""
+    settings: Mapping[str, Any] = lease.get("client") or {}
+    remote = "log" not in lease
+    token = lease["token"] or (_key_of(lease) if remote else None)
+    limits = RateLimits(
+        requests_per_minute=settings.get("requests_per_minute"),
+        tokens_per_minute=settings.get("tokens_per_minute"),
+        concurrency=min(concurrency, settings.get("concurrency") or concurrency),
+    )
+    retry = RetryPolicy(attempts=settings.get("attempts", 8)) if remote else LOCAL_RETRY
+    urls = lease.get("urls") or lease["url"]
+    return ChatClient(
+        urls,
+        token or None,
+        lease["model"],
+        retry=retry,
+        limits=limits,
+        direct=not remote,
+        # The key of a remote endpoint outlives the run; a token of ours does not.
+        guarded=remote,
+    )
+
+
+def _key_of(lease: Mapping[str, Any]) -> str | None:
+    """The key of a remote endpoint, from the variable that is this lease's alone."""
+    variable = (lease.get("secrets") or {}).get(REMOTE_TOKEN)
+    return None if variable is None else os.environ.get(variable)
+
+
+def environment_client(lease: Mapping[str, Any], *, concurrency: int) -> EnvironmentCalls:
+    """A client of the server behind `job.leases["environment"]`, or of its copies."""
+    clients = [
+        EnvironmentClient(
+            url,
+            lease["token"] or None,
+            retry=LOCAL_RETRY,
+            limits=RateLimits(concurrency=concurrency),
+            direct="log" in lease,
+        )
+        for url in lease.get("urls") or [lease["url"]]
+    ]
+    return clients[0] if len(clients) == 1 else ReplicatedEnvironment(clients)

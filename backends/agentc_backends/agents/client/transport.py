@@ -1,0 +1,216 @@
+"""One JSON request with retries: what chat and environment clients share.
+
+Servers of this run are asked through `connections.py`, endpoints of others by httpx2. Neighbours:
+`retry.py`, `limits.py`, `routing.py`, `guard.py`, `errors.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from agentc_backends.agents.client.connections import Connections, RawReply
+from agentc_backends.agents.client.errors import (
+    BadRequestError,
+    ContextOverflowError,
+    InfrastructureError,
+)
+from agentc_backends.agents.client.guard import Guard
+from agentc_backends.agents.client.limits import RateLimits, RequestGate
+from agentc_backends.agents.client.retry import RETRIED_STATUSES, RetryPolicy, retry_after
+from agentc_backends.agents.client.routing import ranked
+from agentc_backends.http_library import httpx2
+
+_EXCERPT = 300
+_NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """Seconds: to connect, and to wait for the next bytes of a reply."""
+
+    connect_s: float = 5.0
+    read_s: float = 300.0
+
+
+class Transport:
+    """Sends JSON to one of several replicas, `direct` without a proxy wherever they are; with
+    `guarded`, no reply may hold the token. Close it, or use it as a context manager."""
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        token: str | None,
+        *,
+        retry: RetryPolicy,
+        limits: RateLimits,
+        timeouts: Timeouts,
+        direct: bool = False,
+        guarded: bool = False,
+    ) -> None:
+        if not urls:
+            raise ValueError("a client needs at least one address")
+        self._urls = tuple(url.rstrip("/") for url in urls)
+        self._lost: set[str] = set()
+        """Replicas that could not be reached: asked last, until one of them answers again."""
+        self._retry = retry
+        self.gate = RequestGate(limits)
+        self._guard = Guard(token if guarded else None)
+        # The environment's proxies are not for servers of this run.
+        addresses = [httpx2.URL(url) for url in self._urls]
+        ours = direct or {url.host for url in addresses} <= {"127.0.0.1", "::1", "localhost"}
+        self._near: Connections | None = None
+        self._far: httpx2.AsyncClient | None = None
+        if ours and all(url.scheme == "http" for url in addresses):
+            self._near = Connections(token, connect_s=timeouts.connect_s, read_s=timeouts.read_s)
+        else:
+            self._far = _general_client(token, limits, timeouts, trust_env=not ours)
+
+    async def close(self) -> None:
+        if self._near is not None:
+            await self._near.close()
+        if self._far is not None:
+            await self._far.aclose()
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        key: str = "",
+        cost: float = 0.0,
+        resend: bool = True,
+    ) -> Any:
+        """The JSON of the reply to a request, tried again by the policy.
+
+        `key` chooses the replica; the next one is tried when it cannot be reached. `cost` is what
+        the request is expected to take from the tokens per minute. With `resend` false, only a
+        request that surely never reached the service is sent again. Raises InfrastructureError,
+        BadRequestError, ContextOverflowError or EchoedSecretError.
+        """
+        order = ranked(self._urls, key) if len(self._urls) > 1 else list(self._urls)
+        order.sort(key=lambda url: url in self._lost)
+        content = None if body is None else json.dumps(body).encode()
+        start, tries, reached = monotonic(), 0, 0
+        while True:
+            base = order[reached % len(order)]
+            url = base + path
+            tries += 1
+            asked: float | None = None
+            try:
+                async with self.gate.admit(cost):
+                    reply = await self._send(method, base, path, content, query)
+            except httpx2.HTTPError as error:
+                failure = f"{method} {url}: {_described(error)}"
+                again = resend or isinstance(error, _NEVER_SENT)
+                if isinstance(error, _NEVER_SENT):
+                    reached += 1
+                    self._lost.add(base)
+            else:
+                self._lost.discard(base)
+                if reply.status < 400:
+                    answer = _decoded(reply, method, url, self._guard)
+                    self._guard.inspect(answer, f"{method} {url}")
+                    return answer
+                if reply.status not in RETRIED_STATUSES:
+                    raise _refusal(reply, method, url, self._guard)
+                failure = f"{method} {url}: {reply.status} {_excerpt(reply, self._guard)}"
+                asked = retry_after(reply.headers)
+                if reply.status == 503 and asked is not None and self._retry.patient:
+                    tries -= 1
+                # 429 and 503 say that nothing was done.
+                again = resend or reply.status in (429, 503)
+            elapsed = monotonic() - start
+            wait = self._retry.wait(tries, asked, elapsed) if again else None
+            if wait is None:
+                raise InfrastructureError(f"{failure} (tries: {tries}, {elapsed:.1f} s)")
+            await asyncio.sleep(wait)
+
+    async def _send(
+        self,
+        method: str,
+        base: str,
+        path: str,
+        content: bytes | None,
+        query: Mapping[str, str] | None,
+    ) -> RawReply:
+        if query:
+            path += "?" + urlencode(query, quote_via=quote)
+        if self._near is not None:
+            return await self._near.request(method, base, path, content)
+        assert self._far is not None
+        headers = {} if content is None else {"Content-Type": "application/json"}
+        reply = await self._far.request(method, base + path, content=content, headers=headers)
+        return RawReply(reply.status_code, dict(reply.headers), reply.content)
+
+
+def _general_client(
+    token: str | None, limits: RateLimits, timeouts: Timeouts, *, trust_env: bool
+) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(
+        headers={} if token is None else {"Authorization": f"Bearer {token}"},
+        timeout=httpx2.Timeout(
+            timeouts.read_s, connect=timeouts.connect_s, pool=None, write=timeouts.read_s
+        ),
+        limits=httpx2.Limits(
+            max_connections=limits.concurrency,
+            max_keepalive_connections=limits.concurrency,
+            # A kept connection that the server closes at the same moment is an error to us.
+            keepalive_expiry=60.0,
+        ),
+        trust_env=trust_env,
+    )
+
+
+def _described(error: httpx2.HTTPError) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _excerpt(reply: RawReply, guard: Guard) -> str:
+    return guard.clean(reply.text)[:_EXCERPT]
+
+
+def _decoded(reply: RawReply, method: str, url: str, guard: Guard) -> Any:
+    try:
+        return json.loads(reply.body)
+    except (ValueError, RecursionError) as error:
+        excerpt = _excerpt(reply, guard)
+        raise InfrastructureError(f"{method} {url}: the reply is not JSON: {excerpt}") from error
+
+
+def _refusal(reply: RawReply, method: str, url: str, guard: Guard) -> BadRequestError:
+    try:
+        body = json.loads(reply.body)
+    except (ValueError, RecursionError):
+        body = None
+    error = body.get("error", body) if isinstance(body, dict) else None
+    details: Mapping[str, Any] = error if isinstance(error, dict) else {}
+    message = details.get("message") or (
+        error if isinstance(error, str) else _excerpt(reply, guard)
+    )
+    message = guard.clean(str(message))
+    code, param = details.get("code"), details.get("param")
+    kind = ContextOverflowError if _is_overflow(code, message) else BadRequestError
+    return kind(
+        f"{method} {url}: {reply.status} {message}",
+        status=reply.status,
+        code=None if code is None else guard.clean(str(code)),
+        param=None if param is None else guard.clean(str(param)),
+    )
+
+
+def _is_overflow(code: object, message: str) -> bool:
+    # vLLM has no code of its own for it: OpenAI's sentence when the prompt is too long, a puzzling
+    # one when it fills the context to its last token.
+    return (
+        code == "context_length_exceeded"
+        or "maximum context length" in message
+        or "max_tokens must be at least 1, got 0" in message
+    )

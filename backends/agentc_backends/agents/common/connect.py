@@ -1,0 +1,263 @@
+"""Connects episodes to the leased servers through the client library, or to an environment in this
+process, and says what failures mean.
+
+A request that a server refuses for what it says is a FatalError, and so is a reply that holds a
+key; a server that fails or does not answer is an InfrastructureError; a prompt over the context is
+a ContextOverflowError.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from agentc.runtime.program import write_json
+from agentc.runtime.servers.probe import differences
+from agentc_backends.agents import client
+from agentc_backends.agents.client.leased import chat_client, environment_client
+from agentc_backends.agents.common.episode import Reply, Step
+from agentc_backends.agents.common.failures import FatalError
+from agentc_backends.agents.common.prompt import Message
+from agentc_backends.environments.server.inside import (
+    InsideEnvironment,
+    NotInsideError,
+    opener_of,
+)
+
+_CONNECT_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """The servers of a job; `policy` is None for a job that leases the environment alone."""
+
+    world: AgentGymWorld
+    policy: ChatPolicy | None
+    leases: Mapping[str, Mapping[str, Any]]
+
+    async def lost(self) -> str | None:
+        """A sentence about a local server that is gone, or None."""
+        return await lost_server(self.leases)
+
+
+@asynccontextmanager
+async def connect(
+    leases: Mapping[str, Mapping[str, Any]],
+    decode: Mapping[str, Any] | None,
+    concurrency: int,
+) -> AsyncIterator[Servers]:
+    """Clients of a job's servers; without `decode` of the environment alone. Raises FatalError
+    where the environment cannot be opened in this process, or is not the one that was planned."""
+    lease = leases["environment"]
+    environment = await _environment(lease, concurrency)
+    try:
+        world = AgentGymWorld(environment)
+        if decode is None:
+            yield Servers(world, None, {"environment": lease})
+            return
+        async with chat_client(leases["policy"], concurrency=concurrency) as chat:
+            yield Servers(world, ChatPolicy(chat, decode), leases)
+    finally:
+        await environment.close_connections()
+
+
+async def _environment(lease: Mapping[str, Any], concurrency: int) -> client.EnvironmentCalls:
+    """Over HTTP, or in this process where the lease gives the settings to open it with. The wrapper
+    has looked at a server already; here an account of what was opened is left for it."""
+    inside: Mapping[str, Any] | None = lease.get("inside")
+    if inside is None:
+        return environment_client(lease, concurrency=concurrency)
+    try:
+        environment = InsideEnvironment(opener_of(inside["program"], inside.get("settings")))
+    except NotInsideError as error:
+        raise FatalError(
+            f"the environment cannot be opened in the job's process: {error}"
+        ) from error
+    meta = await environment.meta()
+    differing = differences(inside["expect"], meta)
+    if differing:
+        raise FatalError("the environment is not the one that was planned:\n" + differing)
+    write_json(Path(inside["account"]), meta["identity"])
+    return environment
+
+
+class ChatPolicy:
+    """Replies of a chat model with fixed decoding settings."""
+
+    def __init__(self, chat: client.ChatClient, decode: Mapping[str, Any]) -> None:
+        self._chat = chat
+        self._decode = {name: decode[name] for name in ("temperature", "top_p", "max_tokens")}
+        self._stop = tuple(decode["stop"])
+
+    async def reply(self, messages: Sequence[Message], seed: int, affinity: str) -> Reply:
+        """The next message, stripped; `affinity` keeps an episode on one replica."""
+        with _translated():
+            answer = await self._chat.chat(
+                [{"role": m["role"], "content": m["content"]} for m in messages],
+                **self._decode,
+                stop=self._stop,
+                seed=seed,
+                affinity=affinity,
+            )
+        return Reply(
+            _encodable(answer.text).strip(),
+            answer.finish_reason,
+            answer.prompt_tokens,
+            answer.completion_tokens,
+        )
+
+    async def score(self, ids: Sequence[int], affinity: str) -> list[float | None]:
+        """The log-probability of each token after those before it. Raises ServiceError where the
+        server does not tell."""
+        return [token.logprob for token in await self._chat.score(ids, affinity=affinity)]
+
+    async def tokenize(self, messages: Sequence[Message]) -> list[int]:
+        """The tokens of a prompt. Raises ServiceError where the server does not tell."""
+        return await self._chat.tokenize(messages)
+
+
+class AgentGymWorld:
+    """Episodes of an environment that speaks AgentGym's protocol."""
+
+    def __init__(self, environment: client.EnvironmentCalls) -> None:
+        self._environment = environment
+
+    async def meta(self) -> dict[str, Any]:
+        with _translated():
+            return await self._environment.meta()
+
+    async def plan(self, task_id: str, prompt_seed: int) -> list[dict[str, str]]:
+        """The expert's steps: `action` and, where it has one, `thought`."""
+        with _translated():
+            return await self._environment.expert(task_id, prompt_seed)
+
+    async def begin(self, task_id: str, prompt_seed: int) -> AgentGymSession:
+        """A new session at the start of a task; the caller closes it."""
+        environment = self._environment
+        with _translated():
+            number = await environment.create()
+            session = AgentGymSession(environment, number, "")
+            try:
+                await session.restart(task_id, prompt_seed)
+            except BaseException:
+                await session.close()
+                raise
+        return session
+
+    async def restored(self, snapshot: Mapping[str, Any]) -> AgentGymSession:
+        """A new session in a saved state; the caller closes it."""
+        with _translated():
+            number = await self._environment.restore(snapshot)
+        return AgentGymSession(self._environment, number, "")
+
+    @asynccontextmanager
+    async def open(self, task_id: str, prompt_seed: int) -> AsyncIterator[AgentGymSession]:
+        """One episode, closed at the end whatever happens."""
+        session = await self.begin(task_id, prompt_seed)
+        with _translated():
+            try:
+                yield session
+            finally:
+                await session.close()
+
+
+class AgentGymSession:
+    """One open episode; `observation` is its first. Beyond `step`, which every environment has,
+    tree search saves, restores and forks the state where `/meta` says that it can be done."""
+
+    def __init__(self, environment: client.EnvironmentCalls, number: int, observation: str) -> None:
+        self._environment = environment
+        self._number = number
+        self.observation = observation
+        self.step_limit: int | None = None
+
+    async def step(self, action: str) -> Step:
+        with _translated():
+            result = await self._environment.step(self._number, action)
+        return Step(_encodable(result.observation), result.reward, result.done)
+
+    async def restart(self, task_id: str, prompt_seed: int) -> None:
+        """Go (back) to the start of a task."""
+        with _translated():
+            first = await self._environment.reset(self._number, task_id, prompt_seed)
+        self.observation = _encodable(first.observation)
+        self.step_limit = first.step_limit
+
+    async def snapshot(self) -> Mapping[str, Any]:
+        with _translated():
+            return await self._environment.snapshot(self._number)
+
+    async def restore(self, snapshot: Mapping[str, Any]) -> None:
+        with _translated():
+            await self._environment.restore(snapshot, self._number)
+
+    async def fork(self) -> AgentGymSession:
+        """A new session in the same state; the caller closes it."""
+        with _translated():
+            number = await self._environment.fork(self._number)
+        return AgentGymSession(self._environment, number, "")
+
+    async def close(self) -> None:
+        # A session left open costs memory only, and the server lets it expire.
+        with suppress(client.ServiceError):
+            await self._environment.close(self._number)
+
+
+async def lost_server(leases: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """A sentence about a leased server of ours none of whose copies answers, or None."""
+    for role, lease in leases.items():
+        if not _is_ours(lease):
+            continue
+        urls = lease.get("urls") or [lease["url"]]
+        if not any([await _accepts(url) for url in urls]):
+            return f"the {role} server at {' and '.join(urls)} does not answer any more"
+    return None
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """The client's exceptions as players tell them apart."""
+    try:
+        yield
+    except (client.ContextOverflowError, client.InfrastructureError):
+        raise
+    except (client.BadRequestError, client.EchoedSecretError) as error:
+        raise FatalError(str(error)) from error
+    except client.ServiceError as error:
+        # An environment's own error leaves the episode's state unknown: play it again.
+        raise client.InfrastructureError(str(error)) from error
+
+
+def _is_ours(lease: Mapping[str, Any]) -> bool:
+    """A server of this machine or of this run; an environment in this process is none."""
+    if "inside" in lease:
+        return False
+    if "log" in lease:
+        return True
+    return urlsplit(lease["url"]).hostname in ("127.0.0.1", "::1", "localhost")
+
+
+async def _accepts(url: str) -> bool:
+    """Whether something listens at the address. Asking for a page could take as long as the
+    server's present work; a dead server refuses at once."""
+    parts = urlsplit(url)
+    for number in range(_CONNECT_TRIES):
+        try:
+            opened = asyncio.open_connection(parts.hostname, parts.port)
+            _, writer = await asyncio.wait_for(opened, 2.0)
+        except (OSError, asyncio.TimeoutError):
+            await asyncio.sleep(0.1 * (number + 1))
+        else:
+            writer.close()
+            return True
+    return False
+
+
+def _encodable(text: str) -> str:
+    """The text without lone surrogates, which JSON can carry and UTF-8 cannot."""
+    return text.encode("utf-8", "replace").decode("utf-8")

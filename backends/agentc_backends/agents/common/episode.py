@@ -1,0 +1,208 @@
+"""One episode: who takes part in it, what holds for all of a stage, and its record.
+
+Knows neither HTTP nor files: `connect.py` gives a `Policy` and an `EpisodeSource`. Who plays:
+rollouts turn by turn, experts by their plan; searches and revisions use parts of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+from agentc_backends.agents.common.prefixes import Prefix
+from agentc_backends.agents.common.prompt import EpisodePrompt, Message, opening
+
+End: TypeAlias = Literal["success", "failure", "limit", "overflow", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A policy's answer; token counts as the server reports them."""
+
+    text: str
+    stop: str
+    prompt_tokens: int
+    completion_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An environment's answer to an action."""
+
+    observation: str
+    reward: float
+    done: bool
+
+
+class EpisodeSession(Protocol):
+    """One open episode of an environment; `observation` is its first. `step_limit` is how many
+    steps the environment allows in it, None where it counts none itself."""
+
+    @property
+    def observation(self) -> str: ...
+
+    @property
+    def step_limit(self) -> int | None: ...
+
+    async def step(self, action: str) -> Step: ...
+
+
+class EpisodeSource(Protocol):
+    """Opens episodes of an environment, and closes them whatever happens."""
+
+    def open(
+        self, task_id: str, prompt_seed: int
+    ) -> AbstractAsyncContextManager[EpisodeSession]: ...
+
+
+class Policy(Protocol):
+    """Answers a conversation."""
+
+    async def reply(self, messages: Sequence[Message], seed: int, affinity: str) -> Reply: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeRules:
+    """What holds for every episode of a stage. `reward_kind` says how rewards of steps make the
+    episode's: `terminal` and `latest` take the last one, `sum` adds, `max` keeps the largest."""
+
+    prompt: EpisodePrompt
+    split: str
+    reward_range: tuple[float, float]
+    reward_kind: Literal["terminal", "latest", "sum", "max"]
+    success_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An episode that is to be played; `position` is the task's place in the split, and `prefix`
+    what it begins with, where that is not the policy's."""
+
+    position: int
+    task_id: str
+    number: int
+    seed: int
+    prompt_seed: int
+    prefix: Prefix | None = None
+
+    @property
+    def id(self) -> str:
+        return f"{self.task_id}#{self.number}"
+
+
+class EpisodeRecord:
+    """An episode while it is played; `row` gives its line of trajectories.jsonl."""
+
+    def __init__(self, rules: EpisodeRules, attempt: Attempt, source: str) -> None:
+        self._rules = rules
+        self._attempt = attempt
+        self._source = source
+        low, high = rules.reward_range
+        self.reward: float = min(max(0.0, low), high)
+        self.messages: list[Message] = []
+        self.prompt_length = 0
+        self.rewards: list[float] = []
+        self._best: float | None = None
+        # Where `sum` counts from: so many rewards were lost to an invalid reply.
+        self._lost = 0
+        self._forgotten = 0
+        self.turns = 0
+        self.invalid = 0
+        self.stops: dict[str, int] = {}
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
+
+    def open(self, task: str) -> None:
+        """Start with the prompt's messages; `task` is the environment's first observation."""
+        self.messages = opening(self._rules.prompt, task)
+        self.prompt_length = len(self.messages)
+
+    def add_reply(self, reply: Reply) -> None:
+        message: Message = {"role": "assistant", "content": reply.text}
+        if reply.stop == "length":
+            # Training must not take the end of such a turn for something the policy wrote.
+            message["cut"] = True
+        self.messages.append(message)
+        self.turns += 1
+        self.stops[reply.stop] = self.stops.get(reply.stop, 0) + 1
+        self.prompt_tokens += reply.prompt_tokens
+        self.completion_tokens += reply.completion_tokens
+
+    def add_given(self, text: str, *, cut: bool) -> None:
+        """A reply of the prefix: a turn of the episode, but none of its policy's, and marked so
+        that training on marked replies leaves it out."""
+        mark = {"cut": True} if cut else {}
+        self.messages.append({"role": "assistant", "content": text, "loss": False, **mark})
+        self.turns += 1
+
+    def prompt(self) -> list[Message]:
+        """What the policy is shown: all messages but the forgotten ones."""
+        after = self.prompt_length + 1
+        return self.messages[:after] + self.messages[after + 2 * self._forgotten :]
+
+    def forget(self) -> bool:
+        """Leave the oldest observation and the reply after it out of the prompt, as Agent-R's code
+        does; the first reply stays. False when nothing is left to forget."""
+        if self.turns - self._forgotten < 2:
+            return False
+        self._forgotten += 1
+        return True
+
+    def add_reward(self, reward: float) -> None:
+        self.rewards.append(reward)
+        self._best = reward if self._best is None else max(self._best, reward)
+        match self._rules.reward_kind:
+            case "sum":
+                self.reward = sum(self.rewards[self._lost :])
+            case "max":
+                self.reward = self._best
+            case _:
+                self.reward = reward
+
+    def add_invalid(self, reward: Literal["keep", "zero", "lowest"]) -> None:
+        """A reply without an action, and what becomes of the reward so far."""
+        self.invalid += 1
+        low, high = self._rules.reward_range
+        if reward == "lowest":
+            self.reward = low
+        elif reward == "zero":
+            self.reward = self._best = min(max(0.0, low), high)
+            self._lost = len(self.rewards)
+        self.rewards.append(0.0 if self._rules.reward_kind == "sum" else self.reward)
+
+    def row(self, end: End, error: str | None = None) -> dict[str, Any]:
+        """The record with its end: `messages` stops at the agent's last reply, and what the
+        environment said to that one stands in `last_observation`. `turns` and `rewards` are of the
+        whole episode, `invalid`, `tokens` and `stops` of what the policy replied."""
+        if not self.messages:
+            # The environment never opened the task; a conversation needs its prompt all the same.
+            self.open("")
+        messages, last = list(self.messages), None
+        if len(messages) > max(self.prompt_length, 1) and messages[-1]["role"] == "user":
+            last = messages.pop()["content"]
+        attempt, failed = self._attempt, end == "error"
+        return {
+            "id": attempt.id,
+            "task_id": attempt.task_id,
+            "attempt": attempt.number,
+            "seed": attempt.seed,
+            "prompt_seed": attempt.prompt_seed,
+            "split": self._rules.split,
+            "messages": messages,
+            "prompt_length": self.prompt_length,
+            "last_observation": last,
+            "reward": None if failed else self.reward,
+            "success": not failed and self.reward >= self._rules.success_at,
+            "end": end,
+            "error": error,
+            "turns": self.turns,
+            "invalid": self.invalid,
+            "rewards": self.rewards,
+            "tokens": {"prompt": self.prompt_tokens, "completion": self.completion_tokens},
+            "stops": dict(sorted(self.stops.items())),
+            "source": self._source,
+            **({"forgotten": self._forgotten} if self._forgotten else {}),
+            **({} if attempt.prefix is None else {"origin": attempt.prefix.origin()}),
+        }

@@ -1,0 +1,87 @@
+"""What the declarations of rollouts, experts and searches read alike: the prompt, the split, what
+is cut of `prefixes`, and where the environment is: a server of its own, or the job's own process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agentc.backend_api import LeaseDraft, LowerContext, StageView
+from agentc.ir.module import Prompt
+from agentc.kinds.field import Json
+from agentc.kinds.interaction import OBSERVATION_PREFIX
+from agentc.kinds.prefix import PREFIX
+from agentc_backends.software import LIGHT
+
+
+def environment_lease(view: StageView, context: LowerContext) -> LeaseDraft:
+    """The lease of the stage's environment for a program that runs in LIGHT, where
+    `environment_at` says. No key depends on it: the program meets the same sessions."""
+    lease = context.environment_lease(view)
+    wanted = view.text("environment_at")
+    return replace(lease, port="inside") if wanted == "auto" and _fits(lease) else lease
+
+
+def _fits(lease: LeaseDraft) -> bool:
+    """Whether the program can open it: quick calls, the program's own software, nothing that a
+    server alone would be given, and no server that jobs are meant to share."""
+    apart = lease.secrets or lease.variables or lease.input is not None
+    alone = lease.scope == "job"
+    return lease.inside and alone and lease.software == LIGHT and not apart
+
+
+def prompt_config(prompt: Prompt | None) -> dict[str, Json]:
+    """A prompt object as job programs read it (`prompt.read_prompt`)."""
+    if prompt is None:
+        return {
+            "instruction": "",
+            "acknowledgement": None,
+            "examples": [],
+            "reply_format": "react",
+        }
+    # At their defaults these two are no part of a key, as before there was such a setting.
+    more: dict[str, Json] = {}
+    if prompt.system is not None:
+        more["system"] = prompt.system
+    if prompt.observation_prefix != OBSERVATION_PREFIX:
+        more["observation_prefix"] = prompt.observation_prefix
+    return more | {
+        "instruction": prompt.instruction,
+        "acknowledgement": prompt.acknowledgement,
+        "examples": [
+            [{"role": role, "content": content} for role, content in example]
+            for example in prompt.examples
+        ],
+        "reply_format": prompt.reply_format,
+    }
+
+
+def checked_split(view: StageView, splits: Json) -> str:
+    """The stage's split; refused when the environment declares splits and this is none of them."""
+    split = view.text("split")
+    if isinstance(splits, (list, tuple)) and splits and split not in splits:
+        names = ", ".join(str(name) for name in splits)
+        view.refuse(
+            "split",
+            f"the environment has no split {split!r}; it has {names}",
+            fix="name one of them",
+        )
+    return split
+
+
+def prefix_config(view: StageView) -> dict[str, Json]:
+    """The settings of the cut, refused where they leave no length."""
+    shortest, longest = view.integer("prefix.shortest"), view.get("prefix.longest")
+    if isinstance(longest, int) and longest < shortest:
+        view.refuse(
+            "prefix.longest",
+            f"no prefix has {shortest} turns at least and {longest} at most",
+            fix=f"set it to {shortest} or more",
+        )
+    return {field.name: view.get(f"prefix.{field.name}") for field in PREFIX.fields}
+
+
+def leave_prefix(view: StageView, why: str) -> None:
+    """The same of a stage without `prefixes`, where nothing is cut; `why` says so."""
+    for field in PREFIX.fields:
+        view.leave(f"prefix.{field.name}", why)

@@ -1,0 +1,108 @@
+"""The messages of an episode, made in one place so that training and evaluation cannot drift.
+
+Used by rollouts and by the expert: both open an episode with the same leading messages and wrap
+observations and replies alike. Layout: system message if any, user instruction, assistant
+acknowledgement, in-context examples as alternating turns, then the user's task (ETO,
+`icl_format: conversation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast
+
+from agentc_backends.agents.common.failures import FatalError
+
+Message: TypeAlias = dict[str, Any]
+ReplyFormat: TypeAlias = Literal["react", "react_inline", "action_only"]
+REPLY_FORMATS: tuple[ReplyFormat, ...] = ("react", "react_inline", "action_only")
+OBSERVATION_PREFIX = "Observation: "
+
+
+class PromptError(FatalError):
+    """The prompt object cannot be laid out as an alternating conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodePrompt:
+    """A prompt object, checked: what precedes the task, and how replies look."""
+
+    instruction: str
+    acknowledgement: str | None
+    examples: tuple[tuple[Message, ...], ...]
+    reply_format: ReplyFormat
+    system: str | None = None
+    observation_prefix: str = OBSERVATION_PREFIX
+
+
+def read_prompt(config: Mapping[str, Any]) -> EpisodePrompt:
+    """The prompt in a job's `config["prompt"]`. Raises PromptError when it has no proper shape."""
+    reply_format = config["reply_format"]
+    if reply_format not in REPLY_FORMATS:
+        raise PromptError(f"reply_format is {reply_format!r}; it can be {', '.join(REPLY_FORMATS)}")
+    examples = tuple(
+        tuple({"role": str(m["role"]), "content": str(m["content"])} for m in example)
+        for example in config["examples"]
+    )
+    for number, example in enumerate(examples, start=1):
+        _check_alternation(example, number)
+    return EpisodePrompt(
+        instruction=str(config["instruction"]),
+        acknowledgement=config["acknowledgement"],
+        examples=examples,
+        reply_format=cast(ReplyFormat, reply_format),
+        # Left out at their defaults, so that they change no key of prompts without them.
+        system=config.get("system"),
+        observation_prefix=config.get("observation_prefix", OBSERVATION_PREFIX),
+    )
+
+
+def opening(prompt: EpisodePrompt, task: str) -> list[Message]:
+    """The messages before the agent's first reply; the last one holds the task.
+
+    Without an acknowledgement the instruction has no turn of its own: it goes before the text of
+    the first user message, with an empty line between, so that user and assistant still alternate.
+    """
+    system = [] if prompt.system is None else [_message("system", prompt.system)]
+    messages: list[Message] = []
+    for example in prompt.examples:
+        messages += [dict(message) for message in example]
+    messages.append(_message("user", task))
+    if prompt.acknowledgement is not None:
+        turns = _message("user", prompt.instruction), _message("assistant", prompt.acknowledgement)
+        return [*system, *turns, *messages]
+    if prompt.instruction:
+        messages[0]["content"] = f"{prompt.instruction}\n\n{messages[0]['content']}"
+    return system + messages
+
+
+def observation_message(prefix: str, observation: str) -> Message:
+    """What the environment answered to an action, as the agent sees it: after the prompt's
+    `observation_prefix`."""
+    return _message("user", prefix + observation)
+
+
+def reply_text(prompt: EpisodePrompt, action: str, thought: str | None = None) -> str:
+    """A reply in the prompt's format; `parse_action` gets `action` back from it."""
+    if prompt.reply_format == "action_only":
+        return action
+    if thought is None:
+        return f"Action: {action}"
+    if prompt.reply_format == "react_inline":
+        return f"Thought: {thought}. Action: {action}"
+    return f"Thought: {thought}\nAction: {action}"
+
+
+def _message(role: str, content: str) -> Message:
+    return {"role": role, "content": content}
+
+
+def _check_alternation(example: Sequence[Message], number: int) -> None:
+    roles = [message["role"] for message in example]
+    expected = ["user", "assistant"] * (len(roles) // 2)
+    if not roles or roles != expected:
+        raise PromptError(
+            f"in-context example {number} must alternate user and assistant, starting with user "
+            f"and ending with assistant; its roles are {', '.join(roles) or 'none'}"
+        )

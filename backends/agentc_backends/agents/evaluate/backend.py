@@ -1,0 +1,126 @@
+"""Declares `evaluate.agent`: an evaluation is a rollout, equal to that of a rollout stage with the
+same settings (and sharing its result), and a small job that computes the metrics."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend, StageView
+from agentc.kinds.artifacts import METRICS
+from agentc.kinds.field import Json
+from agentc.kinds.interaction import OBSERVATION_PREFIX
+from agentc_backends.agents.rollout.backend import OPTIONS, rollout_job
+from agentc_backends.software import LIGHT
+
+_NO_PROTOCOL = ("split", "limit", "seed", "reward_range", "success_at", "prompt")
+"""Settings of a rollout that are no part of how its episodes are scored (the tasks and the range of
+their rewards are recorded by themselves, a seed only draws), or that `_protocol` puts otherwise.
+All the others are, so that a new one is recorded without being named here."""
+
+_ACTION_RULES = ("action_span", "action_space", "no_action")
+
+
+def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    """Two jobs: `rollout` and the metrics."""
+    rollout = rollout_job(stage, context, name="rollout")
+    view = stage.scoped()
+    facts = context.environment_facts(view)
+    config: dict[str, Json] = {
+        "success_at": view.get("success_at"),
+        "confidence": view.number("confidence"),
+        "split": rollout.config["split"],
+        "environment": facts["name"],
+        "reward_range": facts["reward_range"],
+        "protocol": _protocol(rollout, view.get("success_at")),
+    }
+    config |= _asked(view, rollout)
+    metrics = JobDraft(
+        kind="evaluate",
+        backend=BACKEND.id,
+        version=BACKEND.version,
+        software=LIGHT,
+        program=("-m", "agentc_backends.agents.evaluate.job_evaluate"),
+        view=view,
+        config=config,
+        inputs={"rollouts": (":rollout",)},
+        produces=METRICS.name,
+    )
+    return (rollout, metrics)
+
+
+def _asked(view: StageView, rollout: JobDraft) -> dict[str, Json]:
+    """What is measured besides reward and success."""
+    asked: dict[str, Json] = {}
+    draws, attempts = view.get("best_of"), rollout.config["attempts"]
+    if isinstance(draws, list) and draws:
+        assert isinstance(attempts, int)
+        asked["best_of"] = draws
+        most = max(each for each in draws if isinstance(each, int))
+        if most > attempts:
+            view.refuse(
+                "best_of",
+                f"the best of {most} cannot be told from {_attempts(attempts)} at a task",
+                fix=f"set attempts: {most}, or a smaller number here",
+            )
+    if view.get("loops") is not None:
+        prompt = rollout.config["prompt"]
+        assert isinstance(prompt, Mapping)
+        asked["loops"] = {
+            "times": view.integer("loops.times"),
+            "longest": view.integer("loops.longest"),
+            "reply_format": prompt["reply_format"],
+            **{name: rollout.config[name] for name in _ACTION_RULES},
+        }
+    return asked
+
+
+def _attempts(number: int) -> str:
+    return "1 attempt" if number == 1 else f"{number} attempts"
+
+
+def _protocol(rollout: JobDraft, success_at: Json) -> dict[str, Json]:
+    """All that decides what a score means, besides the policy and its tasks: metrics.json has it,
+    so that a comparison can say where two differ. It is a function of what the rollout read and of
+    its leases, which are in its key."""
+    leases = {lease.role: lease for lease in rollout.leases}
+    protocol = {n: value for n, value in rollout.config.items() if n not in _NO_PROTOCOL}
+    environments_own = rollout.config["success_at"]
+    protocol["success_at"] = environments_own if success_at is None else success_at
+    protocol["prompt"] = _prompt(rollout.config["prompt"])
+    protocol["environment"] = _environment(leases["environment"])
+    # With `on_overflow` it decides where an episode ends, or what of it is seen.
+    protocol["max_model_len"] = leases["policy"].identity.get("max_model_len")
+    return protocol
+
+
+def _prompt(prompt: Json) -> Json:
+    """How replies and observations look, and a digest of its texts in their place."""
+    assert isinstance(prompt, Mapping)
+    looks: dict[str, Json] = {
+        "reply_format": prompt["reply_format"],
+        "observation_prefix": prompt.get("observation_prefix", OBSERVATION_PREFIX),
+    }
+    texts = json.dumps({k: v for k, v in prompt.items() if k not in looks}, sort_keys=True)
+    return {**looks, "sha256": hashlib.sha256(texts.encode()).hexdigest()[:16]}
+
+
+def _environment(lease: LeaseDraft) -> Json:
+    """Its version and the settings that the spec gave it; which tasks its splits hold is seen from
+    the tasks themselves."""
+    settings = {name: value for name, value in lease.identity.items() if name != "splits"}
+    return {"version": lease.version, **settings}
+
+
+BACKEND = StageBackend(
+    id="evaluate.agent",
+    kind="evaluate",
+    version=3,
+    doc="Mean reward and success of a policy on a split, with intervals over tasks; infrastructure "
+    "errors are counted and left out.",
+    software=LIGHT,
+    lower=lower,
+    capabilities=frozenset({"react", "react_inline", "action_only"}),
+    options=OPTIONS,
+)

@@ -1,0 +1,38 @@
+"""Job: metrics of episodes. `python -m agentc_backends.agents.evaluate.job_evaluate JOB.json`."""
+
+from __future__ import annotations
+
+import sys
+
+from agentc.runtime.program import load_job, read_rows, write_json
+from agentc_backends.agents.evaluate.metrics import Asked, measure, tell_asked
+
+
+def main() -> int:
+    """Exit 0 with metrics.json written; 1 with a message when nothing can be measured."""
+    job = load_job()
+    config = job.config
+    confidence = config["confidence"]
+    about = {
+        name: config[name]
+        for name in ("success_at", "split", "environment", "reward_range", "protocol")
+    }
+    asked = Asked.of(config)
+    config.assert_all_read()
+    rows = read_rows(job.input("rollouts") / "trajectories.jsonl")
+    try:
+        metrics = measure(rows, confidence, asked=asked, **about)
+    except ValueError as error:
+        print(f"evaluate: {error}", file=sys.stderr)
+        return 1
+    write_json(job.out / "metrics.json", metrics)
+    reward, success = metrics["reward"]["mean"], metrics["success"]["mean"]
+    job.facts(reward=reward, success=success, n=metrics["n"], n_error=metrics["n_error"])
+    job.progress(len(rows), len(rows), "episodes", force=True, reward=reward, success=success)
+    print(f"reward {reward:.4f}, success {success:.4f} over {metrics['n']} episodes")
+    tell_asked(job, metrics)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

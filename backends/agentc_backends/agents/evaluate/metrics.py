@@ -1,0 +1,164 @@
+"""Turns episodes into metrics: scores of tasks, means with intervals, how episodes ended.
+
+An infrastructure error is counted and otherwise left out: it is never a zero.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, TypeAlias
+
+from agentc.runtime.program import Job, JobConfig
+from agentc_backends.agents.evaluate.attempts import best_of, pass_at
+from agentc_backends.agents.evaluate.continuations import step_rewards
+from agentc_backends.agents.evaluate.loops import LoopRules, actions_of, repeats
+from agentc_backends.results.inference.described import described
+from agentc_backends.results.inference.scores import bounds_of, read_scores
+
+Row: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is measured besides reward and success: the best of so many attempts, and loops."""
+
+    best_of: tuple[int, ...] = ()
+    loops: LoopRules | None = None
+
+    @classmethod
+    def of(cls, config: JobConfig) -> Asked:
+        """Of a job's settings; they are there where something is asked for."""
+        loops = config.get("loops")
+        return cls(
+            best_of=tuple(config.get("best_of") or ()),
+            loops=None if loops is None else LoopRules(**loops),
+        )
+
+    def names(self) -> list[str]:
+        """As `metric:` of a claim has them."""
+        found = [f"{name}({k})" for k in self.best_of for name in ("best_of", "pass_at")]
+        return found + (["loops"] if self.loops else [])
+
+
+def measure(
+    rows: Iterable[Row],
+    confidence: float,
+    *,
+    success_at: float | None,
+    split: str,
+    environment: str,
+    reward_range: Sequence[float],
+    protocol: Mapping[str, Any],
+    asked: Asked = Asked(),
+) -> dict[str, Any]:
+    """metrics.json of a set of episodes.
+
+    `success_at` None takes the environment's own verdict in each row. `protocol` says how the
+    episodes were played, for those who compare them with others. A task all of whose episodes
+    ended in errors stands in `tasks` with null scores, so that sets of tasks stay comparable.
+    Raises ValueError when there is no episode to measure.
+    """
+    by_task: dict[str, list[Row]] = defaultdict(list)
+    ends: Counter[str] = Counter()
+    for row in rows:
+        ends[row["end"]] += 1
+        by_task[row["task_id"]].append(row)
+    good = [r for group in by_task.values() for r in group if _is_measured(r)]
+    if not good:
+        raise ValueError(
+            f"none of {ends.total()} episodes has a reward"
+            + (f"; {ends['error']} ended in infrastructure errors" if ends["error"] else "")
+        )
+    tasks = {task_id: _score(group, success_at, asked) for task_id, group in by_task.items()}
+    scored = [task for task in tasks.values() if task["attempts"]]
+    turns = sum(r["turns"] for r in good)
+    own = turns - sum(r["origin"]["turns"] for r in good if "origin" in r)
+    metrics: dict[str, Any] = {
+        "name": f"{environment}/{split}",
+        "n": len(good),
+        "n_error": ends["error"],
+        "n_tasks": len(scored),
+        "reward_range": list(reward_range),
+        "turns": {"mean": turns / len(good)},
+        "invalid_share": sum(r["invalid"] for r in good) / own if own else 0.0,
+        "ends": dict(sorted(ends.items())),
+        "tasks": tasks,
+        "split": split,
+        "environment": environment,
+        "protocol": dict(protocol),
+    }
+    for score in ("reward", "success"):
+        metrics[score] = mean_of(metrics, score, confidence)
+    if asked.names():
+        metrics["asked"] = {name: mean_of(metrics, name, confidence) for name in asked.names()}
+    if asked.best_of:
+        metrics["best_of"] = list(asked.best_of)
+    if asked.loops is not None:
+        metrics["repeats"] = _repeats(good, asked.loops)
+    continued = step_rewards(good)
+    if continued:
+        metrics["step_rewards"] = continued
+    return metrics
+
+
+def tell_asked(job: Job, metrics: Mapping[str, Any]) -> None:
+    """Say what else was measured, in the manifest and in the log."""
+    more = {name: known["mean"] for name, known in metrics.get("asked", {}).items()}
+    if more:
+        job.facts(measured=more)
+    for name, mean in more.items():
+        print(f"{name} {'of no task' if mean is None else format(mean, '.4f')}")
+
+
+def mean_of(metrics: Mapping[str, Any], score: str, confidence: float) -> dict[str, Any]:
+    """The mean over the tasks of a metrics.json, with its interval; without limits where no task
+    has that score."""
+    scores = read_scores([(metrics, None)], score)
+    if not scores.tasks:
+        none: dict[str, Any] = {"mean": None, "low": None, "high": None}
+        return {**none, "confidence": confidence, "n": 0, "method": "none"}
+    return described(scores.estimate(bounds_of(metrics, score)), confidence)
+
+
+def _repeats(rows: Sequence[Row], rules: LoopRules) -> dict[str, float]:
+    """How often, in an episode on average, a block of actions was done again, by its length."""
+    counted: Counter[int] = Counter()
+    for row in rows:
+        counted += repeats(actions_of(row, rules), rules)
+    return {str(length): n / len(rows) for length, n in sorted(counted.items())}
+
+
+def _is_measured(row: Row) -> bool:
+    return row["end"] != "error" and row["reward"] is not None
+
+
+def _score(group: Iterable[Row], success_at: float | None, asked: Asked) -> dict[str, Any]:
+    good = [row for row in group if _is_measured(row)]
+    if not good:
+        return {**_no_score(), **dict.fromkeys(asked.names())}
+    rewards = [row["reward"] for row in good]
+    successes = [_succeeded(row, success_at) for row in good]
+    more: dict[str, float | None] = {}
+    for k in asked.best_of:
+        more[f"best_of({k})"] = best_of(rewards, k)
+        more[f"pass_at({k})"] = pass_at(successes, k)
+    if asked.loops is not None:
+        rules = asked.loops
+        more["loops"] = fmean(bool(repeats(actions_of(row, rules), rules)) for row in good)
+    return {
+        "reward": fmean(rewards),
+        "success": fmean(map(float, successes)),
+        "attempts": len(good),
+        **more,
+    }
+
+
+def _no_score() -> dict[str, Any]:
+    return {"reward": None, "success": None, "attempts": 0}
+
+
+def _succeeded(row: Row, success_at: float | None) -> bool:
+    return bool(row["success"]) if success_at is None else row["reward"] >= success_at

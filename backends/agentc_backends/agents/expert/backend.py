@@ -1,0 +1,60 @@
+"""Declares `expert.planner` and lowers an expert stage to its one job."""
+
+from __future__ import annotations
+
+from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
+from agentc.kinds.artifacts import TRAJECTORIES
+from agentc.kinds.field import Json
+from agentc_backends.agents.common.lowering import checked_split, environment_lease, prompt_config
+from agentc_backends.software import LIGHT
+
+
+def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    """One job that leases the environment alone."""
+    view = stage.scoped()
+    facts = context.environment_facts(view)
+    prompt = context.prompt(view)
+    react = prompt is None or prompt.reply_format != "action_only"
+    if not react:
+        view.leave(
+            "thoughts", "the prompt's `reply_format: action_only` has no place for a thought"
+        )
+    config: dict[str, Json] = {
+        "split": checked_split(view, facts["splits"]),
+        "limit": view.get("limit"),
+        "attempts": view.integer("attempts"),
+        "max_turns": view.get("max_turns"),
+        "thoughts": view.flag("thoughts") if react else False,
+        "seed": view.integer("seed"),
+        "prompt": prompt_config(prompt),
+        "reward_range": facts["reward_range"],
+        "success_at": facts["success_at"],
+    }
+    return (
+        JobDraft(
+            kind="expert",
+            backend=BACKEND.id,
+            version=BACKEND.version,
+            software=LIGHT,
+            program=("-m", "agentc_backends.agents.expert.job_expert"),
+            view=view,
+            config=config,
+            inputs={},
+            produces=TRAJECTORIES.name,
+            leases=(environment_lease(view, context),),
+            extra_identity={"prompt": prompt_config(prompt)},
+            contract={"reward_range": facts["reward_range"]},
+        ),
+    )
+
+
+BACKEND = StageBackend(
+    id="expert.planner",
+    kind="expert",
+    version=1,
+    doc="Replays the plans of an environment that has an expert (`/expert`), and records what the "
+    "environment answers.",
+    software=LIGHT,
+    lower=lower,
+    capabilities=frozenset({"expert", "thoughts"}),
+)

@@ -1,0 +1,81 @@
+"""Job: expert trajectories. `python -m agentc_backends.agents.expert.job_expert JOB.json`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from agentc.runtime.program import Job, write_rows
+from agentc_backends.agents.common.connect import AgentGymWorld, connect
+from agentc_backends.agents.common.episode import Attempt, EpisodeRules
+from agentc_backends.agents.common.failures import FatalError
+from agentc_backends.agents.common.program import run_job
+from agentc_backends.agents.common.runner import work_through
+from agentc_backends.agents.common.tasks import attempts_at, read_rules, tasks_of
+from agentc_backends.agents.expert.replay import PlannedStep, replay
+
+_IN_FLIGHT = 16
+
+
+async def collect(job: Job) -> None:
+    """Replay the plans of the job and write trajectories.jsonl."""
+    config = job.config
+    max_turns, thoughts = config["max_turns"], config["thoughts"]
+    async with connect(job.leases, None, _IN_FLIGHT) as servers:
+        meta = await servers.world.meta()
+        rules = read_rules(config, meta)
+        attempts = attempts_at(
+            tasks_of(meta, rules.split, config["limit"]),
+            config["attempts"],
+            seed=config["seed"],
+            prompt_seed=config["seed"],
+            prompt_per_attempt=True,
+        )
+        config.assert_all_read()
+        rows = await _replay_all(
+            job, rules, servers.world, attempts, thoughts=thoughts, max_turns=max_turns
+        )
+    job.facts(
+        episodes=len(rows),
+        left_out=len(attempts) - len(rows),
+        successes=sum(row["success"] for row in rows),
+        turns=sum(row["turns"] for row in rows),
+        reward_mean=sum(row["reward"] for row in rows) / len(rows) if rows else None,
+    )
+    if not rows:
+        raise FatalError(
+            f"every one of {len(attempts)} plans needs more than max_turns = {max_turns} turns; "
+            "raise it, or narrow the environment's tasks"
+        )
+    write_rows(job.out / "trajectories.jsonl", rows)
+
+
+async def _replay_all(
+    job: Job,
+    rules: EpisodeRules,
+    world: AgentGymWorld,
+    attempts: list[Attempt],
+    *,
+    thoughts: bool,
+    max_turns: int | None,
+) -> list[dict[str, Any]]:
+    """Rows in the order of `attempts`, without those whose plan is too long. The first failure of
+    the environment ends all."""
+    rows: dict[str, dict[str, Any] | None] = {}
+
+    async def work(attempt: Attempt) -> None:
+        steps = await world.plan(attempt.task_id, attempt.prompt_seed)
+        row = None
+        if max_turns is None or len(steps) <= max_turns:
+            plan = [PlannedStep(step["action"], step.get("thought")) for step in steps]
+            row = await replay(rules, attempt, plan, world, thoughts=thoughts)
+        rows[attempt.id] = row
+        job.progress(len(rows), len(attempts), "episodes")
+
+    await work_through(attempts, _IN_FLIGHT, work)
+    found = (rows[attempt.id] for attempt in attempts)
+    return [row for row in found if row is not None]
+
+
+if __name__ == "__main__":
+    sys.exit(run_job("expert", collect))

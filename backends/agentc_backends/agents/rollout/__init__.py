@@ -1,0 +1,1 @@
+"""`rollout.react`: lets a served policy act in an environment, many episodes at a time."""

@@ -1,0 +1,149 @@
+"""Declares `rollout.react` and lowers a rollout stage to its one job.
+
+`rollout_job` also serves `evaluate.agent`: an evaluation's episodes have the key of an equal
+rollout stage, so that the two share them.
+"""
+
+from __future__ import annotations
+
+from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
+from agentc.kinds.artifacts import TRAJECTORIES
+from agentc.kinds.field import Field, Json, boolean, choice, string
+from agentc_backends.agents.common.lowering import (
+    checked_split,
+    environment_lease,
+    leave_prefix,
+    prefix_config,
+    prompt_config,
+)
+from agentc_backends.agents.common.parse import ACTION_SPANS
+from agentc_backends.software import LIGHT
+
+ID = "rollout.react"
+VERSION = 1
+
+OPTIONS: tuple[Field, ...] = (
+    choice("action_span", "What belongs to an action: `line`, the rest of its line; `rest`, "
+           "everything after the first `Action:` (ETO's code); `last`, everything after the last "
+           "`Action:`, without a number before it (Agent-R's search); `after_last`, the same as it "
+           "stands (Agent-R's evaluation).", ACTION_SPANS, "line"),
+    choice("action_space", "Whether a space must follow `Action:` (ETO: required for WebShop and "
+           "ScienceWorld, optional for ALFWorld).", ("optional", "required"), "optional"),
+    choice("no_action", "A reply without `Action:` is `invalid` (see on_invalid), or the "
+           "`whole_reply` is the action, an empty one included (Agent-R's evaluation).",
+           ("invalid", "whole_reply"), "invalid"),
+    string("invalid_message", "What the agent is told after a reply without an action.",
+           "Invalid format. The reply must contain an action in the form that was asked for."),
+    choice("invalid_reward", "What an invalid reply that is observed does to the reward so far: "
+           "`keep` it, or start again from `zero` (ETO's code; it matters where the best reward "
+           "of an episode counts).", ("keep", "zero"), "keep"),
+    boolean("prompt_per_attempt", "Give each attempt at a task a prompt seed of its own "
+            "(prompt_seed + attempt); false: all attempts see the same prompt, as self-play pairs "
+            "need.", True),
+    choice("same_state", "What must be equal when a prefix is played again: the `observation` too, "
+           "or the `reward` alone, where an environment's texts vary (ScienceWorld).",
+           ("observation", "reward"), "observation", identity="placement"),
+)  # fmt: skip
+
+
+def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    """One job that plays the episodes."""
+    return (rollout_job(stage, context, name=""),)
+
+
+def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDraft:
+    """The job that lets the checkpoint of role `policy` act, reading through a view of its own."""
+    view = stage.scoped()
+    facts = context.environment_facts(view)
+    prompt = context.prompt(view)
+    config: dict[str, Json] = {
+        "split": checked_split(view, facts["splits"]),
+        "limit": view.get("limit"),
+        "attempts": view.integer("attempts"),
+        "decode": view.get("decode"),
+        "max_turns": view.get("max_turns") or facts["max_turns"],
+        "on_overflow": view.text("on_overflow"),
+        "seed": view.integer("seed"),
+        "prompt": prompt_config(prompt),
+        "reward_range": facts["reward_range"],
+        "success_at": facts["success_at"],
+    }
+    placement: dict[str, Json] = {
+        "concurrency": view.integer("concurrency"),
+        "error_budget": view.number("error_budget"),
+    }
+    inputs = {"policy": stage.inputs["policy"]}
+    prefixes = stage.inputs.get("prefixes", ())
+    if prefixes:
+        inputs["prefixes"] = prefixes
+        config["prefix"] = prefix_config(view)
+        placement["same_state"] = view.text("same_state")
+        for path in ("prompt_seed", "prompt_per_attempt"):
+            view.leave(path, "an episode takes the prompt of the trajectory that it goes on from")
+    else:
+        config["prompt_seed"] = view.integer("prompt_seed")
+        config["prompt_per_attempt"] = view.flag("prompt_per_attempt")
+        whole = "without `prefixes` every episode begins at its start"
+        leave_prefix(view, whole)
+        view.leave("same_state", whole)
+    config |= _invalid(view)
+    config["action_span"] = view.text("action_span")
+    if prompt is None or prompt.reply_format != "action_only":
+        config["action_space"] = view.text("action_space")
+    else:
+        view.leave("action_space", "the prompt's `reply_format: action_only` has no `Action:`")
+        config["action_space"] = "optional"
+    return JobDraft(
+        name=name,
+        kind="rollout",
+        backend=ID,
+        version=VERSION,
+        software=LIGHT,
+        program=("-m", "agentc_backends.agents.rollout.job_rollout"),
+        view=view,
+        config=config,
+        placement=placement,
+        inputs=inputs,
+        produces=TRAJECTORIES.name,
+        leases=(context.server_lease(view, "policy"), environment_lease(view, context)),
+        extra_identity={"prompt": prompt_config(prompt)},
+        contract={"reward_range": facts["reward_range"]},
+        resume=True,
+    )
+
+
+def _invalid(view: StageView) -> dict[str, Json]:
+    """What becomes of replies without an action; what cannot matter is not read."""
+    config: dict[str, Json] = {
+        "no_action": view.text("no_action"),
+        "on_invalid": "observe",
+        "invalid_message": "",
+        "invalid_reward": "keep",
+    }
+    if config["no_action"] == "whole_reply":
+        for name in ("on_invalid", "invalid_message", "invalid_reward"):
+            view.leave(name, "`no_action: whole_reply` takes every reply for an action")
+        return config
+    config["on_invalid"] = view.text("on_invalid")
+    if config["on_invalid"] == "observe":
+        config["invalid_message"] = view.text("invalid_message")
+        config["invalid_reward"] = view.text("invalid_reward")
+    else:
+        view.leave("invalid_message", "`on_invalid: fail` tells the agent nothing")
+        view.leave("invalid_reward", "`on_invalid: fail` ends with the lowest reward")
+    return config
+
+
+BACKEND = StageBackend(
+    id=ID,
+    kind="rollout",
+    version=VERSION,
+    doc="Asynchronous ReAct episodes over an OpenAI-compatible server and an AgentGym environment; "
+    "results do not depend on concurrency, and an interrupted run continues.",
+    software=LIGHT,
+    lower=lower,
+    capabilities=frozenset(
+        {"react", "react_inline", "action_only", "resume", "infrastructure_errors"}
+    ),
+    options=OPTIONS,
+)

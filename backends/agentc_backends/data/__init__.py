@@ -1,0 +1,1 @@
+"""Rows and checkpoints: chat formats, models, datasets, mixing, preference pairs."""

@@ -1,0 +1,186 @@
+"""Rows of a data set -> token rows with masks; counts what is cut, left out or refused.
+
+Shared by every trainer, so that all are held to one label set. Neighbour: `tokens.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from agentc_backends.data.chat.tokens import Encoder
+
+IGNORED = -100
+"""The label of a token that is not trained."""
+
+Row: TypeAlias = Mapping[str, Any]
+
+
+class RowsError(ValueError):
+    """Rows that cannot be trained on; the message is written for people."""
+
+
+class NoRowsError(RowsError):
+    """Not one row is left to train on."""
+
+
+@dataclass(slots=True)
+class RowCounts:
+    """What became of the rows. `tokens` and `trained_tokens` are sums over the kept rows (over
+    both sides of a pair); `truncated` rows were cut, `dropped` ones were left out. `forgotten` ones
+    are kept, but their policy no longer saw all of their turns when it acted."""
+
+    rows: int = 0
+    truncated: int = 0
+    dropped: int = 0
+    tokens: int = 0
+    trained_tokens: int = 0
+    longest: int = 0
+    forgotten: int = 0
+    untrained: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One token row: `ids`, and `trained[i]` true where token i enters the loss."""
+
+    ids: list[int]
+    trained: list[bool]
+
+    def labels(self) -> list[int]:
+        """The ids, with IGNORED where they are not trained."""
+        return [i if t else IGNORED for i, t in zip(self.ids, self.trained, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskRules:
+    """`loss_on`: "all_replies", "after_prompt" or "marked" (rows), "assistant" or "completion"
+    (pairs); `max_length` in tokens, prompt included; `truncation`: "error", "drop" or "right"."""
+
+    loss_on: str
+    max_length: int
+    truncation: str
+
+
+def encode_rows(
+    encoder: Encoder, rows: Sequence[Row], rules: MaskRules
+) -> tuple[list[Side], RowCounts]:
+    """Token rows of conversations (`messages`, `prompt_length`). Raises RowsError, FormatError."""
+    counts = RowCounts()
+    kept: list[Side] = []
+    for row in rows:
+        trained = trained_turns(row, rules.loss_on)
+        encoded = encoder.encode(row["messages"])
+        side = Side(encoded.ids, [turn in trained for turn in encoded.turns])
+        fitted = _fit(row["id"], (side,), rules, counts)
+        if fitted is not None:
+            kept += fitted
+            counts.forgotten += bool(row.get("forgotten"))
+    return kept, _checked(counts, rules)
+
+
+def warn_of_forgotten(counts: RowCounts) -> None:
+    """Tell people where rows hold turns that their policy no longer saw (`on_overflow:
+    drop_oldest`): the first of several processes does."""
+    if counts.forgotten and os.environ.get("RANK", "0") == "0":
+        print(
+            f"warning: in {counts.forgotten} of {counts.rows} rows the policy no longer saw all "
+            "turns when it acted (`on_overflow: drop_oldest`); the whole conversation is trained "
+            "on, so that these replies stand behind a context that they were not made in. "
+            "`on_overflow: end`, or a longer max_model_len of the server, would avoid that",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def trained_turns(row: Row, loss_on: str) -> frozenset[int]:
+    """Indices of the assistant messages of a row that enter the loss."""
+    first = 0 if loss_on == "all_replies" else row["prompt_length"]
+    return frozenset(
+        index
+        for index, message in enumerate(row["messages"])
+        if index >= first
+        and message["role"] == "assistant"
+        and (loss_on != "marked" or message.get("loss", True))
+    )
+
+
+def encode_pairs(
+    encoder: Encoder, rows: Sequence[Row], rules: MaskRules
+) -> tuple[list[tuple[Side, Side]], RowCounts]:
+    """Token rows (chosen, rejected) of preference pairs. Raises RowsError, FormatError.
+
+    Both sides hold the whole conversation; replies inside the prompt are never trained. With
+    `loss_on` "completion" everything from the first token after the prompt is: observations and
+    the text that closes a turn included.
+    """
+    counts = RowCounts()
+    kept: list[tuple[Side, Side]] = []
+    for row in rows:
+        prompt = row["prompt"]
+        sides = []
+        for name in ("chosen", "rejected"):
+            encoded = encoder.encode([*prompt, *row[name]])
+            if rules.loss_on == "completion":
+                start = encoded.first_of(len(prompt))
+                trained = [position >= start for position in range(len(encoded.ids))]
+            else:
+                trained = [turn >= len(prompt) for turn in encoded.turns]
+            sides.append(Side(encoded.ids, trained))
+        fitted = _fit(row["id"], tuple(sides), rules, counts)
+        if fitted is not None:
+            kept.append((fitted[0], fitted[1]))
+    return kept, _checked(counts, rules)
+
+
+def _fit(
+    name: str, sides: tuple[Side, ...], rules: MaskRules, counts: RowCounts
+) -> tuple[Side, ...] | None:
+    """The sides of one row within max_length, or None when the row is left out."""
+    longest = max(len(side.ids) for side in sides)
+    counts.longest = max(counts.longest, longest)
+    limit = rules.max_length
+    if longest > limit:
+        if rules.truncation == "error":
+            raise RowsError(
+                f"row {name} has {longest} tokens, more than max_length {limit}; raise "
+                "max_length, or set truncation to drop (leave such rows out) or right (cut them)"
+            )
+        if rules.truncation == "drop":
+            counts.dropped += 1
+            return None
+        counts.truncated += 1
+        # Each side is cut on its own, from the right.
+        sides = tuple(Side(side.ids[:limit], side.trained[:limit]) for side in sides)
+    # The first token is never predicted, so a label there trains nothing.
+    if not all(any(side.trained[1:]) for side in sides):
+        if rules.truncation == "drop":
+            counts.dropped += 1
+        else:
+            counts.untrained.append(name)
+        return None
+    counts.rows += 1
+    counts.tokens += sum(len(side.ids) for side in sides)
+    counts.trained_tokens += sum(sum(side.trained[1:]) for side in sides)
+    return sides
+
+
+def _checked(counts: RowCounts, rules: MaskRules) -> RowCounts:
+    if counts.untrained:
+        raise RowsError(
+            f"{len(counts.untrained)} rows have no trained token within max_length "
+            f"{rules.max_length} (first: {counts.untrained[0]}); raise max_length, or set "
+            "truncation to drop to leave them out"
+        )
+    if counts.rows == 0 and counts.dropped:
+        raise NoRowsError(
+            f"no rows to train on: `truncation: drop` left out all {counts.dropped}, which have "
+            f"up to {counts.longest} tokens or none that is trained (max_length is "
+            f"{rules.max_length}); raise max_length, or look at the data"
+        )
+    if counts.rows == 0:
+        raise NoRowsError("no rows to train on: the data hold none")
+    return counts

@@ -1,0 +1,46 @@
+"""Job of dataset.path: conversations from a file of this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from agentc.runtime.program import Job, load_job
+from agentc.runtime.store.content import content_digest
+from agentc_backends.data.datasets.conversations import ReadRules
+from agentc_backends.data.datasets.records import DatasetError
+from agentc_backends.data.datasets.writing import write_conversations
+
+SPEC_DIRECTORY = "AGENTC_SPEC_DIR"
+"""Environment variable: the directory of the spec, from which a relative path starts."""
+
+
+def main() -> int:
+    """Exit 0 with rows.jsonl written; 1 with a message when the file cannot be used."""
+    job = load_job()
+    try:
+        take(job)
+    except DatasetError as error:
+        print(f"dataset.path: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def take(job: Job) -> None:
+    """Write the rows into `job.out`. Raises DatasetError."""
+    written: str = job.config["path"]
+    planned: str = job.config["digest"]
+    rules = job.config.read_as(ReadRules)
+    job.config.assert_all_read()
+    source = Path(os.environ.get(SPEC_DIRECTORY, ".")) / Path(written).expanduser()
+    if not source.is_file():
+        raise DatasetError(f"{source} is not a file; path is relative to the spec")
+    write_conversations(source, source.stem, rules, job)
+    # After reading: a change before or during it must not end up under the planned key.
+    if content_digest(source) != planned:
+        raise DatasetError(f"{source} has changed since the run was planned; run it again")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

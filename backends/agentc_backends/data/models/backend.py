@@ -1,0 +1,180 @@
+"""Declares `model.scratch`, `model.hf` and `model.path`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
+from agentc.kinds.artifacts import CHECKPOINT
+from agentc.kinds.field import Json
+from agentc_backends.data.models.remote_code import refuse_remote_code
+from agentc_backends.software import TORCH
+
+_VERSION = 1
+
+
+def _lower_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    chat_format = view.text("chat_format")
+    if chat_format == "tokenizer":
+        if view.is_set("chat_format"):
+            view.refuse(
+                "chat_format",
+                "a new tokenizer ships no template",
+                fix="set chat_format: chatml, llama-2, mistral or vicuna",
+            )
+        chat_format = "chatml"
+    if not view.inputs.get("corpus"):
+        view.refuse(
+            "corpus",
+            "a new tokenizer is trained on the text of a corpus, and this stage names none",
+            fix="add `corpus: [<a stage that yields trajectories or conversations>]`",
+        )
+    hidden, heads = view.integer("hidden_size"), view.integer("heads")
+    kv_heads = _or(view.get("kv_heads"), heads)
+    if hidden % heads or (hidden // heads) % 2:
+        view.refuse(
+            "heads",
+            f"{heads} heads do not cut a hidden_size of {hidden} into heads of even width",
+            fix="choose hidden_size as a multiple of 2 * heads (64 * heads serves everywhere)",
+        )
+    if heads % kv_heads:
+        view.refuse(
+            "kv_heads",
+            f"{kv_heads} key/value heads do not divide {heads} heads",
+            fix=f"set kv_heads to a divisor of {heads}",
+        )
+    initialisation = view.text("initialisation")
+    if initialisation == "induction":
+        layers = view.integer("layers")
+        if layers < 2 or heads % 2 or kv_heads != heads or (hidden // heads) % 4:
+            view.refuse(
+                "initialisation",
+                "induction wires two blocks with an even number of heads, as many kv_heads, and a "
+                "head size that 4 divides",
+                fix="set layers: 2 or more, an even `heads`, kv_heads: null; or "
+                "initialisation: random",
+            )
+    config: dict[str, Json] = {
+        "initialisation": initialisation,
+        "architecture": view.text("architecture"),
+        "hidden_size": hidden,
+        "layers": view.integer("layers"),
+        "heads": heads,
+        "kv_heads": kv_heads,
+        "intermediate_size": _or(view.get("intermediate_size"), 2 * hidden),
+        "context": view.integer("context"),
+        "vocab_size": view.integer("vocab_size"),
+        "tie_embeddings": view.flag("tie_embeddings"),
+        "rope_theta": view.number("rope_theta"),
+        "chat_format": chat_format,
+        "seed": view.integer("seed"),
+    }
+    return (_draft("scratch", view, config),)
+
+
+def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    for name, example in (
+        ("repo", "meta-llama/Llama-2-7b-chat-hf"),
+        ("revision", "the 40 hex digits of a commit, or a branch that `agentc lock` pins"),
+    ):
+        if not view.is_set(name):
+            view.refuse(name, f"model.hf needs `{name}`", fix=f"set {name}: {example}")
+    refuse_remote_code(view)
+    repo, revision = view.get("repo"), view.get("revision")
+    commit = None
+    if isinstance(repo, str) and isinstance(revision, str):
+        commit = context.pinned_revision(repo, revision)
+        if commit is None:
+            view.refuse(
+                "revision",
+                f"`{revision}` is a branch or a tag, which may move, and no lock pins it",
+                fix="run `agentc lock` on the spec, or give the 40 hex digits of a commit",
+            )
+    config: dict[str, Json] = {
+        "repo": repo,
+        "revision": commit,
+        "chat_format": view.text("chat_format"),
+    }
+    # A branch says nothing about content; what it is pinned to does.
+    pinned: dict[str, Json] = {} if commit == revision else {"commit": commit}
+    token = view.secret("token")
+    draft = replace(
+        _draft("hf", view, config),
+        extra_identity=pinned,
+        contract={"network": True},
+        secrets={} if token is None else {"HF_TOKEN": token},
+    )
+    return (draft,)
+
+
+def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    refuse_remote_code(view)
+    path = view.get("path")
+    digest = None
+    if not isinstance(path, str):
+        view.refuse("path", "model.path needs `path`", fix="set path: <a model directory>")
+    else:
+        # The directory is no object of the store, so its content has to enter the key.
+        digest = context.digest_of(path)
+        if digest is None:
+            view.refuse(
+                "path",
+                f"there is no readable directory {path}",
+                fix="give a directory in Hugging Face layout, relative to the spec or absolute",
+            )
+    config: dict[str, Json] = {
+        "path": path,
+        "digest": digest,
+        "chat_format": view.text("chat_format"),
+    }
+    return (replace(_draft("path", view, config), extra_identity={"files": digest}),)
+
+
+def _draft(name: str, view: StageView, config: dict[str, Json]) -> JobDraft:
+    return JobDraft(
+        kind="model",
+        backend=f"model.{name}",
+        version=_VERSION,
+        software=TORCH,
+        program=("-m", f"agentc_backends.data.models.job_{name}"),
+        view=view,
+        config=config,
+        inputs=view.inputs,
+        produces=CHECKPOINT.name,
+    )
+
+
+def _or(value: Json, default: int) -> int:
+    return value if isinstance(value, int) else default
+
+
+SCRATCH = StageBackend(
+    id="model.scratch",
+    kind="model",
+    version=_VERSION,
+    doc="A new Llama- or Qwen2-type model with random weights and a byte-level BPE tokenizer "
+    "trained on the corpus: for runs without downloaded weights.",
+    software=TORCH,
+    lower=_lower_scratch,
+    capabilities=frozenset({"offline", "new_tokenizer"}),
+)
+
+HF = StageBackend(
+    id="model.hf",
+    kind="model",
+    version=_VERSION,
+    doc="A model from the Hugging Face hub at a pinned commit, safetensors only.",
+    software=TORCH,
+    lower=_lower_hf,
+    capabilities=frozenset({"pretrained"}),
+)
+
+PATH = StageBackend(
+    id="model.path",
+    kind="model",
+    version=_VERSION,
+    doc="A model directory of this machine in Hugging Face layout, safetensors only.",
+    software=TORCH,
+    lower=_lower_path,
+    capabilities=frozenset({"offline", "pretrained"}),
+)

@@ -1,0 +1,149 @@
+"""What every checkpoint directory of a run holds besides weights: the tokenizer, its template and
+agentc_chat.json. Used by the three model jobs and by the trainers."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from agentc_backends.data.chat.formats import FormatError, format_named
+from agentc_backends.data.chat.tokens import CHAT_FILE, require_tokens
+from agentc_backends.data.models.scored_rows import SCORED_FILE
+
+WEIGHT_SUFFIXES = (".safetensors", ".safetensors.index.json")
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack", ".npz", ".gguf")
+
+
+class CheckpointError(ValueError):
+    """A model directory that cannot be used; the message is written for people."""
+
+
+def settle_libraries() -> None:
+    """Keep the libraries offline, silent and off each other's cores, unless the environment says
+    otherwise. Call before they are imported: they read these variables at import."""
+    for name, value in (
+        ("HF_HUB_OFFLINE", "1"),
+        ("HF_DATASETS_OFFLINE", "1"),
+        ("HF_HUB_DISABLE_TELEMETRY", "1"),
+        ("DO_NOT_TRACK", "1"),
+        ("TRANSFORMERS_VERBOSITY", "error"),
+        ("TOKENIZERS_PARALLELISM", "false"),
+        ("TQDM_DISABLE", "1"),
+        # Threads that spin while they wait made training 3.6 times slower on a busy machine.
+        ("OMP_WAIT_POLICY", "PASSIVE"),
+    ):
+        os.environ.setdefault(name, value)
+    # Deprecations inside pinned libraries are not the reader's business.
+    warnings.filterwarnings("ignore", category=FutureWarning)
+
+
+def check_directory(directory: Path) -> None:
+    """Raise CheckpointError unless `directory` holds a model in Hugging Face layout whose weights
+    are safetensors only."""
+    if not (directory / "config.json").is_file():
+        raise CheckpointError(f"{directory.name} has no config.json: not a model directory")
+    if not (directory / "tokenizer.json").is_file():
+        raise CheckpointError(
+            f"{directory.name} has no tokenizer.json; save it with a fast tokenizer first"
+        )
+    if not any(path.suffix == ".safetensors" for path in directory.iterdir()):
+        pickled = sorted(p.name for p in directory.iterdir() if p.suffix in PICKLES)
+        found = f" (found {', '.join(pickled)}, which can run code when read)" if pickled else ""
+        raise CheckpointError(
+            f"{directory.name} has no .safetensors weights{found}; convert them first"
+        )
+
+
+def settle_chat_format(directory: Path, chat_format: str) -> None:
+    """Write agentc_chat.json, and with a built-in format its template in place of the shipped one.
+
+    Raises CheckpointError when the tokenizer does not know the format's control tokens, or when
+    the format is `tokenizer` and it ships no template.
+    """
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(str(directory))
+    if chat_format == "tokenizer":
+        if not tokenizer.chat_template:
+            raise CheckpointError(
+                "the tokenizer ships no chat template; set chat_format on the model stage "
+                "(chatml, llama-2, mistral or vicuna)"
+            )
+    else:
+        chat = format_named(chat_format)
+        try:
+            require_tokens(tokenizer, chat)
+        except FormatError as error:
+            raise CheckpointError(str(error)) from None
+        _write_template(directory, chat.template)
+    write_chat_file(directory, chat_format)
+
+
+def settle_tokenizer(directory: Path) -> None:
+    """Make tokenizer.json say what transformers makes of it.
+
+    For some types of model (qwen2, llama-2) it replaces the normaliser and the pre-tokeniser of the
+    file by its own. Programs that take the file at its word, such as trainers on older releases,
+    would then make other tokens than servers do.
+    """
+    from tokenizers import Tokenizer
+    from transformers import AutoTokenizer
+
+    path = directory / "tokenizer.json"
+    tokenizer = AutoTokenizer.from_pretrained(str(directory))
+    if not tokenizer.is_fast:
+        return  # refused by name where it is used
+    loaded = tokenizer.backend_tokenizer
+    written = Tokenizer.from_file(str(path))
+    if any(
+        str(getattr(loaded, part)) != str(getattr(written, part))
+        for part in ("normalizer", "pre_tokenizer")
+    ):
+        loaded.save(str(path))
+
+
+def write_chat_file(directory: Path, chat_format: str) -> None:
+    """Write agentc_chat.json."""
+    (directory / CHAT_FILE).write_text(
+        json.dumps({"chat_format": chat_format}) + "\n", encoding="utf-8"
+    )
+
+
+def companion_files(directory: Path) -> Iterator[Path]:
+    """The files of a checkpoint that training does not change: tokenizer, template, formats."""
+    own = ("config.json", "generation_config.json", SCORED_FILE)
+    for path in sorted(directory.iterdir()):
+        if not path.is_file() or path.name in own:
+            continue
+        if path.name.endswith(WEIGHT_SUFFIXES) or path.suffix in PICKLES:
+            continue
+        if path.suffix in (".json", ".jinja", ".model", ".txt"):
+            yield path
+
+
+def load_model(directory: Path, attention: str = "sdpa") -> Any:
+    """The causal language model of a checkpoint in float32, safetensors only; `attention` is the
+    implementation, by transformers' names."""
+    import torch
+    from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    return AutoModelForCausalLM.from_pretrained(
+        str(directory), dtype=torch.float32, attn_implementation=attention, use_safetensors=True
+    )
+
+
+def _write_template(directory: Path, template: str) -> None:
+    (directory / "chat_template.jinja").write_text(template, encoding="utf-8")
+    settings = directory / "tokenizer_config.json"
+    if settings.exists():
+        values = json.loads(settings.read_text(encoding="utf-8"))
+        if values.pop("chat_template", None) is not None:
+            settings.write_text(
+                json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+            )

@@ -1,0 +1,75 @@
+"""Job of model.hf: downloads a pinned revision from the Hugging Face hub and adopts it.
+
+Reads the hub's usual environment (HF_HOME, HF_ENDPOINT, HF_TOKEN); what the local cache holds is
+not downloaded again, so with HF_HUB_OFFLINE=1 a cached model still works.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from agentc.runtime.program import Job, load_job
+from agentc_backends.data.chat.formats import FormatError
+from agentc_backends.data.models.adopt import WANTED, adopt
+from agentc_backends.data.models.checkpoint import CheckpointError, settle_libraries
+
+
+def main() -> int:
+    job = load_job()
+    # The one job that may use the network.
+    os.environ.setdefault("HF_HUB_OFFLINE", "0")
+    settle_libraries()
+    try:
+        take(job)
+    except (FormatError, CheckpointError) as error:
+        print(f"model.hf: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def take(job: Job) -> None:
+    """Write the checkpoint into `job.out`. Raises CheckpointError, FormatError."""
+    repo: str = job.config["repo"]
+    revision: str = job.config["revision"]
+    chat_format: str = job.config["chat_format"]
+    job.config.assert_all_read()
+    adopt(download(repo, revision), job, chat_format, link=True)
+    job.facts(repo=repo, revision=revision)
+
+
+def download(repo: str, revision: str) -> Path:
+    """The snapshot directory of a repository at a commit, weights in safetensors only."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    try:
+        return Path(snapshot_download(repo, revision=revision, allow_patterns=list(WANTED)))
+    except GatedRepoError:
+        raise CheckpointError(
+            f"{repo} is gated: accept its terms on the hub and set `token: {{secret: HF_TOKEN}}`"
+        ) from None
+    except RepositoryNotFoundError:
+        raise CheckpointError(
+            f"the hub has no repository {repo}, or it is private and the model has no `token`"
+        ) from None
+    except RevisionNotFoundError:
+        raise CheckpointError(f"{repo} has no commit {revision}") from None
+    except LocalEntryNotFoundError:
+        raise CheckpointError(
+            f"{repo} at {revision} is not in the local cache and the hub cannot be reached; "
+            "download it once with a network, or use model.path"
+        ) from None
+    except HfHubHTTPError as error:
+        raise CheckpointError(f"the hub answered: {error}") from None
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

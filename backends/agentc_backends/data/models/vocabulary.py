@@ -1,0 +1,67 @@
+"""Trains a byte-level BPE tokenizer on the rendered conversations of a corpus.
+
+The result depends on the set of conversations only, not on their order or on the process.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentc.runtime.program import read_rows
+from agentc_backends.data.chat.formats import ChatFormat, Message
+
+PAD = "<|pad|>"
+
+
+def corpus_messages(directories: Sequence[Path]) -> list[Sequence[Message]]:
+    """The conversations of Trajectories or SFTDataset directories, in order."""
+    found: list[Sequence[Message]] = []
+    for directory in directories:
+        for name in ("trajectories.jsonl", "rows.jsonl"):
+            path = directory / name
+            if path.exists():
+                found += [row["messages"] for row in read_rows(path)]
+    return found
+
+
+def corpus_texts(chat: ChatFormat, conversations: Iterable[Sequence[Message]]) -> list[str]:
+    """The stretches of rendered text between control tokens, sorted: what the tokenizer will be
+    asked to split."""
+    cut = re.compile("|".join(re.escape(token) for token in chat.tokens))
+    pieces: list[str] = []
+    for messages in conversations:
+        text = "".join(segment.text for segment in chat.segments(messages))
+        pieces += [piece for piece in cut.split(text) if piece]
+    return sorted(pieces)
+
+
+def train_tokenizer(chat: ChatFormat, texts: Sequence[str], vocab_size: int, context: int) -> Any:
+    """A fast tokenizer (transformers) with the format's control tokens, template and at most
+    `vocab_size` tokens, all bytes among them."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=[*chat.tokens, PAD],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=chat.bos,
+        eos_token=chat.eos,
+        pad_token=PAD,
+        additional_special_tokens=[t for t in chat.tokens if t not in (chat.bos, chat.eos)],
+        model_max_length=context,
+        clean_up_tokenization_spaces=False,
+    )
+    fast.chat_template = chat.template
+    return fast

@@ -1,0 +1,70 @@
+"""Declares `pair.contrast` and lowers a pair stage to its one job."""
+
+from __future__ import annotations
+
+from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
+from agentc.kinds.artifacts import PREFERENCE_PAIRS
+from agentc.kinds.field import Json
+from agentc_backends.software import LIGHT
+
+
+def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    """One job. A setting that the chosen sources or limits leave without effect is not read, so
+    that the compiler says so, and why."""
+    view = stage.scoped()
+    sources = view.text("sources")
+    expert = stage.inputs.get("expert", ())
+    if sources != "self" and not expert:
+        view.refuse(
+            "sources",
+            f"`sources: {sources}` needs trajectories of an expert",
+            fix="give the stage an `expert` input, or set `sources: self`",
+        )
+    config: dict[str, Json] = {
+        "sources": sources,
+        "margin": view.number("margin"),
+        "on_tie": view.text("on_tie"),
+        "on_null": view.text("on_null"),
+        "directions": view.text("directions") if sources != "self" else "both",
+        "max_extra_rounds": view.get("max_extra_rounds"),
+        "prompt_from": view.text("prompt_from") if sources != "self" else "winner",
+        "max_per_task": view.get("max_per_task"),
+        "contrast": view.text("contrast"),
+    }
+    if sources == "self":
+        for path in ("directions", "prompt_from"):
+            view.leave(path, "`sources: self` pairs nothing with an expert")
+    if config["max_per_task"] is None:
+        view.leave("seed", "nothing is drawn without `max_per_task`")
+    config["seed"] = view.integer("seed") if config["max_per_task"] is not None else 0
+    on_empty = view.text("on_empty")
+    if on_empty != "error":
+        config["on_empty"] = on_empty
+    inputs = {"rollouts": stage.inputs["rollouts"]}
+    if expert:
+        inputs["expert"] = expert
+    return (
+        JobDraft(
+            kind="pair",
+            backend=BACKEND.id,
+            version=BACKEND.version,
+            software=LIGHT,
+            program=("-m", "agentc_backends.data.pair.job_pair"),
+            view=view,
+            config=config,
+            inputs=inputs,
+            produces=PREFERENCE_PAIRS.name,
+            contract={"min_rows": 0} if on_empty == "publish" else {},
+        ),
+    )
+
+
+BACKEND = StageBackend(
+    id="pair.contrast",
+    kind="pair",
+    version=1,
+    doc="ETO's contrastive pairs: explored against expert, or against each other, by reward.",
+    software=LIGHT,
+    lower=lower,
+    capabilities=frozenset({"expert", "self"}),
+)

@@ -1,0 +1,1 @@
+"""Environments and the server that they have in common."""

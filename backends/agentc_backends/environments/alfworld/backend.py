@@ -1,0 +1,152 @@
+"""Declares `env.alfworld`: ALFWorld behind the AgentGym protocol, served by `job_serve.py`.
+
+Splits and files of games are read here, so that keys follow what the files hold.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+
+from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
+from agentc.kinds.field import Json
+from agentc_backends.environments.alfworld.released import GAMES
+from agentc_backends.environments.alfworld.settings import AlfworldSettings
+from agentc_backends.environments.alfworld.sizes import (
+    INVENTED,
+    RELEASED,
+    ROOMS,
+    SUFFIXES,
+    TASKS,
+    invented_size,
+)
+from agentc_backends.environments.alfworld.splits import DEFAULT, Split, read_splits
+from agentc_backends.environments.declaration import effective, environment_lease, fields_of
+from agentc_backends.environments.server.settings import rules_of
+from agentc_backends.environments.server.splits import SplitError
+from agentc_backends.software import LIGHT
+
+_KINDS: Mapping[str, tuple[str, ...]] = {"invented_rooms": ROOMS, "invented_tasks": TASKS}
+
+
+def _lease(options: OptionView) -> LeaseDraft:
+    left: dict[str, str] = {}
+    if options.text("games") != INVENTED:
+        for name in ("invented_games", "invented_seed", *_KINDS):
+            left[name] = "`games` names a folder, so none are invented"
+    settings = effective(options, AlfworldSettings, left)
+    try:
+        splits = read_splits(settings.splits, options.file)
+    except SplitError as error:
+        options.refuse("splits", str(error))
+        splits = {}
+    files: dict[str, Json] = {}
+    if left:
+        files = _files(options, settings.games, splits)
+    else:
+        _check_invented(options, settings)
+    lines: dict[str, Json] = {name: split.line() for name, split in splits.items()}
+    identity = {**options.identity(), "splits": lines}
+    # Keys follow what the files hold, wherever they lie.
+    identity.pop("games", None)
+    if files:
+        identity["files"] = files
+    return environment_lease(
+        BACKEND,
+        options,
+        settings,
+        left=left,
+        identity=identity,
+        expect={"options": rules_of(settings), "splits": lines, "files": files},
+        inside=True,
+        ready_timeout_s=120.0,
+    )
+
+
+def _check_invented(options: OptionView, settings: AlfworldSettings) -> None:
+    """Refuses rooms and kinds of task that are not known or do not go together."""
+    # Here, so that other specs do not wait for it.
+    from agentc_backends.environments.alfworld.invented import playable
+
+    chosen: dict[str, tuple[str, ...]] = {}
+    for name, known in _KINDS.items():
+        named: tuple[str, ...] = getattr(settings, name)
+        for each in named:
+            if each not in known:
+                near = difflib.get_close_matches(each, known, 1)
+                options.refuse(
+                    name,
+                    f"no games are invented for {each!r}",
+                    fix=f"did you mean {near[0]}?" if near else "choose from " + ", ".join(known),
+                )
+        chosen[name] = tuple(each for each in named if each in known) or known
+    if not playable(chosen["invented_rooms"], chosen["invented_tasks"]):
+        options.refuse(
+            "invented_tasks",
+            "none of these tasks can be done in any of `invented_rooms`",
+            fix="add `put`, which can be done in all of them",
+        )
+
+
+def _files(options: OptionView, folder: str, splits: Mapping[str, Split]) -> dict[str, Json]:
+    """Digest of each part's file."""
+    digests: dict[str, Json] = {}
+    for part in dict.fromkeys(split.part for split in splits.values()):
+        contents = (options.file(f"{folder}/{part}{suffix}") for suffix in SUFFIXES)
+        content = next((each for each in contents if each is not None), None)
+        if content is None:
+            options.refuse(
+                "games",
+                f"there is no {part}{SUFFIXES[0]} in {folder} that can be read",
+                fix=f"`agentc data fetch {GAMES.name} --to DIR` gets ALFWorld's games, or use "
+                f"`games: {INVENTED}`",
+            )
+        else:
+            digests[part] = hashlib.sha256(content).hexdigest()
+    return digests
+
+
+def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
+    """The declaration under a spec's settings, which may still be wrong in any way."""
+    splits = given.get("splits")
+    return replace(BACKEND, splits=tuple(splits if isinstance(splits, dict) else DEFAULT))
+
+
+def _expected_tasks(given: Mapping[str, Json]) -> Mapping[str, tuple[float, float]]:
+    """Exact for whole parts of invented or released games; a list may be shortened."""
+    splits, count = given.get("splits"), given.get("invented_games")
+    expected: dict[str, tuple[float, float]] = {}
+    if not isinstance(splits, dict):
+        splits = {name: split["part"] for name, split in DEFAULT.items()}
+    for name, line in splits.items():
+        words = str(line).split()
+        exact = "except" not in words and "missing" not in words
+        if words[1:2] == ["of"]:
+            expected[name] = (float(words[2]), 1.0 if exact else 1.2)
+        elif "files" in given:
+            expected[name] = (float(RELEASED[words[0]]), 1.0 if exact else 2.0)
+        else:
+            trained = count if isinstance(count, int) else 500
+            expected[name] = (float(invented_size(words[0], trained)), 1.0 if exact else 2.0)
+    return expected
+
+
+BACKEND = EnvironmentBackend(
+    id="env.alfworld",
+    version=3,
+    doc="ALFWorld: household tasks in a text world, as an interpreter of its rules and texts in "
+    "plain Python. By default `dev` are seen rooms and `test` unseen ones.",
+    software=LIGHT,
+    lease=_lease,
+    fields=fields_of(AlfworldSettings),
+    splits=tuple(DEFAULT),
+    reward_range=(0.0, 1.0),
+    success_at=1.0,
+    max_turns=40,
+    expected_tasks=_expected_tasks,
+    configured=_configured,
+    capabilities=frozenset({"expert", "fork", "snapshot"}),
+    data_sets=(GAMES,),
+)

@@ -1,0 +1,159 @@
+"""Declares an environment by the dataclass of its settings (`server/settings.py`).
+
+`environment_backend` is all that a plain one needs; others read settings by `effective` and start
+their server by `environment_lease`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
+from agentc.kinds.field import (
+    REQUIRED,
+    Field,
+    Json,
+    boolean,
+    choice,
+    group,
+    integer,
+    number,
+    secret,
+    seed,
+    string,
+    strings,
+)
+from agentc_backends.environments.server.settings import (
+    SETTINGS,
+    Declared,
+    data_of,
+    declared_in,
+    rules_of,
+)
+
+S = TypeVar("S")
+
+
+def environment_backend(
+    settings: type,
+    *,
+    id: str,
+    version: int,
+    module: str | None = None,
+    inside: bool = False,
+    **declared: Any,
+) -> EnvironmentBackend:
+    """An environment whose server takes the settings as they are. `module` is its program, else
+    that of their dataclass; `declared` are more members of `EnvironmentBackend`; `inside`: its
+    calls are quick, so that jobs may open it themselves."""
+    program = module or settings.__module__
+
+    def lease(options: OptionView) -> LeaseDraft:
+        read: Any = effective(options, settings)
+        return environment_lease(backend, options, read, module=program, inside=inside)
+
+    backend = EnvironmentBackend(
+        id=id, version=version, fields=fields_of(settings), lease=lease, **declared
+    )
+    return backend
+
+
+def fields_of(
+    settings: type,
+    *,
+    groups: Mapping[str, tuple[Field, ...]] | None = None,
+    choices: Mapping[str, tuple[str, ...]] | None = None,
+) -> tuple[Field, ...]:
+    """What an entry of a spec may say. `groups` are fields of mappings with known keys; `choices`
+    are words of settings whose type does not name them."""
+    return tuple(
+        _field(each._replace(choices=(choices or {}).get(each.name, each.choices)), groups or {})
+        for each in declared_in(settings)
+        if each.about.in_spec
+    )
+
+
+def effective(
+    options: OptionView, settings: type[S], left: Mapping[str, str] | None = None, **apart: Any
+) -> S:
+    """The settings of a spec's entry; those of `left` (name: why) have no effect and keep their
+    defaults, and so do those that are not served, which a declaration reads by itself. `apart` are
+    those that are not in the spec."""
+    given = apart
+    accepted = {field.name for field in options.table}
+    for name, because in (left or {}).items():
+        options.leave(name, because)
+    for each in declared_in(settings):
+        if each.about.served and each.name in accepted and each.name not in (left or {}):
+            value: Any = options.get(each.name)
+            if isinstance(value, list):
+                value = tuple(value)
+            given[each.name] = float(value) if each.kind is float and value is not None else value
+    return settings(**given)
+
+
+def environment_lease(
+    backend: EnvironmentBackend,
+    options: OptionView,
+    settings: Any,
+    *,
+    module: str | None = None,
+    left: Mapping[str, str] | None = None,
+    identity: Mapping[str, Json] | None = None,
+    expect: Mapping[str, Json] | None = None,
+    inside: bool = False,
+    secrets: Mapping[str, str] | None = None,
+    ready_timeout_s: float = 60.0,
+) -> LeaseDraft:
+    """The server that is told these settings but those of `left`. `identity` enters keys, else the
+    settings as read; `expect` is what its identity must say, else the rules among them. `module` is
+    its program, else `job_serve.py` beside the dataclass."""
+    name = backend.id.removeprefix("env.")
+    beside = type(settings).__module__.rpartition(".")[0]
+    program = ["-m", module or f"{beside}.job_serve", "--port", "0", "--ready-file", "{ready_file}"]
+    data = data_of(settings, without=left or ())
+    return LeaseDraft(
+        role="environment",
+        backend=backend.id,
+        version=backend.version,
+        software=backend.software,
+        program=(*program, *((SETTINGS, "{settings}") if data else ())),
+        settings=data,
+        identity=options.identity() if identity is None else identity,
+        port="chosen",
+        probe="/health",
+        identity_check="environment",
+        inside=inside,
+        expect={"name": name, **({"options": rules_of(settings)} if expect is None else expect)},
+        secrets=secrets or {},
+        ready_timeout_s=ready_timeout_s,
+    )
+
+
+def _field(each: Declared, groups: Mapping[str, tuple[Field, ...]]) -> Field:
+    about, name = each.about, each.name
+    limits = dict(about.limits)
+    if limits.pop("secret", False):
+        return secret(name, about.doc)
+    if limits.pop("seed", False):
+        return seed(name, about.doc, each.default)
+    default = REQUIRED if each.default is dataclasses.MISSING else each.default
+    made: Field
+    if name in groups:
+        made = group(name, about.doc, groups[name], nullable=each.nullable)
+    elif each.choices:
+        made = choice(name, about.doc, each.choices, default)
+    elif each.kind is bool:
+        made = boolean(name, about.doc, each.default)
+    elif each.kind is tuple:
+        made = strings(name, about.doc, each.default)
+    elif each.kind in _PLAIN:
+        made = _PLAIN[each.kind](name, about.doc, default, nullable=each.nullable, **limits)
+    else:
+        made = Field(name=name, schema={"type": "object"}, doc=about.doc, default=default)
+    return dataclasses.replace(made, identity=about.identity)
+
+
+_PLAIN: Mapping[type, Any] = {int: integer, float: number, str: string}

@@ -1,0 +1,25 @@
+"""Takes the game over as it was published: `python -m` of this, FROM and OUT.
+
+`agentc data fetch detective` runs it, and checks what it left by its hash.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from agentc_backends.environments.detective.stories import DEFAULT_FILE
+
+
+def main(source: str, out: str) -> int:
+    try:
+        shutil.copyfile(Path(source, DEFAULT_FILE), Path(out, DEFAULT_FILE))
+    except OSError as error:
+        print(f"{source} holds no {DEFAULT_FILE}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:3]))

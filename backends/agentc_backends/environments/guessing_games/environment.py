@@ -1,0 +1,194 @@
+"""Twenty Questions and Guess My City as environments: gymnasium's reset and step, plus tasks,
+expert and snapshots.
+
+A task is the secret; an action is a question. Sessions of an `environments.server` each own one
+environment and share the world.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from agentc_backends.environments.guessing_games.expert import ExpertTurn, GuessingPlanner
+from agentc_backends.environments.guessing_games.games import GuessingGame, secrets_in_play
+from agentc_backends.environments.guessing_games.oracles import Oracle
+from agentc_backends.environments.guessing_games.secrets import Secret, lines_of
+from agentc_backends.environments.guessing_games.settings import GuessingSettings
+from agentc_backends.environments.guessing_games.splits import split_secrets
+from agentc_backends.environments.server.environment import EpisodeError
+from agentc_backends.environments.server.settings import rules_of
+
+_OVER = "The game is over."
+_DATA = {
+    "twenty_questions": ("objects.txt", "object_facts.txt"),
+    "guess_my_city": ("cities.txt", "countries.txt"),
+}
+
+
+class GuessingShared:
+    """A game with its settings, its secrets and an oracle; it never changes."""
+
+    def __init__(
+        self,
+        game: GuessingGame,
+        settings: GuessingSettings,
+        oracle: Oracle,
+        oracle_identity: Mapping[str, Any],
+    ) -> None:
+        """`oracle_identity` says which oracle it is, as JSON values, with its `kind`."""
+        self.game, self.settings, self.oracle = game, settings, oracle
+        self.oracle_identity = dict(oracle_identity)
+        self.table = game.load()
+        secrets = secrets_in_play(game, settings)
+        self.secrets: dict[str, Secret] = {secret.id: secret for secret in secrets}
+        self.splits = split_secrets(secrets, settings.splits)
+        self.expert = GuessingPlanner(self.table, tuple(self.secrets))
+
+
+class GuessingEnvironment:
+    """One game at a time."""
+
+    version: ClassVar[str] = "1"
+    capabilities: ClassVar[frozenset[str]] = frozenset({"expert", "fork", "snapshot"})
+    resets_on_create: ClassVar[bool] = False
+    reported: ClassVar[tuple[str, ...]] = ("step_limit",)
+
+    def __init__(self, world: GuessingShared) -> None:
+        self._world = world
+        self.name = world.game.name
+        self.title = world.game.title
+        self.reward_range = world.settings.reward_range
+        self.reward_kind = "sum" if world.settings.reward == "per_question" else "terminal"
+        self.success_threshold = world.settings.success_at
+        self.default_max_steps = world.settings.questions
+        self.splits = tuple(world.splits)
+        self.blocking = world.oracle_identity["kind"] == "server"
+        self._secret: Secret | None = None
+        self._turns: list[tuple[str, str]] = []
+        self._won = False
+
+    def tasks(self, split: str) -> Sequence[str]:
+        if split not in self._world.splits:
+            raise KeyError(f"{self.title} has no split {split!r}; it has {', '.join(self.splits)}")
+        return self._world.splits[split]
+
+    def has_task(self, task_id: str) -> bool:
+        return task_id in self._world.secrets
+
+    def numbered_tasks(self) -> Sequence[str]:
+        """In the order of ArCHer's list."""
+        return tuple(self._world.secrets)
+
+    def reset(self, task_id: str, *, seed: int = 0) -> tuple[str, dict[str, Any]]:
+        """Start a game; nothing in it depends on the seed."""
+        del seed
+        if task_id not in self._world.secrets:
+            raise KeyError(f"{self.title} has no secret {task_id!r} with these options")
+        self._secret, self._turns, self._won = self._world.secrets[task_id], [], False
+        return self._opening(), {"step_limit": self._world.settings.questions}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Ask one question: observation, reward, terminated, truncated (never), info."""
+        world, secret = self._world, self._episode()
+        if self._done:
+            return _OVER, 0.0, True, False, {}
+        # A line break would let a player write answers of its own into the transcript.
+        question = " ".join(action.split())
+        verdict = world.game.judge(
+            world.settings.judge,
+            world.table.guessable,
+            secret,
+            question,
+            lambda: world.oracle.answer(secret.id, question),
+        )
+        self._turns.append((question, " ".join(verdict.answer.split())))
+        self._won = verdict.won
+        return self._observation(), self._reward(), self._done, False, {}
+
+    def expert_steps(self, task_id: str, *, seed: int = 0) -> Sequence[ExpertTurn]:
+        """A game that finds the secret by what the table of facts answers."""
+        return self._world.expert.plan(self._world.secrets[task_id].id, seed)
+
+    def snapshot(self) -> dict[str, Any]:
+        """The whole game as JSON values."""
+        return {
+            "environment": self.name,
+            "version": 1,
+            "task_id": self._episode().id,
+            "turns": [list(turn) for turn in self._turns],
+            "won": self._won,
+            "done": self._done,
+        }
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Continue from a snapshot; a malformed one raises ValueError and changes nothing."""
+        match snapshot:
+            case {
+                "environment": self.name,
+                "version": 1,
+                "task_id": str(task_id),
+                "turns": list(rows),
+                "won": bool(won),
+                "done": bool(done),
+            } if task_id in self._world.secrets:
+                turns = [_turn(row) for row in rows]
+            case _:
+                raise ValueError(f"not a snapshot of {self.title} with these options")
+        full = len(turns) == self._world.settings.questions
+        if (
+            len(turns) > self._world.settings.questions
+            or done != (won or full)
+            or (won > len(turns))
+        ):
+            raise ValueError("the snapshot's questions and its end do not agree")
+        self._secret, self._turns, self._won = self._world.secrets[task_id], turns, won
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that decides tasks, answers and rewards, as JSON values."""
+        world = self._world
+        data = "\n".join(line for file in _DATA[self.name] for line in lines_of(file))
+        tasks = "\n".join(f"{split} {task}" for split in self.splits for task in self.tasks(split))
+        return {
+            "name": self.name,
+            "version": self.version,
+            "options": {**rules_of(world.settings), "oracle": world.oracle_identity},
+            "facts_sha256": hashlib.sha256(data.encode()).hexdigest(),
+            "tasks_sha256": hashlib.sha256(tasks.encode()).hexdigest(),
+        }
+
+    def close(self) -> None:
+        """A game holds memory only."""
+
+    @property
+    def _done(self) -> bool:
+        return self._won or len(self._turns) >= self._world.settings.questions
+
+    def _reward(self) -> float:
+        """Of the last question: ArCHer's -1, or 0 when it wins; or what is left at the end."""
+        if self._world.settings.reward == "per_question":
+            return 0.0 if self._won else -1.0
+        return float(self._world.settings.questions - len(self._turns) + 1) if self._won else 0.0
+
+    def _opening(self) -> str:
+        if self._world.settings.observation == "transcript":
+            return "Questions:\n"
+        return self._world.game.opening.format(questions=self._world.settings.questions)
+
+    def _observation(self) -> str:
+        if self._world.settings.observation == "answer":
+            return self._turns[-1][1]
+        return "Questions:\n" + "".join(f"{asked} {told}\n" for asked, told in self._turns)
+
+    def _episode(self) -> Secret:
+        if self._secret is None:
+            raise EpisodeError("reset the environment before stepping it")
+        return self._secret
+
+
+def _turn(row: object) -> tuple[str, str]:
+    match row:
+        case [str(question), str(answer)]:
+            return question, answer
+    raise ValueError("a turn is a question and an answer")

@@ -1,0 +1,93 @@
+"""The expert: asks the question that halves what is left best, and guesses when two are left.
+
+It plays against the table of the game; it knows no secret, only the answers so far.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+_GUESS_AT = 2
+_NEAR_BEST = 0.9
+"""Seeds other than 0 draw among the questions with at least this share of the best one's split."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertTurn:
+    """One question, and why it is asked."""
+
+    action: str
+    thought: str
+
+
+class Table(Protocol):
+    """What `objects.py` and `cities.py` give."""
+
+    @property
+    def questions(self) -> tuple[str, ...]: ...
+
+    def answer(self, secret: str, question: str) -> str | None: ...
+
+    def guess_of(self, secret: str) -> str: ...
+
+
+@dataclass(slots=True)
+class GuessingPlanner:
+    """Plans games of one table; `secrets` are all that a secret may be."""
+
+    table: Table
+    secrets: tuple[str, ...]
+    _yes: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def plan(self, secret: str, seed: int) -> tuple[ExpertTurn, ...]:
+        """The questions of a whole game, the last of which guesses the secret."""
+        left, turns = list(self.secrets), list[ExpertTurn]()
+        while True:
+            question = self._best(left, seed) if len(left) > _GUESS_AT else None
+            if question is None:
+                guess = left[0] if not seed else self._chance(left, seed).choice(left)
+                turns.append(ExpertTurn(self.table.guess_of(guess), _thought(len(left))))
+                if guess == secret:
+                    return tuple(turns)
+                left.remove(guess)
+                continue
+            turns.append(ExpertTurn(question, _thought(len(left))))
+            yes = self._answered_yes()[question]
+            left = [one for one in left if (one in yes) == (secret in yes)]
+
+    def _best(self, left: Sequence[str], seed: int) -> str | None:
+        """The question whose smaller side is largest: the greedy choice by entropy."""
+        sides = {
+            question: min(n := sum(one in yes for one in left), len(left) - n)
+            for question, yes in self._answered_yes().items()
+        }
+        most = max(sides.values())
+        if most == 0:
+            return None
+        near = [question for question, side in sides.items() if side >= most * _NEAR_BEST]
+        first = next(question for question in near if sides[question] == most)
+        return first if not seed else self._chance(left, seed).choice(near)
+
+    def _answered_yes(self) -> dict[str, frozenset[str]]:
+        if not self._yes:
+            answer: Callable[[str, str], str | None] = self.table.answer
+            self._yes = {
+                question: frozenset(s for s in self.secrets if answer(s, question) == "Yes.")
+                for question in self.table.questions
+            }
+        return self._yes
+
+    def _chance(self, left: Sequence[str], seed: int) -> random.Random:
+        # What is left decides, not the secret: the expert must not know it.
+        return random.Random(f"{seed} {' '.join(left)}")
+
+
+def _thought(left: int) -> str:
+    if left == 1:
+        return "Only one is left."
+    if left <= _GUESS_AT:
+        return f"{left} are left: I guess."
+    return f"{left} are left."

@@ -1,0 +1,161 @@
+"""What can be asked of a server's episodes, whatever protocol asks: `application.py` answers
+AgentGym's over HTTP, `openenv.py` OpenEnv's over WebSocket, and both work on the same sessions.
+
+Neighbours: `sessions.py` (who is open), `workers.py` (where blocking calls run).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
+
+from agentc_backends.environments.server.account import account
+from agentc_backends.environments.server.dialect import Dialect
+from agentc_backends.environments.server.environment import Environment, Expert
+from agentc_backends.environments.server.leases import Holder
+from agentc_backends.environments.server.refusals import RequestError, invalid
+from agentc_backends.environments.server.sequence import UNCOUNTED, Reply
+from agentc_backends.environments.server.sessions import (
+    EnvironmentSession,
+    SessionStore,
+    UnknownSessionError,
+)
+from agentc_backends.environments.server.workers import Workers
+
+_T = TypeVar("_T")
+PROTOCOL = ("lease", "seq", "steps")
+"""What `/meta` says of the protocol: words that clients look for before they use these."""
+
+
+class Episodes:
+    """The operations; a refusal is a RequestError, and so is a lack of room (BusyError)."""
+
+    def __init__(self, store: SessionStore, reference: Environment, workers: Workers) -> None:
+        self.store = store
+        # Never reset or stepped: answers what does not depend on a session.
+        self.reference = reference
+        self._workers = workers
+
+    async def create(
+        self, holder: Holder | None = None, spoken: Dialect | None = None
+    ) -> tuple[EnvironmentSession, Reply | None]:
+        """A new session, and its first answer where the environment starts a task by itself."""
+        session = self.store.create(holder, spoken=spoken)
+        if not self.reference.resets_on_create:
+            return session, None
+        first = min(task for split in self.reference.splits for task in self.reference.tasks(split))
+        return session, await self.reset(session, first, 0)
+
+    async def reset(
+        self, session: EnvironmentSession, task_id: str, seed: int, seq: int | None = UNCOUNTED
+    ) -> Reply:
+        known = self.known_task(task_id)
+
+        def act() -> Reply:
+            session.reset(known, seed)
+            return session.opening()
+
+        asked = ("reset", task_id, seed)
+        return await self._run(session, lambda: session.sequence.carry_out(seq, asked, act))
+
+    async def step(
+        self, session: EnvironmentSession, action: str, seq: int | None = UNCOUNTED
+    ) -> Reply:
+        def act() -> Reply:
+            session.step(action)
+            return session.answer()
+
+        asked = ("step", action)
+        return await self._run(session, lambda: session.sequence.carry_out(seq, asked, act))
+
+    async def close(self, session: EnvironmentSession) -> None:
+        """End a session that was taken out of the store: never refused for lack of room."""
+        if not self.reference.blocking:
+            session.close()
+            return
+        async with session.lock:
+            if not session.closed:
+                await self._workers.run(session.close)
+
+    async def fork(self, source: EnvironmentSession) -> Reply:
+        self.demand("fork")
+        snapshot = await self._run(source, source.snapshot)
+        fork = self.store.create(client=source.client, spoken=source.spoken)
+        return await self._restored_or_closed(fork, snapshot)
+
+    async def snapshot(self, session: EnvironmentSession) -> Mapping[str, Any]:
+        self.demand("snapshot")
+        return await self._run(session, session.snapshot)
+
+    async def restore(
+        self, session: EnvironmentSession, snapshot: Mapping[str, Any], seq: int | None = UNCOUNTED
+    ) -> Reply:
+        def act() -> Reply:
+            try:
+                session.restore(snapshot)
+            except ValueError as error:
+                raise invalid("snapshot", ("body", "snapshot"), str(error), None) from error
+            return session.opening()
+
+        asked = ("restore", snapshot)
+        return await self._run(session, lambda: session.sequence.carry_out(seq, asked, act))
+
+    async def restore_new(self, snapshot: Mapping[str, Any], holder: Holder | None) -> Reply:
+        return await self._restored_or_closed(self.store.create(holder), snapshot)
+
+    async def expert(self, task_id: str, seed: int) -> list[dict[str, str]]:
+        self.demand("expert")
+        known, expert = self.known_task(task_id), cast(Expert, self.reference)
+        steps = await self._apart(lambda: expert.expert_steps(known, seed=seed))
+        return [{"thought": step.thought, "action": step.action} for step in steps]
+
+    async def query(self, session: EnvironmentSession, ask: Callable[[Any], _T]) -> _T:
+        """Something that an environment's dialect asks of it."""
+        return await self._run(session, lambda: ask(session.environment))
+
+    def meta(self) -> dict[str, Any]:
+        """The environment's account of itself, and what this protocol can do for it."""
+        return {**account(self.reference), "protocol": list(PROTOCOL)}
+
+    def known_task(self, task_id: str) -> str:
+        if not self.reference.has_task(task_id):
+            message = f"no task {task_id!r} with this server's options"
+            raise RequestError(404, {"error": message})
+        return task_id
+
+    def demand(self, capability: str) -> None:
+        if capability not in self.reference.capabilities:
+            message = f"{self.reference.title} has no capability {capability!r}"
+            raise RequestError(501, {"error": message})
+
+    async def _restored_or_closed(
+        self, session: EnvironmentSession, snapshot: Mapping[str, Any]
+    ) -> Reply:
+        """A new session's first state; one that cannot be had leaves no session."""
+        try:
+            return await self.restore(session, snapshot)
+        except BaseException:
+            if self.store.close(session.number) is not None:
+                session.close()
+            raise
+
+    async def _run(self, session: EnvironmentSession, call: Callable[[], _T]) -> _T:
+        """A call on a session's environment: at once where it is quick, with no await between
+        looking the session up and using it; else in a thread, after those before it."""
+        if not self.reference.blocking:
+            return call()
+        with self._workers.place():
+            async with session.lock:
+
+                def check() -> None:
+                    if session.closed or self.store.is_abandoned(session):
+                        raise UnknownSessionError(session.number)
+
+                return await self._workers.run(call, check)
+
+    async def _apart(self, call: Callable[[], _T]) -> _T:
+        """A call that concerns no session."""
+        if not self.reference.blocking:
+            return call()
+        with self._workers.place():
+            return await self._workers.run(call)

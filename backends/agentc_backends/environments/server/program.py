@@ -1,0 +1,109 @@
+"""The program of an environment: a server until SIGTERM, or what opens it in a job's own process.
+
+Its `job_serve.py` is `opener, main = program(Settings, open_world)`. Neighbours: `settings.py`
+reads the settings, `process.py` serves, `inside.py` calls `opener`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from agentc_backends.environments.server.environment import Environment
+from agentc_backends.environments.server.settings import SETTINGS, settings_from
+
+S = TypeVar("S")
+Opener = Callable[[], Environment]
+
+
+def program(
+    settings: type[S],
+    open_world: Callable[[S], Opener],
+    *,
+    refusals: tuple[type[Exception], ...] = (),
+    most_sessions: Callable[[S], int] | None = None,
+) -> tuple[Callable[[Mapping[str, Any] | Sequence[str]], Opener], Callable[..., int]]:
+    """The functions `opener` (of settings as data; of words where the plan is an older one) and
+    `main`. `open_world` gives what opens an environment for each session; `refusals` are its
+    exceptions (besides ValueError) that say what a person can mend; `most_sessions` is what the
+    world can hold."""
+
+    def opener(given: Mapping[str, Any] | Sequence[str]) -> Opener:
+        if isinstance(given, Mapping):
+            return open_world(settings_from(settings, given))
+        return open_world(read_arguments(settings, given)[0])
+
+    def main(arguments: Sequence[str] | None = None) -> int:
+        # Here, so that a job that opens the environment itself, or a declaration, needs no server.
+        from agentc_backends.environments.server.process import serve
+        from agentc_backends.servers.process import REFUSED
+
+        refused: tuple[type[Exception], ...] = (ValueError, *refusals)
+        try:
+            read, options = read_arguments(settings, arguments)
+            open_environment = open_world(read)
+        except refused as error:
+            print(error, file=sys.stderr)
+            return REFUSED
+        if most_sessions is not None:
+            options.max_sessions = min(options.max_sessions, most_sessions(read))
+        return serve(open_environment, options, refusals=refusals)
+
+    return opener, main
+
+
+def read_arguments(
+    settings: type[S], arguments: Sequence[str] | None
+) -> tuple[S, argparse.Namespace]:
+    """The settings, from the file of `--settings` or else from words, and the options of the
+    server's process; None reads the command line. Raises ValueError."""
+    from agentc_backends.environments.server.process import add_server_arguments
+
+    given = sys.argv[1:] if arguments is None else arguments
+    parser = _Parser(allow_abbrev=False)
+    add_server_arguments(parser)
+    parser.add_argument(SETTINGS, type=Path, help="a JSON file with all settings")
+    if any(word.partition("=")[0] == SETTINGS for word in given):
+        options = parser.parse_args(given)
+        return settings_from(settings, _content(options.settings)), options
+    # Here, since no plan of today has words to read.
+    from agentc_backends.environments.server.words import add_settings, settings_of
+
+    add_settings(parser, settings)
+    options = parser.parse_args(given)
+    return settings_of(settings, options), options
+
+
+def _content(file: Path) -> Mapping[str, Any]:
+    try:
+        content = json.loads(file.read_bytes())
+    except OSError as error:
+        raise ValueError(f"the settings cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{file} holds no JSON object of settings")
+    return content
+
+
+def spec_path(path: str) -> Path:
+    """A path of a spec: a relative one starts in AGENTC_SPEC_DIR, the spec's folder, where set."""
+    return Path(os.environ.get("AGENTC_SPEC_DIR", "")) / Path(path).expanduser()
+
+
+def spec_content(path: str) -> bytes | None:
+    """Of a file that a spec names; None where it cannot be read."""
+    try:
+        return spec_path(path).read_bytes()
+    except OSError:
+        return None
+
+
+class _Parser(argparse.ArgumentParser):
+    """Wrong words are an exception: the process may be a job's."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{self.format_usage()}{self.prog}: error: {message}")

@@ -1,0 +1,74 @@
+"""Runs blocking calls of environments in threads, so that the event loop never waits for them.
+
+Threads are daemons made for each call: a call that hangs can then hold up neither other sessions
+nor the server's end. Making one takes less than a tenth of a millisecond.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+from agentc_backends.environments.server.refusals import BusyError, RequestError
+
+_T = TypeVar("_T")
+
+
+class Workers:
+    """At most `limit` calls at a time; at most `waiting` others wait their turn, for a thread or
+    for the call before them on the same session."""
+
+    def __init__(self, limit: int, waiting: int) -> None:
+        self._turns = asyncio.Semaphore(limit)
+        self._places = limit + waiting
+        self._taken = 0
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Held from a call's arrival to its end. Raises BusyError when there is none."""
+        if self._taken >= self._places:
+            raise BusyError(f"{self._taken} calls run or wait already; try again later")
+        self._taken += 1
+        try:
+            yield
+        finally:
+            self._taken -= 1
+
+    async def run(self, call: Callable[[], _T], check: Callable[[], None] = lambda: None) -> _T:
+        """The call's result, or what it raises; `check` is made when its turn has come, and may
+        raise because nobody waits for it any more."""
+        try:
+            async with self._turns:
+                check()
+                return await _in_thread(call)
+        except asyncio.CancelledError as error:
+            raise RequestError(503, {"error": "the server is stopping"}) from error
+
+
+def _in_thread(call: Callable[[], _T]) -> asyncio.Future[_T]:
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[_T] = loop.create_future()
+
+    def settle(result: _T | None, error: BaseException | None) -> None:
+        if future.cancelled():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
+
+    def work() -> None:
+        result, raised = None, None
+        try:
+            result = call()
+        except BaseException as error:
+            raised = error
+        # A loop that is closed already has nobody who waits.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, result, raised)
+
+    threading.Thread(target=work, name="environment", daemon=True).start()
+    return future

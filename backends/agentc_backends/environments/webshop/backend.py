@@ -1,0 +1,130 @@
+"""Declares `env.webshop`: WebShop behind the AgentGym protocol, served by `job_serve.py`.
+
+Catalogue and splits are resolved here, so that lists which share a goal are a compile error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
+from agentc.kinds.field import Json
+from agentc_backends.environments.declaration import effective, environment_lease, fields_of
+from agentc_backends.environments.server.splits import SplitError
+from agentc_backends.environments.webshop.released import PRODUCTS_1000
+from agentc_backends.environments.webshop.settings import FILES, WebShopSettings
+from agentc_backends.environments.webshop.splits import OWN, read_splits, size
+from agentc_backends.software import LIGHT
+
+if TYPE_CHECKING:
+    from agentc_backends.environments.webshop.shop import Shop
+
+
+def _lease(options: OptionView) -> LeaseDraft:
+    left = _left(options)
+    settings = effective(options, WebShopSettings, left)
+    _check(options, settings)
+    shop, splits = _resolved(options, settings)
+    digest = "" if shop is None else shop.digest
+    # Keys follow what files hold, not where they lie.
+    identity = {k: v for k, v in options.identity().items() if k not in FILES}
+    identity |= {"splits": dict(splits), "catalogue_sha256": digest}
+    return environment_lease(
+        BACKEND,
+        options,
+        replace(settings, splits=splits, catalogue_sha256=digest),
+        left=left,
+        identity=identity,
+        expect={
+            "catalogue_sha256": digest,
+            "goals_sha256": "" if shop is None else shop.goals_digest,
+        },
+        inside=True,
+        # Reading and indexing take a millisecond for each product, more where others work too.
+        ready_timeout_s=120.0 if shop is None else max(120.0, len(shop.products) / 250),
+    )
+
+
+def _left(options: OptionView) -> dict[str, str]:
+    """Settings that have no effect, and why."""
+    if options.get("catalogue") is None:
+        own = "an invented catalogue (no `catalogue`) has its own"
+        return {"attributes": own, "instructions": own}
+    left = {"invented_seed": "`catalogue` names products that are not invented"}
+    if not options.flag("human_goals"):
+        left["instructions"] = "only `human_goals: true` reads them"
+    return left
+
+
+def _check(options: OptionView, settings: WebShopSettings) -> None:
+    if settings.catalogue is None:
+        if settings.human_goals:
+            options.refuse(
+                "human_goals",
+                "people wrote no goals for an invented catalogue",
+                fix="give `catalogue`, `attributes` and `instructions`, or leave human_goals out",
+            )
+        if settings.products is None:
+            options.refuse(
+                "products",
+                "an invented catalogue needs a number of products",
+                fix="write `products: 1000`, or give `catalogue`",
+            )
+        return
+    needed = "instructions" if settings.human_goals else "attributes"
+    if getattr(settings, needed) is None:
+        options.refuse(
+            "catalogue", f"goals are made from `{needed}`", fix=f"give `{needed}: <file>`"
+        )
+
+
+def _resolved(options: OptionView, settings: WebShopSettings) -> tuple[Shop | None, dict[str, str]]:
+    # Here, so that specs without a shop do not wait for it.
+    from agentc_backends.environments.webshop.products import CatalogueError
+    from agentc_backends.environments.webshop.shop import open_shop
+
+    if options.refusals:
+        return None, {}
+    try:
+        shop = open_shop(settings.shop, options.file)
+    except CatalogueError as error:
+        options.refuse("catalogue", str(error))
+        return None, {}
+    try:
+        return shop, read_splits(settings.splits, shop, options.file)
+    except SplitError as error:
+        options.refuse("splits", str(error))
+        return shop, {}
+
+
+def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
+    """The declaration under a spec's settings, which may still be wrong in any way."""
+    splits = given.get("splits")
+    return replace(BACKEND, splits=tuple(splits) if isinstance(splits, dict) else OWN)
+
+
+def _expected_tasks(given: Mapping[str, Json]) -> Mapping[str, tuple[float, float]]:
+    splits = given.get("splits")
+    assert isinstance(splits, dict)
+    return {name: (float(size(str(line))), 1.0) for name, line in splits.items()}
+
+
+BACKEND = EnvironmentBackend(
+    id="env.webshop",
+    version=3,
+    doc="WebShop: find and buy a product that an instruction describes, as text, over an invented "
+    "catalogue or the released one. Search ranks as Lucene does, without Java.",
+    software=LIGHT,
+    lease=_lease,
+    fields=fields_of(WebShopSettings),
+    splits=OWN,
+    reward_range=(0.0, 1.0),
+    success_at=1.0,
+    max_turns=100,
+    expected_tasks=_expected_tasks,
+    configured=_configured,
+    capabilities=frozenset({"expert", "fork", "snapshot"}),
+    data_sets=(PRODUCTS_1000,),
+)

@@ -1,4 +1,0 @@
-"""`expert.planner`: trajectories of an environment's own planner, replayed in the environment.
-
-Messages are made by `agentc_backends.rollout_react.prompt`, as those of rollouts are.
-"""

@@ -1,0 +1,1 @@
+"""What becomes of results: one inference, comparisons, verdicts on claims, the report."""

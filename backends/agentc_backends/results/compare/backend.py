@@ -1,0 +1,50 @@
+"""Declares `compare.paired` and lowers a compare stage to its one job."""
+
+from __future__ import annotations
+
+from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
+from agentc.kinds.artifacts import COMPARISON
+from agentc.kinds.field import Json
+from agentc_backends.software import LIGHT
+
+
+def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    """One job. Rows bear the names of the stages, which therefore belong to the key."""
+    view = stage.scoped()
+    compared = stage.inputs["of"]
+    baseline = stage.inputs.get("baseline", ())
+    names: list[Json] = list(compared)
+    baseline_name = baseline[0] if baseline else compared[0]
+    config: dict[str, Json] = {
+        "names": names,
+        "baseline_name": baseline_name,
+        "confidence": view.number("confidence"),
+    }
+    inputs = {"of": compared}
+    if baseline:
+        inputs["baseline"] = baseline
+    return (
+        JobDraft(
+            kind="compare",
+            backend=BACKEND.id,
+            version=BACKEND.version,
+            software=LIGHT,
+            program=("-m", "agentc_backends.results.compare.job_compare"),
+            view=view,
+            config=config,
+            inputs=inputs,
+            produces=COMPARISON.name,
+            extra_identity={"names": names, "baseline_name": baseline_name},
+        ),
+    )
+
+
+BACKEND = StageBackend(
+    id="compare.paired",
+    kind="compare",
+    version=4,
+    doc="Differences paired by task, with interval and p-value of one test; Holm's over the rows.",
+    software=LIGHT,
+    lower=lower,
+    capabilities=frozenset({"paired"}),
+)

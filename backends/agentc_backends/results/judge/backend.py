@@ -1,0 +1,55 @@
+"""Declares `judge.claims` and lowers the judge stage, which reads evaluations, to its one job."""
+
+from __future__ import annotations
+
+from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
+from agentc.kinds.artifacts import VERDICTS
+from agentc.kinds.field import Json
+from agentc_backends.software import LIGHT
+
+PAPERS_OWN = "paper"
+"""The scale at which claims are judged; a spec without scales is at it."""
+
+
+def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    """One job. Claims name stages, so the names belong to the key, like all of the claims."""
+    view = stage.scoped()
+    claims: list[Json] = [dict(claim) for claim in context.claims()]
+    judged: list[Json] = list(stage.inputs.get("of", ()))
+    scale = context.experiment().get("scale")
+    reduced = None if scale == PAPERS_OWN else scale
+    facts: dict[str, Json] = {"claims": claims, "stages": judged}
+    if reduced is not None:
+        facts["scale"] = reduced
+    return (
+        JobDraft(
+            kind="judge",
+            backend=BACKEND.id,
+            version=BACKEND.version,
+            software=LIGHT,
+            program=("-m", "agentc_backends.results.judge.job_judge"),
+            view=view,
+            config={
+                "claims": claims,
+                "stages": judged,
+                "scale": reduced,
+                "confidence": view.number("confidence"),
+                "power": view.number("power"),
+            },
+            inputs=dict(stage.inputs),
+            produces=VERDICTS.name,
+            extra_identity=facts,
+        ),
+    )
+
+
+BACKEND = StageBackend(
+    id="judge.claims",
+    kind="judge",
+    version=4,
+    doc="Verdicts by the intervals that the tables show, and the paper's own noise at its own n; "
+    "claims against one baseline by Holm's correction.",
+    software=LIGHT,
+    lower=lower,
+    capabilities=frozenset({"difference", "tolerance"}),
+)

@@ -1,0 +1,199 @@
+"""Verdicts on claims: reproduced, not reproduced, or within noise: the data cannot tell.
+
+Each of the first two is given only where its own statement holds with the stated confidence; see
+docs/claims.md for the rules, their error rates and their sources.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentc_backends.agents.evaluate.protocols import protocols_apart
+from agentc_backends.results.inference.described import described, described_difference, holm
+from agentc_backends.results.inference.pooled import Pooled
+from agentc_backends.results.inference.printed import Printed, interval_of_difference
+from agentc_backends.results.inference.revisions import REVISION_SCORES, tasks_with
+from agentc_backends.results.inference.sample import Sample
+from agentc_backends.results.inference.scores import Estimate, Metrics, read_scores
+from agentc_backends.results.judge.planning import chance_to_reproduce, tolerance_needed
+from agentc_backends.results.judge.rules import (
+    NOT_JUDGED,
+    NOT_REPRODUCED,
+    REPRODUCED,
+    WITHIN_NOISE,
+    Claim,
+    VerdictRules,
+)
+from agentc_backends.results.judge.wording import explain
+
+OTHER_TASKS = "the evaluations were made on different tasks"
+NO_SCORE = "no task has a score"
+
+
+def judge_all(
+    claims: Sequence[Claim], metrics: Mapping[str, Metrics], rules: VerdictRules, scale: str | None
+) -> list[dict[str, Any]]:
+    """The entries of claims.json. `metrics` are those of the stages that the claims name.
+
+    Claims of a side that are held against one baseline are tests of one family: a verdict stands
+    only if it does so for all of them together (Holm 1979).
+    """
+    judged = [judge(claim, metrics, rules) for claim in claims]
+    families: dict[str, list[dict[str, Any]]] = {}
+    for claim, entry in zip(claims, judged, strict=True):
+        if entry["p_side"] is not None and claim["difference_from"] is not None:
+            measured = f"{claim['metric']} {claim.get('difference_metric') or ''}"
+            families.setdefault(f"{measured} {_baselines(claim)}", []).append(entry)
+    for family in families.values():
+        for entry, p in zip(family, holm([e["p_side"] for e in family]), strict=True):
+            entry |= {"family": len(family), "p_holm": p}
+            if p >= 1 - rules.confidence:
+                entry["verdict"] = WITHIN_NOISE
+    for claim, entry in zip(claims, judged, strict=True):
+        if entry["because"] is None:
+            apart = _protocols_apart(_runs(claim), metrics)
+            entry["because"] = "; ".join(filter(None, (explain(entry, rules), apart)))
+        if scale is not None and entry["observed"] is not None:
+            entry["verdict"], entry["because"] = (
+                NOT_JUDGED,
+                f"nothing is judged at the reduced scale {scale}",
+            )
+    return judged
+
+
+def judge(claim: Claim, metrics: Mapping[str, Metrics], rules: VerdictRules) -> dict[str, Any]:
+    """One entry of claims.json, by itself; without its reason, unless nothing can be judged."""
+    record = {name: claim[name] for name in _TOLD}
+    if claim.get("difference_metric") is not None:
+        record["difference_metric"] = claim["difference_metric"]
+    runs = [
+        (metrics[stage], None if baseline is None else metrics[baseline])
+        for stage, baseline in _runs(claim)
+    ]
+    others = len({frozenset(one["tasks"]) for run in runs for one in run if one is not None}) > 1
+    if claim["metric"] in REVISION_SCORES:
+        # Which tasks have revisions is a result of the search, so that these are those of both.
+        theirs = claim.get("difference_metric") or claim["metric"]
+        runs = [
+            (tasks_with(one, claim["metric"]), None if other is None else tasks_with(other, theirs))
+            for one, other in runs
+        ]
+    elif others:
+        return {**record, **_NOTHING, "because": OTHER_TASKS, "lost": 0}
+    scores = read_scores(runs, claim["metric"], claim.get("difference_metric"))
+    if not scores.tasks:
+        return {**record, **_NOTHING, "because": NO_SCORE, "lost": scores.lost}
+    ours = scores.estimate((claim["bounds"][0], claim["bounds"][1]))
+    side = claim["relation"] != "value"
+    judged = _judge_side(claim, ours, rules) if side else _judge_value(claim, ours, rules)
+    if scores.paired:
+        observed = described_difference(scores, ours, rules.confidence)
+    else:
+        observed = described(ours, rules.confidence)
+    return {**record, **_NOTHING, **judged, "observed": observed, "lost": scores.lost}
+
+
+def _runs(claim: Claim) -> Sequence[tuple[str, str | None]]:
+    """The evaluations that it is about, each with its baseline."""
+    found: Sequence[tuple[str, str | None]] = claim.get("runs") or ()
+    return found or [(claim["stage"], claim["difference_from"])]
+
+
+def _protocols_apart(
+    runs: Sequence[tuple[str, str | None]], metrics: Mapping[str, Metrics]
+) -> str | None:
+    """Where an evaluation and its baseline were played by different rules."""
+    for stage, baseline in runs:
+        apart = None if baseline is None else protocols_apart(metrics[stage], metrics[baseline])
+        if apart is not None:
+            return (
+                f"{stage} and {baseline} were played under two protocols ({apart}): the difference "
+                "is that of protocol and policy together"
+            )
+    return None
+
+
+def _baselines(claim: Claim) -> str:
+    return ", ".join(sorted({str(baseline) for _, baseline in _runs(claim)}))
+
+
+_TOLD = (
+    "name", "what", "table", "stage", "difference_from", "metric", "relation", "value",
+    "tolerance", "n", "seeds", "percent", "gate",
+)  # fmt: skip
+_NOTHING: Mapping[str, Any] = {
+    "verdict": NOT_JUDGED,
+    "because": None,
+    "paper": None,
+    "band": None,
+    "observed": None,
+    "difference": None,
+    "detectable": None,
+    "needed": None,
+    "chance": None,
+    "tolerance_needed": None,
+    "p_side": None,
+    "p_holm": None,
+    "family": 1,
+}
+
+
+def _judge_value(claim: Claim, ours: Estimate, rules: VerdictRules) -> dict[str, Any]:
+    """Inside the band around the printed number: reproduced. Further from it than chance on both
+    sides explains (and than the tolerance): not reproduced."""
+    paper = ours.at(claim["value"], claim["n"], claim["seeds"] or 1)
+    tolerance = claim["tolerance"]
+    printed = paper.interval(rules.confidence)
+    if tolerance is None:
+        band = printed
+    else:
+        band = claim["value"] - tolerance, claim["value"] + tolerance
+    low, high = ours.interval(rules.one_sided)
+    apart = interval_of_difference(ours, paper, rules.confidence)
+    margin = tolerance or 0.0
+    if band[0] <= low and high <= band[1]:
+        verdict = REPRODUCED
+    elif apart[0] > margin or apart[1] < -margin:
+        verdict = NOT_REPRODUCED
+    else:
+        verdict = WITHIN_NOISE
+    noise = math.hypot(ours.standard_error(), paper.standard_error())
+    needed = None
+    half = (band[1] - band[0]) / 2
+    if isinstance(ours, Sample):
+        needed = math.ceil((rules.reach_inside() * ours.standard_error() / half) ** 2 * ours.n)
+    return {
+        "verdict": verdict,
+        "paper": _described_paper(paper, rules.confidence),
+        "band": list(band),
+        "difference": {"mean": ours.mean - claim["value"], "low": apart[0], "high": apart[1]},
+        "detectable": margin + rules.reach(ours.freedom) * noise,
+        "needed": needed,
+        "chance": chance_to_reproduce(ours, paper, half, rules),
+        "tolerance_needed": tolerance_needed(ours, paper, rules),
+    }
+
+
+def _described_paper(paper: Printed | Pooled, confidence: float) -> dict[str, Any]:
+    low, high = paper.interval(confidence)
+    known = {"mean": paper.mean, "low": low, "high": high, "n": paper.n, "method": paper.method}
+    return {**known, "runs": paper.runs} if isinstance(paper, Pooled) else known
+
+
+def _judge_side(claim: Claim, ours: Estimate, rules: VerdictRules) -> dict[str, Any]:
+    """Above or below a number: the whole interval must lie on one side of it."""
+    low, high = ours.interval(rules.confidence)
+    side, value = claim["relation"], claim["value"]
+    if side == "below":
+        holds, fails = high < value, low > value
+    else:
+        holds, fails = low > value, high < value
+    verdict = REPRODUCED if holds else NOT_REPRODUCED if fails else WITHIN_NOISE
+    return {
+        "verdict": verdict,
+        "difference": {"mean": ours.mean - value, "low": low - value, "high": high - value},
+        "detectable": rules.reach(ours.freedom) * ours.standard_error(),
+        "p_side": ours.p_value(value),
+    }

@@ -1,0 +1,147 @@
+"""Reads the objects that a report is about: manifests, facts, rows, training logs.
+
+A job sees only data directories; everything else of an object lies beside them in the store:
+`<kind>/<key>/{artifact.json,data,logs}`. Objects that no stage names (the rollout inside an
+evaluation) are found through the manifests of those that do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ExperimentJob:
+    """One job of the experiment with what it left. `name` is the stage's id, or `<stage>:<kind>`
+    for an inner job of a stage. `parents` are (role, object) pairs."""
+
+    name: str
+    object: str
+    manifest: Mapping[str, Any]
+    folder: Path
+    round: int | None = None
+
+    @property
+    def kind(self) -> str:
+        return str(self.manifest["kind"])
+
+    @property
+    def type(self) -> str:
+        return str(self.manifest["type"])
+
+    @property
+    def parents(self) -> list[tuple[str, str]]:
+        found: Mapping[str, Sequence[str]] = self.manifest.get("inputs") or {}
+        return [(role, name) for role, names in found.items() for name in names]
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """Rows of a row artifact; empty for others."""
+        for name in ("trajectories.jsonl", "pairs.jsonl", "rows.jsonl"):
+            path = self.folder / "data" / name
+            if path.is_file():
+                return read_lines(path)
+        return []
+
+    @cached_property
+    def steps(self) -> list[dict[str, Any]]:
+        """The training log: one line for each logged step."""
+        path = self.folder / "logs" / "steps.jsonl"
+        return read_lines(path) if path.is_file() else []
+
+    def document(self, name: str) -> dict[str, Any]:
+        """A JSON file of the artifact."""
+        value: dict[str, Any] = json.loads((self.folder / "data" / name).read_text("utf-8"))
+        return value
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Every job that the report knows, parents before children."""
+
+    nodes: tuple[ExperimentJob, ...]
+    by_object: Mapping[str, ExperimentJob] = field(default_factory=dict)
+
+    def of_type(self, *types: str) -> list[ExperimentJob]:
+        return [node for node in self.nodes if node.type in types]
+
+
+def collect(
+    inputs: Mapping[str, Sequence[Path]], rounds: Iterable[Mapping[str, Any]]
+) -> Collection:
+    """The objects at the given data directories and all that they were made from.
+
+    `inputs` maps stage ids to data directories; `rounds` are those of the experiment's facts.
+    """
+    round_of = {stage: entry["round"] for entry in rounds for stage in entry["stages"]}
+    found: dict[str, ExperimentJob] = {}
+    names: dict[str, str] = {}
+    roots: set[Path] = set()
+    for stage, folders in inputs.items():
+        for data in folders:
+            name = f"{data.parent.parent.name}/{data.parent.name}"
+            roots.add(data.parents[2])
+            names.setdefault(name, stage)
+    pending = list(names)
+    while pending:
+        name = pending.pop(0)
+        if name in found:
+            continue
+        node = _read(name, names[name], roots, round_of)
+        if node is None:
+            continue
+        found[name] = node
+        for _, parent in node.parents:
+            if parent not in names:
+                names[parent] = f"{node.name}:{parent.split('/')[0]}"
+                round_of.setdefault(names[parent], round_of.get(node.name))
+            pending.append(parent)
+    return Collection(_ordered(found), found)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Rows of a JSONL file; a line that is no JSON (a log cut off) is left out."""
+    rows = []
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(row, dict):
+                rows.append(row)
+    return rows
+
+
+def _read(
+    name: str, stage: str, roots: Iterable[Path], round_of: Mapping[str, int | None]
+) -> ExperimentJob | None:
+    for root in roots:
+        folder = root / name
+        manifest = folder / "artifact.json"
+        if manifest.is_file():
+            value = json.loads(manifest.read_text("utf-8"))
+            return ExperimentJob(stage, name, value, folder, round_of.get(stage))
+    return None
+
+
+def _ordered(found: Mapping[str, ExperimentJob]) -> tuple[ExperimentJob, ...]:
+    """Parents first; otherwise as the experiment lists them."""
+    result: dict[str, ExperimentJob] = {}
+
+    def visit(name: str) -> None:
+        node = found.get(name)
+        if node is None or name in result:
+            return
+        for _, parent in node.parents:
+            visit(parent)
+        result[name] = node
+
+    for name in found:
+        visit(name)
+    return tuple(result.values())

@@ -1,0 +1,166 @@
+"""Small hand-made SVG line charts. Geometry is computed here; every text goes through Markup, which
+escapes it. Colours are CSS variables of the page, so that light and dark both work.
+
+Charts are drawn for a width of 360 and scale with their column, so that text stays readable on a
+phone and does not grow absurd on a desk.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+WIDTH = 360
+_LEFT, _RIGHT, _TOP = 40, 10, 10
+SERIES = 8
+"""Colours that exist; further lines repeat them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlotLine:
+    """Points (x, y) with, where known, the interval (low, high) at each and a hint to show."""
+
+    label: str
+    points: Sequence[tuple[float, float]]
+    intervals: Sequence[tuple[float, float]] = ()
+    hints: Sequence[str] = ()
+    marked: bool = False
+
+
+def line_chart(
+    lines: Sequence[PlotLine],
+    *,
+    title: str,
+    height: int = 190,
+    ticks: Sequence[tuple[float, str]] = (),
+    include: Sequence[float] = (),
+) -> Markup:
+    """An SVG of lines over a shared x axis. `ticks` name places on it (else numbers are chosen);
+    the y axis covers all points, intervals and `include`."""
+    xs = [x for line in lines for x, _ in line.points]
+    ys = [y for line in lines for _, y in line.points]
+    ys += [y for line in lines for interval in line.intervals for y in interval]
+    frame = _Frame(
+        _span(xs),
+        _rounded(min([*ys, *include]), max([*ys, *include])),
+        height - (62 if ticks else 26),
+    )
+    parts = [frame.grid(), frame.names(ticks) if ticks else frame.numbers()]
+    parts += [_drawn(line, number % SERIES, frame) for number, line in enumerate(lines)]
+    return Markup(
+        '<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
+    ).format(WIDTH, height, title, Markup("").join(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """Maps values to places; `floor` is the y of the x axis."""
+
+    xs: tuple[float, float]
+    ys: tuple[float, float]
+    floor: int
+
+    def x(self, value: float) -> float:
+        low, high = self.xs
+        return _LEFT + (value - low) / (high - low) * (WIDTH - _LEFT - _RIGHT)
+
+    def y(self, value: float) -> float:
+        low, high = self.ys
+        return self.floor - (value - low) / (high - low) * (self.floor - _TOP)
+
+    def grid(self) -> Markup:
+        """Horizontal lines with their values."""
+        return Markup("").join(
+            Markup(
+                '<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>'
+                '<text class="tick" x="{}" y="{:.1f}" text-anchor="end">{}</text>'
+            ).format(
+                _LEFT, WIDTH - _RIGHT, self.y(v), self.y(v), _LEFT - 5, self.y(v) + 3.5, _short(v)
+            )
+            for v in _nice(*self.ys, 4)
+        )
+
+    def numbers(self) -> Markup:
+        """Numbers under the x axis, which counts steps."""
+        return Markup("").join(
+            Markup('<text class="tick" x="{:.1f}" y="{}" text-anchor="middle">{}</text>').format(
+                self.x(v), self.floor + 15, _short(v)
+            )
+            for v in _nice(*self.xs, 5, least=1.0)
+        )
+
+    def names(self, ticks: Sequence[tuple[float, str]]) -> Markup:
+        """Names under the x axis, slanted; the start of a long one is cut off."""
+        return Markup("").join(
+            Markup(
+                '<text class="tick" text-anchor="end" transform="translate({:.1f},{}) rotate(-32)">'
+                "{}<title>{}</title></text>"
+            ).format(
+                self.x(v) + 4,
+                self.floor + 13,
+                name if len(name) <= 18 else "…" + name[-17:],
+                name,
+            )
+            for v, name in ticks
+        )
+
+
+def _drawn(line: PlotLine, colour: int, frame: _Frame) -> Markup:
+    path = " ".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in line.points)
+    parts = [Markup('<polyline class="line s{}" points="{}"/>').format(colour, path)]
+    for (x, _), (low, high) in zip(line.points, line.intervals, strict=False):
+        parts.append(
+            Markup('<line class="whisker s{}" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>')
+            .format(colour, frame.x(x), frame.x(x), frame.y(low), frame.y(high))
+        )  # fmt: skip
+    if line.marked:
+        for number, (x, y) in enumerate(line.points):
+            hint = line.hints[number] if number < len(line.hints) else f"{line.label}: {y:.4g}"
+            parts.append(
+                Markup(
+                    '<circle class="dot s{}" cx="{:.1f}" cy="{:.1f}" r="3.5">'
+                    "<title>{}</title></circle>"
+                ).format(colour, frame.x(x), frame.y(y), hint)
+            )
+    return Markup("").join(parts)
+
+
+def _span(values: Sequence[float]) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    return (low, high) if high > low else (low - 0.5, low + 0.5)
+
+
+def _rounded(low: float, high: float) -> tuple[float, float]:
+    """A little more than the values need, from one round number to another."""
+    # A line that hardly moves is not blown up until its noise fills the chart.
+    least = 0.02 * max(abs(low), abs(high))
+    if high - low <= least:
+        middle, reach = (low + high) / 2, 2 * least or 0.5
+        low, high = (middle - reach, middle + reach) if middle else (0.0, 1.0)
+    for _ in range(3):  # a wider span can have a wider step
+        step = _step(low, high, 4)
+        low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+    return low, high
+
+
+def _nice(low: float, high: float, count: int, least: float = 0.0) -> list[float]:
+    """About `count` round numbers between two values, no closer than `least`."""
+    step = max(_step(low, high, count), least)
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return [i * step for i in range(first, last + 1)]
+
+
+def _step(low: float, high: float, count: int) -> float:
+    raw = (high - low) / count
+    power = 10 ** math.floor(math.log10(raw))
+    return float(next(m for m in (1, 2, 5, 10) if m * power >= raw * 0.999) * power)
+
+
+def _short(value: float) -> str:
+    if abs(value) < 1e-12:
+        return "0"
+    return f"{value / 1000:g}k" if abs(value) >= 10_000 else f"{value:.4g}"

@@ -1,0 +1,139 @@
+"""Writes replies in OpenAI's shapes. Neighbours: `wire.py` (requests), `application.py`."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from starlette.responses import Response
+
+from agentc_backends.servers.openai_api.text_model import Choice, TokenScore
+from agentc_backends.servers.openai_api.wire import ApiError
+
+Decode = Callable[[Sequence[int]], str]
+
+
+class JsonReply(Response):
+    """JSON in ASCII, so that a lone surrogate in a text cannot break a reply."""
+
+    media_type = "application/json"
+
+    def render(self, content: object) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def error_reply(error: ApiError) -> JsonReply:
+    kind = "invalid_request_error" if error.status < 500 else "server_error"
+    body = {"message": error.message, "type": kind, "param": error.param, "code": error.code}
+    return JsonReply({"error": body}, error.status)
+
+
+def chat_reply(
+    model: str, prompt: Sequence[int], choices: Sequence[Choice], decode: Decode, token_ids: bool
+) -> dict[str, Any]:
+    """The body of a chat completion; log-probs when the choices carry scores."""
+    listed = []
+    for index, choice in enumerate(choices):
+        entry: dict[str, Any] = {
+            "index": index,
+            "message": {"role": "assistant", "content": choice.text},
+            "finish_reason": choice.finish_reason,
+            "logprobs": None,
+        }
+        if choice.scores:
+            entry["logprobs"] = {"content": [_chat_score(s, decode) for s in choice.scores]}
+        if token_ids:
+            entry["token_ids"] = list(choice.tokens)
+        listed.append(entry)
+    reply = _reply("chat.completion", model, listed, len(prompt), choices)
+    if token_ids:
+        reply["prompt_token_ids"] = list(prompt)
+    return reply
+
+
+def completion_entry(
+    index: int,
+    choice: Choice,
+    decode: Decode,
+    *,
+    prompt: Sequence[int],
+    echoed: tuple[str, Sequence[TokenScore]] | None,
+    logprobs: bool,
+    token_ids: bool,
+) -> dict[str, Any]:
+    """One choice of a text completion; `echoed` is the prompt's text with its scores."""
+    text, before = echoed if echoed is not None else ("", ())
+    entry: dict[str, Any] = {
+        "index": index,
+        "text": text + choice.text,
+        "finish_reason": choice.finish_reason,
+        "logprobs": None,
+    }
+    if logprobs:
+        entry["logprobs"] = _completion_scores([*before, *choice.scores], decode)
+    if token_ids:
+        entry["token_ids"] = list(choice.tokens)
+        entry["prompt_token_ids"] = list(prompt)
+    return entry
+
+
+def completion_reply(
+    model: str, entries: list[dict[str, Any]], prompt_tokens: int, choices: Sequence[Choice]
+) -> dict[str, Any]:
+    return _reply("text_completion", model, entries, prompt_tokens, choices)
+
+
+def _reply(
+    kind: str,
+    model: str,
+    entries: list[dict[str, Any]],
+    prompt_tokens: int,
+    choices: Sequence[Choice],
+) -> dict[str, Any]:
+    generated = sum(len(choice.tokens) for choice in choices)
+    return {
+        "id": f"cmpl-{uuid.uuid4().hex}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": model,
+        "choices": entries,
+        "usage": {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": generated,
+            "total_tokens": prompt_tokens + generated,
+        },
+    }
+
+
+def _chat_score(score: TokenScore, decode: Decode) -> dict[str, Any]:
+    return {
+        **_named(score.token, score.logprob, decode),
+        "top_logprobs": [_named(token, value, decode) for token, value in score.top],
+    }
+
+
+def _named(token: int, logprob: float | None, decode: Decode) -> dict[str, Any]:
+    text = decode([token])
+    return {"token": text, "logprob": logprob, "bytes": list(text.encode("utf-8", "replace"))}
+
+
+def _completion_scores(scores: Sequence[TokenScore], decode: Decode) -> dict[str, Any]:
+    texts = [decode([score.token]) for score in scores]
+    offsets, at = [], 0
+    for text in texts:
+        offsets.append(at)
+        at += len(text)
+    return {
+        "tokens": texts,
+        "token_logprobs": [score.logprob for score in scores],
+        "text_offset": offsets,
+        "top_logprobs": [
+            None
+            if score.logprob is None
+            else {decode([t]): value for t, value in (*score.top, (score.token, score.logprob))}
+            for score in scores
+        ],
+    }

@@ -1,0 +1,147 @@
+"""ScriptedModel: a `TextModel` whose tokens are bytes and whose replies follow rules.
+
+Every token has the probability 1/vocabulary, so that scoring is consistent with generation.
+Neighbour: `rules.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import secrets
+from collections.abc import Mapping, Sequence
+
+from agentc_backends.servers.openai_api.text_model import Choice, Sampling, TokenScore
+from agentc_backends.servers.scripted.rules import ReplyRule, choose_reply
+
+_END = 256
+_ROLES = ("system", "user", "assistant")
+_FIRST_ROLE = 257
+_VOCABULARY = _FIRST_ROLE + len(_ROLES)
+_SPECIAL = {_END: "<end>", **{_FIRST_ROLE + i: f"<{role}>" for i, role in enumerate(_ROLES)}}
+_LOGPROB = -math.log(_VOCABULARY)
+
+
+class ScriptedModel:
+    """Rules behind the API. `delay_s` passes before each reply, as if it were computed."""
+
+    def __init__(
+        self, rules: Sequence[ReplyRule], *, root: str, max_model_len: int, delay_s: float = 0.0
+    ) -> None:
+        self._rules = tuple(rules)
+        self._root = root
+        self._length = max_model_len
+        self._delay = delay_s
+
+    @property
+    def root(self) -> str:
+        return self._root
+
+    @property
+    def max_model_len(self) -> int:
+        return self._length
+
+    @property
+    def longest_token(self) -> int:
+        return 1
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        return list(text.encode("utf-8", "surrogatepass"))
+
+    def encode_chat(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        add_generation_prompt: bool,
+        continue_final_message: bool,
+    ) -> list[int]:
+        tokens: list[int] = []
+        for message in messages:
+            if message["role"] not in _ROLES:
+                raise ValueError(f"unknown role {message['role']!r}; known: {', '.join(_ROLES)}")
+            tokens.append(_FIRST_ROLE + _ROLES.index(message["role"]))
+            tokens += self.encode(message["content"], add_special_tokens=False)
+            tokens.append(_END)
+        if continue_final_message:
+            tokens.pop()
+        if add_generation_prompt:
+            tokens.append(_FIRST_ROLE + _ROLES.index("assistant"))
+        return tokens
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        parts: list[str] = []
+        pending = bytearray()
+        for token in tokens:
+            if token in _SPECIAL:
+                parts += [pending.decode("utf-8", "replace"), _SPECIAL[token]]
+                pending.clear()
+            else:
+                pending.append(token)
+        return "".join(parts) + pending.decode("utf-8", "replace")
+
+    def check_tokens(self, tokens: Sequence[int]) -> None:
+        for token in tokens:
+            if not 0 <= token < _VOCABULARY:
+                raise ValueError(f"token id {token} is outside the vocabulary of {_VOCABULARY}")
+
+    async def generate(self, prompt: Sequence[int], sampling: Sampling) -> list[Choice]:
+        await asyncio.sleep(self._delay)
+        seed = secrets.randbits(64) if sampling.seed is None else sampling.seed
+        messages = _conversation(prompt)
+        return [self._choice(messages, sampling, seed, index) for index in range(sampling.n)]
+
+    async def score(self, tokens: Sequence[int], alternatives: int) -> list[TokenScore]:
+        first, *rest = tokens
+        return [TokenScore(first, None), *(_scored(token, alternatives) for token in rest)]
+
+    async def reload(self, path: str) -> None:
+        self._root = path
+
+    def _choice(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        sampling: Sampling,
+        seed: int,
+        index: int,
+    ) -> Choice:
+        text = choose_reply(
+            self._rules, messages, temperature=sampling.temperature, seed=seed, index=index
+        )
+        tokens = [*self.encode(text, add_special_tokens=False), _END]
+        if sampling.ignore_eos:
+            tokens *= -(-sampling.max_tokens // len(tokens))
+        whole, tokens = tokens, tokens[: sampling.max_tokens]
+        text = self.decode([token for token in tokens if token != _END])
+        cuts = [at for stop in sampling.stop if (at := text.find(stop)) >= 0]
+        stopped = bool(cuts) or (len(tokens) == len(whole) and not sampling.ignore_eos)
+        scores: tuple[TokenScore, ...] = ()
+        if sampling.logprobs is not None:
+            scores = tuple(_scored(token, sampling.logprobs) for token in tokens)
+        return Choice(
+            text=text[: min(cuts)] if cuts else text,
+            tokens=tuple(tokens),
+            finish_reason="stop" if stopped else "length",
+            scores=scores,
+        )
+
+
+def _scored(token: int, alternatives: int) -> TokenScore:
+    others = [token, *(t for t in range(alternatives) if t != token)][:alternatives]
+    return TokenScore(token, _LOGPROB, tuple((t, _LOGPROB) for t in others))
+
+
+def _conversation(prompt: Sequence[int]) -> list[dict[str, str]]:
+    """The messages that a prompt was made of; a bare text counts as one user message. An
+    assistant message left open at the end is the one to be written."""
+    messages: list[dict[str, str]] = []
+    content = bytearray()
+    role = "user"
+    for token in [*prompt, _END]:
+        if token < _END:
+            content.append(token)
+            continue
+        if content or (token == _END and role != "assistant"):
+            messages.append({"role": role, "content": content.decode("utf-8", "replace")})
+        content.clear()
+        role = "assistant" if token == _END else _ROLES[token - _FIRST_ROLE]
+    return messages

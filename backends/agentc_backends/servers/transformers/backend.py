@@ -1,0 +1,77 @@
+"""Declares `serve.transformers`: the embedded server for CPUs, in the torch environment."""
+
+from __future__ import annotations
+
+from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
+from agentc.kinds.field import Field, boolean, choice, integer
+from agentc_backends.data.models.remote_code import refuse_remote_code
+from agentc_backends.servers.transformers.memory import server_memory
+from agentc_backends.software import TORCH
+
+FIELDS: tuple[Field, ...] = (
+    integer("max_model_len", "Longest prompt plus reply in tokens; null: the model's context.",
+            None, minimum=16, nullable=True),
+    choice("dtype", "Arithmetic of the weights and of the keys and values. Only float32 makes "
+           "replies independent of what else is being served.",
+           ("float32", "bfloat16", "float16"), "float32"),
+    boolean("trust_remote_code", "Refused: no server runs code that a checkpoint ships.", False),
+    integer("threads", "Threads of torch.", 1, minimum=1, identity="placement"),
+    integer("max_batch_tokens", "Tokens in one pass.", 512, minimum=16, identity="placement"),
+    integer("max_sequences", "Replies under way at once.", 64, minimum=1, identity="placement"),
+    integer("cache_mb", "Memory for keys and values, in MiB.", 2048, minimum=16,
+            identity="placement"),
+)  # fmt: skip
+_FLAGS = {
+    "max_model_len": "--max-model-len",
+    "dtype": "--dtype",
+    "threads": "--threads",
+    "max_batch_tokens": "--max-batch-tokens",
+    "max_sequences": "--max-sequences",
+    "cache_mb": "--cache-mb",
+}
+
+
+def _lease(options: OptionView) -> LeaseDraft:
+    program = ["-m", "agentc_backends.servers.transformers.job_serve", "--die-with-parent"]
+    program += ["--model", "{model}", "--served-name", "{served_name}"]
+    program += ["--host", "{host}", "--port", "0", "--ready-file", "{ready_file}"]
+    for name, flag in _FLAGS.items():
+        value = options.get(name)
+        if value is not None:
+            program += [flag, str(value)]
+    refuse_remote_code(options)
+    return LeaseDraft(
+        role="policy",
+        backend=BACKEND.id,
+        version=BACKEND.version,
+        software=TORCH,
+        program=tuple(program),
+        identity=options.identity(),
+        port="chosen",
+        probe="/health",
+        identity_check="model",
+        input="policy",
+        variables={
+            "OMP_NUM_THREADS": str(options.integer("threads")),
+            "TOKENIZERS_PARALLELISM": "false",
+            "HF_HUB_OFFLINE": "1",
+        },
+        ready_timeout_s=300.0,
+        capabilities=BACKEND.capabilities,
+    )
+
+
+BACKEND = ServerBackend(
+    id="serve.transformers",
+    version=1,
+    doc="Continuous batching over Hugging Face models with reuse of conversation prefixes, made "
+    "for small models on CPUs: starts in seconds, and a seed fixes a reply whatever else is being "
+    "served.",
+    software=TORCH,
+    lease=_lease,
+    fields=FIELDS,
+    capabilities=frozenset(
+        {"chat", "completions", "logprobs", "scoring", "seed", "stop", "reload", "cpu"}
+    ),
+    memory=server_memory,
+)

@@ -1,0 +1,79 @@
+"""Messages -> prompt tokens, the same tokens that trainers see (`agentc_backends.data.chat`).
+
+Rendering is one pass over the text unless a message spells a control token; then the encoder of
+the trainers is asked, which writes it as plain text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import TemplateError
+
+from agentc_backends.data.chat.bounded import bounded
+from agentc_backends.data.chat.dates import with_fixed_date
+from agentc_backends.data.chat.formats import ChatFormat, FormatError, format_named, render
+from agentc_backends.data.chat.tokens import Encoder, chat_format_of
+
+Messages = Sequence[Mapping[str, str]]
+
+
+class ChatText:
+    """The chat format of one checkpoint."""
+
+    def __init__(self, root: str, tokenizer: Any) -> None:
+        name = chat_format_of(Path(root))
+        self._tokenizer = tokenizer
+        self._format: ChatFormat | None = None if name == "tokenizer" else format_named(name)
+        self._encoder = Encoder(tokenizer, name) if getattr(tokenizer, "is_fast", False) else None
+        added = getattr(tokenizer, "added_tokens_decoder", {})
+        self._control = tuple(str(token) for token in added.values() if token.special)
+
+    def encode(
+        self, messages: Messages, *, add_generation_prompt: bool, continue_final_message: bool
+    ) -> list[int]:
+        """Prompt tokens. Raises ValueError when the format cannot express the messages."""
+        if continue_final_message:
+            return self._tokens(self._open_ended(messages))
+        if self._encoder is not None and self._spells_control(messages):
+            if add_generation_prompt:
+                return self._encoder.encode_prompt(messages)
+            return self._encoder.encode(messages).ids
+        return self._tokens(self._text(messages, add_generation_prompt))
+
+    def _text(self, messages: Messages, generate: bool) -> str:
+        if self._format is not None:
+            return render(self._format, messages, generate=generate)
+        return self._shipped(messages, add_generation_prompt=generate)
+
+    def _open_ended(self, messages: Messages) -> str:
+        """The text up to the end of the last message, which is to be continued."""
+        if self._format is None:
+            return self._shipped(messages, continue_final_message=True)
+        if self._spells_control(messages):
+            raise FormatError("a message spells a control token; it cannot be continued")
+        segments = self._format.segments(messages)
+        last = max(i for i, segment in enumerate(segments) if segment.content)
+        return "".join(segment.text for segment in segments[: last + 1])
+
+    def _shipped(self, messages: Messages, **how: bool) -> str:
+        if not self._tokenizer.chat_template:
+            raise FormatError("the model has no chat template; use /v1/completions")
+        template = with_fixed_date(self._tokenizer.get_chat_template())
+        try:
+            return bounded(
+                lambda: self._tokenizer.apply_chat_template(
+                    list(messages), tokenize=False, chat_template=template, **how
+                )
+            )
+        except TemplateError as error:
+            raise FormatError(f"the chat template refuses these messages: {error}") from error
+
+    def _tokens(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def _spells_control(self, messages: Messages) -> bool:
+        return any(token in message["content"] for message in messages for token in self._control)

@@ -1,0 +1,86 @@
+"""Serves a checkpoint until SIGTERM: `python -m agentc_backends.servers.transformers.job_serve`.
+
+Binds loopback, takes the run's token from AGENTC_TOKEN, and writes a ready file with the address
+once it listens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+from collections.abc import Sequence
+
+from agentc_backends.servers.openai_api.process import add_process_arguments, begin
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    token = begin(options)
+    # Before torch is imported: OpenMP reads it once.
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    return _serve(options, token)
+
+
+def _serve(options: argparse.Namespace, token: str | None) -> int:
+    from agentc_backends.servers.openai_api.application import create_app
+    from agentc_backends.servers.openai_api.process import serve
+    from agentc_backends.servers.transformers.engine import EngineLimits
+    from agentc_backends.servers.transformers.engine_client import EngineClient, EngineEndedError
+    from agentc_backends.servers.transformers.engine_process import EngineSettings
+    from agentc_backends.servers.transformers.served_model import ServedModel
+
+    settings = EngineSettings(
+        path=options.model,
+        dtype=options.dtype,
+        threads=options.threads,
+        limits=EngineLimits(
+            max_batch_tokens=options.max_batch_tokens,
+            max_sequences=options.max_sequences,
+            cache_bytes=options.cache_mb << 20,
+            settle_close_calls=options.dtype == "float32",
+        ),
+        max_model_len=options.max_model_len,
+    )
+    try:
+        engine, loaded = EngineClient.start(settings, _end_soon)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except EngineEndedError as error:
+        print(error, file=sys.stderr)
+        return 1
+    try:
+        model = ServedModel(engine, loaded)
+        app = create_app(model, options.served_name, token=token)
+        facts = {"root": model.root}
+        serve(app, options, facts=facts, on_start=engine.connect, on_stop=engine.stop)
+    finally:
+        engine.stop()
+        engine.reap()
+    return 0
+
+
+def _end_soon() -> None:
+    """A server whose engine is dead must not look alive; clients get their errors first."""
+    threading.Timer(0.5, os._exit, (1,)).start()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="servers.transformers.job_serve", description=__doc__)
+    add_process_arguments(parser)
+    parser.add_argument("--model", required=True, help="directory in Hugging Face layout")
+    parser.add_argument("--max-model-len", type=int, help="default: the model's context")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
+    parser.add_argument("--threads", type=int, default=1, help="of torch")
+    parser.add_argument("--max-batch-tokens", type=int, default=512, help="tokens in one pass")
+    parser.add_argument("--max-sequences", type=int, default=64, help="replies under way")
+    parser.add_argument("--cache-mb", type=int, default=2048, help="for keys and values, in MiB")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""Chooses the next token of each sequence, the same one whatever else is in the batch.
+
+A token is argmax(logit + temperature * Gumbel noise), with noise from a counter-based generator
+(Philox) keyed by (seed, choice) at the token's position: Gumbel-max sampling, exact for the
+softmax at that temperature. Floating-point sums differ in their last bits with the shape of a
+batch, so a choice that such a difference could turn is not made here but reported as `close`;
+`engine.py` makes it from logits computed for that sequence alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+RELATIVE_ERROR = 3e-5
+"""Bound on how far two float32 passes over the same tokens differ, relative to the largest
+logit; measured differences stay below a fifth of it (docs/design/embedded-server.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What decides one token. `key` is (seed, index of the choice), `position` counts the
+    generated tokens of this choice."""
+
+    temperature: float
+    top_p: float
+    key: tuple[int, int]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    tokens: list[int]
+    close: list[bool]
+
+
+def choose(logits: Tensor, draws: Sequence[Draw]) -> Chosen:
+    """One token for each row of logits [rows, vocabulary]; `close` marks those to be settled."""
+    scores = _perturbed(logits, draws)
+    slack = RELATIVE_ERROR * logits.abs().amax(dim=1)
+    nucleus = [i for i, draw in enumerate(draws) if draw.top_p < 1.0 and draw.temperature > 0.0]
+    certain = torch.ones_like(scores, dtype=torch.bool)
+    if nucleus:
+        wide, narrow = _nuclei(logits[nucleus], [draws[i] for i in nucleus], slack[nucleus])
+        scores[nucleus] = scores[nucleus].masked_fill(~wide, float("-inf"))
+        certain[nucleus] = narrow
+    best = scores.topk(min(2, scores.shape[1]), dim=1)
+    tokens = best.indices[:, 0]
+    # Both of the two scores may be off.
+    gap = best.values[:, 0] - best.values[:, -1]
+    close = (gap <= 2 * slack) | ~certain.gather(1, tokens[:, None])[:, 0]
+    return Chosen(tokens.tolist(), close.tolist())
+
+
+def choose_token(logits: Tensor, draw: Draw) -> int:
+    """The token for logits [vocabulary] that are a function of the sequence alone; ties go to the
+    lower id."""
+    scores = _perturbed(logits[None], [draw])[0]
+    if draw.top_p < 1.0 and draw.temperature > 0.0:
+        ordered, order = (logits.double() / draw.temperature).sort(descending=True, stable=True)
+        mass = ordered.softmax(0)
+        kept = order[mass.cumsum(0) - mass < draw.top_p]
+        outside = torch.ones_like(scores, dtype=torch.bool)
+        outside[kept] = False
+        scores = scores.masked_fill(outside, float("-inf"))
+    return int((scores == scores.max()).nonzero()[0, 0])
+
+
+def log_probs(logits: Tensor) -> Tensor:
+    """Natural-log probabilities [rows, vocabulary] of the model's own distribution."""
+    return torch.log_softmax(logits, dim=-1)
+
+
+def _perturbed(logits: Tensor, draws: Sequence[Draw]) -> Tensor:
+    """Logits plus temperature times Gumbel noise; greedy rows are left as they are."""
+    drawn = [i for i, draw in enumerate(draws) if draw.temperature > 0.0]
+    if not drawn:
+        return logits.clone()
+    noise = gumbel([(draws[i].key, draws[i].position) for i in drawn], logits.shape[1])
+    scale = torch.tensor([draws[i].temperature for i in drawn])[:, None]
+    if len(drawn) == len(draws):
+        return torch.addcmul(logits, scale, noise)
+    scores = logits.clone()
+    scores[drawn] = torch.addcmul(logits[drawn], scale, noise)
+    return scores
+
+
+def gumbel(places: Sequence[tuple[tuple[int, int], int]], size: int) -> Tensor:
+    """Standard Gumbel noise [places, size], each row a function of its (key, position) alone."""
+    raw = numpy.empty((len(places), size), numpy.uint64)
+    for row, (key, position) in enumerate(places):
+        words = [part % 2**64 for part in key]
+        generator = numpy.random.Philox(key=words, counter=[0, 0, position, 0])
+        raw[row] = generator.random_raw(size)
+    # 53 bits, moved off both ends of the interval so that both logarithms are finite.
+    uniform = ((raw >> numpy.uint64(11)) + 0.5) * 2.0**-53
+    return torch.from_numpy((-numpy.log(-numpy.log(uniform))).astype(numpy.float32))
+
+
+def _nuclei(logits: Tensor, draws: Sequence[Draw], slack: Tensor) -> tuple[Tensor, Tensor]:
+    """Masks of tokens that may be in the nucleus, and of those that surely are."""
+    temperature = torch.tensor([draw.temperature for draw in draws], dtype=torch.float64)[:, None]
+    top_p = torch.tensor([draw.top_p for draw in draws], dtype=torch.float64)[:, None]
+    slack = slack.double()[:, None]
+    ordered = logits.double().sort(dim=1, descending=True).values
+    mass = (ordered / temperature).softmax(1)
+    before = mass.cumsum(1) - mass
+    # A mass is off by at most twice the relative error of exp(slack / temperature).
+    blur = 2 * torch.expm1(slack / temperature)
+    widest = (before < top_p + blur).sum(1, keepdim=True) - 1
+    narrowest = ((before < top_p - blur).sum(1, keepdim=True) - 1).clamp_min(0)
+    wide = logits.double() >= ordered.gather(1, widest) - 2 * slack
+    edge = ordered.gather(1, narrowest)
+    beyond = functional.pad(ordered, (0, 1), value=float("-inf")).gather(1, narrowest + 1)
+    # The last token inside may change places with the first outside when they are that near.
+    cut = torch.where(edge - beyond > 2 * slack, edge - slack, edge + 2 * slack)
+    return wide, logits.double() > cut

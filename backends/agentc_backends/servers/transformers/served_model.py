@@ -1,0 +1,116 @@
+"""`TextModel` over the engine's process: tokens in and out, stop texts, reload.
+
+Neighbours: `engine_client.py` (the work), `openai_api` (the HTTP surface).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from agentc_backends.servers.openai_api.text_model import Choice, Sampling, TokenScore
+from agentc_backends.servers.transformers.channel import EngineTask, Loaded, Result
+from agentc_backends.servers.transformers.chat_text import ChatText
+from agentc_backends.servers.transformers.checkpoint import load_tokenizer
+from agentc_backends.servers.transformers.engine_client import EngineClient
+from agentc_backends.servers.transformers.reply_text import before_stops, decode
+
+
+class ServedModel:
+    """A checkpoint behind an engine that has loaded it."""
+
+    def __init__(self, engine: EngineClient, loaded: Loaded) -> None:
+        self._engine = engine
+        self._loaded = loaded
+        self._tokenizer = load_tokenizer(loaded.root)
+        self._chat = ChatText(loaded.root, self._tokenizer)
+
+    @property
+    def root(self) -> str:
+        return self._loaded.root
+
+    @property
+    def max_model_len(self) -> int:
+        return self._loaded.length
+
+    @property
+    def longest_token(self) -> int:
+        return self._loaded.longest_token
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        encoded: Any = self._tokenizer(text, add_special_tokens=add_special_tokens)
+        ids: list[int] = encoded["input_ids"]
+        return ids
+
+    def encode_chat(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        add_generation_prompt: bool,
+        continue_final_message: bool,
+    ) -> list[int]:
+        return self._chat.encode(
+            messages,
+            add_generation_prompt=add_generation_prompt,
+            continue_final_message=continue_final_message,
+        )
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return decode(self._tokenizer, tokens, special=True)
+
+    def check_tokens(self, tokens: Sequence[int]) -> None:
+        size = self._loaded.vocabulary
+        for token in tokens:
+            if not 0 <= token < size:
+                raise ValueError(f"token id {token} is outside the vocabulary of {size}")
+
+    async def generate(self, prompt: Sequence[int], sampling: Sampling) -> list[Choice]:
+        seed = secrets.randbits(64) if sampling.seed is None else sampling.seed
+        ids = _bytes(prompt)
+        works = [
+            EngineTask(
+                prompt=ids,
+                max_tokens=sampling.max_tokens,
+                temperature=sampling.temperature,
+                top_p=sampling.top_p,
+                key=(seed, index),
+                ignore_ends=sampling.ignore_eos,
+                stops=sampling.stop,
+                alternatives=sampling.logprobs,
+            )
+            for index in range(sampling.n)
+        ]
+        return [self._choice(result, sampling) for result in await self._engine.run(works)]
+
+    async def score(self, tokens: Sequence[int], alternatives: int) -> list[TokenScore]:
+        work = EngineTask(prompt=_bytes(tokens), max_tokens=0, alternatives=alternatives)
+        (result,) = await self._engine.run([work])
+        return list(result.scores)
+
+    async def reload(self, path: str) -> None:
+        if not Path(path).is_dir():
+            raise ValueError(f"{path} is no directory")
+        loop = asyncio.get_running_loop()
+        tokenizer = await loop.run_in_executor(None, load_tokenizer, path)
+        chat = ChatText(path, tokenizer)
+        self._loaded = await self._engine.reload(path)
+        self._tokenizer, self._chat = tokenizer, chat
+
+    def _choice(self, result: Result, sampling: Sampling) -> Choice:
+        whole = decode(self._tokenizer, result.tokens, special=False)
+        text, cut = before_stops(whole, sampling.stop)
+        return Choice(
+            text=text,
+            tokens=tuple(result.tokens),
+            finish_reason="stop" if cut or result.ended else "length",
+            scores=result.scores,
+        )
+
+
+def _bytes(tokens: Sequence[int]) -> bytes:
+    return numpy.array(tokens, dtype=numpy.int32).tobytes()

@@ -1,0 +1,170 @@
+"""Declares `serve.vllm`: fields become flags of `vllm serve`, one to one."""
+
+from __future__ import annotations
+
+from agentc.backend_api import LeaseDraft, OptionView, Ranks, ServerBackend, parallel_sizes
+from agentc.kinds.field import (
+    Field,
+    boolean,
+    choice,
+    integer,
+    number,
+    seed,
+)
+from agentc_backends.data.models.remote_code import refuse_remote_code
+from agentc_backends.servers.vllm.memory import server_memory
+from agentc_backends.software import VLLM, VLLM_CUDA
+
+FIELDS: tuple[Field, ...] = (
+    integer("max_model_len", "Longest prompt plus reply in tokens; null: the model's context.",
+            None, minimum=16, nullable=True),
+    choice("dtype", "Arithmetic of the weights; `auto` takes the checkpoint's.",
+           ("auto", "float32", "bfloat16", "float16"), "auto"),
+    choice("quantization", "Weight quantization; `none` takes what the checkpoint says.",
+           ("none", "awq", "gptq", "fp8", "bitsandbytes"), "none"),
+    choice("kv_cache_dtype", "Arithmetic of keys and values; `auto` takes that of the weights.",
+           ("auto", "bfloat16", "float16", "fp8"), "auto"),
+    seed("seed", "Seed of the server; requests carry their own."),
+    boolean("trust_remote_code", "Refused: no server runs code that a checkpoint ships.", False),
+    boolean("enable_prefix_caching", "Reuse keys and values of common prefixes.", True,
+            identity="placement"),
+    boolean("enable_chunked_prefill", "Compute long prompts in pieces beside replies under way; "
+            "null: vLLM's choice on GPUs. vLLM 0.32 on a CPU dies of it when requests carry seeds, "
+            "so null turns it off where no GPU is placed.", None, identity="placement"),
+    boolean("enforce_eager", "Do not capture graphs: starts faster, runs slower.", False,
+            identity="placement"),
+    integer("tensor_parallel", "Devices that share each layer; null: 1, and over several nodes "
+            "the GPUs of each.", None, minimum=1, nullable=True, identity="placement"),
+    integer("pipeline_parallel", "Groups of devices that share the layers; null: 1, and over "
+            "several nodes what tensor_parallel leaves of the GPUs.", None, minimum=1,
+            nullable=True, identity="placement"),
+    number("gpu_memory_utilization", "Share of a device's memory that may be used.", 0.9, above=0,
+           maximum=1, identity="placement"),
+    integer("max_num_seqs", "Replies under way at once; null: vLLM's choice.", None, minimum=1,
+            nullable=True, identity="placement"),
+    integer("max_num_batched_tokens", "Tokens in one pass; null: vLLM's choice.", None, minimum=1,
+            nullable=True, identity="placement"),
+    number("cpu_offload_gb", "Weights kept in main memory, in GiB for each device.", 0.0,
+           minimum=0, identity="placement"),
+    integer("cpu_kv_cache_gb", "Memory for keys and values when serving on a CPU, in GiB.", 1,
+            minimum=1, identity="placement"),
+    integer("threads", "Threads when serving on a CPU.", 1, minimum=1, identity="placement"),
+)  # fmt: skip
+_FLAGS = {
+    "max_model_len": "--max-model-len",
+    "dtype": "--dtype",
+    "kv_cache_dtype": "--kv-cache-dtype",
+    "seed": "--seed",
+    "tensor_parallel": "--tensor-parallel-size",
+    "pipeline_parallel": "--pipeline-parallel-size",
+    "gpu_memory_utilization": "--gpu-memory-utilization",
+    "max_num_seqs": "--max-num-seqs",
+    "max_num_batched_tokens": "--max-num-batched-tokens",
+    "cpu_offload_gb": "--cpu-offload-gb",
+}
+_SWITCHES = {
+    "enable_prefix_caching": "enable-prefix-caching",
+    "enable_chunked_prefill": "enable-chunked-prefill",
+    "enforce_eager": "enforce-eager",
+}
+_GATE = "agentc_backends.servers.vllm.gate.Gate"
+
+
+def _lease(options: OptionView) -> LeaseDraft:
+    program = ["-m", "agentc_backends.servers.vllm.job_serve", "serve", "{model}"]
+    program += ["--served-model-name", "{served_name}", "--host", "{host}", "--port", "{port}"]
+    program += ["--middleware", _GATE, "--disable-uvicorn-access-log"]
+    # Weights from safetensors only; sampling as each request says, whatever the checkpoint's
+    # generation_config.json suggests.
+    program += ["--load-format", "safetensors", "--generation-config", "vllm"]
+    refuse_remote_code(options)
+    _refuse_short_batches(options)
+    tensor, pipeline = _sizes(options)
+    derived = {"tensor_parallel": tensor, "pipeline_parallel": pipeline}
+    for name, flag in _FLAGS.items():
+        value = derived[name] if name in derived else options.get(name)
+        if value is not None:
+            program += [flag, str(value)]
+    if options.text("quantization") != "none":
+        program += ["--quantization", options.text("quantization")]
+    for name, switch in _SWITCHES.items():
+        on = options.get(name)
+        if on is None and options.on_gpu:
+            continue
+        program.append(f"--{switch}" if on else f"--no-{switch}")
+    program += ["--no-trust-remote-code"]
+    threads = str(options.integer("threads"))
+    return LeaseDraft(
+        role="policy",
+        backend=BACKEND.id,
+        version=BACKEND.version,
+        software=VLLM_CUDA if options.on_gpu else VLLM,
+        program=tuple(program),
+        identity=options.identity(),
+        port="held",
+        probe="/health",
+        identity_check="model",
+        input="policy",
+        variables={
+            "OMP_NUM_THREADS": threads,
+            "VLLM_CPU_KVCACHE_SPACE": str(options.integer("cpu_kv_cache_gb")),
+            "VLLM_NO_USAGE_STATS": "1",
+            "DO_NOT_TRACK": "1",
+            "HF_HUB_OFFLINE": "1",
+        },
+        # Graph capture and large checkpoints take their time.
+        ready_timeout_s=1800.0,
+        capabilities=BACKEND.capabilities,
+        ranks=None if options.nodes == 1 else _ranks(options.nodes, tensor, pipeline),
+        devices=tensor * pipeline if options.on_gpu and options.nodes == 1 else 0,
+    )
+
+
+def _refuse_short_batches(options: OptionView) -> None:
+    batch, replies = options.get("max_num_batched_tokens"), options.get("max_num_seqs")
+    if isinstance(batch, int) and isinstance(replies, int) and batch < replies:
+        options.refuse(
+            "max_num_batched_tokens",
+            f"each of {replies} replies under way (max_num_seqs) takes a token of a pass, and "
+            f"max_num_batched_tokens is {batch}: vLLM refuses to start",
+            fix=f"set max_num_batched_tokens to {replies} or more, or leave it out",
+        )
+
+
+def _sizes(options: OptionView) -> tuple[int, int]:
+    tensor, pipeline = options.get("tensor_parallel"), options.get("pipeline_parallel")
+    return parallel_sizes(
+        tensor if isinstance(tensor, int) else None,
+        pipeline if isinstance(pipeline, int) else None,
+        options.nodes,
+        options.gpus,
+    )
+
+
+def _ranks(nodes: int, tensor: int, pipeline: int) -> Ranks:
+    return Ranks(
+        nodes=nodes,
+        each=("--distributed-executor-backend", "mp", "--nnodes", "{nodes}",
+              "--node-rank", "{rank}", "--master-addr", "{first_node}",
+              "--master-port", "{meeting_port}"),
+        others=("--headless",),
+        # Without it vLLM takes the address of the way to the internet, which nodes may not have.
+        variables={"VLLM_HOST_IP": "{node_address}"},
+        sizes={"tensor_parallel": tensor, "pipeline_parallel": pipeline},
+    )  # fmt: skip
+
+
+BACKEND = ServerBackend(
+    id="serve.vllm",
+    version=1,
+    doc="vLLM through its own command line: its CUDA build where placement has GPUs, else its "
+    "CPU build.",
+    software=VLLM,
+    builds=(VLLM_CUDA,),
+    lease=_lease,
+    fields=FIELDS,
+    capabilities=frozenset(
+        {"chat", "completions", "logprobs", "scoring", "seed", "stop", "gpu", "cpu", "multinode"}
+    ),
+    memory=server_memory,
+)

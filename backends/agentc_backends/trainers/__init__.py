@@ -1,0 +1,1 @@
+"""Trainers: one folder for each library, and what they have in common."""

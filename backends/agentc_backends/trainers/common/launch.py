@@ -1,0 +1,55 @@
+"""Starts a training job with its number of processes, and ties worker processes to their parent.
+
+One process trains in the job itself; several are started by `torch.distributed.run`, which takes
+the job's place. (`accelerate launch --cpu --num_processes 2` silently runs one process.) Where the
+job has several nodes of SLURM, one launcher runs on each, and they meet on the first.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from agentc.runtime.machine import process, rendezvous
+
+
+def relaunch(module: str, placement: Mapping[str, Any], job_file: str) -> None:
+    """Replace this process by the launcher when the job wants several and none is running yet.
+    Raises RendezvousError."""
+    processes = int(placement.get("processes") or 1)
+    if processes == 1 or "LOCAL_RANK" in os.environ:
+        return
+    launcher = rendezvous.VARIABLE in os.environ
+    if launcher:
+        address, port, nodes = rendezvous.read_meeting(os.environ)
+    else:
+        nodes = rendezvous.allocated_nodes(os.environ)
+    if nodes > 1 and processes % nodes:
+        raise rendezvous.RendezvousError(
+            f"{nodes} nodes cannot share {processes} processes equally: the profile or the cluster "
+            "gave another number of nodes than the spec asks for"
+        )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if nodes > 1 and not launcher:
+        again = [sys.executable, "-m", module, job_file]
+        command = rendezvous.launcher_on_each_node(again, nodes, os.environ)
+        os.execve(command[0], command, rendezvous.launcher_variables(os.environ))
+    where = ["--standalone"]
+    if launcher:
+        rank = rendezvous.node_rank(os.environ)
+        where = ["--nnodes", str(nodes), "--node-rank", str(rank)]
+        where += ["--master-addr", address, "--master-port", str(port)]
+    command = [sys.executable, "-m", "torch.distributed.run", *where]
+    command += ["--nproc-per-node", str(processes // nodes), "--module", module, job_file]
+    os.execv(sys.executable, command)
+
+
+def die_with_launcher() -> None:
+    """In a worker: ask the kernel to kill this process when the launcher dies. Workers live in
+    sessions of their own, so a signal to the job's process group does not reach them."""
+    if "LOCAL_RANK" in os.environ and "TORCHELASTIC_RUN_ID" in os.environ:
+        process.die_with_parent(signal.SIGKILL)

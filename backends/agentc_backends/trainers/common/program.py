@@ -1,0 +1,78 @@
+"""What every training job does around its training: start its processes, turn what people can mend
+into a message, and record facts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+from agentc.runtime.machine.rendezvous import RendezvousError
+from agentc.runtime.program import Job, load_job
+from agentc_backends.data.chat.formats import FormatError
+from agentc_backends.data.chat.rows import NoRowsError, RowCounts, RowsError
+from agentc_backends.data.models.checkpoint import settle_libraries
+from agentc_backends.trainers.common.endings import TrainingFailedError, TrainingOutOfTimeError
+from agentc_backends.trainers.common.kept import keep_model
+from agentc_backends.trainers.common.launch import die_with_launcher, relaunch
+from agentc_backends.trainers.common.processes import first_process, process_count
+
+
+def run_trainer(name: str, train: Callable[[Job], None], *, module: str | None) -> int:
+    """The main program of a training job. `module` is the program itself, of which several are
+    started where several processes train; None where `train` starts them."""
+    job = load_job()
+    if module is not None:
+        try:
+            relaunch(module, job.placement, str(job.path))
+        except RendezvousError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            return 1
+        die_with_launcher()
+    settle_libraries()
+    on_empty = job.config.get("on_empty", "error")
+    try:
+        train(job)
+    except NoRowsError as error:
+        if first_process():
+            print(f"{name}: {error}", file=sys.stderr)
+        if on_empty == "error":
+            return 1
+        if first_process():
+            keep_model(job, str(error))
+    except (FormatError, RowsError, TrainingFailedError) as error:
+        if first_process():
+            print(f"{name}: {error}", file=sys.stderr)
+        return 1
+    except TrainingOutOfTimeError as stopped:
+        if first_process():
+            print(f"{name}: out of time {stopped}, where a checkpoint is saved", file=sys.stderr)
+        # A launcher would take 75 for a failure; the wrapper knows from the progress line.
+        return 0 if "TORCHELASTIC_RUN_ID" in os.environ else os.EX_TEMPFAIL
+    return 0
+
+
+def record_facts(
+    job: Job,
+    counts: RowCounts,
+    steps: int,
+    packages: Sequence[str],
+    *,
+    processes: int | None = None,
+    **more: Any,
+) -> None:
+    """Facts of the manifest: what became of the rows, steps, processes (where they aren't those
+    that this program is one of), versions of packages."""
+    if not first_process():
+        return
+    kept = {name: value for name, value in asdict(counts).items() if name != "untrained"}
+    job.facts(
+        **kept,
+        steps=steps,
+        world_size=process_count() if processes is None else processes,
+        versions={package: version(package) for package in packages},
+        **more,
+    )

@@ -1,0 +1,102 @@
+"""The rows that a training job is given, and which of them are imitated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from agentc.runtime.program import Job, JobConfig, read_rows
+from agentc_backends.data.chat.best import best_of_tasks
+from agentc_backends.data.chat.rows import NoRowsError, RowsError
+
+Row: TypeAlias = dict[str, Any]
+
+
+def pairs_to_compare(job: Job) -> list[Row]:
+    """The pairs of a preference training. Raises RowsError."""
+    return _input_rows(job.inputs("data"), ("pairs.jsonl",))
+
+
+@dataclass(frozen=True, slots=True)
+class RowChoice:
+    """Which rows are imitated: SFT_FIELDS of `agentc.kinds.training`, by the same names."""
+
+    min_reward: float | None = None
+    best_per_task: int | None = None
+
+
+def read_choice(config: JobConfig) -> RowChoice:
+    """The choice of a job's config."""
+    return RowChoice(config["min_reward"], config.get("best_per_task"))
+
+
+def rows_to_imitate(job: Job, choice: RowChoice) -> tuple[list[Row], dict[str, int]]:
+    """The rows of a supervised training, and how many were left out; see `select_rows`. Raises
+    RowsError."""
+    rows = _input_rows(job.inputs("data"), ("trajectories.jsonl", "rows.jsonl"))
+    return select_rows(rows, choice)
+
+
+def select_rows(rows: list[Row], choice: RowChoice) -> tuple[list[Row], dict[str, int]]:
+    """The rows to imitate and how many were left out: episodes that ended in an infrastructure
+    error always, rows below `min_reward` (or without a reward) when it is given, and of what is
+    left all but the best of each task when only these are wanted."""
+    min_reward = choice.min_reward
+    whole = [row for row in rows if row.get("end") != "error"]
+    kept = whole
+    if min_reward is not None:
+        kept = [row for row in whole if _reaches(row, min_reward)]
+    if rows and not kept:
+        raise NoRowsError(_why_none(rows, whole, min_reward))
+    left_out = {
+        "errors_left_out": len(rows) - len(whole),
+        "below_min_reward": len(whole) - len(kept),
+    }
+    if choice.best_per_task is not None:
+        best = best_of_tasks(kept, choice.best_per_task)
+        left_out["not_best_left_out"] = len(kept) - len(best)
+        kept = best
+    return kept, left_out
+
+
+def prompts_of(rows: Sequence[Row]) -> list[list[dict[str, str]]]:
+    """The messages of each row before its agent's first reply."""
+    return [row["messages"][: row["prompt_length"]] for row in rows]
+
+
+def _reaches(row: Row, min_reward: float) -> bool:
+    reward = row.get("reward")
+    return reward is not None and reward >= min_reward
+
+
+def _why_none(rows: list[Row], whole: list[Row], min_reward: float | None) -> str:
+    """Why not one row is left to imitate, and what to do."""
+    failed = len(rows) - len(whole)
+    if not whole:
+        return (
+            "no rows to train on: every trajectory ended in an infrastructure error "
+            f"({failed} of {failed}); its row says which in `error`"
+        )
+    rewards = [row["reward"] for row in whole if row.get("reward") is not None]
+    best = f"best: {max(rewards):g}" if rewards else "none has a reward"
+    more = f"; {failed} more ended in an infrastructure error" if failed else ""
+    of = "the one trajectory does not reach"
+    if len(whole) > 1:
+        of = f"none of {len(whole)} trajectories reaches"
+    return (
+        f"no rows to train on: {of} min_reward {min_reward:g} ({best}){more}; lower it, or sample "
+        "more"
+    )
+
+
+def _input_rows(directories: list[Path], names: tuple[str, ...]) -> list[Row]:
+    """Rows of every directory, in order; each holds one of the files `names`."""
+    rows: list[Row] = []
+    for directory in directories:
+        path = next((directory / n for n in names if (directory / n).exists()), None)
+        if path is None:
+            raise RowsError(f"an input holds none of {', '.join(names)}")
+        rows += read_rows(path)
+    return rows

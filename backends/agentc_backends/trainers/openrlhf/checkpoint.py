@@ -1,0 +1,66 @@
+"""Checkpoints in and out: what OpenRLHF may read of a model directory, and what the checkpoint of
+the run is made of once OpenRLHF has written its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from agentc_backends.data.models.checkpoint import WEIGHT_SUFFIXES, companion_files, load_model
+from agentc_backends.trainers.common.precision import save_as, saved_as
+
+_CODE = "auto_map"
+_TRAINED = "bfloat16"
+"""The numeric type of the weights that OpenRLHF writes, but for adapters."""
+_ADAPTER = "adapter_config.json"
+
+
+def without_code(model: Path, view: Path) -> Path:
+    """`view`, filled with links to the files of a model directory, less the mention of Python code
+    that OpenRLHF would run: it always trusts remote code."""
+    shutil.rmtree(view, ignore_errors=True)
+    view.mkdir(parents=True)
+    for path in sorted(model.iterdir()):
+        target = view / path.name
+        if path.name not in ("config.json", "tokenizer_config.json"):
+            target.symlink_to(path.resolve())
+            continue
+        values = json.loads(path.read_text(encoding="utf-8"))
+        values.pop(_CODE, None)
+        target.write_text(json.dumps(values, indent=2), encoding="utf-8")
+    return view
+
+
+def publish(trained: Path, base: Path, out: Path, save_dtype: str) -> None:
+    """Fill `out` with the trained weights (safetensors; adapters merged) and with all
+    else as it was in `base`: OpenRLHF rewrites the tokenizer and turns the cache off in the
+    configuration."""
+    adapted = (trained / _ADAPTER).exists()
+    dtype = saved_as(save_dtype, "float32" if adapted else _TRAINED)
+    if adapted:
+        _merge(trained, base, out, dtype)
+    elif dtype != _TRAINED:
+        save_as(load_model(trained), out, dtype)
+    else:
+        for path in sorted(trained.iterdir()):
+            if path.name.endswith(WEIGHT_SUFFIXES):
+                shutil.move(str(path), str(out / path.name))
+    config = json.loads((base / "config.json").read_text(encoding="utf-8"))
+    config.pop("torch_dtype", None)
+    _write(out / "config.json", {**config, "dtype": dtype})
+    for path in (*companion_files(base), base / "generation_config.json"):
+        shutil.copyfile(path, out / path.name)
+
+
+def _merge(adapter: Path, base: Path, out: Path, dtype: str) -> None:
+    """The base model with the adapter added to its weights, added up in float32."""
+    from peft import PeftModel
+
+    model: Any = PeftModel.from_pretrained(load_model(base), str(adapter))
+    save_as(model.merge_and_unload(), out, dtype)
+
+
+def _write(path: Path, values: dict[str, Any]) -> None:
+    path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

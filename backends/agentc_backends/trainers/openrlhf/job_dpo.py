@@ -1,0 +1,40 @@
+"""Job of openrlhf.dpo: OpenRLHF's train_dpo on pairs of token rows whose masks are already made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentc.runtime.program import Job
+from agentc_backends.data.chat.rows import encode_pairs
+from agentc_backends.data.chat.tokens import load_encoder
+from agentc_backends.trainers.common.program import run_trainer
+from agentc_backends.trainers.common.rows import pairs_to_compare
+from agentc_backends.trainers.common.scoring import sample_of
+from agentc_backends.trainers.openrlhf.schedule import Schedule
+from agentc_backends.trainers.openrlhf.session import read_settings, train_with
+
+
+def train(job: Job) -> None:
+    """Optimise the policy of the job on its pairs and write its checkpoint. Raises RowsError,
+    FormatError, TrainingDivergedError."""
+    settings = read_settings(job.config)
+    job.config.assert_all_read()
+    rows = pairs_to_compare(job)
+    encoder = load_encoder(job.input("model"))
+    pairs, counts = encode_pairs(encoder, rows, settings.mask)
+
+    def data_set(schedule: Schedule, tokenizer: Any) -> Any:
+        from agentc_backends.trainers.openrlhf.datasets import TokenPairs
+
+        return TokenPairs(pairs, schedule, tokenizer)
+
+    lengths = [max(len(chosen.ids), len(rejected.ids)) for chosen, rejected in pairs]
+    tokens = [len(chosen.ids) + len(rejected.ids) for chosen, rejected in pairs]
+    prompts = [row["prompt"] for row in rows]
+    sample = sample_of(encoder, [chosen for chosen, _ in pairs], prompts)
+    train_with(job, "dpo", settings, lengths, tokens, counts, data_set, sample)
+
+
+if __name__ == "__main__":
+    module = "agentc_backends.trainers.openrlhf.job_dpo"
+    raise SystemExit(run_trainer("openrlhf.dpo", train, module=module))

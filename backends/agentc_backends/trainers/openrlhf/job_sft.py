@@ -1,0 +1,40 @@
+"""Job of openrlhf.sft: OpenRLHF's train_sft on token rows whose masks are already made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentc.runtime.program import Job
+from agentc_backends.data.chat.rows import encode_rows, warn_of_forgotten
+from agentc_backends.data.chat.tokens import load_encoder
+from agentc_backends.trainers.common.program import run_trainer
+from agentc_backends.trainers.common.rows import prompts_of, read_choice, rows_to_imitate
+from agentc_backends.trainers.common.scoring import sample_of
+from agentc_backends.trainers.openrlhf.schedule import Schedule
+from agentc_backends.trainers.openrlhf.session import read_settings, train_with
+
+
+def train(job: Job) -> None:
+    """Fine-tune the model of the job and write its checkpoint. Raises RowsError, FormatError,
+    TrainingDivergedError."""
+    settings = read_settings(job.config)
+    choice = read_choice(job.config)
+    job.config.assert_all_read()
+    rows, left_out = rows_to_imitate(job, choice)
+    encoder = load_encoder(job.input("model"))
+    sides, counts = encode_rows(encoder, rows, settings.mask)
+    warn_of_forgotten(counts)
+
+    def data_set(schedule: Schedule, tokenizer: Any) -> Any:
+        from agentc_backends.trainers.openrlhf.datasets import TokenRows
+
+        return TokenRows(sides, schedule, tokenizer)
+
+    lengths = [len(side.ids) for side in sides]
+    sample = sample_of(encoder, sides, prompts_of(rows))
+    train_with(job, "sft", settings, lengths, lengths, counts, data_set, sample, **left_out)
+
+
+if __name__ == "__main__":
+    module = "agentc_backends.trainers.openrlhf.job_sft"
+    raise SystemExit(run_trainer("openrlhf.sft", train, module=module))

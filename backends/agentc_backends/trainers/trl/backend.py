@@ -1,0 +1,194 @@
+"""Declares `trl.sft` and `trl.dpo` and lowers their stages to the exact keyword arguments of TRL
+1.16's SFTConfig and DPOConfig (Hugging Face names), plus LoRA settings and mask rules.
+
+Only `output_dir`, `use_cpu`, `dataloader_pin_memory`, `ddp_backend` and `accelerator_config` are
+added by the job: the machine decides them.
+"""
+
+from __future__ import annotations
+
+from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
+from agentc.kinds.field import Json
+from agentc_backends.software import TORCH
+from agentc_backends.trainers.common.lowering import (
+    micro_batches,
+    row_choice,
+    token_mask,
+    training_job,
+    warmed_schedule,
+)
+from agentc_backends.trainers.common.saves import SAVES
+from agentc_backends.trainers.trl.memory import dpo_memory, sft_memory
+
+
+def _lower_sft(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    if view.flag("packing"):
+        view.refuse(
+            "packing",
+            "trl.sft does not pack: on CPU, and without flash attention, packed rows would attend "
+            "to each other",
+            capability="packing",
+            fix="leave it out; rows of a step are batched by length",
+        )
+    config: dict[str, Json] = {
+        "arguments": {
+            **_shared_arguments(view),
+            "dataset_kwargs": {"skip_prepare_dataset": True},
+            "loss_type": "nll",
+            "packing": False,
+        },
+        "mask": token_mask(view, view.text("loss_on")),
+        **row_choice(view),
+        "lora": view.get("lora"),
+        "save_dtype": view.text("save_dtype"),
+    }
+    return (training_job(view, SFT, config),)
+
+
+def _lower_dpo(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    config: dict[str, Json] = {
+        "arguments": {
+            **_shared_arguments(view),
+            **_preference_loss(view),
+            "beta": view.number("beta"),
+            "disable_dropout": True,
+            "precompute_ref_log_probs": True,
+        },
+        "mask": token_mask(view, view.text("score_on")),
+        "lora": view.get("lora"),
+        "save_dtype": view.text("save_dtype"),
+    }
+    return (training_job(view, DPO, config),)
+
+
+def _shared_arguments(view: StageView) -> dict[str, Json]:
+    micro_batch, accumulation = micro_batches(view, None)
+    scheduler, warmup = warmed_schedule(view)
+    if view.flag("offload") and view.text("sharding") == "none":
+        view.refuse(
+            "offload",
+            "what each process holds whole stays where it computes",
+            fix="set sharding: full, which one process can do too",
+        )
+    max_steps = view.get("max_steps")
+    save_every = view.get("save_every")
+    checkpointing = view.flag("gradient_checkpointing")
+    return {
+        "learning_rate": view.number("lr"),
+        "num_train_epochs": view.number("epochs"),
+        "max_steps": -1 if max_steps is None else max_steps,
+        "per_device_train_batch_size": micro_batch,
+        "gradient_accumulation_steps": accumulation,
+        "average_tokens_across_devices": True,
+        "lr_scheduler_type": scheduler,
+        # A share, as it is below 1.
+        "warmup_steps": warmup,
+        "optim": "adamw_torch_fused",
+        "weight_decay": view.number("weight_decay"),
+        "adam_beta1": view.number("adam_beta1"),
+        "adam_beta2": view.number("adam_beta2"),
+        "adam_epsilon": 1e-8,
+        "max_grad_norm": view.number("max_grad_norm"),
+        "max_length": view.integer("max_length"),
+        "bf16": view.text("dtype") == "bfloat16",
+        "gradient_checkpointing": checkpointing,
+        "seed": view.integer("seed"),
+        "save_strategy": "steps",
+        # A share, as it is below 1.
+        "save_steps": 1 / SAVES if save_every is None else save_every,
+        "save_total_limit": 2,
+        "logging_steps": view.integer("log_every"),
+        "logging_first_step": True,
+        "logging_nan_inf_filter": False,
+        "report_to": "none",
+        "disable_tqdm": True,
+        "dataloader_num_workers": 0,
+        "ddp_find_unused_parameters": False,
+    }
+
+
+def _preference_loss(view: StageView) -> dict[str, Json]:
+    """`loss_type`, `loss_weights` and `label_smoothing` of DPOConfig.
+
+    TRL 1.16 ignores label_smoothing in its `sigmoid` loss. Conservative DPO with share e is
+    2(1 - e) sigmoid - (1 - 2e) robust, which those three arguments can say.
+    """
+    loss = view.text("loss")
+    smoothing = view.number("label_smoothing")
+    mean = view.flag("mean_log_prob")
+    nll_weight = view.number("nll_weight")
+    terms: list[Json] = [loss]
+    weights: list[Json] = [1.0]
+    if loss == "ipo" and not mean:
+        view.refuse(
+            "loss",
+            "TRL's ipo divides log-probabilities by the number of trained tokens",
+            capability="ipo_sum",
+            fix="set mean_log_prob: true to say so",
+        )
+    if loss == "hinge" and mean:
+        view.refuse(
+            "mean_log_prob",
+            "TRL has no hinge loss on mean log-probabilities",
+            capability="hinge_mean",
+            fix="use loss: sigmoid or ipo, or leave mean_log_prob out",
+        )
+    if smoothing and (loss != "sigmoid" or mean):
+        view.refuse(
+            "label_smoothing",
+            "trl.dpo smooths only the sigmoid loss on summed log-probabilities",
+            capability="label_smoothing_any",
+            fix="use loss: sigmoid without mean_log_prob, or leave label_smoothing out",
+        )
+    if smoothing >= 0.5:
+        view.refuse("label_smoothing", "must be below 0.5", fix="set a share such as 0.1")
+    elif smoothing and loss == "sigmoid":
+        terms = ["sigmoid", "robust"]
+        weights = [2 * (1 - smoothing), -(1 - 2 * smoothing)]
+    elif mean and loss == "sigmoid":
+        terms = ["sigmoid_norm"]
+    if nll_weight:
+        terms.append("sft")
+        weights.append(nll_weight)
+    return {"loss_type": terms, "loss_weights": weights, "label_smoothing": smoothing}
+
+
+_TRAINER = frozenset(
+    {
+        "lora",
+        "fractional_alpha",
+        "resume",
+        "multiprocess",
+        "multinode",
+        "sharding",
+        "offload",
+        "observation_mask",
+        "after_prompt",
+        "float32",
+        "bfloat16",
+    }
+)
+
+SFT = StageBackend(
+    id="trl.sft",
+    kind="sft",
+    version=1,
+    doc="Supervised fine-tuning with TRL's SFTTrainer, on rows masked by agentc.",
+    software=TORCH,
+    lower=_lower_sft,
+    capabilities=_TRAINER | {"min_reward", "marked"},
+    memory=sft_memory,
+)
+
+DPO = StageBackend(
+    id="trl.dpo",
+    kind="dpo",
+    version=1,
+    doc="Direct preference optimisation with TRL's DPOTrainer, on pairs masked by agentc: "
+    "observations inside a continuation are not scored.",
+    software=TORCH,
+    lower=_lower_dpo,
+    capabilities=_TRAINER
+    | {"nll_weight", "mean_log_prob", "label_smoothing", "score_on_completion", "ipo", "hinge"},
+    memory=dpo_memory,
+)

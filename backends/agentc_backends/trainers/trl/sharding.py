@@ -1,0 +1,197 @@
+"""A model whose weights, gradients and optimiser state the processes that train it divide, by
+PyTorch's FSDP2. Neighbours: shards.py (checkpoints of it), trainers.py (which train it).
+
+The layers of the network are units that are gathered when they compute; the rest (embeddings, last
+norm, head) is one more. docs/design/sharding.md says why it is done here, and not by a library.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentc.runtime.program import Job
+from agentc_backends.data.models.checkpoint import load_model
+from agentc_backends.trainers.common.attention import attention_named, require_attention
+from agentc_backends.trainers.common.processes import first_process, process_count
+
+NONE, OPTIMIZER, FULL = "none", "optimizer", "full"
+"""What of a training its processes divide; see the field `sharding`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLayout:
+    """How a model lies in the memory of the processes."""
+
+    sharding: str = NONE
+    offload: bool = False
+    attention: str = "sdpa"
+    bfloat16: bool = False
+
+    @property
+    def sharded(self) -> bool:
+        return self.sharding != NONE
+
+
+WHOLE = ModelLayout()
+"""The layout of a model that every process holds whole."""
+
+
+def read_layout(job: Job) -> ModelLayout:
+    """The layout that a job's placement asks for."""
+    placement = job.placement
+    return ModelLayout(
+        sharding=placement.get("sharding", NONE),
+        offload=placement.get("offload", False),
+        attention=attention_named(placement.get("attention", "auto")),
+        bfloat16=job.config["arguments"]["bf16"],
+    )
+
+
+def join_group() -> None:
+    """Make the process group of a process that trains alone; several have one by now."""
+    import torch.distributed as dist
+
+    if not dist.is_initialized():
+        backend = "cuda:nccl,cpu:gloo" if _device().type == "cuda" else "gloo"
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+
+
+def load_laid_out(directory: Path, layout: ModelLayout) -> Any:
+    """The model of a checkpoint, in float32. Where it is sharded, only the first process reads the
+    weights; each keeps its share."""
+    require_attention(layout.attention)
+    if not layout.sharded:
+        return load_model(directory, layout.attention)
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
+
+    join_group()
+    whole = load_model(directory, layout.attention).state_dict() if first_process() else {}
+    model = empty_model(directory, layout.attention)
+    _shard(model, layout)
+    _materialise(model, layout)
+    set_model_state_dict(
+        model, whole, options=StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    )
+    return model
+
+
+def empty_model(directory: Path, attention: str) -> Any:
+    """The model of a checkpoint without its weights, which take no memory; buffers are as they
+    should be."""
+    import torch
+    from accelerate import init_empty_weights
+    from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
+
+    config = AutoConfig.from_pretrained(str(directory))
+    with init_empty_weights(include_buffers=False):
+        model = AutoModelForCausalLM.from_config(
+            config, dtype=torch.float32, attn_implementation=attention
+        )
+    model.tie_weights()
+    if (directory / "generation_config.json").exists():
+        model.generation_config = GenerationConfig.from_pretrained(str(directory))
+    model.eval()
+    return model
+
+
+def release_gathered(model: Any) -> None:
+    """Let go of what a forward pass gathered: without a backward pass nothing else does."""
+    from torch.distributed.fsdp import FSDPModule
+
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            module.reshard()
+
+
+def whole_weights(model: Any, dtype: str) -> dict[str, Any]:
+    """All weights of a sharded model as numbers of type `dtype`, on the CPU of the first process;
+    no other keeps any. Every process must call it."""
+    import torch
+    from torch.distributed.tensor import DTensor
+
+    found: dict[str, Any] = {}
+    for name, value in model.state_dict().items():
+        whole = value.full_tensor() if isinstance(value, DTensor) else value
+        if first_process():
+            found[name] = whole.detach().to(getattr(torch, dtype)).cpu()
+        del whole
+    return found
+
+
+def sharding_facts(model: Any, layout: ModelLayout) -> dict[str, Any]:
+    """What the first process sees of its model: how it is divided, and which share it holds."""
+    from torch.distributed.tensor import DTensor
+
+    if not layout.sharded:
+        return {}
+    parameters = list(model.parameters())
+    divided = [each for each in parameters if isinstance(each, DTensor)]
+    held = sum(each.to_local().numel() for each in divided)
+    return {
+        "sharding": {
+            "kept": layout.sharding,
+            "offload": layout.offload,
+            "placements": sorted({str(each.placements) for each in divided}),
+            "processes": process_count(),
+            "share": held / sum(each.numel() for each in divided),
+        }
+    }
+
+
+def _shard(model: Any, layout: ModelLayout) -> None:
+    import torch
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import (
+        CPUOffloadPolicy,
+        MixedPrecisionPolicy,
+        OffloadPolicy,
+        fully_shard,
+    )
+
+    device = _device()
+    common: dict[str, Any] = {
+        "mesh": init_device_mesh(device.type, (process_count(),)),
+        "offload_policy": CPUOffloadPolicy(pin_memory=device.type == "cuda")
+        if layout.offload
+        else OffloadPolicy(),
+    }
+    # Gathered in the type that autocast would compute in; sums over processes stay float32.
+    policy = MixedPrecisionPolicy()
+    if layout.bfloat16:
+        policy = MixedPrecisionPolicy(
+            param_dtype=torch.bfloat16, reduce_dtype=torch.float32, cast_forward_inputs=False
+        )
+    full = layout.sharding == FULL
+    for layer in _layers(model):
+        fully_shard(layer, reshard_after_forward=full, mp_policy=policy, **common)
+    fully_shard(model, mp_policy=MixedPrecisionPolicy(cast_forward_inputs=False), **common)
+
+
+def _layers(model: Any) -> list[Any]:
+    names = set(model._no_split_modules or ())
+    return [module for module in model.modules() if type(module).__name__ in names]
+
+
+def _materialise(model: Any, layout: ModelLayout) -> None:
+    """Give each share its memory; buffers keep what they hold."""
+    device = _device()
+    buffers = dict(model.named_buffers())
+    model.to_empty(device="cpu" if layout.offload else device)
+    for name, value in buffers.items():
+        owner, _, last = name.rpartition(".")
+        module = model.get_submodule(owner)
+        module.register_buffer(
+            last, value.to(device), persistent=last not in module._non_persistent_buffers_set
+        )
+    model.tie_weights()
+
+
+def _device() -> Any:
+    import torch
+
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))

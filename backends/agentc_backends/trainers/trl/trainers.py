@@ -1,0 +1,278 @@
+"""TRL's trainers, fed with rows that are tokenised, masked and ordered here.
+
+`RowTrainer` is SFTTrainer with the row order of `order.py`. `PairTrainer` is DPOTrainer with
+per-token masks (stock TRL scores every token after the prompt) and losses that do not depend on
+how a step is cut into micro-batches and processes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from trl import DPOTrainer, SFTTrainer
+from trl.trainer import dpo_trainer
+
+from agentc.runtime.program import write_json
+from agentc_backends.data.chat.rows import IGNORED
+from agentc_backends.trainers.common.order import StepSampler
+from agentc_backends.trainers.trl.laid_out import LaidOut
+from agentc_backends.trainers.trl.sharding import WHOLE, ModelLayout, release_gathered
+from agentc_backends.trainers.trl.step_means import DPO_COUNTS, SFT_COUNTS, StepMeans
+
+_ZERO_SCORE = {"sigmoid": math.log(2), "robust": math.log(2), "sigmoid_norm": math.log(2)}
+
+
+class _Ordered(LaidOut):
+    """Shared by both trainers: a given row order, numbers that count no padding (those of tokens
+    are the Reporter's), and no model cards."""
+
+    _order: StepSampler
+    _means: StepMeans
+    state: Any
+    accelerator: Any
+    _metrics: Any
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> StepSampler:
+        return self._order
+
+    def _init_training_state(self, *arguments: Any, **more: Any) -> Any:
+        """Of several processes that resume within an epoch, accelerate tells none its number."""
+        found = super()._init_training_state(*arguments, **more)  # type: ignore[misc]
+        self._order.set_epoch(found[0])
+        return found
+
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def _over_processes(self, counts: torch.Tensor) -> torch.Tensor:
+        """Sums of these counts, on this process's device, over all processes."""
+        if self.accelerator.num_processes == 1:
+            return counts
+        gathered: torch.Tensor = self.accelerator.gather(counts.unsqueeze(0))
+        return gathered.sum(dim=0)
+
+    def _keep(self, held: Mapping[str, tuple[int, int]]) -> None:
+        """Take over the numbers that TRL just made of a micro-batch."""
+        if self.model.training:
+            self._means.add(self.state.global_step, self._metrics["train"], held)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Hand a line on with its numbers."""
+        self._metrics["train"].clear()
+        super().log({**logs, **self._means.take()}, start_time)  # type: ignore[misc]
+
+
+class RowTrainer(_Ordered, SFTTrainer):  # type: ignore[misc]
+    """SFTTrainer on rows in a given order."""
+
+    def __init__(
+        self, *, sampler: StepSampler, layout: ModelLayout = WHOLE, **options: Any
+    ) -> None:
+        self._order = sampler
+        self._layout = layout
+        self._means = StepMeans(SFT_COUNTS)
+        super().__init__(**options)
+        self._settle_layout()
+
+    def compute_loss(self, model: Any, inputs: dict[str, torch.Tensor], **options: Any) -> Any:
+        """TRL's, with its numbers weighted by the tokens that they are means over."""
+        trained = (inputs["labels"][:, 1:] != IGNORED).sum()
+        loss = super().compute_loss(model, inputs, **options)
+        tokens = int(self._over_processes(trained.reshape(1))[0])
+        self._keep({"tokens": (tokens, tokens)})
+        return loss
+
+
+class PairTrainer(_Ordered, DPOTrainer):  # type: ignore[misc]
+    """DPOTrainer on rows {chosen_ids, chosen_mask, rejected_ids, rejected_mask, ref_*_logps}.
+
+    The loss of a step is the mean over its pairs; the `sft` term is the mean over the trained
+    tokens of its chosen sides. TRL means over each micro-batch instead, so that its result depends
+    on the micro-batch size; here a micro-batch's share is weighted by what it holds.
+    """
+
+    loss_is_scaled_for_ga = True
+
+    def __init__(
+        self,
+        *,
+        sampler: StepSampler,
+        layout: ModelLayout = WHOLE,
+        reference_cache: Path,
+        **options: Any,
+    ) -> None:
+        self._order = sampler
+        self._layout = layout
+        self._means = StepMeans(DPO_COUNTS)
+        self._reference_cache = reference_cache
+        # It names TRL's own cache of log-probabilities, in whose place ours is; a sharded model has
+        # no such digest, and of a large one it takes minutes.
+        dpo_trainer.hash_module = lambda module: ""
+        super().__init__(**options)
+        self._settle_layout()
+        self._term_weights: list[float] = list(self.args.loss_weights)
+
+    def _prepare_dataset(self, dataset: Dataset, *_: Any) -> Dataset:
+        return dataset
+
+    def _precompute_ref_logps(self, dataset: Dataset, name: str, batch_size: int) -> Dataset:
+        """The data set with the reference's log-probabilities, computed once in batches of like
+        length, or read from the file that an attempt before this one left."""
+        if self._reference_cache.exists():
+            values = json.loads(self._reference_cache.read_text(encoding="utf-8"))
+        else:
+            values = self._reference_values(dataset, batch_size)
+            if self.accelerator.is_main_process:
+                write_json(self._reference_cache, values)
+        # The reference is not needed any more: free its memory.
+        self.ref_model = None
+        if self._layout.sharded:
+            release_gathered(self.model)
+        # Empty pairs are not in the file: their number changes with the number of processes.
+        values = values + [[0.0, 0.0]] * (len(dataset) - len(values))
+        for index, column in enumerate(("ref_chosen_logps", "ref_rejected_logps")):
+            dataset = dataset.add_column(column, [pair[index] for pair in values])
+        return dataset
+
+    def _reference_values(self, dataset: Dataset, batch_size: int) -> list[list[float]]:
+        """[chosen, rejected] summed log-probabilities of each row that is not empty; each process
+        does its share."""
+        rows = dataset.to_list()[: len(self._order.lengths)]
+        longest = [max(len(row["chosen_ids"]), len(row["rejected_ids"])) for row in rows]
+        by_length = sorted(range(len(rows)), key=lambda row: (-longest[row], row))
+        model = self.ref_model or self.model
+        found: list[tuple[int, list[float]]] = []
+        starts = range(0, len(rows), batch_size)
+        turns = math.ceil(len(starts) / self.args.world_size)
+        for turn in range(turns):
+            own = turn * self.args.world_size + self.args.process_index
+            # What is divided is gathered by all processes together: one without a batch of its own
+            # repeats the first.
+            start = starts[own] if own < len(starts) else 0
+            indices = by_length[start : start + batch_size]
+            batch = self._prepare_inputs(self.data_collator([rows[i] for i in indices]))
+            chosen, rejected = self.compute_ref_log_probs(model, batch)
+            pairs = torch.stack((chosen, rejected), dim=1).float().tolist()
+            if own < len(starts):
+                found += zip(indices, pairs, strict=True)
+        if self.args.world_size > 1:
+            shares: list[Any] = [None] * self.args.world_size
+            torch.distributed.all_gather_object(shares, found)
+            found = [item for share in shares for item in share]
+        return [pair for _, pair in sorted(found)]
+
+    def _set_signature_columns_if_needed(self) -> None:
+        self._signature_columns = [
+            "chosen_ids",
+            "chosen_mask",
+            "rejected_ids",
+            "rejected_mask",
+            "ref_chosen_logps",
+            "ref_rejected_logps",
+        ]
+
+    def _get_num_items_in_batch(self, batch_samples: list[Any], device: Any) -> torch.Tensor:
+        """Pairs and trained chosen tokens of the whole step, over all processes: shape (2,)."""
+        counts = sum(
+            (torch.stack(_held(batch["completion_mask"])) for batch in batch_samples),
+            start=torch.zeros(2, dtype=torch.long),
+        ).to(device)
+        return self._over_processes(counts)
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: dict[str, torch.Tensor],
+        return_outputs: bool = False,
+        num_items_in_batch: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """This micro-batch's share of the step's loss (times the number of processes, over which
+        gradients are averaged)."""
+        mask = inputs["completion_mask"]
+        held_pairs, held_tokens = (int(count) for count in _held(mask))
+        pairs, tokens = (
+            (held_pairs, held_tokens)
+            if num_items_in_batch is None
+            else (int(count) for count in num_items_in_batch)
+        )
+        size = mask.size(0) // 2
+        terms, weights, surplus = [], [], 0.0
+        for term, weight in zip(self._terms(), self._term_weights, strict=True):
+            if term == "sft":
+                if held_tokens == 0:
+                    continue
+                weights.append(weight * held_tokens / tokens)
+            else:
+                weights.append(weight * size / pairs)
+                # Empty pairs add a constant, which has no gradient; take it out of the number.
+                surplus += weight * (size - held_pairs) / pairs * self._empty_loss(term)
+            terms.append(term)
+        self.loss_types, self.loss_weights = terms, weights
+        loss: torch.Tensor = super().compute_loss(model, inputs)
+        self._keep(self._places(mask))
+        return (loss - surplus) * self.accelerator.num_processes
+
+    def _places(self, mask: torch.Tensor) -> dict[str, tuple[int, int]]:
+        """What TRL's numbers of a micro-batch are means over, and how much of it counts."""
+        pairs, chosen = _held(mask)
+        counts = torch.stack((pairs, chosen, mask[:, 1:].sum()))
+        held, scored, tokens = self._over_processes(counts).tolist()
+        places = mask.size(0) // 2 * self.accelerator.num_processes
+        return {
+            "pairs": (places, held),
+            "tokens": (tokens, tokens),
+            "chosen": (scored, scored),
+            "rejected": (tokens - scored, tokens - scored),
+        }
+
+    def _terms(self) -> Sequence[str]:
+        terms: list[str] = self.args.loss_type
+        return terms
+
+    def _empty_loss(self, term: str) -> float:
+        if term == "hinge":
+            return 1.0
+        if term == "ipo":
+            return float((1 / (2 * self.beta)) ** 2)
+        return _ZERO_SCORE[term]
+
+
+@dataclass(frozen=True, slots=True)
+class PairCollator:
+    """Pads pairs on the right into one batch: the chosen sides first, then the rejected ones.
+
+    Gives input_ids, attention_mask and completion_mask of shape (2 * pairs, longest side), and
+    ref_*_logps of shape (pairs,) when the rows have them.
+    """
+
+    pad: int
+
+    def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        ids = [row["chosen_ids"] for row in rows] + [row["rejected_ids"] for row in rows]
+        masks = [row["chosen_mask"] for row in rows] + [row["rejected_mask"] for row in rows]
+        length = max(len(side) for side in ids)
+        batch = {
+            "input_ids": torch.tensor([s + [self.pad] * (length - len(s)) for s in ids]),
+            "attention_mask": torch.tensor([[1] * len(s) + [0] * (length - len(s)) for s in ids]),
+            "completion_mask": torch.tensor(
+                [list(map(int, m)) + [0] * (length - len(m)) for m in masks]
+            ),
+        }
+        for name in ("ref_chosen_logps", "ref_rejected_logps"):
+            if name in rows[0]:
+                batch[name] = torch.tensor([row[name] for row in rows])
+        return batch
+
+
+def _held(mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Non-empty pairs and trained chosen tokens of a completion mask (2 * pairs, length)."""
+    scored = mask[:, 1:].sum(dim=1)
+    chosen, _ = scored.chunk(2)
+    return (chosen > 0).sum(), chosen.sum()

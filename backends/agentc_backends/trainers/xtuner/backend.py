@@ -1,0 +1,116 @@
+"""Declares `xtuner.sft` and lowers its stages to the settings of an XTuner configuration file,
+under the names that XTuner's own configurations use.
+
+`config_file.py` writes the file in the job: rows, paths and device are known there.
+"""
+
+from __future__ import annotations
+
+from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
+from agentc.kinds.field import Field, Json
+from agentc_backends.software import XTUNER
+from agentc_backends.trainers.common.attention import attention_named
+from agentc_backends.trainers.common.lowering import (
+    micro_batches,
+    row_choice,
+    token_mask,
+    training_job,
+    warmed_schedule,
+    zero_stage,
+)
+from agentc_backends.trainers.xtuner.memory import sft_memory
+
+OPTIONS = (
+    Field(
+        name="zero_stage",
+        schema={"type": ["integer", "null"], "enum": [1, 2, 3, None]},
+        doc="Stage of DeepSpeed's ZeRO (`xtuner train --deepspeed`); null: no DeepSpeed. "
+        "`sharding: optimizer` is stage 2, `full` stage 3; without it this decides.",
+        default=None,
+    ),
+)
+
+
+def _lower_sft(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    micro_batch, accumulation = micro_batches(view, 1)
+    scheduler, warmup_ratio = warmed_schedule(view)
+    packing = view.flag("packing")
+    if packing and micro_batch != 1:
+        view.refuse(
+            "micro_batch",
+            "a packed sequence is as long as max_length: XTuner batches no further",
+            fix="leave micro_batch out, or set it to 1",
+        )
+    dtype = view.text("dtype")
+    stage, by_sharding = zero_stage(view)
+    offload = view.flag("offload")
+    if offload and stage is None:
+        view.refuse(
+            "offload",
+            "without DeepSpeed nothing is divided, and XTuner moves nothing else",
+            fix="set sharding: full",
+        )
+    settings: dict[str, Json] = {
+        "max_length": view.integer("max_length"),
+        "pack_to_max_length": packing,
+        "batch_size": micro_batch,
+        "accumulative_counts": accumulation,
+        "max_epochs": view.number("epochs"),
+        "max_steps": view.get("max_steps"),
+        "lr": view.number("lr"),
+        "betas": [view.number("adam_beta1"), view.number("adam_beta2")],
+        "weight_decay": view.number("weight_decay"),
+        "max_norm": view.number("max_grad_norm"),
+        "scheduler": scheduler,
+        "warmup_ratio": warmup_ratio,
+        "dtype": dtype,
+        "use_activation_checkpointing": view.flag("gradient_checkpointing"),
+        "seed": view.integer("seed"),
+        "save_steps": view.get("save_every"),
+        "log_steps": view.integer("log_every"),
+        "lora": view.get("lora"),
+        "attention": attention_named(view.text("attention")),
+        "zero_stage": stage,
+        "offload": offload,
+        "save_dtype": view.text("save_dtype"),
+    }
+    config: dict[str, Json] = {
+        "settings": settings,
+        "mask": token_mask(view, view.text("loss_on")),
+        **row_choice(view),
+    }
+    # XTuner averages over micro-batches whose own losses are means over their trained tokens, so
+    # what a micro-batch holds changes the result.
+    decisive: dict[str, Json] = {} if micro_batch == 1 else {"micro_batch": micro_batch}
+    # Under DeepSpeed bfloat16 weights are trained, with float32 copies in the optimiser.
+    if by_sharding:
+        decisive["zero_stage"] = stage
+    return (training_job(view, SFT, config, decisive),)
+
+
+SFT = StageBackend(
+    id="xtuner.sft",
+    kind="sft",
+    version=1,
+    doc="Supervised fine-tuning with XTuner 0.2 (Agent-R's trainer), on rows masked by agentc.",
+    software=XTUNER,
+    lower=_lower_sft,
+    capabilities=frozenset(
+        {
+            "lora",
+            "resume",
+            "multiprocess",
+            "observation_mask",
+            "after_prompt",
+            "marked",
+            "min_reward",
+            "packing",
+            "zero",
+            "sharding",
+            "offload",
+        }
+    ),
+    options=OPTIONS,
+    decisive=frozenset({"micro_batch", "sharding"}),
+    memory=sft_memory,
+)

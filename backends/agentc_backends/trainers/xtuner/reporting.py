@@ -1,0 +1,107 @@
+"""A hook of mmengine in XTuner's process: publishes progress, keeps logs/steps.jsonl, and stops a
+run whose numbers are no longer finite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.dist import all_reduce
+from mmengine.hooks import Hook
+
+from agentc.runtime.program import Job
+from agentc_backends.trainers.common.divergence import require_finite
+from agentc_backends.trainers.common.endings import TrainingDivergedError
+from agentc_backends.trainers.common.launch import die_with_launcher
+from agentc_backends.trainers.common.processes import first_process
+from agentc_backends.trainers.common.step_log import StepLog
+from agentc_backends.trainers.xtuner.training import DIVERGED
+
+_TOKENS = "agentc_tokens"
+"""Name of the count of tokens in mmengine's message hub, which its checkpoints hold."""
+
+
+class Reporter(Hook):  # type: ignore[misc]
+    """Gathers the micro-batches of each optimiser step over all processes.
+
+    `accumulation` micro-batches of a process make a step; every `log_interval` of them a line is
+    written. A step's loss is the mean over its micro-batches, which is what XTuner descends on; a
+    line's is the mean over the steps since the line before.
+    """
+
+    priority = "NORMAL"  # before the hook that moves the learning rate on
+
+    def __init__(self, job_file: str, accumulation: int, log_interval: int) -> None:
+        self.job = Job(Path(job_file))
+        self.accumulation = accumulation
+        self.log_interval = log_interval
+        # Sums over the micro-batches of the step: their number, losses, tokens, trained tokens.
+        self._sums = torch.zeros(4, dtype=torch.float64)
+        # Losses and trained tokens of the steps since the last line.
+        self._since: list[tuple[float, float]] = []
+        self._tokens = 0.0
+
+    def before_run(self, runner: Any) -> None:
+        die_with_launcher()
+
+    def before_train(self, runner: Any) -> None:
+        self._log = StepLog(self.job, runner.iter // self.accumulation)
+        self._tokens = runner.message_hub.get_info(_TOKENS, 0.0)
+
+    def after_train_iter(
+        self,
+        runner: Any,
+        batch_idx: int,
+        data_batch: Any = None,
+        outputs: dict[str, Any] | None = None,
+    ) -> None:
+        assert outputs is not None
+        rows = data_batch["data"]
+        self._sums += torch.tensor(
+            [
+                1.0,
+                float(outputs["loss"].detach()),
+                float(rows["attention_mask"].sum()),
+                float((rows["labels"][:, 1:] != -100).sum()),
+            ],
+            dtype=torch.float64,
+        )
+        if (batch_idx + 1) % self.accumulation:
+            return
+        sums = self._sums.to(next(runner.model.parameters()).device)
+        self._sums = torch.zeros_like(self._sums)
+        all_reduce(sums)
+        batches, loss, tokens, trained = sums.tolist()
+        self._tokens += tokens
+        runner.message_hub.update_info(_TOKENS, self._tokens)
+        step = (batch_idx + 1) // self.accumulation
+        norm = _gradient_norm(runner)
+        try:
+            require_finite(step, {"loss": loss / batches, **norm})
+        except TrainingDivergedError as error:
+            # It ends XTuner on every process; the job's own process tells people.
+            if first_process():
+                (self.job.work / DIVERGED).write_text(str(error), encoding="utf-8")
+            raise
+        self._since.append((loss / batches, trained))
+        if (batch_idx + 1) % self.log_interval and step > 1:
+            return
+        steps, self._since = self._since, []
+        self._log.write(
+            step,
+            runner.max_iters // self.accumulation,
+            lr=runner.optim_wrapper.get_lr()["lr"][0],
+            tokens=self._tokens,
+            numbers={
+                "loss": sum(loss for loss, _ in steps) / len(steps),
+                "trained_tokens": sum(trained for _, trained in steps),
+                **norm,
+            },
+        )
+
+
+def _gradient_norm(runner: Any) -> dict[str, float]:
+    """Of the last step, before clipping; mmengine tells it where it clips."""
+    norm = runner.message_hub.log_scalars.get("train/grad_norm")
+    return {} if norm is None else {"grad_norm": float(norm.current())}

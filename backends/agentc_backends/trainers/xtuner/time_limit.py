@@ -1,0 +1,49 @@
+"""mmengine's hook for checkpoints, which also saves one and stops before the job's time limit,
+while there is time for that. Neighbours: config_file.py names it; job_sft.py reads its note."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mmengine.dist import is_main_process
+from mmengine.hooks import CheckpointHook
+
+from agentc.runtime.program import Job
+from agentc_backends.trainers.common.deadline import Deadline
+from agentc_backends.trainers.xtuner.training import STOPPED
+
+
+class CheckpointInTime(CheckpointHook):  # type: ignore[misc]
+    """CheckpointHook that ends the training at the end of the optimiser step (`accumulation`
+    iterations) after which the deadline is near. At least one step is made."""
+
+    def __init__(self, *arguments: Any, job_file: str, accumulation: int, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.accumulation = accumulation
+        self.deadline = Deadline(Job(Path(job_file)))
+        self._stops = False
+
+    def before_train_iter(self, runner: Any, batch_idx: int, data_batch: Any = None) -> None:
+        if batch_idx % self.accumulation == 0:
+            self.deadline.begin_step()
+
+    def after_train_iter(
+        self, runner: Any, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    ) -> None:
+        if (batch_idx + 1) % self.accumulation == 0:
+            near = self.deadline.is_near(runner.model)
+            self._stops = near and not self.is_last_train_iter(runner)
+        super().after_train_iter(runner, batch_idx, data_batch, outputs)
+        if self._stops:
+            runner.train_loop.stop_training = True
+            if is_main_process():
+                (self.deadline.job.work / STOPPED).touch()
+
+    def every_n_train_iters(self, runner: Any, n: int, start: int = 0) -> bool:
+        """Whether to save now."""
+        return self._stops or bool(super().every_n_train_iters(runner, n, start))
+
+    def _save_checkpoint(self, runner: Any) -> None:
+        super()._save_checkpoint(runner)
+        self.deadline.saved()

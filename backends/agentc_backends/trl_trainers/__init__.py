@@ -1,2 +1,0 @@
-"""`trl.sft` and `trl.dpo`: training with TRL on rows that are tokenised and masked by
-`agentc_backends.chat`. See README.md."""

@@ -1,0 +1,215 @@
+"""expand_repeat: unroll rounds; every stage of every round becomes a stage of its own.
+
+Requires: a structured spec and the values of its params.
+Ensures: stages with ids (`eto.2.dpo`) in written order, each with the names that it can see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.front.expressions import Evaluator
+from agentc.kinds.field import Json
+from agentc.schema import language
+from agentc.schema.coerce import Coercion
+from agentc.source.scalars import read_integer
+from agentc.source.tree import Computed, Entry, Node, Scalar, Sequence, described
+from agentc.source.tree import Mapping as MappingNode
+from agentc.syntax.nodes import RepeatDecl, Spec, StageDecl
+
+MOST_STAGES = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unrolled:
+    """One stage of one round, or a stage outside of repeats.
+
+    `names` are what it can refer to besides the names of the top level, with the stage that each
+    means: the stages of its round, and carried names from round 2 on (None for one whose `next`
+    is broken). `carried` are the carried names of round 1, as references to be resolved outside.
+    `fixed`: the number of rounds is written as such in the repeat itself.
+    """
+
+    id: str
+    declared: StageDecl
+    scope: Mapping[str, Json]
+    names: Mapping[str, str | None] = field(default_factory=dict)
+    carried: Mapping[str, Node] = field(default_factory=dict)
+    round: int | None = None
+    repeat: str | None = None
+    fixed: bool = False
+    steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """What was unrolled: the stages, and the number of rounds of each repeat."""
+
+    stages: tuple[Unrolled, ...]
+    counts: Mapping[str, int]
+
+
+def expand_repeat(
+    spec: Spec,
+    scope: Mapping[str, Json],
+    evaluator: Evaluator,
+    sink: Sink,
+    steps: tuple[str, ...] = (),
+) -> Rounds:
+    """Unroll every repeat. One whose number of rounds is unknown is unrolled once, so that its
+    stages are still checked. `steps` say which cell of the matrix this is."""
+    stages: list[Unrolled] = []
+    counts: dict[str, int] = {}
+    for name, model in spec.models.items():
+        stages.append(Unrolled(id=name, declared=model, scope=scope, steps=steps))
+    for name, declared in spec.stages.items():
+        if isinstance(declared, StageDecl):
+            stages.append(Unrolled(id=name, declared=declared, scope=scope, steps=steps))
+            continue
+        count = _count(declared, scope, evaluator, sink)
+        if len(stages) + count * len(declared.stages) > MOST_STAGES:
+            sink.error(
+                "AGC105",
+                f"repeat `{name}` gives more than {MOST_STAGES} stages",
+                declared.name.span,
+            )
+            count = 1
+        counts[name] = count
+        _check_carry(spec, declared, sink)
+        fixed = _is_fixed(declared, count)
+        for number in range(1, count + 1):
+            stages += _round(declared, number, scope, steps, fixed=fixed)
+    return Rounds(stages=tuple(stages), counts=counts)
+
+
+def value_of_round(
+    entry: Entry, path: str, unrolled: Unrolled, rounds: int, evaluator: Evaluator, sink: Sink
+) -> Node | None:
+    """What `per_round: [...]` means in one of so many rounds, computed; None when there is nothing
+    (reported)."""
+    if unrolled.round is None:
+        sink.error(
+            "AGC407",
+            f"`{path}` is given per round, but the stage is in no repeat",
+            entry.key.span,
+            fix="give one value",
+        )
+        return None
+    values = evaluator.evaluate(entry.value, unrolled.scope, unrolled.steps)
+    items: tuple[Node, ...]
+    match values:
+        case Sequence(items=items):
+            pass
+        case Computed(json=list(found)):
+            items = tuple(Computed(item, values.span) for item in found)
+        case Scalar() | MappingNode() | Computed():
+            sink.error(
+                "AGC203",
+                f"`{path}.{language.PER_ROUND}` cannot be {described(values)}",
+                values.span,
+                expected="a list with a value for each round",
+            )
+            return None
+        case _:
+            return None
+    if len(items) < rounds:
+        missing = rounds - len(items)
+        sink.error(
+            "AGC408",
+            f"`{path}` has {len(items)} value{'s' * (len(items) != 1)} for {rounds} rounds",
+            entry.key.span,
+            expected=f"{rounds} values; {missing} {'is' if missing == 1 else 'are'} missing",
+            fix="repeat the last value if it is to stay",
+        )
+    if len(items) > rounds and unrolled.fixed:
+        spare = len(items) - rounds
+        unused = "one is" if spare == 1 else f"{spare} are"
+        sink.warning(
+            "AGC657",
+            f"`{path}` has {len(items)} values for {rounds} round{'s' * (rounds != 1)}",
+            entry.key.span,
+            notes=(f"the last {unused} never used",),
+            fix=f"remove {'it' if spare == 1 else 'them'}, or raise `n` of the repeat",
+        )
+    if unrolled.round > len(items):
+        return None
+    return items[unrolled.round - 1]
+
+
+def _round(
+    declared: RepeatDecl,
+    number: int,
+    scope: Mapping[str, Json],
+    steps: tuple[str, ...],
+    *,
+    fixed: bool,
+) -> Iterator[Unrolled]:
+    repeat = declared.name.text
+    names: dict[str, str | None] = {name: f"{repeat}.{number}.{name}" for name in declared.stages}
+    carried: dict[str, Node] = {}
+    for carry in declared.carry:
+        name = carry.name.text
+        if number == 1:
+            carried[name] = carry.start
+        elif isinstance(carry.next, Scalar) and carry.next.text in declared.stages:
+            names[name] = f"{repeat}.{number - 1}.{carry.next.text}"
+        else:
+            names[name] = None
+    for name, stage in declared.stages.items():
+        yield Unrolled(
+            id=f"{repeat}.{number}.{name}",
+            declared=stage,
+            scope={**scope, "round": number},
+            names=names,
+            carried=carried,
+            round=number,
+            repeat=repeat,
+            fixed=fixed,
+            steps=(f"round {number} of {repeat}", *steps),
+        )
+
+
+def _is_fixed(declared: RepeatDecl, count: int) -> bool:
+    """Whether `n` is written as that number between the repeat's name and its stages, rather than
+    an expression, or a number from a template or a scale."""
+    rounds, start = declared.rounds, declared.name.span
+    if not isinstance(rounds, Scalar) or read_integer(rounds.text) != count:
+        return False
+    last = max((stage.span.line for stage in declared.stages.values()), default=start.line)
+    return rounds.span.source is start.source and start.line <= rounds.span.line <= last
+
+
+def _count(
+    declared: RepeatDecl, scope: Mapping[str, Json], evaluator: Evaluator, sink: Sink
+) -> int:
+    if declared.rounds is None:
+        return 1
+    node = evaluator.evaluate(declared.rounds, scope)
+    value = Coercion(sink).field(node, language.ROUNDS, f"{declared.name.text}.n")
+    return value if isinstance(value, int) else 1
+
+
+def _check_carry(spec: Spec, declared: RepeatDecl, sink: Sink) -> None:
+    for carry in declared.carry:
+        name = carry.name.text
+        taken = name in declared.stages or name in spec.stages or name in spec.models
+        if taken:
+            sink.error(
+                "AGC207",
+                f"the carried name `{name}` is the name of a stage or model already",
+                carry.name.span,
+                fix="choose another name, such as `policy`",
+            )
+        node = carry.next
+        if isinstance(node, Scalar) and node.text in declared.stages:
+            continue
+        sink.error(
+            "AGC409",
+            f"`next` of carried `{name}` cannot be {described(node)}",
+            node.span,
+            expected=f"a stage of this repeat: {listed(declared.stages)}",
+            fix=did_you_mean(node.text, declared.stages) if isinstance(node, Scalar) else None,
+        )

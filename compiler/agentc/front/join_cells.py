@@ -1,0 +1,213 @@
+"""join_cells: the modules of a sweep's cells become one module.
+
+Requires: a module for each cell.
+Ensures: one module in which a stage that is the same in several cells stands once. Its id says
+what it depends on: `expert` for all cells, `sft@seed=0` for those with that seed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agentc.front.join_claims import join_claims
+from agentc.ir.claim import Claim
+from agentc.ir.module import Module, Prompt, Resource, Stage
+from agentc.kinds.field import Json
+from agentc.source.tree import written
+
+Labels = Mapping[str, tuple[str, ...]]
+"""Axis -> the label of each value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweptModule:
+    """The module of one cell, with the position of its value on each axis."""
+
+    index: tuple[int, ...]
+    module: Module
+
+
+def axis_labels(axes: Mapping[str, Sequence[Json]]) -> dict[str, tuple[str, ...]]:
+    """Labels of values for ids: letters, digits, `_`, `+` and `-`; distinct on each axis."""
+    found: dict[str, tuple[str, ...]] = {}
+    for axis, values in axes.items():
+        plain = [_label(value) for value in values]
+        found[axis] = tuple(
+            label if plain.count(label) == 1 else f"{label}-{number}"
+            for number, label in enumerate(plain)
+        )
+    return found
+
+
+def join_cells(
+    cells: Sequence[SweptModule], labels: Labels, values: Mapping[str, Sequence[Json]]
+) -> Module:
+    """One module of all cells."""
+    axes = tuple(labels)
+    first = cells[0].module
+    if not axes:
+        return first
+
+    def place(cell: SweptModule) -> dict[str, str]:
+        return {axis: labels[axis][at] for axis, at in zip(axes, cell.index, strict=True)}
+
+    def suffix(cell: SweptModule, names: Sequence[str]) -> str:
+        at = place(cell)
+        return "@" + ",".join(f"{axis}={at[axis]}" for axis in names) if names else ""
+
+    renamed: list[dict[str, dict[str, str]]] = [{} for _ in cells]
+    tables: dict[str, dict[str, Resource | Prompt]] = {}
+    for use, table in _TABLES.items():
+        tables[use] = {}
+        names = dict.fromkeys(name for cell in cells for name in table(cell.module))
+        for name in names:
+            own = [table(cell.module).get(name) for cell in cells]
+            content = [None if entry is None else _content(entry) for entry in own]
+            on = _depends(cells, content, axes)
+            for number, (cell, entry) in enumerate(zip(cells, own, strict=True)):
+                if entry is not None:
+                    label = name + suffix(cell, on)
+                    renamed[number].setdefault(use, {})[name] = label
+                    tables[use].setdefault(label, replace(entry, name=label))
+
+    stages: dict[str, Stage] = {}
+    for name in _ordered(cells):
+        moved = [_moved(cell.module.stages.get(name), renamed[n]) for n, cell in enumerate(cells)]
+        content = [None if stage is None else _stage_content(stage) for stage in moved]
+        on = _depends(cells, content, axes)
+        for number, (cell, stage) in enumerate(zip(cells, moved, strict=True)):
+            if stage is None:
+                continue
+            label = name + suffix(cell, on)
+            renamed[number].setdefault("stage", {})[name] = label
+            at = dict(zip(axes, cell.index, strict=True))
+            own_cell = {axis: values[axis][at[axis]] for axis in on}
+            stages.setdefault(label, replace(stage, id=label, base=name, cell=own_cell))
+    return replace(
+        first,
+        stages=stages,
+        environments=tables["environment"],  # type: ignore[arg-type]
+        servers=tables["server"],  # type: ignore[arg-type]
+        prompts=tables["prompt"],  # type: ignore[arg-type]
+        claims=_claims(
+            [(place(cell), cell) for cell in cells], [names.get("stage", {}) for names in renamed]
+        ),
+        params={name: value for name, value in first.params.items() if name not in axes},
+        matrix={axis: list(values[axis]) for axis in axes},
+    )
+
+
+def _claims(
+    cells: Sequence[tuple[Mapping[str, str], SweptModule]], names: Sequence[Mapping[str, str]]
+) -> tuple[Claim, ...]:
+    """The claims of all cells, with the joined names of the stages that they are about."""
+    placed: list[tuple[Mapping[str, str], Claim]] = []
+    for (at, cell), known in zip(cells, names, strict=True):
+        for claim in cell.module.claims:
+            if all(stage in known for stage in claim.stages):
+                other = claim.difference_from
+                baseline = None if other is None else known[other]
+                moved = replace(claim, stage=known[claim.stage], difference_from=baseline)
+                placed.append((at, moved))
+    return join_claims(placed)
+
+
+_TABLES: dict[str, Callable[[Module], Mapping[str, Resource | Prompt]]] = {
+    "environment": lambda module: module.environments,
+    "server": lambda module: module.servers,
+    "prompt": lambda module: module.prompts,
+}
+
+
+def _moved(stage: Stage | None, names: Mapping[str, Mapping[str, str]]) -> Stage | None:
+    """A stage of a cell with the joined names of what it refers to."""
+    if stage is None:
+        return None
+    known = names.get("stage", {})
+    if any(each not in known for ids in stage.inputs.values() for each in ids):
+        return None
+    return replace(
+        stage,
+        inputs={role: tuple(known[each] for each in ids) for role, ids in stage.inputs.items()},
+        uses={use: names.get(use, {}).get(name, name) for use, name in stage.uses.items()},
+    )
+
+
+def _ordered(cells: Sequence[SweptModule]) -> list[str]:
+    """Names of the stages of all cells, each after what it reads."""
+    reads: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        for name, stage in cell.module.stages.items():
+            inputs = reads.setdefault(name, {})
+            inputs.update(dict.fromkeys(i for ids in stage.inputs.values() for i in ids))
+    order: dict[str, None] = {}
+    for root in reads:
+        pending = [root]
+        while pending:
+            name = pending[-1]
+            missing = [each for each in reads[name] if each not in order and each in reads]
+            if name in order or not missing:
+                order.setdefault(name)
+                pending.pop()
+            else:
+                pending += reversed(missing)
+    return list(order)
+
+
+def _depends(
+    cells: Sequence[SweptModule], content: Sequence[str | None], axes: Sequence[str]
+) -> tuple[str, ...]:
+    """The axes that tell apart the contents; all of them when a value on its own does not."""
+    if len(set(content) - {None}) <= 1:
+        return ()
+    known = {cell.index: content[number] for number, cell in enumerate(cells)}
+    on = []
+    for position, axis in enumerate(axes):
+        groups: dict[tuple[int, ...], set[str]] = {}
+        for index, text in known.items():
+            if text is not None:
+                rest = index[:position] + index[position + 1 :]
+                groups.setdefault(rest, set()).add(text)
+        if any(len(texts) > 1 for texts in groups.values()):
+            on.append(axis)
+    positions = [axes.index(axis) for axis in on]
+    seen: dict[tuple[int, ...], str] = {}
+    for index, text in known.items():
+        if text is not None and seen.setdefault(tuple(index[p] for p in positions), text) != text:
+            # Cells are missing where the axes would have shown themselves one by one.
+            return tuple(axes)
+    return tuple(on)
+
+
+def _content(entry: Resource | Prompt) -> str:
+    if isinstance(entry, Prompt):
+        texts = (entry.system, entry.instruction, entry.acknowledgement, entry.observation_prefix)
+        return json.dumps([*texts, entry.examples, entry.reply_format])
+    parts = [entry.backend, *map(_plain, (entry.fields, entry.options, entry.sharing))]
+    return json.dumps(parts, sort_keys=True)
+
+
+def _stage_content(stage: Stage) -> str:
+    return json.dumps(
+        [
+            stage.backend,
+            _plain(stage.fields),
+            _plain(stage.options),
+            stage.inputs,
+            stage.uses,
+            _plain(stage.placement),
+        ],
+        sort_keys=True,
+    )
+
+
+def _plain(values: Mapping[str, object]) -> dict[str, object]:
+    return {name: getattr(value, "json", value) for name, value in values.items()}
+
+
+def _label(value: Json) -> str:
+    text = value if isinstance(value, str) else written(value)
+    return re.sub(r"[^A-Za-z0-9_+-]+", "_", text)[:40] or "empty"

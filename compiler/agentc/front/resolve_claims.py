@@ -1,0 +1,280 @@
+"""The claims of the IR: bound to evaluate stages, in units of the metric. Part of `resolve_names`.
+
+What a claim says is checked against what the environment can give (`claim_scores.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.span import Origin
+from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.front.claim_reading import ClaimReading, WrittenClaim, number_of, setting_in_effect
+from agentc.front.claim_scores import is_comparable, report_range, score_bounds, shown
+from agentc.front.expand_matrix import EXCLUDE
+from agentc.front.expand_repeat import Unrolled
+from agentc.front.stage_references import RefusedReference
+from agentc.ir.claim import Claim, Relation
+from agentc.kinds import JUDGE_KIND
+from agentc.kinds.artifacts import METRICS, SFT_DATASET, ArtifactType
+from agentc.kinds.field import Field, Json
+from agentc.kinds.metric_names import read_metric
+from agentc.schema import language
+from agentc.schema.coerce import Coercion
+from agentc.source.tree import Entry, Unknown
+from agentc.source.tree import Mapping as MappingNode
+from agentc.syntax.nodes import Spec, StageDecl
+
+_RELATIONS: tuple[Relation, ...] = ("value", "above", "below")
+
+
+def resolve_claims(spec: Spec, reading: ClaimReading) -> tuple[Claim, ...]:
+    """The claims that are right; what is wrong with the others is in the sink."""
+    _check_judge(spec, reading)
+    found = (_claim(name, entry, spec, reading) for name, entry in spec.claims.items())
+    return tuple(claim for claim in found if claim is not None)
+
+
+def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim | None:
+    node = reading.evaluator.evaluate(entry.value, reading.params)
+    if isinstance(node, Unknown):
+        return None
+    whole = Field(
+        name=name, schema={"type": "object"}, doc="A claim.", fields=language.CLAIM_FIELDS
+    )
+    values = Coercion(reading.sink).field(node, whole, f"claims.{name}")
+    if not isinstance(values, dict) or not isinstance(node, MappingNode):
+        return None
+    written = WrittenClaim(name, values, node, entry.key.span)
+    relation = _relation(written, reading.sink)
+    over = _over(written, spec, reading.sink)
+    metric = str(values.get("metric", "reward"))
+    other = _text(values.get("difference_metric"))
+    stage = _measuring(written, "stage", metric, spec, reading)
+    baseline = None
+    if values.get("difference_from") is not None:
+        baseline = _measuring(written, "difference_from", other or metric, spec, reading)
+        if baseline is None:
+            return None
+    elif other is not None:
+        reading.sink.error(
+            "AGC441",
+            "`difference_metric` means nothing without `difference_from`",
+            written.at("difference_metric"),
+            fix="leave it out, or name the evaluation that it is measured of",
+        )
+        return None
+    if relation is None or stage is None or over is None:
+        return None
+    bounds = score_bounds(stage, metric, reading)
+    if baseline is not None:
+        if not is_comparable(written, (stage, metric), (baseline, other or metric), reading):
+            return None
+        theirs = score_bounds(baseline, other or metric, reading)
+        if bounds is not None and theirs is not None:
+            bounds = bounds[0] - theirs[1], bounds[1] - theirs[0]
+    unit = 100.0 if values.get("percent") is True else 1.0
+    value = number_of(values[relation]) / unit
+    if bounds is None:
+        return None  # the stage or its environment is wrong, which has been reported
+    if not bounds[0] <= value <= bounds[1]:
+        report_range(written, relation, bounds, unit, stage, reading)
+        return None
+    if unit != 1.0 and baseline is None and 0 < abs(value) < 0.01:
+        reading.sink.warning(
+            "AGC445",
+            f"with `percent: true` this is {shown(100 * value)} points of a hundred",
+            written.at(relation),
+            fix="leave out `percent` if the paper prints parts of one",
+        )
+    tolerance = values.get("tolerance")
+    return Claim(
+        name=name,
+        what=str(values["what"]),
+        table=_text(values.get("table")),
+        stage=stage,
+        metric=metric,
+        relation=relation,
+        value=value,
+        bounds=bounds,
+        tolerance=None if tolerance is None else number_of(tolerance) / unit,
+        n=_whole(values.get("n")),
+        seeds=_whole(values.get("seeds")),
+        difference_from=baseline,
+        difference_metric=None if other == metric else other,
+        percent=unit != 1.0,
+        gate=values.get("gate") is True,
+        over=over,
+        origin=Origin(entry.key.span),
+    )
+
+
+def _relation(written: WrittenClaim, sink: Sink) -> Relation | None:
+    """Which of `value`, `above` and `below` the claim makes; what belongs to `value` alone stands
+    with it."""
+    given = [name for name in _RELATIONS if written.values.get(name) is not None]
+    if len(given) != 1:
+        sink.error(
+            "AGC441",
+            f"claim `{written.name}` says "
+            + (f"{' and '.join(f'`{name}`' for name in given)}" if given else "nothing"),
+            written.at(given[1]) if given else written.span,
+            expected="one of `value`, `above`, `below`",
+        )
+        return None
+    relation = given[0]
+    if relation == "value":
+        if written.values.get("n") is None:
+            sink.error(
+                "AGC443",
+                f"claim `{written.name}` gives a value without `n`",
+                written.span,
+                expected="`n: ...`, the number of test tasks behind the paper's number",
+                notes=("without it nobody can say how exact the paper's number is",),
+            )
+            return None
+        return relation
+    if written.values.get("tolerance") is not None:
+        sink.error(
+            "AGC441",
+            f"`tolerance` means nothing beside `{relation}`",
+            written.at("tolerance"),
+            fix="leave it out, or claim a `value`",
+        )
+        return None
+    return relation
+
+
+def _over(written: WrittenClaim, spec: Spec, sink: Sink) -> tuple[str, ...] | None:
+    """The swept params that the claim takes together; None when one is not swept."""
+    given = written.values.get("over") or []
+    assert isinstance(given, list)
+    matrix = spec.matrix.entries if isinstance(spec.matrix, MappingNode) else ()
+    swept = [entry.key.text for entry in matrix if entry.key.text != EXCLUDE]
+    for name in map(str, given):
+        if name not in swept:
+            sink.error(
+                "AGC446",
+                f"claim `{written.name}` goes over `{name}`, which is not swept",
+                written.at("over"),
+                expected=f"some of {listed(swept)}" if swept else "a param of a `matrix:`",
+                fix=did_you_mean(name, swept)
+                or f"sweep it: `matrix: {{{name}: [...]}}`, or leave `over` out",
+            )
+            return None
+    return tuple(map(str, given))
+
+
+def _measuring(
+    written: WrittenClaim, key: str, metric: str, spec: Spec, reading: ClaimReading
+) -> str | None:
+    """The one stage that a reference means, if it measures the metric."""
+    text = str(written.values[key]).strip()
+    named = read_metric(metric)
+    revised = named.of_revisions
+    possible = list(_stages_of(SFT_DATASET if revised else METRICS, reading))
+    declared = StageDecl(name=spec.claims[written.name].key, kind=None, span=written.span)
+    found = reading.references.resolve(
+        text, Unrolled(id="claims", declared=declared, scope=reading.params)
+    )
+    if isinstance(found, RefusedReference):
+        if found.code is not None:
+            unknown = found.code == "AGC401"
+            reading.sink.error(
+                found.code,
+                found.message,
+                written.at(key),
+                expected=_one_of(possible) if unknown else found.expected,
+                notes=found.notes,
+                fix=(did_you_mean(text, possible) if unknown else None) or found.fix,
+            )
+        return None
+    if not isinstance(found, tuple):
+        return None  # carried names exist inside of repeats only
+    if len(found) != 1:
+        reading.sink.error(
+            "AGC404",
+            f"`{key}` of a claim takes one stage, not {listed(found)}",
+            written.at(key),
+            fix=f"write `{text.replace('.*.', '.')}` for the last round's",
+        )
+        return None
+    kinds = {each.id: each.declared.kind for each in reading.rounds.stages}
+    kind = kinds.get(found[0])
+    if kind is None:
+        return None
+    bound = reading.stages.get(found[0])
+    missing = named.missing(kind, lambda name: setting_in_effect(kind, bound, name))
+    if missing is None:
+        return found[0]
+    if kind.produces is not METRICS or revised:
+        measures = kind.produces is METRICS or kind.has("parts")
+        what = f"no `{metric}`" if measures else "nothing"
+        reading.sink.error(
+            "AGC440",
+            f"`{text}` is of kind {kind.name}, which measures {what}",
+            written.at(key),
+            expected=_one_of(possible, "a revise" if revised else "an evaluate"),
+            fix=f"set `{missing}` in it" if missing else did_you_mean(text, possible),
+        )
+        return None
+    if bound is None:
+        return None  # what is wrong with it has been reported
+    reading.sink.error(
+        "AGC447",
+        f"`{text}` does not measure `{metric}`",
+        written.at("difference_metric" if key == "difference_from" else "metric"),
+        expected="a metric that the stage is asked for",
+        fix=f"set `{missing}` in `{bound.id}`" if missing else None,
+    )
+    return None
+
+
+def _one_of(possible: list[str], what: str = "an evaluate") -> str:
+    return f"one of {listed(possible)}" if possible else f"{what} stage; this spec has none"
+
+
+def _stages_of(product: ArtifactType, reading: ClaimReading) -> Iterator[str]:
+    """References to the stages that measure: evaluations, or revisions where these are meant; those
+    of rounds by their short name, once."""
+    names: dict[str, None] = {}
+    for each in reading.rounds.stages:
+        kind = each.declared.kind
+        if kind is not None and kind.produces is product and "environment" in kind.uses:
+            short = f"{each.repeat}.{each.declared.name.text}" if each.repeat else each.id
+            names[short] = None
+    yield from names
+
+
+def _check_judge(spec: Spec, reading: ClaimReading) -> None:
+    """A stage of kind `judge` only sets how claims are judged: one is enough, and without claims
+    it would do nothing."""
+    judges = [
+        each
+        for each in reading.rounds.stages
+        if each.declared.kind is not None and each.declared.kind.name == JUDGE_KIND
+    ]
+    if judges and not spec.claims:
+        reading.sink.error(
+            "AGC448",
+            "a stage of kind judge, but the spec has no `claims:`",
+            judges[0].declared.span,
+            fix="write the paper's numbers under `claims:`, or leave the stage out",
+        )
+    if len(judges) > 1:
+        reading.sink.error(
+            "AGC449",
+            f"`{judges[1].id}` is a second stage of kind judge",
+            judges[1].declared.span,
+            notes=(f"`{judges[0].id}` judges every claim already",),
+            steps=judges[1].steps,
+        )
+
+
+def _whole(value: Json) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _text(value: Json) -> str | None:
+    return value if isinstance(value, str) else None

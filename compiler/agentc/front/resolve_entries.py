@@ -1,0 +1,274 @@
+"""Environments, servers, prompts and descriptive entries of the IR. Part of `resolve_names`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend
+from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.span import Origin, Span
+from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.front.expressions import Evaluator
+from agentc.ir.module import Prompt, Resource, Value
+from agentc.kinds.field import Field, Json, string
+from agentc.kinds.interaction import OBSERVATION_PREFIX
+from agentc.schema import language
+from agentc.schema.coerce import Coercion, Failed
+from agentc.schema.keys import Place, as_mapping, read_keys
+from agentc.source.tree import Mapping as MappingNode
+from agentc.source.tree import Node, Unknown, described
+from agentc.source.tree import Sequence as SequenceNode
+from agentc.syntax.nodes import ResourceDecl, Spec
+
+_BACKEND = string("backend", "")
+_FAMILIES: dict[str, str] = {"environment": "env", "server": "serve"}
+
+
+def resolve_resources(
+    what: Literal["environment", "server"],
+    spec: Spec,
+    params: Mapping[str, Json],
+    table: BackendTable,
+    evaluator: Evaluator,
+    sink: Sink,
+) -> dict[str, Resource]:
+    """The entries of `environments:` or `servers:` whose backend and settings are right."""
+    declared = spec.environments if what == "environment" else spec.servers
+    found: dict[str, Resource] = {}
+    for name, entry in declared.items():
+        backend = _backend(what, entry, params, table, evaluator, sink)
+        if backend is None:
+            continue
+        place = Place(f"{what}s.{name}", f"{what} `{name}` (backend {backend.id})")
+        settings = MappingNode(tuple(entry.settings.values()), entry.span)
+        own = {each.name for each in backend.fields}
+        sharing = [each for each in language.SHARING_FIELDS if each.name not in own]
+        fields = {each.name: each for each in (*backend.fields, *sharing)}
+        keys = read_keys(settings, fields, place, sink, table)
+        whole = len(keys) == len(entry.settings)
+        values: dict[str, Value] = {}
+        placed: dict[str, Value] = {}
+        spans: dict[str, Span] = {}
+        if entry.backend is not None:
+            spans["backend"] = entry.backend.span
+        for each in fields.values():
+            if each.name not in keys:
+                if each.required:
+                    sink.error(
+                        "AGC202", f"{place.what} needs `{each.name}`", entry.span, notes=(each.doc,)
+                    )
+                    whole = False
+                continue
+            given = keys[each.name]
+            spans[each.name] = given.key.span
+            node = evaluator.evaluate(given.value, params)
+            coercion = Coercion(sink)
+            value = coercion.field(node, each, each.name)
+            spans.update(coercion.spans)
+            if isinstance(value, Failed):
+                whole = False
+            else:
+                (placed if each in sharing else values)[each.name] = Value(value, node.span)
+        if whole:
+            found[name] = Resource(
+                name=name,
+                backend=backend.id,
+                fields=values,
+                options={},
+                origin=Origin(entry.span),
+                spans=spans,
+                sharing=placed,
+            )
+    return found
+
+
+def _backend(
+    what: str,
+    entry: ResourceDecl,
+    params: Mapping[str, Json],
+    table: BackendTable,
+    evaluator: Evaluator,
+    sink: Sink,
+) -> EnvironmentBackend | ServerBackend | None:
+    if entry.backend is None:
+        return None
+    node = evaluator.evaluate(entry.backend, params)
+    name = Coercion(sink).field(node, _BACKEND, "backend")
+    if not isinstance(name, str):
+        return None
+    family = _FAMILIES[what]
+    backend = table.find(name, family)
+    if isinstance(backend, (EnvironmentBackend, ServerBackend)):
+        return backend
+    possible = [each.id for each in (table.environments() if family == "env" else table.servers())]
+    short = [each.removeprefix(f"{family}.") for each in possible]
+    sink.error(
+        "AGC601",
+        f"no {what} backend `{name}`",
+        node.span,
+        expected=f"one of {listed(possible)}" if possible else "an installed backend",
+        fix=did_you_mean(name, [*short, *possible]),
+    )
+    return None
+
+
+def resolve_prompts(
+    spec: Spec, params: Mapping[str, Json], evaluator: Evaluator, sink: Sink
+) -> dict[str, Prompt]:
+    """The entries of `prompts:`."""
+    prompts: dict[str, Prompt] = {}
+    for name, declared in spec.prompts.items():
+        values: dict[str, Json] = {}
+        whole = True
+        for field in language.PROMPT_FIELDS:
+            entry = declared.settings.get(field.name)
+            if entry is None:
+                whole &= not field.required
+                continue
+            node = evaluator.evaluate(entry.value, params)
+            value = Coercion(sink).field(node, field, field.name)
+            if isinstance(value, Failed):
+                whole = False
+            else:
+                values[field.name] = value
+        examples = _examples(declared.examples, params, evaluator, sink)
+        if examples is None or not whole:
+            continue
+        acknowledgement, system = values.get("acknowledgement"), values.get("system")
+        if not str(values["instruction"]).strip() and system is None:
+            sink.warning(
+                "AGC212",
+                f"the instruction of prompt `{name}` is empty",
+                declared.settings["instruction"].value.span,
+                fix="say what the agent is to do",
+            )
+        prompts[name] = Prompt(
+            name=name,
+            instruction=str(values["instruction"]),
+            acknowledgement=acknowledgement if isinstance(acknowledgement, str) else None,
+            examples=examples,
+            reply_format=str(values.get("reply_format", "react")),
+            system=system if isinstance(system, str) else None,
+            observation_prefix=str(values.get("observation_prefix", OBSERVATION_PREFIX)),
+            origin=Origin(declared.span),
+        )
+    return prompts
+
+
+def _examples(
+    node: Node | None, params: Mapping[str, Json], evaluator: Evaluator, sink: Sink
+) -> tuple[tuple[tuple[str, str], ...], ...] | None:
+    if node is None:
+        return ()
+    expected = language.EXAMPLES_DOC
+    if not isinstance(node, SequenceNode):
+        sink.error(
+            "AGC203", f"`examples` cannot be {described(node)}", node.span, expected=expected
+        )
+        return None
+    conversations: list[tuple[tuple[str, str], ...]] = []
+    whole = True
+    for item in node.items:
+        if not isinstance(item, SequenceNode):
+            sink.error(
+                "AGC203",
+                f"an example cannot be {described(item)}",
+                item.span,
+                expected="a list of {role, content}",
+            )
+            whole = False
+            continue
+        messages: list[tuple[str, str]] = []
+        for number, each in enumerate(item.items):
+            coercion = Coercion(sink)
+            message = evaluator.evaluate(each, params)
+            value = coercion.field(
+                message,
+                Field(
+                    name="message",
+                    schema={"type": "object"},
+                    doc="",
+                    fields=language.MESSAGE_FIELDS,
+                ),
+                f"examples.{len(conversations)}.{number}",
+            )
+            if not isinstance(value, dict):
+                whole = False
+                continue
+            role = str(value["role"])
+            if role != ("user", "assistant")[number % 2]:
+                sink.error(
+                    "AGC203",
+                    f"message {number + 1} of an example cannot be of `{role}`",
+                    each.span,
+                    expected="user and assistant in turns, user first",
+                )
+                whole = False
+            messages.append((role, str(value["content"])))
+        conversations.append(tuple(messages))
+    return tuple(conversations) if whole else None
+
+
+def resolve_text(
+    node: Node | None,
+    field: Field,
+    params: Mapping[str, Json],
+    evaluator: Evaluator,
+    sink: Sink,
+) -> str | None:
+    """A single text of the top level."""
+    if node is None:
+        return None
+    value = Coercion(sink).field(evaluator.evaluate(node, params), field, field.name)
+    return value if isinstance(value, str) else None
+
+
+def resolve_paper(
+    spec: Spec, params: Mapping[str, Json], evaluator: Evaluator, sink: Sink
+) -> dict[str, Json]:
+    """What is known about the paper."""
+    if spec.paper is None:
+        return {}
+    found = _record(spec.paper, language.PAPER_FIELDS, "paper", params, evaluator, sink)
+    return found or {}
+
+
+def resolve_discrepancies(
+    spec: Spec, params: Mapping[str, Json], evaluator: Evaluator, sink: Sink
+) -> tuple[Mapping[str, Json], ...]:
+    """The list under `discrepancies:`."""
+    node = spec.discrepancies
+    if node is None:
+        return ()
+    if not isinstance(node, SequenceNode):
+        sink.error(
+            "AGC203",
+            f"`discrepancies` cannot be {described(node)}",
+            node.span,
+            expected="a list of {what, paper, code, chosen}",
+        )
+        return ()
+    fields = language.DISCREPANCY_FIELDS
+    records = [
+        _record(item, fields, f"discrepancies.{number}", params, evaluator, sink)
+        for number, item in enumerate(node.items)
+    ]
+    return tuple(record for record in records if record is not None)
+
+
+def _record(
+    node: Node,
+    fields: tuple[Field, ...],
+    path: str,
+    params: Mapping[str, Json],
+    evaluator: Evaluator,
+    sink: Sink,
+) -> dict[str, Json] | None:
+    computed = evaluator.evaluate(node, params)
+    if isinstance(computed, Unknown):
+        return None
+    names = ", ".join(f"`{field.name}`" for field in fields)
+    mapping = as_mapping(computed, Place(path, f"`{path}`"), sink, f"a mapping with {names}")
+    value = None if mapping is None else Coercion(sink).group(mapping, fields, path)
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,71 @@
+"""Defaults: the values under `defaults:` that stages take for keys which they do not set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.suggest import listed, offer, suggestions
+from agentc.schema import language
+from agentc.source.tree import Entry
+from agentc.syntax.nodes import RepeatDecl, Spec, StageDecl
+
+
+class Defaults:
+    """Hands out defaults, and remembers which were taken."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+        self._taken: set[str] = set()
+        self._possible = _keys_of_stages(spec)
+        self._meant = {near[0]: entry for entry, near in self._misspelt() if len(near) == 1}
+
+    def __contains__(self, key: object) -> bool:
+        """Whether `take` would give one."""
+        return key in self._spec.defaults or key in self._meant
+
+    def take(self, key: str) -> Entry | None:
+        """The default of a key, counted as taken; None when there is none. A misspelt one, which
+        `report_unused` reports, serves where it was meant, so that no stage lacks it as well."""
+        entry = self._spec.defaults.get(key)
+        if entry is not None:
+            self._taken.add(key)
+        return entry or self._meant.get(key)
+
+    def report_unused(self, sink: Sink) -> None:
+        """Report every default that no stage took."""
+        for key, entry in self._spec.defaults.items():
+            if key in self._taken:
+                continue
+            if key in self._possible:
+                message = f"every stage that has `{key}` sets it, so nothing takes this default"
+                sink.error("AGC406", message, entry.key.span, fix="remove it")
+                continue
+            fix = offer(self._near(key))
+            sink.error(
+                "AGC406",
+                f"no stage of this spec has a key `{key}`",
+                entry.key.span,
+                expected=None if fix else f"one of {listed(sorted(self._possible), 40)}",
+                fix=fix,
+            )
+
+    def _misspelt(self) -> Iterator[tuple[Entry, tuple[str, ...]]]:
+        for key, entry in self._spec.defaults.items():
+            if key not in self._possible:
+                yield entry, self._near(key)
+
+    def _near(self, key: str) -> tuple[str, ...]:
+        return suggestions(key, [*self._possible, *language.USE_KEYS])
+
+
+def _keys_of_stages(spec: Spec) -> set[str]:
+    """Keys that some stage of the spec has, set or not."""
+    keys = {"placement"}
+    for declared in [*spec.models.values(), *spec.stages.values()]:
+        inner = declared.stages.values() if isinstance(declared, RepeatDecl) else [declared]
+        for stage in inner:
+            if isinstance(stage, StageDecl) and stage.kind is not None:
+                keys |= {field.name for field in stage.kind.fields}
+                keys |= set(stage.kind.uses)
+    return keys

@@ -1,0 +1,95 @@
+"""Artifact types: what flows along the edges of an experiment, with file format and row schema.
+
+The contracts (post-conditions) of each type are checked in the job by `agentc.runtime.contracts`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactType:
+    """A type of artifact. `rows` names the JSONL file in `data/` of row-like artifacts."""
+
+    name: str
+    schema_version: int
+    rows: str | None
+    doc: str
+
+
+CHECKPOINT = ArtifactType(
+    name="Checkpoint",
+    schema_version=1,
+    rows=None,
+    doc="A model in Hugging Face layout: config, safetensors weights, tokenizer, template.",
+)
+TRAJECTORIES = ArtifactType(
+    name="Trajectories",
+    schema_version=1,
+    rows="trajectories.jsonl",
+    doc="Episodes by an expert or by a policy: messages, reward, how they ended.",
+)
+SFT_DATASET = ArtifactType(
+    name="SFTDataset",
+    schema_version=1,
+    rows="rows.jsonl",
+    doc="Conversations to imitate; a reply may be marked as not to be trained.",
+)
+SEARCH_TREES = ArtifactType(
+    name="SearchTrees",
+    schema_version=1,
+    rows="trees.jsonl",
+    doc="One search tree for each task, or for each prefix that trees begin behind; a node holds "
+    "only what it adds to its parent.",
+)
+PREFERENCE_PAIRS = ArtifactType(
+    name="PreferencePairs",
+    schema_version=1,
+    rows="pairs.jsonl",
+    doc="A prompt with a chosen and a rejected continuation, each of one or more turns.",
+)
+METRICS = ArtifactType(
+    name="Metrics",
+    schema_version=1,
+    rows=None,
+    doc="metrics.json: means with intervals, and the score of every task.",
+)
+COMPARISON = ArtifactType(
+    name="Comparison",
+    schema_version=1,
+    rows=None,
+    doc="comparison.json: several Metrics on the same tasks, or several revisions, with paired "
+    "differences.",
+)
+VERDICTS = ArtifactType(
+    name="Verdicts",
+    schema_version=1,
+    rows=None,
+    doc="claims.json: each claim with the paper's interval, ours, and the verdict.",
+)
+REPORT = ArtifactType(
+    name="Report",
+    schema_version=1,
+    rows=None,
+    doc="index.html: one static page that opens without a network.",
+)
+SESSION = ArtifactType(
+    name="Session",
+    schema_version=1,
+    rows=None,
+    doc="Several jobs that shared one server; lists the objects they published.",
+)
+
+ARTIFACT_TYPES: tuple[ArtifactType, ...] = (
+    CHECKPOINT,
+    TRAJECTORIES,
+    SFT_DATASET,
+    SEARCH_TREES,
+    PREFERENCE_PAIRS,
+    METRICS,
+    COMPARISON,
+    VERDICTS,
+    REPORT,
+    SESSION,
+)

@@ -1,0 +1,47 @@
+"""Names of stage kinds by what they do, from what the table says of each.
+
+A new kind is in the groups that its entry puts it in; no other module lists kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from agentc.kinds.artifacts import CHECKPOINT, PREFERENCE_PAIRS, ArtifactType
+from agentc.kinds.kind import Kind
+from agentc.kinds.table import KINDS
+
+
+def kinds_where(holds: Callable[[Kind], bool]) -> tuple[str, ...]:
+    """The names of the kinds of which something holds, in the order of the table."""
+    return tuple(kind.name for kind in KINDS if holds(kind))
+
+
+@cache
+def makers(artifact: ArtifactType) -> tuple[str, ...]:
+    """The kinds that produce an artifact of that type."""
+    return kinds_where(lambda kind: kind.produces == artifact)
+
+
+TRAINERS = kinds_where(lambda kind: kind.trains)
+PAIR_TRAINERS = kinds_where(lambda kind: kind.trains and kind.reads(PREFERENCE_PAIRS))
+"""Trainers whose rows are pairs: two sides each."""
+ACTING = kinds_where(lambda kind: kind.acts)
+SERVED = kinds_where(lambda kind: "server" in kind.uses)
+"""Kinds that ask a model server."""
+ON_TASKS = kinds_where(lambda kind: kind.has("split"))
+"""Kinds that take tasks of a split."""
+COLLECTORS = kinds_where(lambda kind: kind.collects)
+REWORKERS: Mapping[str, tuple[str, ...]] = {
+    kind.name: kind.reworks for kind in KINDS if kind.reworks
+}
+"""Kinds that make training data of what was collected, and the inputs that they make it of."""
+MODEL_MAKERS = makers(CHECKPOINT)
+"""Kinds whose jobs hold the weights of a model in their own process."""
+MODEL_SOURCES = kinds_where(lambda kind: kind.produces == CHECKPOINT and not kind.trains)
+"""Kinds whose models descend from no other stage."""
+WITHOUT_MODEL = kinds_where(
+    lambda kind: kind.name not in (*MODEL_MAKERS, *SERVED) and not kind.gathers
+)
+"""Kinds that neither hold nor ask a model; without those that gather, which nobody places."""

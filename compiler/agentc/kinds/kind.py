@@ -1,0 +1,80 @@
+"""Kind: a stage kind with what it takes, makes and does. Neighbours: `table.py`, which lists them,
+and `groups.py`, which sorts them by what they do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from agentc.kinds.artifacts import ArtifactType
+from agentc.kinds.field import Field, Role
+
+Forecast: TypeAlias = Literal[
+    "weights",
+    "demonstrations",
+    "conversations",
+    "episodes",
+    "trees",
+    "revisions",
+    "mixture",
+    "pairs",
+    "training",
+    "rows",
+]
+"""What the cost model counts of a job: `rows` goes by those of its inputs and suits whatever only
+reads them; each of the others has a formula of its own (`agentc.cost.workload`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Facts of a manifest by which a kind counts: `made`, the rows of its product; `replies`, what
+    it asked of a model; `tokens` stands before `prompt_tokens` and `completion_tokens`."""
+
+    made: str = "episodes"
+    replies: str = "turns"
+    tokens: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A stage kind: `roles` are its inputs (edges), `fields` its settings, `produces` its product.
+
+    `uses` names what it needs besides artifacts: "environment", "server", "prompt" (each is a key
+    of the stage that refers to an entry of the section of that name). `default_backend` is what
+    `backend: auto` prefers when several backends can do the work. The inputs of a kind that
+    `gathers` are filled in by the compiler.
+
+    What the rest says is asked by rules, the cost model and reports, instead of a kind's name:
+    `trains` has a model trained on rows, with the fields that trainers share; `acts` has a policy
+    act in an environment; the product of a kind that `collects` is of episodes on tasks of a
+    split; `reworks` names the inputs whose rows become training data; `longest_reply` is the
+    setting that bounds replies of the model it asks.
+    """
+
+    name: str
+    doc: str
+    produces: ArtifactType
+    roles: tuple[Role, ...] = ()
+    fields: tuple[Field, ...] = ()
+    uses: tuple[str, ...] = ()
+    default_backend: str | None = None
+    gathers: bool = False
+    trains: bool = False
+    acts: bool = False
+    collects: bool = False
+    reworks: tuple[str, ...] = ()
+    longest_reply: str | None = None
+    counts: Counts = field(default_factory=Counts)
+    forecast: Forecast = "rows"
+
+    def has(self, name: str) -> bool:
+        """Whether it has a field of that name."""
+        return any(own.name == name for own in self.fields)
+
+    def role(self, name: str) -> Role | None:
+        """Its input of that name, or None."""
+        return next((own for own in self.roles if own.name == name), None)
+
+    def reads(self, artifact: ArtifactType) -> bool:
+        """Whether an input accepts artifacts of that type."""
+        return any(artifact in own.accepts for own in self.roles)

@@ -1,0 +1,76 @@
+"""What can be said of each task by a number: the names that `metric:` of a claim takes.
+
+`reward` and `success` are measured by every evaluation, the others where a stage asks for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
+
+from agentc.kinds.artifacts import METRICS
+from agentc.kinds.field import Json
+from agentc.kinds.kind import Kind
+
+Family: TypeAlias = Literal[
+    "reward", "success", "best_of", "pass_at", "loops", "revision_length", "revised"
+]
+
+METRIC_NAMES = (
+    "reward", "success", "best_of(10)", "pass_at(10)", "loops", "revision_length", "revised",
+)  # fmt: skip
+"""How they are written; 10 stands for any number of attempts."""
+METRIC_PATTERN = (
+    r"^(reward|success|loops|revision_length|revised|"
+    r"best_of\([1-9][0-9]*\)|pass_at\([1-9][0-9]*\))$"
+)
+_NAME = re.compile(r"^(?P<family>[a-z_]+)(\((?P<draws>[0-9]+)\))?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A name, taken apart: `best_of(10)` is of the family `best_of`, with 10 `draws`."""
+
+    family: Family
+    draws: int | None = None
+
+    @property
+    def is_share(self) -> bool:
+        """Whether a task's score is a share of its episodes."""
+        return self.family in ("success", "pass_at", "loops", "revised")
+
+    @property
+    def of_revisions(self) -> bool:
+        """Whether the rows of a revision tell it, and no episodes."""
+        return self.family in ("revision_length", "revised")
+
+    def missing(self, kind: Kind, setting: Callable[[str], Json]) -> str | None:
+        """What a stage of a kind would have to set so that it measures this; None where it does,
+        and "" where no setting of it would do."""
+        if self.of_revisions:
+            parts = setting("parts") if kind.has("parts") else []
+            asked = isinstance(parts, list) and "revision" in parts
+            return None if asked else "parts: [revision]" if kind.has("parts") else ""
+        if kind.produces is not METRICS:
+            return ""
+        match self.family:
+            case "best_of" | "pass_at":
+                name, value = "best_of", f"[{self.draws}]"
+                draws = setting(name) if kind.has(name) else None
+                asked = isinstance(draws, list) and self.draws in draws
+            case "loops":
+                name, value = "loops", "{}"
+                asked = kind.has(name) and setting(name) is not None
+            case _:
+                return None
+        return None if asked else f"{name}: {value}" if kind.has(name) else ""
+
+
+def read_metric(name: str) -> Metric:
+    """The measure of a name that has the pattern."""
+    found = _NAME.match(name)
+    assert found is not None, name
+    draws = found["draws"]
+    return Metric(cast(Family, found["family"]), None if draws is None else int(draws))

@@ -1,0 +1,106 @@
+"""Shapes of models: facts of published config.json files, and those of models made by a spec.
+
+tests/torch compare the counts of weights with those of the models themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from agentc.backend_api.memory import Architecture
+from agentc.kinds.field import Json
+
+
+def _shape(
+    hidden: int,
+    layers: int,
+    heads: int,
+    kv_heads: int,
+    intermediate: int,
+    vocabulary: int,
+    context: int,
+    *,
+    tied: bool = False,
+    biased: bool = False,
+    head_size: int | None = None,
+) -> Architecture:
+    return Architecture(
+        hidden=hidden,
+        layers=layers,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_size=head_size or hidden // heads,
+        intermediate=intermediate,
+        vocabulary=vocabulary,
+        tied=tied,
+        context=context,
+        biased=biased,
+    )
+
+
+PUBLISHED_SHAPES: dict[str, Architecture] = {
+    "llama-2-7b": _shape(4096, 32, 32, 32, 11008, 32000, 4096),
+    "llama-2-13b": _shape(5120, 40, 40, 40, 13824, 32000, 4096),
+    "llama-2-70b": _shape(8192, 80, 64, 8, 28672, 32000, 4096),
+    "llama-3-8b": _shape(4096, 32, 32, 8, 14336, 128256, 8192),
+    "llama-3-70b": _shape(8192, 80, 64, 8, 28672, 128256, 8192),
+    "llama-3.1-8b": _shape(4096, 32, 32, 8, 14336, 128256, 131072),
+    "llama-3.1-70b": _shape(8192, 80, 64, 8, 28672, 128256, 131072),
+    "llama-3.2-1b": _shape(2048, 16, 32, 8, 8192, 128256, 131072, tied=True),
+    "llama-3.2-3b": _shape(3072, 28, 24, 8, 8192, 128256, 131072, tied=True),
+    "llama-3.3-70b": _shape(8192, 80, 64, 8, 28672, 128256, 131072),
+    "mistral-7b-v0.1": _shape(4096, 32, 32, 8, 14336, 32000, 32768),
+    "mistral-7b-instruct-v0.1": _shape(4096, 32, 32, 8, 14336, 32000, 32768),
+    "mistral-7b-instruct-v0.2": _shape(4096, 32, 32, 8, 14336, 32000, 32768),
+    "mistral-7b-v0.3": _shape(4096, 32, 32, 8, 14336, 32768, 32768),
+    "mistral-7b-instruct-v0.3": _shape(4096, 32, 32, 8, 14336, 32768, 32768),
+    "qwen2.5-0.5b": _shape(896, 24, 14, 2, 4864, 151936, 32768, tied=True, biased=True),
+    "qwen2.5-1.5b": _shape(1536, 28, 12, 2, 8960, 151936, 32768, tied=True, biased=True),
+    "qwen2.5-3b": _shape(2048, 36, 16, 2, 11008, 151936, 32768, tied=True, biased=True),
+    "qwen2.5-7b": _shape(3584, 28, 28, 4, 18944, 152064, 32768, biased=True),
+    "qwen2.5-14b": _shape(5120, 48, 40, 8, 13824, 152064, 32768, biased=True),
+    "qwen2.5-32b": _shape(5120, 64, 40, 8, 27648, 152064, 32768, biased=True),
+    "qwen2.5-72b": _shape(8192, 80, 64, 8, 29568, 152064, 32768, biased=True),
+    "smollm2-135m": _shape(576, 30, 9, 3, 1536, 49152, 8192, tied=True),
+    "smollm2-360m": _shape(960, 32, 15, 5, 2560, 49152, 8192, tied=True),
+    "smollm2-1.7b": _shape(2048, 24, 32, 32, 8192, 49152, 8192, tied=True),
+    "tinyllama-1.1b": _shape(2048, 22, 32, 4, 5632, 32000, 2048),
+    "vicuna-7b-v1.5": _shape(4096, 32, 32, 32, 11008, 32000, 4096),
+    "vicuna-13b-v1.5": _shape(5120, 40, 40, 40, 13824, 32000, 4096),
+}
+"""By how repository names start, after the owner, in small letters; further words (`-chat-hf`) say
+nothing about the shape."""
+
+
+def architecture_named(name: str) -> Architecture | None:
+    """The shape of a published model, by its repository or folder; None where it is not known."""
+    short = name.rstrip("/").rsplit("/", 1)[-1].lower()
+    short = re.sub(r"^meta-(?=llama)", "", short)
+    found = [key for key in PUBLISHED_SHAPES if re.match(rf"{re.escape(key)}(?![a-z0-9.])", short)]
+    return PUBLISHED_SHAPES[max(found, key=len)] if found else None
+
+
+def scratch_architecture(get: Callable[[str], Json]) -> Architecture | None:
+    """The shape of a model that a spec makes, by the settings of its stage; None where they are
+    not whole, which others say."""
+
+    def size(name: str) -> int:
+        found = get(name)
+        return found if isinstance(found, int) and not isinstance(found, bool) else 0
+
+    hidden, layers, heads = size("hidden_size"), size("layers"), size("heads")
+    if min(hidden, layers, heads, size("vocab_size")) < 1:
+        return None
+    return Architecture(
+        hidden=hidden,
+        layers=layers,
+        heads=heads,
+        kv_heads=size("kv_heads") or heads,
+        head_size=hidden // heads,
+        intermediate=size("intermediate_size") or 2 * hidden,
+        vocabulary=size("vocab_size"),
+        tied=get("tie_embeddings") is not False,
+        context=size("context"),
+        biased=get("architecture") == "qwen2",
+    )

@@ -1,0 +1,64 @@
+"""What jobs of a plan need, in words: for `plan`, `cost` and `preflight`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agentc.memory.cards import card_label
+from agentc.memory.need import gigabytes
+from agentc.text import aligned
+
+_MIB = 2**20
+_ANYWHERE_MIB = 8000
+"""What Snakemake gives a job at most where nobody says."""
+
+
+def memory_label(job: Mapping[str, Any]) -> str:
+    """For a column: `51.4 of 80.0 GB` of a GPU whose memory is known, `51.4 GB` of another, of
+    main memory where the job has none; nothing where nothing is known."""
+    memory = job.get("memory")
+    if not memory or not _matters(memory):
+        return ""
+    if not memory["gpus"]:
+        return f"{gigabytes(memory['mem_mb'] * _MIB)} GB"
+    of = f" of {gigabytes(memory['room'])}" if memory.get("room") else ""
+    return f"{gigabytes(memory['device'])}{of} GB"
+
+
+def memory_text(jobs: Iterable[Mapping[str, Any]]) -> str:
+    """A line for each group of jobs that need the same; rounds and cells of a sweep are one.
+    Nothing of jobs without GPUs that any machine has room for."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for job in jobs:
+        if job.get("memory") and _matters(job["memory"]):
+            name = re.sub(r"\.\d+\.", ".*.", re.sub(r"@[^.:]*", "@*", str(job["id"])))
+            names = groups.setdefault((_first(job["memory"]), _second(job["memory"])), [])
+            if name not in names:
+                names.append(name)
+    if not groups:
+        return ""
+    rows = [(", ".join(names), first, second) for (first, second), names in groups.items()]
+    head = "memory, expected at most (1e9 bytes; docs/design/memory.md)"
+    return "\n".join([head, *aligned(rows, indent="  ")]) + "\n"
+
+
+def _matters(memory: Mapping[str, Any]) -> bool:
+    return bool(memory["gpus"]) or memory["mem_mb"] > _ANYWHERE_MIB
+
+
+def _first(memory: Mapping[str, Any]) -> str:
+    main = f"{gigabytes(memory['mem_mb'] * _MIB)} GB of main memory"
+    if not memory["gpus"]:
+        return main
+    each = f"{gigabytes(memory['device'])} GB of each GPU"
+    if memory.get("room"):
+        room = gigabytes(memory["room"])
+        each += f" ({card_label(memory['card'])} has {room} for it)"
+    return f"{each}, {main}"
+
+
+def _second(memory: Mapping[str, Any]) -> str:
+    parts = sorted(memory["parts"].items(), key=lambda part: -part[1])
+    return " + ".join(f"{gigabytes(size)} {name}" for name, size in parts[:4])

@@ -1,0 +1,173 @@
+"""The nearest settings under which a stage fits into its GPUs: what costs least is tried first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from agentc.backend_api import ServerBackend
+from agentc.backend_api.view import SettingTable
+from agentc.kinds.field import Json
+from agentc.passes.checks.memory_of import ModelHolder
+from agentc.passes.checks.subject import StageContext
+
+_COUNTS = (2, 4, 8, 16, 32)
+_GPUS = "placement.gpus"
+_SHORTEST = 2048
+"""Tokens of a window below which agents' episodes rarely go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRemedy:
+    """Settings that fit, in words, and what a GPU needs then, in bytes."""
+
+    words: str
+    device: float
+
+
+def remedies(holder: ModelHolder, subject: StageContext) -> list[MemoryRemedy]:
+    """Those that fit, in the order in which one would try them: of each way the first."""
+    card, before = holder.card, holder.need()
+    assert card is not None
+    assert before is not None
+    found: dict[str, MemoryRemedy] = {}
+    candidates = (
+        _of_server(holder) if isinstance(holder.backend, ServerBackend) else _of_trainer(holder)
+    )
+    for way, changes in candidates:
+        need = None if way in found else replace(holder, changes=changes).need()
+        if need is None or not need.fits(card):
+            continue
+        words = _words(holder, changes)
+        # What is as it was goes unsaid, so that two ways may come to the same words.
+        if all(each.words != words for each in found.values()):
+            found[way] = MemoryRemedy(words=words, device=need.device)
+    if not isinstance(holder.backend, ServerBackend):
+        found |= _of_others(holder, subject, card)
+    return list(found.values())
+
+
+def _words(holder: ModelHolder, changes: Mapping[str, Json]) -> str:
+    """`sharding: full` with `micro_batch: 2` on 8 GPUs; only what differs."""
+    said = [
+        f"`{name}: {'true' if value is True else value}`"
+        for name, value in changes.items()
+        if name not in ("processes", _GPUS)
+        and value not in (holder.get(name), _usual(holder, name))
+    ]
+    gpus = changes.get(_GPUS)
+    where = [] if gpus in (None, holder.gpus) else [f"on {gpus} GPUs"]
+    return " ".join([" with ".join(said), *where]).strip()
+
+
+def _usual(holder: ModelHolder, name: str) -> Json:
+    """What a micro-batch is where nobody says."""
+    whole = _share(holder, _processes(holder))
+    return whole if name == "micro_batch" and holder.get(name) is None else None
+
+
+def _of_trainer(holder: ModelHolder) -> Iterator[tuple[str, dict[str, Json]]]:
+    """(way, changes), what changes least first."""
+    saving: dict[str, Json] = {}
+    if holder.get("gradient_checkpointing") is False:
+        saving["gradient_checkpointing"] = True
+        yield "gradient_checkpointing", dict(saving)
+    micro = _number(holder, "micro_batch") or _share(holder, _processes(holder))
+    for size in _halves(micro):
+        if size < micro:
+            yield "micro_batch", {"micro_batch": size}
+            yield "micro_batch", {"micro_batch": size, **saving}
+    for name, value in _sharing(holder):
+        for count in _counts(holder):
+            whole = _share(holder, count)
+            for size in _halves(min(micro, whole)):
+                if whole % size == 0:
+                    changes = {name: value, "micro_batch": size, **_on(count)}
+                    yield f"{name} {value}", changes
+                    yield f"{name} {value}", {**changes, **saving}
+
+
+def _sharing(holder: ModelHolder) -> Iterator[tuple[str, Json]]:
+    """Ways to share weights, gradients and moments out that the backend has, the next ones."""
+    steps = ("none", "optimizer", "full")
+    said = holder.get("sharding")
+    start = steps.index(said) if said in steps else 0
+    if start or not holder.settings.declares("zero_stage"):
+        yield from (("sharding", step) for step in steps[max(1, start) :])
+    else:
+        stage = _number(holder, "zero_stage") or 0
+        yield from (("zero_stage", each) for each in (2, 3) if each >= stage)
+
+
+def _of_others(
+    holder: ModelHolder, subject: StageContext, card: float
+) -> Mapping[str, MemoryRemedy]:
+    """Other backends of the kind, as they are without options of their own."""
+    found: dict[str, MemoryRemedy] = {}
+    for other in subject.table.stage_backends(subject.stage.kind):
+        if other.id == holder.backend.id or other.memory is None:
+            continue
+        if {"float32", "bfloat16"} & other.capabilities - {str(holder.get("dtype"))} == {
+            "bfloat16"
+        }:
+            continue  # it trains in bfloat16 alone
+        settings = holder.settings.with_options(SettingTable(other.options))
+        for count in _counts(holder):
+            changes = {**_on(count), "zero_stage": 2} if settings.declares("zero_stage") else {}
+            if not changes:
+                break
+            moved = replace(holder, backend=other, settings=settings)
+            need = replace(moved, changes=changes).need()
+            if need is not None and need.fits(card) and _share(holder, count):
+                more = _words(moved, changes)
+                words = f"`backend: {other.id}` {'with ' if more[:1] == '`' else ''}{more}".strip()
+                found[other.id] = MemoryRemedy(words=words, device=need.device)
+                break
+    return found
+
+
+def _of_server(holder: ModelHolder) -> Iterator[tuple[str, dict[str, Json]]]:
+    window = _number(holder, "max_model_len") or holder.model.context
+    length = window // 2
+    while length >= _SHORTEST:
+        yield "max_model_len", {"max_model_len": length}
+        length //= 2
+    now = _number(holder, "tensor_parallel") or 1
+    for count in _COUNTS[:3]:
+        if count > now and holder.model.heads % count == 0:
+            yield "tensor_parallel", {"tensor_parallel": count, _GPUS: count}
+
+
+def _on(count: int) -> dict[str, Json]:
+    return {"processes": count, _GPUS: count}
+
+
+def _counts(holder: ModelHolder) -> list[int]:
+    """Numbers of processes: as many as there are, and more."""
+    now = _processes(holder)
+    return [n for n in dict.fromkeys((now, *_COUNTS)) if n >= max(2, now) and _share(holder, n)]
+
+
+def _processes(holder: ModelHolder) -> int:
+    return _number(holder, "processes") or 1
+
+
+def _share(holder: ModelHolder, count: int) -> int:
+    """Rows of a step for each of so many processes; 0 where they do not divide."""
+    whole = _number(holder, "global_batch") or 0
+    return 0 if count < 1 or whole % count else whole // count
+
+
+def _halves(size: int) -> list[int]:
+    found = []
+    while size >= 1:
+        found.append(size)
+        if size % 2:
+            break
+        size //= 2
+    return found if 1 in found or not found else [*found, 1]
+
+
+def _number(holder: ModelHolder, path: str) -> int:
+    found = holder.get(path)
+    return found if isinstance(found, int) and not isinstance(found, bool) else 0

@@ -1,0 +1,60 @@
+"""Rules about how many tokens a server takes through its model at once.
+
+Neighbours: `lengths.py` (what a conversation and a training row hold), `parallel.py` (devices).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentc.diagnostics.codes.code import Code
+from agentc.kinds.groups import SERVED
+from agentc.passes.checks.model_shape import model_context
+from agentc.passes.checks.parallel import shape_of
+from agentc.passes.checks.rule import Finding, Rule
+from agentc.passes.checks.subject import StageContext
+
+
+def prompts_within_a_pass(subject: StageContext) -> Iterator[Finding]:
+    """A server that computes prompts whole takes its longest one in one pass."""
+    served, shape = subject.server(), shape_of(subject)
+    if served is None or shape is None:
+        return
+    server, model = served[1], model_context(subject)
+    window, shown = server.integer("max_model_len"), server.shown("max_model_len")
+    if window is None and model is not None:
+        window, shown = model.tokens, model.shown
+    batch = server.integer("max_num_batched_tokens")
+    pieces = server.get("enable_chunked_prefill")
+    if pieces is None:
+        pieces = bool(shape.gpus)
+    if pieces or window is None or batch is None or batch >= window:
+        return
+    yield Finding(
+        message=f"max_num_batched_tokens is {batch}, but a prompt of `{subject.stage.id}` may have "
+        f"up to {window} tokens, and is computed whole",
+        path="max_num_batched_tokens",
+        at=server.entry,
+        notes=(
+            shown,
+            server.shown("enable_chunked_prefill")
+            if server.given("enable_chunked_prefill")
+            else "without GPUs prompts are not computed in pieces",
+            "the server would refuse to start",
+        ),
+        fix=f"set max_num_batched_tokens to {window} or more, or leave it out",
+    )
+
+
+SERVER_BATCHES: tuple[Rule, ...] = (
+    Rule(
+        code=Code(
+            "AGC659",
+            "a pass of tokens shorter than a prompt",
+            "A server takes `max_num_batched_tokens` tokens through its model at once. Where it "
+            "does not compute prompts in pieces, the longest prompt has to fit into one pass.",
+        ),
+        kinds=SERVED,
+        check=prompts_within_a_pass,
+    ),
+)

@@ -1,0 +1,104 @@
+"""forecast_memory: note what each job that holds a model is expected to need.
+
+Requires: a plan, with shared servers in it.
+Ensures: a job that trains or serves a model of a known shape, by a backend that says what it keeps,
+has `memory`, and so has a shared server; on GPUs it has at least the cores that it keeps busy,
+unless the spec says how many. No key depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from agentc.memory import MemoryNeed
+from agentc.passes.checks.memory_of import CARD, ModelHolder, holder_of
+from agentc.passes.checks.subject import subjects_of
+from agentc.passes.context import PassContext
+from agentc.passes.lowering.resources import holds_model
+from agentc.passes.unit import Unit
+from agentc.plan.job import Job, JobMemory, Server
+from agentc.runtime.machine.device_shares import number_of_copies
+
+Asking = TypeVar("Asking", Job, Server)
+
+
+def forecast_memory(unit: Unit, context: PassContext) -> Unit:
+    """Ask the backends, stage by stage."""
+    plan, module = unit.plan, unit.module
+    if plan is None or module is None:
+        return unit
+    stages: dict[str, JobMemory] = {}
+    alike: dict[Hashable, JobMemory | None] = {}
+    for subject in subjects_of(module, context.table, context.boundary):
+        holder = holder_of(subject)
+        if holder is None:
+            continue
+        ground = holder.ground
+        if ground not in alike:
+            need = holder.need()
+            alike[ground] = None if need is None else _memory(holder, need)
+        memory = alike[ground]
+        if memory is not None:
+            stages[subject.stage.id] = memory
+    if not stages:
+        return unit
+    each: dict[Hashable, JobMemory] = {}
+    jobs = tuple(
+        _equipped(replace(job, memory=_of_job(stages[job.stage], job, each)))
+        if job.stage in stages and holds_model(job.draft)
+        else job
+        for job in plan.jobs
+    )
+    by_id = plan.by_id()
+    servers = tuple(
+        _equipped(replace(server, memory=stages.get(by_id[server.clients[0]].stage)))
+        if server.lease.draft.role == "policy"
+        else server
+        for server in plan.servers
+    )
+    return replace(unit, plan=replace(plan, jobs=jobs, servers=servers))
+
+
+def _of_job(memory: JobMemory, job: Job, known: dict[Hashable, JobMemory]) -> JobMemory:
+    """Each copy of a job's own server has its part of the host's memory, and its cores; the job's
+    program and its other servers take one core each. `known` are those of the jobs before."""
+    lease = job.lease("policy")
+    if lease is None or lease.server:
+        return memory
+    said = {"devices": lease.draft.devices, "copies": lease.draft.copies}
+    copies = number_of_copies(said, job.resources.gpus)
+    beside = 1 + sum(
+        each is not lease and each.draft.port not in ("none", "inside") and not each.server
+        for each in job.leases
+    )
+    # `stages` keeps the memories, so that their ids stay their own.
+    key = (id(memory), copies, beside)
+    if key not in known:
+        cores = memory.cores * copies + beside if memory.cores else 0
+        known[key] = replace(memory, mem_mb=memory.mem_mb * copies, cores=cores)
+    return known[key]
+
+
+def _equipped(asking: Asking) -> Asking:
+    """With the cores that it keeps busy, where nobody says how many it gets."""
+    memory, resources = asking.memory, asking.resources
+    if memory is None or "cpus" in asking.asked or memory.cores <= resources.cpus:
+        return asking
+    return replace(asking, resources=replace(resources, cpus=memory.cores))
+
+
+def _memory(holder: ModelHolder, need: MemoryNeed) -> JobMemory:
+    card, said = holder.card, holder.get(CARD)
+    parts: Mapping[str, int] = {part.name: round(part.size) for part in need.parts}
+    return JobMemory(
+        gpus=holder.gpus,
+        device=round(need.device),
+        parts=parts,
+        mem_mb=need.host_mib,
+        staging=round(need.staging),
+        card="" if card is None else str(said),
+        room=0 if card is None else round(card * need.share),
+        cores=need.cores,
+    )

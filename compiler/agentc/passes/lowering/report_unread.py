@@ -1,0 +1,228 @@
+"""Reports what lowering would lose or refuse, naming the backends that would honour it.
+
+The names are found by really lowering the stage on the other backends of its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agentc.backend_api import Backend, EnvironmentBackend, Refusal, ServerBackend
+from agentc.backend_api.honoured import honoured_fields
+from agentc.diagnostics.span import uses_of
+from agentc.diagnostics.suggest import listed
+from agentc.ir.module import Module, Resource, Stage
+from agentc.passes.context import PassContext
+from agentc.passes.lowering.module_context import (
+    ModuleContext,
+    ResourceAttempt,
+    attempt_resource,
+)
+from agentc.passes.lowering.setting_span import stage_span
+from agentc.passes.lowering.trial import LoweringTrial, attempt_lowering
+
+
+def report_stage(
+    stage: Stage, attempt: LoweringTrial, lowering: ModuleContext, context: PassContext
+) -> None:
+    """One error for each setting of a stage that its backend does not honour, and a warning for
+    each input that it leaves aside."""
+    chosen = attempt.backend
+    if not attempt.failure:
+        _report_untaken(stage, attempt, context)
+    if attempt.honours_all:
+        return
+    if attempt.failure:
+        _report_failure(stage, chosen, attempt.failure, context)
+    others = _on_others(stage, chosen, lowering, context)
+    for path in attempt.unread:
+        able = [other.backend.id for other in others if other.honours(path)]
+        _report_unread(stage, path, chosen, able, attempt.reasons.get(path), context)
+    for use in attempt.unused:
+        context.sink.error(
+            "AGC606",
+            f"{chosen.id} uses no {use}, but `{stage.id}` names one",
+            stage_span(stage, use),
+            notes=_able([other.backend.id for other in others if other.honours(use)]),
+            fix=f"remove `{use}`",
+            steps=stage.origin.steps,
+        )
+    for refusal in attempt.refusals:
+        able = [other.backend.id for other in others if other.honours(refusal.path)]
+        able += [
+            backend.id
+            for backend in _peers(stage, refusal, context)
+            if refusal.capability in backend.capabilities and backend.id != chosen.id
+        ]
+        _report_refusal(stage, refusal, chosen, sorted(set(able)), context)
+
+
+def _report_untaken(stage: Stage, attempt: LoweringTrial, context: PassContext) -> None:
+    """A warning where the spec itself names the input. One that a template wires is none of its
+    author's doing: settings beside `use` may make it idle, and cannot take it out."""
+    refused = {refusal.path for refusal in attempt.refusals}
+    for role in attempt.untaken:
+        if role in refused or uses_of(stage_span(stage, role)):
+            continue
+        reason = attempt.reasons.get(role)
+        context.sink.warning(
+            "AGC606",
+            f"the input `{role}` of `{stage.id}` has no effect: "
+            + (reason or f"{attempt.backend.id} does not use it here"),
+            stage_span(stage, role),
+            fix=f"remove `{role}`",
+            steps=stage.origin.steps,
+        )
+
+
+def report_defaults(
+    attempts: Sequence[tuple[Stage, LoweringTrial]], lowering: ModuleContext, context: PassContext
+) -> None:
+    """Say where a value under `defaults:` is without effect.
+
+    It is written for every stage that has such a setting, so one that has no use for it is no
+    error, unless no stage has. A backend that can never read it is worth a warning: the author
+    may count on it. Seeds are not: what draws nothing needs none.
+    """
+    taken = {path for _, attempt in attempts for path in attempt.taken}
+    for stage, attempt in attempts:
+        for path in attempt.idle:
+            chosen = attempt.backend
+            if path not in taken:
+                others = _on_others(stage, chosen, lowering, context)
+                able = [other.backend.id for other in others if other.honours(path)]
+                _report_unread(stage, path, chosen, able, attempt.reasons.get(path), context)
+            elif path != "seed" and path.split(".")[0] not in honoured_fields(chosen):
+                context.sink.warning(
+                    "AGC608",
+                    f"the default `{path}` has no effect on `{stage.id}`: {chosen.id} never "
+                    "reads it",
+                    stage_span(stage, path),
+                    fix=f"set `{path}` in the stages that it is meant for",
+                    steps=stage.origin.steps,
+                )
+
+
+def report_resources(module: Module, lowering: ModuleContext, context: PassContext) -> None:
+    """The same for every environment and server of the module."""
+    for section, entries in (
+        ("environment", module.environments),
+        ("server", module.servers),
+    ):
+        for name, entry in entries.items():
+            attempt = lowering.resource(section, name)
+            if attempt is not None:
+                _report_resource(entry, attempt, context)
+
+
+def _on_others(
+    stage: Stage, chosen: Backend, lowering: ModuleContext, context: PassContext
+) -> list[LoweringTrial]:
+    """The stage, really lowered on every other backend of its kind."""
+    return [
+        attempt_lowering(stage, backend, lowering)
+        for backend in context.table.stage_backends(stage.kind)
+        if backend.id != chosen.id
+    ]
+
+
+def _report_resource(entry: Resource, attempt: ResourceAttempt, context: PassContext) -> None:
+    chosen = attempt.backend
+    if attempt.failure:
+        _report_failure(entry, chosen, attempt.failure, context)
+    if isinstance(chosen, EnvironmentBackend) and not chosen.available:
+        context.sink.warning(
+            "AGC607",
+            f"{chosen.id} has no server yet: this experiment checks and plans, but cannot run",
+            stage_span(entry, "backend"),
+        )
+    lost = [*attempt.unread, *(refusal.path for refusal in attempt.refusals)]
+    able: dict[str, list[str]] = {path: [] for path in lost}
+    for other in context.table.servers() if lost and isinstance(chosen, ServerBackend) else ():
+        if other.id == chosen.id:
+            continue
+        tried = attempt_resource(replace(entry, backend=other.id), context.table)
+        if tried is None or tried.failure:
+            continue
+        ignored = {*tried.unread, *(refusal.path for refusal in tried.refusals)}
+        for path in lost:
+            if path not in ignored:
+                able[path].append(other.id)
+    for path in attempt.unread:
+        _report_unread(entry, path, chosen, able[path], attempt.reasons.get(path), context)
+    for refusal in attempt.refusals:
+        _report_refusal(entry, refusal, chosen, able[refusal.path], context)
+
+
+def _report_unread(
+    entry: Stage | Resource,
+    path: str,
+    chosen: Backend,
+    able: list[str],
+    reason: str | None,
+    context: PassContext,
+) -> None:
+    fix = f"remove `{path}`"
+    context.sink.error(
+        "AGC602",
+        f"`{path}` has no effect: {reason or f'{chosen.id} does not read it here'}",
+        stage_span(entry, path),
+        # Where a reason lies in other settings, another backend is no remedy.
+        notes=() if reason and not able else _able(able),
+        fix=f"use {able[0]}, or {fix}" if able else fix,
+        steps=entry.origin.steps,
+    )
+
+
+def _report_refusal(
+    entry: Stage | Resource,
+    refusal: Refusal,
+    chosen: Backend,
+    able: list[str],
+    context: PassContext,
+) -> None:
+    span = stage_span(entry, refusal.path)
+    if context.sink.has_error_at(span):
+        return  # an earlier pass has found the same fault
+    # For a setting that is missing, it is no help that others do without.
+    able = able if refusal.path in entry.spans else []
+    notes = [f"{listed(able)} {'support' if len(able) > 1 else 'supports'} it"] if able else []
+    named = refusal.reason.startswith(chosen.id)
+    context.sink.error(
+        "AGC603",
+        refusal.reason if named else f"{chosen.id}: {refusal.reason}",
+        span,
+        notes=notes,
+        fix=refusal.fix,
+        steps=entry.origin.steps,
+    )
+
+
+def _report_failure(
+    entry: Stage | Resource, chosen: Backend, failure: str, context: PassContext
+) -> None:
+    context.sink.error(
+        "AGC605",
+        f"{chosen.id} failed to lower this ({failure})",
+        entry.origin.span,
+        notes=("this is a bug of the backend; please report it to its authors",),
+        steps=entry.origin.steps,
+    )
+
+
+def _able(able: list[str]) -> tuple[str, ...]:
+    if not able:
+        return ("no other installed backend of its kind would honour it here",)
+    return (f"{listed(able)} would honour it",)
+
+
+def _peers(stage: Stage, refusal: Refusal, context: PassContext) -> tuple[Backend, ...]:
+    """The backends among which one may have the capability that a refusal asks for."""
+    match refusal.path.split(".")[0]:
+        case "server":
+            return context.table.servers()
+        case "environment":
+            return context.table.environments()
+        case _:
+            return context.table.stage_backends(stage.kind)

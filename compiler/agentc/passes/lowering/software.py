@@ -1,0 +1,98 @@
+"""The section `software:`: locks of the spec's own in the place of those that backends bring along,
+for another build of a server, say, or a container. Part of `lower`;
+`front/resolve_software.py` reads the section."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from agentc.backend_api import SoftwareEnvironment, software_of
+from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.ir.module import Module
+from agentc.passes.context import PassContext
+from agentc.runtime.software.lock_hashes import enumerated
+from agentc.runtime.software.lock_text import LockTextError, read_lock_text
+from agentc.source.boundary import VARIABLE, OutsideError
+
+_LARGEST = 1 << 20
+
+
+def read_locks(module: Module, context: PassContext) -> dict[str, SoftwareEnvironment]:
+    """The environments that the spec gives locks for; what cannot be read is reported."""
+    found = {}
+    for name, own in module.software.items():
+        try:
+            path = context.boundary.find(own.file)
+        except OutsideError as outside:
+            context.sink.error(
+                "AGC123",
+                f"`software` names a place outside of the spec's folder: {outside.place}",
+                own.span,
+                fix=f"if this spec may read it: `--allow-path {Path(outside.place).parent}`, "
+                f"or put the directory into {VARIABLE}",
+            )
+            continue
+        try:
+            text = _read(path)
+            unhashed = read_lock_text(text).unhashed
+        except LockTextError as error:
+            message = f"the lock {own.file} cannot be read: {error}"
+            context.sink.error("AGC671", message, own.span)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            context.sink.error("AGC674", f"the lock {own.file} cannot be read: {reason}", own.span)
+        else:
+            if unhashed:
+                context.sink.error(
+                    "AGC675",
+                    f"the lock {own.file} has no hash for {enumerated(unhashed)}",
+                    own.span,
+                    fix=f"`agentc env hash {own.file}` adds them",
+                )
+            found[name] = SoftwareEnvironment(name=name, lock=text)
+    return found
+
+
+def report_misfits(
+    module: Module, locks: Mapping[str, SoftwareEnvironment], context: PassContext
+) -> None:
+    """AGC676 for each lock that is a build for other hardware than its name stands for."""
+    declared = {each.name: each for backend in context.table for each in software_of(backend)}
+    for name, lock in locks.items():
+        misfit = declared[name].misfit if name in declared else None
+        wrong = None if misfit is None else misfit(read_lock_text(lock.text).pins())
+        if wrong is not None:
+            own = module.software[name]
+            context.sink.error(
+                "AGC676",
+                f"the lock {own.file} is no build for `{name}`: {wrong.reason}",
+                own.span,
+                fix=wrong.fix,
+            )
+
+
+def report_unused(module: Module, used: Collection[str], context: PassContext) -> None:
+    """AGC673 for each entry whose environment no job of the experiment runs in. A lock for another
+    build of what runs is none: the next scale may place it on other hardware."""
+    known = set(used)
+    for backend in context.table:
+        builds = {each.name for each in software_of(backend)}
+        known |= builds if builds & set(used) else set()
+    for name, own in module.software.items():
+        if name not in known:
+            context.sink.error(
+                "AGC673",
+                f"no backend of this experiment uses a software environment `{name}`",
+                own.name_span,
+                expected=f"one of {listed(sorted(known))}",
+                fix=did_you_mean(name, sorted(known)),
+            )
+
+
+def _read(path: Path) -> str:
+    with path.open("rb") as file:
+        data = file.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise ValueError("it is larger than 1 MB")
+    return data.decode("utf-8")

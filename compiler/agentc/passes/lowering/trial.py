@@ -1,0 +1,146 @@
+"""Trial lowering: run one backend on one stage and say what came out and what it did not honour.
+
+Used by `choose_backends` (which candidate honours everything?), by `lower` (the real thing), and
+for naming the backends that would honour what the chosen one does not. Neighbour:
+`module_context.py`, what a lowering asks of the spec besides its stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+from agentc.backend_api import JobDraft, Refusal, StageBackend, StageView
+from agentc.ir.module import Stage
+from agentc.kinds import KINDS
+from agentc.passes.lowering.module_context import (
+    MissingResourceError,
+    ModuleContext,
+    PathEscape,
+    path_escape,
+)
+from agentc.passes.lowering.tracked_ids import look_through, tracked
+from agentc.source.boundary import OutsideError
+
+_KINDS = {kind.name: kind for kind in KINDS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoweringTrial:
+    """What a backend made of a stage, or of one that is equal but for names: `tracked_ids` has the
+    inputs of `drafts`.
+
+    `unread` are dotted paths that the stage sets and no job's view read; `idle` are those that
+    it took from the spec's `defaults:` and no view read, `taken` those that one did. `unused` are
+    keys among environment, server and prompt that lowering never asked for, `untaken` inputs that
+    no job has; `reasons` says of some paths why they are not read; `failure` is the text of an
+    exception, which is a bug of the backend. `nameless` is true where all of it is the same for
+    stages that are equal but for what they and their inputs are called.
+    """
+
+    backend: StageBackend
+    drafts: tuple[JobDraft, ...] = ()
+    unread: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+    taken: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+    untaken: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    failure: str | None = None
+    outside: PathEscape | None = None
+    nameless: bool = False
+
+    @property
+    def honours_all(self) -> bool:
+        """Whether nothing of the stage is lost or refused."""
+        return not (self.unread or self.unused or self.refusals or self.failure)
+
+    def honours(self, path: str) -> bool:
+        """Whether this backend reads the setting at a dotted path and does not refuse it."""
+        lost = {
+            *self.unread,
+            *self.idle,
+            *self.unused,
+            *(refusal.path for refusal in self.refusals),
+        }
+        return self.failure is None and path not in lost
+
+
+def ground_of(stage: Stage) -> Hashable:
+    """All of a stage but what it and its inputs are called, and where it stands. Rounds repeat it:
+    they hold the same values (`front.bound_values`), which the module keeps, so that their ids
+    stay their own."""
+    return (
+        *(stage.kind, stage.defaulted),
+        *map(id, (stage.fields, stage.options, stage.placement)),
+        tuple((use, entry, use in stage.spans) for use, entry in stage.uses.items()),
+        tuple((role, len(ids)) for role, ids in stage.inputs.items()),
+    )
+
+
+def attempt_lowering(stage: Stage, backend: StageBackend, context: ModuleContext) -> LoweringTrial:
+    """Lower a stage on a backend. Never raises: a bug of the backend becomes `failure`. Of equal
+    stages the first one alone is lowered, where the backend does not look at names."""
+    ground = (backend.id, ground_of(stage))
+    found = context.tried.get(ground)
+    if found is None:
+        found = _attempt(stage, backend, context)
+        if found.nameless:
+            context.tried[ground] = found
+    return found
+
+
+def _attempt(stage: Stage, backend: StageBackend, context: ModuleContext) -> LoweringTrial:
+    kind = _KINDS[stage.kind]
+    table, known = context.fields_of(backend)
+    given = context.given(stage, backend)
+    inputs, attention = tracked(stage.inputs)
+    view = StageView(
+        table=table,
+        values=given.values,
+        kind=stage.kind,
+        inputs=inputs,
+        known=known,
+        lookups=given.lookups,
+    )
+    context.asked.clear()
+    context.stage = stage
+    failure = None
+    drafts: tuple[JobDraft, ...] = ()
+    try:
+        drafts = backend.lower(view, context)
+    except MissingResourceError:
+        return LoweringTrial(backend=backend)
+    except OutsideError as error:
+        return LoweringTrial(backend=backend, outside=path_escape(error, given.values))
+    except Exception as error:
+        failure = f"{type(error).__name__}: {error}"
+    for draft in drafts:
+        if draft.view is not view:
+            view.absorb(draft.view)
+    look_through(drafts, context.seen)
+    own = [path for path in given.paths if path not in stage.defaulted]
+    defaulted = [path for path in given.paths if path in stage.defaulted]
+    return LoweringTrial(
+        backend=backend,
+        drafts=drafts,
+        unread=tuple(path for path in own if path not in view.read),
+        idle=tuple(path for path in defaulted if path not in view.read),
+        taken=tuple(path for path in defaulted if path in view.read),
+        unused=tuple(
+            use
+            for use in kind.uses
+            # A stage that names none takes the only entry of a section; that is no wish of it.
+            if use in stage.uses and use in stage.spans and use not in context.asked
+        ),
+        untaken=tuple(
+            role
+            for role, producers in stage.inputs.items()
+            if drafts and producers and not any(draft.inputs.get(role) for draft in drafts)
+        ),
+        refusals=tuple(dict.fromkeys(view.refusals)),
+        reasons=view.reasons,
+        failure=failure,
+        nameless=failure is None and not attention.looked,
+    )

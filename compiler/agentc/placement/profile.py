@@ -1,0 +1,165 @@
+"""Snakemake profiles: which one a name means, and what the driver must know of it.
+
+The profile is Snakemake's own file, handed over as it is; only `executor`, `cores`, `jobs` and the
+prefix of job names are looked at here.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agentc import resources
+from agentc.diagnostics.suggest import did_you_mean
+from agentc.distribution import install_command
+from agentc.exit_codes import CommandError
+
+PROFILE_VARIABLE = "SNAKEMAKE_PROFILE"
+SLURM = "slurm"
+_FILE = re.compile(r"(?:profile|config)(?:\.v(\d+)\+)?\.yaml")
+_OLDEST_SLURM_PLUGIN = (2, 7, 1)
+"""Earlier ones start a job with several GPUs once for each GPU."""
+
+
+class ProfileError(CommandError):
+    """No such profile, or one that cannot be used here; the message says what would mend it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A Snakemake profile: `file` is its YAML file, `shipped` whether it came with agentc."""
+
+    name: str
+    file: Path
+    shipped: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def executor(self) -> str:
+        """Who runs jobs: `local`, `slurm`, `cluster-generic`, ..."""
+        return str(self.settings.get("executor") or "local")
+
+    @property
+    def queued(self) -> bool:
+        """Whether jobs go to somebody else's queue."""
+        return self.executor not in ("local", "dryrun", "touch")
+
+
+def find_profile(typed: str | None, environ: Mapping[str, str]) -> Profile | None:
+    """The profile that was typed, else the one that $SNAKEMAKE_PROFILE names, else None.
+
+    A folder or file comes first, then the user's profile of that name, the site's, and one that
+    ships with agentc. Raises ProfileError.
+    """
+    name = typed or environ.get(PROFILE_VARIABLE)
+    if not name or name == "none":
+        return None
+    for path, shipped in _places(name, environ):
+        file = _profile_file(path)
+        if file is not None:
+            settings = _read(file)
+            return Profile(name=name, file=file, shipped=shipped, settings=settings)
+    known = sorted(_names(environ))
+    hint = did_you_mean(name, known) or f"known by name: {', '.join(known)}"
+    raise ProfileError(
+        f"no Snakemake profile `{name}`: neither a folder with a config.yaml nor a name; {hint}"
+    )
+
+
+def require_executor(profile: Profile) -> None:
+    """Raise ProfileError where Snakemake could not run jobs by this profile."""
+    executor = profile.executor
+    if not profile.queued:
+        return
+    package = f"snakemake-executor-plugin-{executor}"
+    if importlib.util.find_spec(package.replace("-", "_")) is None:
+        how = install_command("slurm") if executor == SLURM else f"pip install {package}"
+        raise ProfileError(
+            f"the profile {profile.file} asks for `executor: {executor}`, and {package} is not"
+            f" installed beside agentc; `{how}`"
+        )
+    if executor != SLURM:
+        return
+    found = importlib.metadata.version(package)
+    numbers = tuple(int(part) for part in re.findall(r"\d+", found)[:3])
+    if numbers < _OLDEST_SLURM_PLUGIN:
+        oldest = ".".join(map(str, _OLDEST_SLURM_PLUGIN))
+        raise ProfileError(
+            f"{package} {found} starts a job with several GPUs once for each GPU; {oldest} or"
+            f" later is needed: `{install_command('slurm')}` brings it"
+        )
+    if shutil.which("sbatch") is None:
+        raise ProfileError(
+            f"the profile {profile.file} submits to SLURM, and there is no `sbatch` here; run"
+            " this where jobs can be submitted (a login node)"
+        )
+
+
+def _places(name: str, environ: Mapping[str, str]) -> Iterator[tuple[Path, bool]]:
+    yield Path(name), False
+    if "/" not in name:
+        for folder in _config_folders(environ):
+            yield folder / name, False
+        yield resources.profile(name), True
+
+
+def _config_folders(environ: Mapping[str, str]) -> list[Path]:
+    """Where Snakemake looks for profiles by name: the user's folder, then the site's."""
+    home = Path(environ.get("HOME") or Path.home())
+    users = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+    sites = (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep)
+    return [users / "snakemake", *(Path(site) / "snakemake" for site in sites)]
+
+
+def _names(environ: Mapping[str, str]) -> set[str]:
+    found = set()
+    for folder in [*_config_folders(environ), resources.profile("local").parent]:
+        if folder.is_dir():
+            found |= {path.name for path in folder.iterdir() if _profile_file(path) is not None}
+    return found
+
+
+def _profile_file(path: Path) -> Path | None:
+    """The file of a profile, of several the one for the latest Snakemake that is not in future."""
+    if path.is_file():
+        return path.absolute()
+    if not path.is_dir():
+        return None
+    present = _snakemake_major()
+    best: tuple[int, Path] | None = None
+    for file in sorted(path.iterdir()):
+        found = _FILE.fullmatch(file.name)
+        if found is None:
+            continue
+        major = int(found.group(1) or 0)
+        if major <= present and (best is None or major > best[0]):
+            best = (major, file.absolute())
+    return None if best is None else best[1]
+
+
+def _snakemake_major() -> int:
+    try:
+        return int(importlib.metadata.version("snakemake").split(".")[0])
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return 9
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    try:
+        value = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise ProfileError(f"cannot read the profile {file}: {error}") from None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ProfileError(f"the profile {file} is no mapping of Snakemake's options")
+    return value

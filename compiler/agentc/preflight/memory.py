@@ -1,0 +1,83 @@
+"""What models need, against the GPUs that the spec names and the main memory that jobs get."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from agentc.memory.cards import card_label
+from agentc.memory.need import gigabytes
+from agentc.placement import ResolvedRequest
+from agentc.preflight.finding import PreflightFinding
+from agentc.runtime.machine.prologue import memory_limit
+
+_MIB = 2**20
+_SPARE = 1.1
+"""What jobs are asked for above what is expected: less than that is a warning, less than what is
+expected a problem."""
+
+
+def check_memory(settled: Sequence[ResolvedRequest], *, here: bool) -> Iterator[PreflightFinding]:
+    """GPUs, then main memory; `here`: the jobs run on this machine."""
+    needs = [(each, job) for each in settled for job in each.jobs if job.get("memory")]
+    yield from _gpus([job for _, job in needs])
+    machine = memory_limit(os.environ) if here else None
+    for each, job in needs:
+        yield from _main(each, job, machine)
+
+
+def _gpus(jobs: Sequence[Mapping[str, Any]]) -> Iterator[PreflightFinding]:
+    placed = [job for job in jobs if job["memory"]["gpus"]]
+    known = [job for job in placed if job["memory"].get("room")]
+    if known:
+        job = max(known, key=lambda each: each["memory"]["device"] / each["memory"]["room"])
+        memory = job["memory"]
+        fits = memory["device"] <= memory["room"]
+        yield PreflightFinding(
+            check="GPU memory",
+            verdict="ok" if fits else "problem",
+            message=f"{job['stage']} needs most of its GPUs: {gigabytes(memory['device'])} of "
+            f"{gigabytes(memory['room'])} GB ({card_label(memory['card'])})",
+            about=_stages([job]),
+        )
+    unknown = [job for job in placed if not job["memory"].get("room")]
+    if unknown:
+        job = max(unknown, key=lambda each: each["memory"]["device"])
+        need = gigabytes(job["memory"]["device"])
+        yield PreflightFinding(
+            check="GPU memory",
+            verdict="unknown",
+            message=f"{job['stage']} needs {need} GB of each GPU, and nobody says what one holds",
+            about=_stages(unknown),
+            fix="say it, such as `placement: {gpu: a100-80gb}` (it changes no key)",
+        )
+
+
+def _main(
+    settled: ResolvedRequest, job: Mapping[str, Any], machine: tuple[float, str] | None
+) -> Iterator[PreflightFinding]:
+    asked, needed = settled.number("mem_mb"), int(job["memory"]["mem_mb"])
+    least = round(needed / _SPARE)
+    if asked is not None and asked < needed:
+        yield PreflightFinding(
+            check="memory",
+            verdict="problem" if asked < least else "warning",
+            message=f"{asked} MiB ({settled.placed['mem_mb'].source}), and the model of "
+            f"{job['stage']} takes about {least}",
+            about=_stages([job]),
+            fix=f"leave mem_mb out there, or ask for {needed}",
+        )
+    if asked is None and machine is not None and machine[0] < least:
+        yield PreflightFinding(
+            check="memory",
+            verdict="warning",
+            message=f"{int(machine[0])} MiB here ({machine[1]}), and the model of {job['stage']} "
+            f"takes about {least}",
+            about=_stages([job]),
+            fix="run it where there is more, or with a smaller model or shorter rows",
+        )
+
+
+def _stages(jobs: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(job["stage"]) for job in jobs))

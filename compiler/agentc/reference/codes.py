@@ -1,0 +1,46 @@
+"""The table of all diagnostic codes, by layer: those of `agentc.diagnostics.codes`, and those that
+the rules between settings carry themselves."""
+
+from __future__ import annotations
+
+from agentc.diagnostics.codes.backends import BACKENDS
+from agentc.diagnostics.codes.claims import CLAIMS
+from agentc.diagnostics.codes.code import Code
+from agentc.diagnostics.codes.expressions import EXPRESSIONS
+from agentc.diagnostics.codes.names import NAMES
+from agentc.diagnostics.codes.rounds import ROUNDS
+from agentc.diagnostics.codes.run import RUN
+from agentc.diagnostics.codes.settings import SETTINGS
+from agentc.diagnostics.codes.source import SOURCE
+from agentc.diagnostics.codes.structure import STRUCTURE
+from agentc.diagnostics.codes.templates import TEMPLATES
+from agentc.passes.checks import RULES
+
+
+def _of_rules(layer: str) -> tuple[Code, ...]:
+    """The codes of rules in a layer; several rules may report under one."""
+    codes = dict.fromkeys(rule.code for rule in RULES)
+    return tuple(code for code in codes if code.code.startswith(layer))
+
+
+LAYERS: tuple[tuple[str, tuple[Code, ...]], ...] = (
+    ("Reading the file", SOURCE),
+    ("Keys and values", STRUCTURE),
+    ("Expressions and params", EXPRESSIONS),
+    ("Names, inputs and rounds", NAMES),
+    ("Templates, scales and the matrix", TEMPLATES),
+    ("Claims", CLAIMS),
+    ("Types of inputs, and rules between settings", (*SETTINGS, *_of_rules("AGC5"))),
+    ("Backends", BACKENDS),
+    ("Rules over several settings", (*ROUNDS, *_of_rules("AGC6"))),
+    ("The store and runs", RUN),
+)
+
+CODES: tuple[Code, ...] = tuple(
+    sorted((code for _, codes in LAYERS for code in codes), key=lambda code: code.code)
+)
+
+
+def code_named(name: str) -> Code | None:
+    """The code of that name, or None."""
+    return next((code for code in CODES if code.code == name.upper()), None)

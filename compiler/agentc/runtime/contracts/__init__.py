@@ -1,0 +1,1 @@
+"""What every artifact must be, checked in the job that made it before anything is published."""

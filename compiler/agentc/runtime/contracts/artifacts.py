@@ -1,0 +1,123 @@
+"""Post-conditions of artifacts, by type; a job whose artifact breaks one publishes nothing.
+
+The file formats are those of docs/design/contracts.md, section 4. Rows are checked in
+`row_contracts`, search trees in `tree_contracts`, model directories in `checkpoint_contract`,
+tables in `table_contracts`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Iterator, List, Mapping, NamedTuple, Optional
+
+from agentc.runtime.contracts import (
+    checkpoint_contract,
+    row_contracts,
+    table_contracts,
+    tree_contracts,
+)
+
+SHOWN = 20
+"""So many violations are listed; the rest is counted."""
+
+
+class Violation(NamedTuple):
+    """What is wrong, and where: a file of the artifact, a row (from 1), a field."""
+
+    file: str
+    row: Optional[int]
+    field: Optional[str]
+    message: str
+
+    def __str__(self) -> str:
+        place = self.file
+        if self.row is not None:
+            place += " row %d" % self.row
+        if self.field is not None:
+            place += ", field %s" % self.field
+        return "%s: %s" % (place, self.message)
+
+
+class ContractError(Exception):
+    """The artifact breaks its contract; `violations` says how."""
+
+    def __init__(self, artifact: str, violations: List[Violation]) -> None:
+        self.violations = violations
+        lines = ["  " + str(violation) for violation in violations[:SHOWN]]
+        if len(violations) > SHOWN:
+            lines.append("  and %d more" % (len(violations) - SHOWN))
+        super().__init__("the %s breaks its contract:\n%s" % (artifact, "\n".join(lines)))
+
+
+class Artifact(NamedTuple):
+    """What a check may look at: the directory, the contract of the job, and its inputs."""
+
+    data: Path
+    contract: Mapping[str, Any]
+    inputs: Mapping[str, List[str]]
+
+
+CHECKS = {
+    "Trajectories": row_contracts.check_trajectories,
+    "SFTDataset": row_contracts.check_conversations,
+    "SearchTrees": tree_contracts.check_trees,
+    "PreferencePairs": row_contracts.check_pairs,
+    "Checkpoint": checkpoint_contract.check_checkpoint,
+    "Metrics": table_contracts.check_metrics,
+    "Comparison": table_contracts.check_comparison,
+    "Verdicts": table_contracts.check_verdicts,
+    "Report": table_contracts.check_report,
+}
+
+
+def check_artifact(
+    artifact: str,
+    data: Path,
+    contract: Mapping[str, Any],
+    inputs: Mapping[str, List[str]],
+    facts: Mapping[str, Any],
+) -> None:
+    """Raise ContractError when the artifact in `data` is not what its type promises.
+
+    `inputs` maps roles to data directories of the job's inputs; `facts` are what the program
+    reported.
+    """
+    found = [Violation(*v) for v in _check_files(data)]
+    found += [Violation(*v) for v in _check_facts(facts)]
+    check = CHECKS.get(artifact)
+    if check is not None:
+        subject = Artifact(data, contract, inputs)
+        for violation in check(subject):
+            file, row, field, message = violation
+            found.append(Violation(file, row or None, field, message))
+            if len(found) >= 1000:
+                break
+    if found:
+        raise ContractError(artifact, found)
+
+
+def _check_files(data: Path) -> Iterator[row_contracts.Finding]:
+    entries = sorted(data.rglob("*")) if data.is_dir() else []
+    if not any(entry.is_file() for entry in entries):
+        yield ("data", None, None, "the artifact is empty: the program wrote no file")
+    for entry in entries:
+        if entry.is_symlink():
+            name = str(entry.relative_to(data))
+            yield (name, None, None, "is a symbolic link; an artifact stands alone, copy the file")
+
+
+def _check_facts(facts: Mapping[str, Any]) -> Iterator[row_contracts.Finding]:
+    for name in sorted(facts):
+        value = facts[name]
+        if name.endswith("trained_tokens") and (not _is_number(value) or value <= 0):
+            yield (
+                "facts.json",
+                None,
+                name,
+                "is %r; at least one token must carry loss (are all replies truncated away?)"
+                % (value,),
+            )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

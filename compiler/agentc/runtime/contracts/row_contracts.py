@@ -1,0 +1,301 @@
+"""Post-conditions of row artifacts: trajectories, conversations, preference pairs; what they share
+with `tree_contracts`.
+
+Each check yields findings `(file, row, field, message)`; rows count from 1.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
+
+if TYPE_CHECKING:
+    from agentc.runtime.contracts.artifacts import Artifact
+
+Finding = Tuple[str, Optional[int], Optional[str], str]
+
+ENDS = ("success", "failure", "limit", "overflow", "error")
+OUTCOMES = ("win", "lose", "self")
+SOURCES = ("expert", "policy")
+_ROWS = ("trajectories.jsonl", "rows.jsonl", "pairs.jsonl", "trees.jsonl")
+
+
+def check_trajectories(artifact: Artifact) -> Iterator[Finding]:
+    """Episodes: alternating turns, rewards in range, infrastructure errors without a reward."""
+    name = "trajectories.jsonl"
+    previous: Optional[str] = None
+    finished: Set[str] = set()
+    last_attempt = -1
+    for number, row in rows_of(artifact, name):
+        if isinstance(row, str):
+            yield (name, number, None, row)
+            continue
+        for field, message in _episode_findings(row, artifact.contract):
+            yield (name, number, field, message)
+        task, attempt = row.get("task_id"), row.get("attempt")
+        if not isinstance(task, str) or not isinstance(attempt, int):
+            continue
+        if task != previous:
+            if task in finished:
+                yield (name, number, "task_id", "rows of task %r are not adjacent" % task)
+            if previous is not None:
+                finished.add(previous)
+            previous, last_attempt = task, -1
+        if attempt <= last_attempt:
+            yield (name, number, "attempt", "attempts of a task must ascend")
+        last_attempt = attempt
+
+
+def check_conversations(artifact: Artifact) -> Iterator[Finding]:
+    """Conversations to imitate: each has an agent reply after its prompt."""
+    name = "rows.jsonl"
+    for number, row in rows_of(artifact, name):
+        if isinstance(row, str):
+            yield (name, number, None, row)
+            continue
+        for field, message in _conversation_findings(row, replies_required=True):
+            yield (name, number, field, message)
+        for message in reward_findings(row.get("reward"), artifact.contract, nullable=True):
+            yield (name, number, "reward", message)
+
+
+def check_pairs(artifact: Artifact) -> Iterator[Finding]:
+    """Pairs: both sides start and end with the agent, differ, and the chosen one scored more."""
+    name = "pairs.jsonl"
+    for number, row in rows_of(artifact, name):
+        if isinstance(row, str):
+            yield (name, number, None, row)
+            continue
+        for field, message in _pair_findings(row, artifact.contract):
+            yield (name, number, field, message)
+
+
+def message_findings(messages: Any, first: Optional[str] = None) -> Iterator[str]:
+    """What is wrong with a list of messages: roles, contents, alternation. A leading system
+    message is allowed unless `first` names the role that must open."""
+    if not isinstance(messages, list) or not messages:
+        yield "expected a non-empty list of messages"
+        return
+    expected = first
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict) or set(message) - {"cut", "loss"} != {"role", "content"}:
+            yield "message %d: expected {role, content}, found %s" % (index, shown(message))
+            return
+        role = message["role"]
+        if "loss" in message and (role != "assistant" or not isinstance(message["loss"], bool)):
+            yield "message %d: loss is true or false, and only of the agent's messages" % index
+        if not isinstance(message["content"], str):
+            yield "message %d: content is not text" % index
+        if role == "system" and index == 0 and first is None:
+            expected = "user"
+        elif role not in ("user", "assistant"):
+            yield "message %d: role %r is not one of user, assistant" % (index, role)
+            return
+        elif expected is not None and role != expected:
+            yield "message %d: expected %s, found %s; turns alternate" % (index, expected, role)
+            return
+        else:
+            expected = "assistant" if role == "user" else "user"
+
+
+def rows_of(artifact: Artifact, name: str) -> Iterator[Tuple[int, Any]]:
+    """Rows with their numbers (from 1; 0 stands for the whole file). A text instead of a row says
+    what is wrong with it."""
+    path = artifact.data / name
+    least = artifact.contract.get("min_rows", 1)
+    count = 0
+    ids: Dict[str, int] = {}
+    forbidden = _forbidden_tasks(artifact)
+    if not path.is_file():
+        yield 0, "the file is missing"
+        return
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            count += 1
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                yield number, "not JSON: %s" % error
+                continue
+            if not isinstance(row, dict):
+                yield number, "expected an object, found %s" % shown(row)
+                continue
+            name_of_row = row.get("id")
+            if not isinstance(name_of_row, str) or not name_of_row:
+                yield number, "id: expected text, found %s" % shown(name_of_row)
+            elif name_of_row in ids:
+                yield number, "id: %r stands in row %d already" % (name_of_row, ids[name_of_row])
+            else:
+                ids[name_of_row] = number
+            task = row.get("task_id")
+            if not isinstance(task, str) or not task:
+                yield number, "task_id: expected text, found %s" % shown(task)
+            elif task in forbidden:
+                yield number, "task_id: %r also occurs in the input %s" % (task, forbidden[task])
+            yield number, row
+    if count < least:
+        yield 0, "%d rows; expected at least %d" % (count, least)
+
+
+def _forbidden_tasks(artifact: Artifact) -> Dict[str, str]:
+    """Tasks that inputs of the roles in `disjoint_from` hold, with the role."""
+    found: Dict[str, str] = {}
+    roles = artifact.contract.get("disjoint_from") or []
+    for role in [roles] if isinstance(roles, str) else roles:
+        for directory in artifact.inputs.get(role, []):
+            for name in _ROWS:
+                path = Path(directory) / name
+                if path.is_file():
+                    with path.open(encoding="utf-8") as lines:
+                        for line in lines:
+                            if line.strip():
+                                found[json.loads(line)["task_id"]] = role
+    return found
+
+
+def _episode_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[Any]:
+    end = row.get("end")
+    failed = end == "error"
+    if end not in ENDS:
+        yield "end", "%s is not one of %s" % (shown(end), ", ".join(ENDS))
+    # A prompt longer than the server's context leaves the agent no turn at all.
+    yield from _conversation_findings(row, replies_required=end not in ("error", "overflow"))
+    task, attempt = row.get("task_id"), row.get("attempt")
+    expected = "%s#%s" % (task, attempt)
+    if not is_integer(attempt) or attempt < 0:  # type: ignore[operator]
+        yield "attempt", "expected a number from 0, found %s" % shown(attempt)
+    elif row.get("id") != expected:
+        yield "id", "expected %r, found %s" % (expected, shown(row.get("id")))
+    if not isinstance(row.get("success"), bool):
+        yield "success", "expected true or false, found %s" % shown(row.get("success"))
+    if failed:
+        if row.get("reward") is not None:
+            yield "reward", "an infrastructure error has no reward; expected null"
+        if row.get("success") is True:
+            yield "success", "an infrastructure error is no success"
+    else:
+        for message in reward_findings(row.get("reward"), contract, nullable=True):
+            yield "reward", message
+        if end == "success" and row.get("success") is False:
+            yield "success", "is false although the episode ended in success"
+    if row.get("source") not in SOURCES:
+        yield "source", "%s is not one of %s" % (shown(row.get("source")), ", ".join(SOURCES))
+    turns = _replies(row)
+    if row.get("turns") != turns:
+        yield "turns", "is %s, but the agent replied %d times" % (shown(row.get("turns")), turns)
+    rewards = row.get("rewards")
+    if not isinstance(rewards, list) or not all(is_finite(value) for value in rewards):
+        yield "rewards", "expected a list of numbers, found %s" % shown(rewards)
+    elif len(rewards) != turns and not failed:
+        yield "rewards", "%d rewards for %d turns" % (len(rewards), turns)
+    if "origin" in row and not failed:
+        for message in _origin_findings(row, turns):
+            yield "origin", message
+
+
+def _origin_findings(row: Mapping[str, Any], turns: int) -> Iterator[str]:
+    """The turns that an episode took over are its first ones, and marked as not its policy's."""
+    origin = row["origin"]
+    if not isinstance(origin, dict) or not isinstance(origin.get("id"), str):
+        yield "expected the trajectory that it goes on from, found %s" % shown(origin)
+        return
+    given: Any = origin.get("turns")
+    if not is_integer(given) or not 0 <= given <= turns:
+        yield "expected 0 to %d turns, found %s" % (turns, shown(given))
+        return
+    messages, first = row.get("messages"), row.get("prompt_length")
+    if not isinstance(messages, list) or not is_integer(first):
+        return
+    replies = messages[first::2]
+    marked = [isinstance(m, dict) and m.get("loss") is False for m in replies]
+    if marked != [number < given for number in range(len(replies))]:
+        yield "its %d turns, and no others, are marked `loss: false`" % given
+
+
+def _conversation_findings(row: Mapping[str, Any], replies_required: bool) -> Iterator[Any]:
+    messages = row.get("messages")
+    wrong = list(message_findings(messages))
+    for message in wrong:
+        yield "messages", message
+    if wrong or not isinstance(messages, list):
+        return
+    length = row.get("prompt_length")
+    if not is_integer(length) or not 0 <= length <= len(messages):  # type: ignore[operator]
+        yield (
+            "prompt_length",
+            "expected a number from 0 to %d, found %s" % (len(messages), shown(length)),
+        )
+        return
+    assert isinstance(length, int)
+    if length == len(messages):
+        if replies_required:
+            yield "messages", "no agent reply follows the prompt of %d messages" % length
+    elif messages[length]["role"] != "assistant":
+        yield (
+            "prompt_length",
+            "message %d is the %s's, not the agent's first reply"
+            % (length, messages[length]["role"]),
+        )
+
+
+def _pair_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[Any]:
+    prompt_wrong = list(message_findings(row.get("prompt")))
+    for message in prompt_wrong:
+        yield "prompt", message
+    if not prompt_wrong and row["prompt"][-1]["role"] == "assistant":
+        yield "prompt", "ends with the agent's message; the continuations start with it"
+    for side in ("chosen", "rejected"):
+        wrong = list(message_findings(row.get(side), first="assistant"))
+        for message in wrong:
+            yield side, message
+        if not wrong and row[side][-1]["role"] != "assistant":
+            yield side, "does not end with the agent's message"
+    if row.get("chosen") == row.get("rejected"):
+        yield "rejected", "is the same as chosen"
+    rewards: List[float] = []
+    for field in ("chosen_reward", "rejected_reward"):
+        wrong = list(reward_findings(row.get(field), contract, nullable=False))
+        for message in wrong:
+            yield field, message
+        if not wrong:
+            rewards.append(row[field])
+    if len(rewards) == 2 and not rewards[0] > rewards[1]:
+        yield "chosen_reward", "%g is not above the rejected reward %g" % tuple(rewards)
+    if row.get("outcome") not in OUTCOMES:
+        yield "outcome", "%s is not one of %s" % (shown(row.get("outcome")), ", ".join(OUTCOMES))
+
+
+def reward_findings(reward: Any, contract: Mapping[str, Any], nullable: bool) -> Iterator[str]:
+    if reward is None and nullable:
+        return
+    if not is_finite(reward):
+        yield "expected a number, found %s" % shown(reward)
+        return
+    span = contract.get("reward_range")
+    # Sums of floats may pass a bound by a rounding error.
+    if span is not None and not span[0] - 1e-6 <= reward <= span[1] + 1e-6:
+        yield "%g is outside the environment's range [%g, %g]" % (reward, span[0], span[1])
+
+
+def _replies(row: Mapping[str, Any]) -> int:
+    messages, length = row.get("messages"), row.get("prompt_length")
+    if not isinstance(messages, list) or not isinstance(length, int):
+        return 0
+    return sum(1 for m in messages[length:] if isinstance(m, dict) and m.get("role") == "assistant")
+
+
+def is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_finite(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."

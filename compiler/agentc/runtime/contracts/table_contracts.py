@@ -1,0 +1,175 @@
+"""Post-conditions of the small artifacts: Metrics, Comparison, Verdicts, Report."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional, Tuple
+
+if TYPE_CHECKING:
+    from agentc.runtime.contracts.artifacts import Artifact
+    from agentc.runtime.contracts.row_contracts import Finding
+
+VERDICTS = ("reproduced", "within noise", "not reproduced", "not judged")
+
+_REMOTE = re.compile(
+    rb"""<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)\s*=\s*["']?\s*"""
+    rb"""(?:https?:)?//""",
+    re.IGNORECASE,
+)
+
+
+def check_metrics(artifact: Artifact) -> Iterator[Finding]:
+    """metrics.json: counts, means inside their intervals, one entry for each task."""
+    name = "metrics.json"
+    value, problem = _read(artifact.data / name)
+    if value is None:
+        yield (name, None, None, problem)
+        return
+    for field in ("name", "split"):
+        if not isinstance(value.get(field), str):
+            yield (name, None, field, "expected text, found %r" % (value.get(field),))
+    for field in ("n", "n_error"):
+        if not _is_count(value.get(field)):
+            yield (name, None, field, "expected a count, found %r" % (value.get(field),))
+    span = artifact.contract.get("reward_range")
+    for field, bounds in (("reward", span), ("success", [0.0, 1.0])):
+        for inner, message in _interval(value.get(field), bounds):
+            yield (name, None, "%s.%s" % (field, inner), message)
+    tasks = value.get("tasks")
+    if not isinstance(tasks, dict):
+        yield (name, None, "tasks", "expected an object with one entry for each task")
+        return
+    for task, entry in tasks.items():
+        if not isinstance(entry, dict) or not _is_count(entry.get("attempts")):
+            yield (name, None, "tasks." + task, "expected {reward, success, attempts}")
+        elif entry["attempts"] > 0 and not _is_number(entry.get("reward")):
+            yield (name, None, "tasks.%s.reward" % task, "expected a number")
+    if _is_count(value.get("n")) and value["n"] < artifact.contract.get("min_rows", 1):
+        yield (name, None, "n", "no episode was scored")
+
+
+def check_comparison(artifact: Artifact) -> Iterator[Finding]:
+    """comparison.json: one row for each evaluation, or revision, the baseline among them."""
+    name = "comparison.json"
+    value, problem = _read(artifact.data / name)
+    if value is None:
+        yield (name, None, None, problem)
+        return
+    rows = value.get("rows")
+    if not isinstance(rows, list) or not rows:
+        yield (name, None, "rows", "expected a non-empty list")
+        return
+    names: List[Any] = [row.get("name") if isinstance(row, dict) else None for row in rows]
+    if len(set(map(str, names))) != len(names):
+        yield (name, None, "rows", "two rows bear one name: %s" % names)
+    if value.get("baseline") not in names:
+        yield (name, None, "baseline", "%r is no row's name" % (value.get("baseline"),))
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict):
+            yield (name, number, None, "expected an object")
+            continue
+        if not _is_count(row.get("n")):
+            yield (name, number, "n", "expected a count, found %r" % (row.get("n"),))
+        lead, share = _scores(value)
+        for field, bounds in ((lead, None), (share, [0.0, 1.0])):
+            for inner, message in _interval(row.get(field), bounds):
+                yield (name, number, "%s.%s" % (field, inner), message)
+        difference = row.get("difference")
+        if difference is not None:
+            for inner, message in _interval(difference, None):
+                yield (name, number, "difference.%s" % inner, message)
+            chance = difference.get("p_value") if isinstance(difference, dict) else None
+            if chance is not None and not (_is_number(chance) and 0 <= chance <= 1):
+                yield (name, number, "difference.p_value", "%r is no probability" % (chance,))
+
+
+def _scores(comparison: Mapping[str, Any]) -> Tuple[str, str]:
+    """What its rows hold: a score that differences are of, and a share."""
+    named = comparison.get("scores")
+    if isinstance(named, list) and len(named) == 2:
+        return str(named[0]), str(named[1])
+    return "reward", "success"
+
+
+def check_verdicts(artifact: Artifact) -> Iterator[Finding]:
+    """claims.json: each claim with one of four verdicts and the reason for it."""
+    name = "claims.json"
+    value, problem = _read(artifact.data / name)
+    if value is None:
+        yield (name, None, None, problem)
+        return
+    claims = value.get("claims")
+    if not isinstance(claims, list):
+        yield (name, None, "claims", "expected a list")
+        return
+    for number, claim in enumerate(claims, start=1):
+        if not isinstance(claim, dict):
+            yield (name, number, None, "expected an object")
+            continue
+        if claim.get("verdict") not in VERDICTS:
+            shown = "%r is none of %s" % (claim.get("verdict"), ", ".join(VERDICTS))
+            yield (name, number, "verdict", shown)
+        for field in ("name", "stage", "because"):
+            if not isinstance(claim.get(field), str):
+                yield (name, number, field, "expected text, found %r" % (claim.get(field),))
+        for field in ("observed", "paper", "difference"):
+            if claim.get(field) is not None:
+                for inner, message in _interval(claim[field], None):
+                    yield (name, number, "%s.%s" % (field, inner), message)
+
+
+def check_report(artifact: Artifact) -> Iterator[Finding]:
+    """index.html: one page that loads nothing from a network."""
+    path = artifact.data / "index.html"
+    if not path.is_file():
+        yield ("index.html", None, None, "the file is missing")
+        return
+    page = path.read_bytes()
+    if not page.lstrip()[:15].lower().startswith(b"<!doctype html"):
+        yield ("index.html", None, None, "does not begin with <!doctype html>")
+    found = _REMOTE.search(page)
+    if found:
+        shown = found.group(0).decode("utf-8", "replace")
+        yield ("index.html", None, None, "loads something from a network: %s" % shown)
+
+
+def _interval(value: Any, bounds: Optional[List[float]]) -> Iterator[Tuple[str, str]]:
+    """Findings about {mean, low, high}; all three null when there was nothing to average."""
+    if not isinstance(value, Mapping):
+        yield "mean", "expected {mean, low, high}, found %r" % (value,)
+        return
+    found = {name: value.get(name) for name in ("mean", "low", "high")}
+    if all(number is None for number in found.values()):
+        return
+    for name, number in found.items():
+        if not _is_number(number):
+            yield name, "expected a number, found %r" % (number,)
+            return
+    mean, low, high = (float(value[name]) for name in ("mean", "low", "high"))
+    if not low - 1e-9 <= mean <= high + 1e-9:
+        yield "mean", "%g lies outside its interval [%g, %g]" % (mean, low, high)
+    if bounds is not None and not bounds[0] - 1e-6 <= mean <= bounds[1] + 1e-6:
+        yield "mean", "%g is outside [%g, %g]" % (mean, bounds[0], bounds[1])
+
+
+def _read(path: Path) -> Tuple[Optional[Mapping[str, Any]], str]:
+    if not path.is_file():
+        return None, "the file is missing"
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        return None, "not JSON: %s" % error
+    if not isinstance(value, dict):
+        return None, "expected an object"
+    return value, ""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

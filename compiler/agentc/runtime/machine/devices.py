@@ -1,0 +1,187 @@
+"""The GPUs that jobs on this machine may have: what somebody says (`AGENTC_GPUS`), else what is
+visible, else what the driver's own tool lists. `device_lease.py` gives them out, one job each.
+
+Numbers are those of `nvidia-smi`, in the order of the PCI bus.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+GPUS_VARIABLE = "AGENTC_GPUS"
+"""How many GPUs, or which: `4`, `0,2`, `3,` (number 3 alone), `GPU-8d4f...,MIG-51b3...`."""
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+_ORDER = "CUDA_DEVICE_ORDER"
+_VISIBLE_HIP = "HIP_VISIBLE_DEVICES"
+_KFD = Path("/sys/class/kfd/kfd/topology/nodes")
+_CARDS = Path("/proc/driver/nvidia/gpus")
+_NVIDIA = Path("/dev/nvidiactl")
+_PATIENCE_S = 30.0
+_GPU_LINE = re.compile(r"GPU (\d+): .*\(UUID: ([^)\s]+)\)")
+_MIG_LINE = re.compile(r"\s+MIG .*\(UUID: ([^)\s]+)\)")
+
+
+class DevicesError(Exception):
+    """What was said of GPUs cannot be, or less is free for ever than is asked for; the message
+    names the remedy."""
+
+
+class Device(NamedTuple):
+    """`name` is what programs are told, `identity` what every process on this machine calls it."""
+
+    name: str
+    identity: str
+
+
+class ListedGpu(NamedTuple):
+    """A GPU as the driver lists it; `parts` are its MIG devices."""
+
+    number: str
+    uuid: str
+    parts: Tuple[str, ...]
+
+
+def machine_devices(
+    environ: Mapping[str, str], ask: Optional[Callable[[], List[ListedGpu]]] = None
+) -> Tuple[Device, ...]:
+    """The GPUs of this machine that jobs may have; () where there are none, where nobody can tell,
+    and where somebody hides them for the processor to do the work. Raises DevicesError."""
+    said, visible = _words(environ.get(GPUS_VARIABLE)), _words(environ.get(VISIBLE))
+    text = environ.get(GPUS_VARIABLE, "").strip()
+    count = int(text) if text.isdigit() else None
+    if count == 0 or (said is None and visible == []):
+        return ()
+    listed = (ask or list_gpus)()
+    names = _visible_names(visible, listed)
+    if count is not None:
+        if not names:
+            names = [str(number) for number in range(count)]
+        if count > len(names):
+            where = "%s=%s" % (VISIBLE, environ[VISIBLE]) if visible is not None else "the driver"
+            raise DevicesError(
+                "%s=%d, and %s shows %d GPUs; lower it, or list those that are meant"
+                % (GPUS_VARIABLE, count, where, len(names))
+            )
+        names = names[:count]
+    elif said is not None:
+        wrong = [word for word in said if not _is_name(word)]
+        if wrong or not said:
+            raise DevicesError(
+                "%s=%s is neither a number of GPUs nor a list of them; expected `4`, `0,2` or "
+                "names as `nvidia-smi -L` prints them (GPU-..., MIG-...), joined by commas"
+                % (GPUS_VARIABLE, environ[GPUS_VARIABLE])
+            )
+        names = said
+    found = [Device(name, _identity(name, listed, environ)) for name in names]
+    twice = {one.identity for one in found if [o.identity for o in found].count(one.identity) > 1}
+    if twice:
+        raise DevicesError("%s is listed twice among the GPUs" % min(twice))
+    return tuple(found)
+
+
+def may_have_gpus(environ: Mapping[str, str]) -> bool:
+    """Whether programs could find a GPU here, as far as can be told without asking anybody."""
+    if _words(environ.get(GPUS_VARIABLE)) is not None or _words(environ.get(VISIBLE)):
+        return True
+    return _NVIDIA.exists() or _KFD.is_dir()
+
+
+def visible_devices(environ: Mapping[str, str]) -> Optional[List[str]]:
+    """What CUDA_VISIBLE_DEVICES lists, None where it is not set."""
+    return _words(environ.get(VISIBLE))
+
+
+def visibility(names: Sequence[str], numbered: bool) -> Mapping[str, str]:
+    """Variables that show a program these GPUs and no other; `numbered`: numbers are those of the
+    PCI bus, as everywhere here but where a queue gave them."""
+    shown = {VISIBLE: ",".join(names)}
+    if _KFD.is_dir():
+        shown[_VISIBLE_HIP] = shown[VISIBLE]
+    if numbered and any(name.isdigit() for name in names):
+        shown[_ORDER] = "PCI_BUS_ID"
+    return shown
+
+
+def list_gpus() -> List[ListedGpu]:
+    """What the driver's tool lists, else what the kernel does."""
+    found: List[ListedGpu] = []
+    program = shutil.which("nvidia-smi")
+    if program is not None:
+        with suppress(OSError, subprocess.SubprocessError):
+            told = subprocess.run(
+                [program, "-L"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=_PATIENCE_S,
+                check=False,
+            )
+            found = read_listing(told.stdout.decode("utf-8", "replace"))
+            if found:
+                return found
+    for number, card in enumerate(sorted(_CARDS.glob("*/information"))):
+        with suppress(OSError):
+            uuid = re.search(r"^GPU UUID:\s*(\S+)", card.read_text(errors="replace"), re.MULTILINE)
+            found.append(ListedGpu(str(number), uuid.group(1) if uuid else card.parent.name, ()))
+    count = 0 if found else _amd_cards()
+    return found + [ListedGpu(str(number), "amd-%d" % number, ()) for number in range(count)]
+
+
+def _amd_cards() -> int:
+    """Processors have a node as well, with no number."""
+    count = 0
+    for node in sorted(_KFD.glob("*/gpu_id")):
+        with suppress(OSError):
+            count += node.read_text().strip() not in ("", "0")
+    return count
+
+
+def read_listing(text: str) -> List[ListedGpu]:
+    """What `nvidia-smi -L` prints."""
+    found: List[ListedGpu] = []
+    for line in text.splitlines():
+        gpu, part = _GPU_LINE.match(line), _MIG_LINE.match(line)
+        if gpu:
+            found.append(ListedGpu(gpu.group(1), gpu.group(2), ()))
+        elif part and found:
+            found[-1] = found[-1]._replace(parts=(*found[-1].parts, part.group(1)))
+    return found
+
+
+def _visible_names(visible: Optional[List[str]], listed: Sequence[ListedGpu]) -> List[str]:
+    if visible is not None:
+        return visible
+    # Programs take numbers or names, and not both in one list.
+    parted = any(gpu.parts for gpu in listed)
+    return [name for gpu in listed for name in gpu.parts or (gpu.uuid if parted else gpu.number,)]
+
+
+def _identity(name: str, listed: Sequence[ListedGpu], environ: Mapping[str, str]) -> str:
+    """A number means another GPU inside of a container or a job of SLURM's, its UUID does not."""
+    for gpu in listed:
+        if name == gpu.number or (name.startswith("GPU-") and gpu.uuid.startswith(name)):
+            return gpu.uuid
+    job = environ.get("SLURM_JOB_ID")
+    return "slurm-%s-%s" % (job, name) if job and name.isdigit() else name
+
+
+def _is_name(word: str) -> bool:
+    return word.isdigit() or re.match(r"(GPU|MIG)-[A-Za-z0-9/-]+$", word) is not None
+
+
+def _words(text: Optional[str]) -> Optional[List[str]]:
+    """The words of a list; as CUDA does it, none from the first one that hides the rest."""
+    if text is None:
+        return None
+    words: List[str] = []
+    for word in (each.strip() for each in text.split(",")):
+        if word in ("-1", "NoDevFiles"):
+            break
+        if word:
+            words.append(word)
+    return words

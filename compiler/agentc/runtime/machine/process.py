@@ -1,0 +1,248 @@
+"""Processes of a job on Linux: groups, parent-death signals, marks, and a watchdog.
+
+Every process that a wrapper starts leads its own group, dies with the wrapper, and carries a mark
+in its environment, so that what it forked can be found and ended even after `kill -9`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence, Set
+
+if TYPE_CHECKING:
+    from agentc.runtime.store.keeper import Heartbeat
+
+MARK_VARIABLE = "AGENTC_JOB"
+_LINUX = sys.platform.startswith("linux")
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_LOST_GRACE_S = 20.0
+
+
+def die_with_parent(number: int, parent: Optional[int] = None) -> None:
+    """Ask the kernel to send this process the signal when its parent ends.
+
+    `parent` is the expected parent; when it is gone already, this process ends at once.
+    """
+    if not _LINUX:
+        return
+    expected = os.getppid() if parent is None else parent
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+    if os.getppid() != expected:
+        os._exit(128 + int(number))
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent ended (PR_SET_CHILD_SUBREAPER)."""
+    if _LINUX:
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def leave_orphans() -> None:
+    """Undo `adopt_orphans`: they are init's again."""
+    if _LINUX:
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+def mark(name: str, store: str) -> str:
+    """The mark of an object's processes: the same key at work in another store differs."""
+    digest = hashlib.sha256(os.path.realpath(store).encode()).hexdigest()
+    return "%s@%s" % (name, digest[:12])
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    environment: Dict[str, str],
+    output: int,
+) -> "subprocess.Popen[bytes]":
+    """Start a program in a session of its own; it is killed when this process ends.
+
+    `output` is the descriptor that takes its stdout and stderr. Raises OSError when it cannot
+    be started.
+    """
+    me = os.getpid()
+
+    def bind_to_parent() -> None:
+        die_with_parent(signal.SIGKILL, me)
+
+    return subprocess.Popen(
+        list(argv),
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+        preexec_fn=bind_to_parent,
+    )
+
+
+def signal_group(group: int, number: int) -> bool:
+    """Signal a process group; False when nobody is left in it."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def marks() -> Dict[int, str]:
+    """The mark of every process (of this user) that carries one."""
+    begins = (MARK_VARIABLE + "=").encode()
+    found = {}
+    for pid in _all_processes():
+        for word in _environment(pid):
+            if word.startswith(begins):
+                found[pid] = word[len(begins) :].decode("utf-8", "replace")
+                break
+    found.pop(os.getpid(), None)
+    return found
+
+
+def marked(name: str) -> Set[int]:
+    """Processes (of this user) that carry that mark."""
+    return {pid for pid, carried in marks().items() if carried == name}
+
+
+def end_marked(name: str, grace: float = 0.0) -> int:
+    """End every process that carries the mark, with what they still fork; returns how many."""
+    return end_all(lambda: marked(name), grace)
+
+
+def end_all(find: Callable[[], Set[int]], grace: float) -> int:
+    """TERM what `find` returns, wait up to `grace` seconds, then KILL until it returns nothing."""
+    ended: Set[int] = set()
+    deadline = time.monotonic() + grace
+    number = signal.SIGTERM if grace > 0 else signal.SIGKILL
+    # A process in uninterruptible sleep cannot be ended by anybody: do not wait for ever.
+    last = deadline + 10.0
+    while time.monotonic() < last:
+        alive = {pid for pid in find() if not _is_zombie(pid)}
+        if not alive:
+            return len(ended)
+        for pid in alive - ended if number == signal.SIGTERM else alive:
+            _send(pid, number)
+        ended |= alive
+        if number == signal.SIGTERM and time.monotonic() >= deadline:
+            number = signal.SIGKILL
+        time.sleep(0.02)
+    return len(ended)
+
+
+def started(pid: int) -> str:
+    """When a process was started, in the kernel's ticks; "" when there is none: of two processes
+    with one number the times differ."""
+    fields = _status_fields(pid)
+    return fields[19] if len(fields) > 19 and fields[0] not in ("Z", "X") else ""
+
+
+def children() -> Set[int]:
+    """Direct children of this process, adopted orphans included."""
+    me = os.getpid()
+    try:
+        # Much cheaper than asking every process of a large machine for its parent.
+        lists = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
+    except OSError:
+        lists = []
+    if lists:
+        return {int(pid) for text in lists for pid in text.split()}
+    return {pid for pid in _all_processes() if parent_of(pid) == me}
+
+
+class Watchdog:
+    """A forked process that ends everything with a mark once this process is gone.
+
+    It holds what this process had open (the lock above all) until it has finished, so that the
+    next wrapper of the same key starts on clean ground. With a keeper it renews claims meanwhile;
+    when one is lost, it stops this process.
+    """
+
+    def __init__(self, name: str, keeper: Optional[Heartbeat] = None) -> None:
+        read, write = os.pipe()
+        parent = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(write)
+            _watch(read, name, parent, keeper)
+        os.close(read)
+        self._write = write
+
+    def dismiss(self) -> None:
+        """Everything has been ended already: the watchdog leaves without looking."""
+        if self._write >= 0:
+            with suppress(OSError):
+                os.write(self._write, b"x")
+            os.close(self._write)
+            self._write = -1
+
+
+def _watch(read: int, name: str, parent: int, keeper: Optional[Heartbeat]) -> None:
+    try:
+        os.setsid()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        signal.set_wakeup_fd(-1)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(nowhere, descriptor)
+        while keeper is not None and not select.select([read], [], [], keeper.every)[0]:
+            if not keeper.beat():
+                _send(parent, signal.SIGTERM)
+                if not select.select([read], [], [], _LOST_GRACE_S)[0]:
+                    _send(parent, signal.SIGKILL)
+                keeper = None
+        if not os.read(read, 1):
+            end_marked(name)
+            if keeper is not None:
+                keeper.release()
+    finally:
+        os._exit(0)
+
+
+def _all_processes() -> List[int]:
+    if not _LINUX:
+        return []
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _environment(pid: int) -> List[bytes]:
+    try:
+        return Path("/proc/%d/environ" % pid).read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _status_fields(pid: int) -> List[str]:
+    """Fields of /proc/PID/stat from the state on; empty when the process is gone."""
+    try:
+        stat = Path("/proc/%d/stat" % pid).read_text(encoding="utf-8", errors="replace")
+        return stat.rsplit(")", 1)[1].split()
+    except (OSError, IndexError):
+        return []
+
+
+def parent_of(pid: int) -> int:
+    """The parent of a process; -1 when it is gone."""
+    fields = _status_fields(pid)
+    return int(fields[1]) if fields else -1
+
+
+def _is_zombie(pid: int) -> bool:
+    fields = _status_fields(pid)
+    return not fields or fields[0] in ("Z", "X")
+
+
+def _send(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)

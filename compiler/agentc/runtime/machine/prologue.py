@@ -1,0 +1,241 @@
+"""What a job does before its work: does the machine give the GPUs, memory, time and nodes that were
+asked for? A job that got less would fail hours later, or train on one GPU of four in silence.
+
+What was asked for comes from Snakemake (`--asked`, after the profile's say); what was got from
+SLURM's variables, control groups and the machine. Nothing is concluded from what is not known.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Callable, Dict, List, Mapping, Optional, Tuple
+
+from agentc.runtime.machine import control_group
+from agentc.runtime.machine.rendezvous import allocated_nodes
+from agentc.runtime.machine.scontrol import shown
+
+MODE_VARIABLE = "AGENTC_PROLOGUE"
+"""`warn`: say what is missing and go on."""
+_SLACK_S = 120.0
+"""A job starts a little after its allocation does."""
+_LATE_S = 300.0
+"""A job that seems to have begun so long before its wrapper is on a node with another clock."""
+_LOCAL_SLACK = 0.95
+"""Machines sold with 64 GiB show a little less."""
+
+Fact = Tuple[float, str]
+"""An amount, and what says so."""
+
+
+class NotGrantedError(Exception):
+    """The job did not get what was asked for; the message names cause and remedy."""
+
+
+def read_asked(text: str) -> Dict[str, str]:
+    """`gpu=4,mem_mb=16000` as a mapping."""
+    pairs = (word.partition("=") for word in text.split(",") if "=" in word)
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def shortfalls(
+    asked: Mapping[str, str],
+    environ: Mapping[str, str],
+    machine_gpus: Callable[[], List[str]],
+    now: Optional[float] = None,
+) -> List[str]:
+    """A sentence for each thing that is known to be less than was asked for."""
+    found = []
+    nodes = max(1, number(asked.get("nodes")) or 1)
+    gpus = _gpus_on_node(asked, nodes)
+    if gpus:
+        got = visible_gpus(environ, machine_gpus)
+        if got is not None and got[0] < gpus:
+            each = " on each node" if nodes > 1 else ""
+            found.append("%d GPUs%s were asked for, and it sees %d (%s)" % (gpus, each, *got))
+    memory = number(asked.get("mem_mb"))
+    if memory:
+        had = memory_limit(environ)
+        least = memory if "SLURM_JOB_ID" in environ else memory * _LOCAL_SLACK
+        if had is not None and had[0] < int(least):
+            found.append("%d MiB of memory were asked for, and it has %d (%s)" % (memory, *had))
+    minutes = number(asked.get("runtime"))
+    if minutes:
+        found += _too_short(minutes, environ, time.time() if now is None else now)
+    if nodes > 1 and "SLURM_JOB_ID" in environ:
+        there = allocated_nodes(environ)
+        if there < nodes:
+            found.append("%d nodes were asked for, and it has %d" % (nodes, there))
+    return found
+
+
+def clock_trouble(environ: Mapping[str, str], now: float) -> str:
+    """A sentence where this node's clock and that of SLURM's controller cannot both be right."""
+    span = _allocation(environ)
+    if span is None or span[0] is None or -_SLACK_S / 4 <= now - span[0] <= _LATE_S:
+        return ""
+    late = now - span[0]
+    return (
+        "the clock of %s and that of SLURM's controller disagree: by this one the job began %s "
+        "(%s). Time limits are the controller's, so the job may stop too early or be cut off "
+        "before it has saved its work; let the node's clock be set (`chronyc tracking`, "
+        "`timedatectl`)"
+        % (
+            os.uname().nodename,
+            "%d minutes ago" % (late // 60) if late > 0 else "%d s from now" % -late,
+            span[2],
+        )
+    )
+
+
+def assert_granted(
+    asked: Mapping[str, str],
+    environ: Mapping[str, str],
+    machine_gpus: Callable[[], List[str]],
+    warn: Callable[[str], None],
+) -> None:
+    """Raise NotGrantedError where something is missing, or with AGENTC_PROLOGUE=warn say it."""
+    # A run inside of somebody's allocation asks SLURM for nothing: hours may lie between the two.
+    trouble = clock_trouble(environ, time.time()) if asked else ""
+    if trouble:
+        warn(trouble)
+    missing = shortfalls(asked, environ, machine_gpus) if asked else []
+    if not missing:
+        return
+    text = "it did not get what was asked for: %s\n%s" % ("; ".join(missing), _remedy(environ))
+    if environ.get(MODE_VARIABLE) != "warn":
+        raise NotGrantedError(text)
+    warn(text)
+
+
+def visible_gpus(
+    environ: Mapping[str, str], machine_gpus: Callable[[], List[str]]
+) -> Optional[Fact]:
+    """How many GPUs the job sees, or None where nobody can tell."""
+    listed = environ.get("CUDA_VISIBLE_DEVICES")
+    if "SLURM_JOB_ID" in environ:
+        for name in ("SLURM_GPUS_ON_NODE", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS"):
+            value = environ.get(name)
+            if value:
+                count = int(value) if name == "SLURM_GPUS_ON_NODE" else len(value.split(","))
+                if listed is not None and _listed(listed) < count:
+                    break
+                return count, name
+        if listed is not None:
+            return _listed(listed), "CUDA_VISIBLE_DEVICES=%s" % listed
+        if "ROCR_VISIBLE_DEVICES" in environ or "ZE_AFFINITY_MASK" in environ:
+            return None
+        return 0, "SLURM gave none: SLURM_GPUS_ON_NODE and CUDA_VISIBLE_DEVICES are not set"
+    if listed is not None:
+        # Whoever hides all GPUs on a machine of their own wants the processor to do the work.
+        count = _listed(listed)
+        return (count, "CUDA_VISIBLE_DEVICES=%s" % listed) if count else None
+    names = machine_gpus()
+    return (len(names), "this machine: %s" % ", ".join(names)) if names else None
+
+
+def memory_limit(environ: Mapping[str, str]) -> Optional[Fact]:
+    """MiB that the job may use on this node: the least of what limits it."""
+    known: List[Fact] = []
+    per_node = number(environ.get("SLURM_MEM_PER_NODE"))
+    per_cpu = number(environ.get("SLURM_MEM_PER_CPU"))
+    cpus = number(environ.get("SLURM_CPUS_ON_NODE"))
+    if "SLURM_JOB_ID" in environ:
+        if per_node:  # 0 is all that the node has
+            known.append((per_node, "SLURM_MEM_PER_NODE"))
+        elif per_cpu and cpus:
+            known.append((per_cpu * cpus, "SLURM_MEM_PER_CPU x SLURM_CPUS_ON_NODE"))
+    limit = control_group.memory_limit()
+    if limit is not None:
+        known.append((limit // (1 << 20), "its control group"))
+    total = _machine_memory()
+    if total is not None:
+        known.append((total, "this machine"))
+    return min(known) if known else None
+
+
+def time_left(environ: Mapping[str, str], now: float) -> Optional[Fact]:
+    """Seconds until SLURM ends the job; None outside of SLURM, or without a limit."""
+    span = _allocation(environ)
+    if span is None:
+        return None
+    # A clock that is behind the controller's would promise more than was given.
+    return span[1] - max(now, span[0] or now), span[2]
+
+
+def _allocation(environ: Mapping[str, str]) -> Optional[Tuple[Optional[float], float, str]]:
+    """When SLURM began the job, as far as it says, when it will end it, and what says so."""
+    job = environ.get("SLURM_JOB_ID")
+    if not job:
+        return None
+    start, end = (number(environ.get("SLURM_JOB_%s_TIME" % word)) for word in ("START", "END"))
+    if end:
+        return start or _shown_times(job).get("StartTime"), end, "SLURM_JOB_END_TIME"
+    known = _shown_times(job)
+    if "EndTime" not in known:
+        return None
+    return known.get("StartTime"), known["EndTime"], "scontrol show job %s" % job
+
+
+def _shown_times(job: str) -> Dict[str, float]:
+    found = {}
+    for word in shown("job", job).split():
+        name, _, value = word.partition("=")
+        if name in ("StartTime", "EndTime"):
+            try:
+                found[name] = time.mktime(time.strptime(value, "%Y-%m-%dT%H:%M:%S"))
+            except ValueError:  # Unknown, or no limit
+                continue
+    return found
+
+
+def _too_short(minutes: int, environ: Mapping[str, str], now: float) -> List[str]:
+    """Begin and end are by the controller's clock, from which this node's may differ."""
+    span = _allocation(environ)
+    if span is None:
+        return []
+    length = span[1] - (now if span[0] is None else span[0])
+    if length + _SLACK_S >= minutes * 60 * _LOCAL_SLACK:
+        return []
+    left = max(0, length // 60)
+    got = "it was given %d" if span[0] is not None else "it ends in %d by this node's clock"
+    return ["%d minutes were asked for, and %s (%s)" % (minutes, got % left, span[2])]
+
+
+def _gpus_on_node(asked: Mapping[str, str], nodes: int) -> int:
+    parts = asked.get("gres", "").split(":")
+    if parts[0] == "gpu":
+        return int(parts[-1]) if len(parts) > 1 and parts[-1].isdigit() else 1
+    return -(-(number(asked.get("gpu")) or 0) // nodes)
+
+
+def _remedy(environ: Mapping[str, str]) -> str:
+    lines = "help: `agentc plan SPEC --profile P` prints who asked for what; "
+    if "SLURM_JOB_ID" in environ:
+        lines += (
+            "`scontrol show job %s` what SLURM gave. snakemake-executor-plugin-slurm before "
+            "2.7.1 starts a job once for each of its GPUs: upgrade it" % environ["SLURM_JOB_ID"]
+        )
+    else:
+        lines += "lower `placement:` (it changes no key), or run where there is as much"
+    return lines + ". %s=warn runs all the same" % MODE_VARIABLE
+
+
+def _listed(devices: str) -> int:
+    words = [word.strip() for word in devices.split(",") if word.strip()]
+    return len([word for word in words if word not in ("-1", "NoDevFiles")])
+
+
+def number(text: Optional[str]) -> Optional[int]:
+    """An amount, None where it is not known."""
+    try:
+        return int(text) if text else None
+    except ValueError:  # expressions that could not be evaluated yet
+        return None
+
+
+def _machine_memory() -> Optional[int]:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1 << 20)
+    except (ValueError, OSError):
+        return None

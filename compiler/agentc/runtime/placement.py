@@ -1,0 +1,173 @@
+"""What the Snakefile asks of a cluster for each job: who says a value, strongest first.
+
+`set-resources` of the profile (Snakemake puts it on top of what stands here), the spec's
+`placement:`, `default-resources` of the profile; a default of memory is raised to what the job's
+model needs. `agentc.placement` settles the same beforehand
+and says who gave what. Compiled directories bring a Snakefile that imports this: names stay.
+docs/design/placement.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+Job = Mapping[str, Any]
+RESOURCES = {
+    "partition": "slurm_partition",
+    "account": "slurm_account",
+    "qos": "qos",
+    "constraint": "constraint",
+    "nodes": "nodes",
+    "gpu_type": "gpu_model",
+    "minutes": "runtime",
+}
+"""What a spec says, in Snakemake's words, where one resource says it all."""
+_NAMES = {"mem": "mem_mb", **{resource: name for name, resource in RESOURCES.items()}}
+_INSTEAD = {"cpus_per_task": "cpus", "cpus_per_gpu": "cpus", "mem_mb_per_cpu": "mem_mb"}
+_GPU = ("gpu", "gpu_model", "gres")
+_UNSAID = object()
+
+
+def asked_of(job: Job) -> Mapping[str, Any]:
+    """What the spec's `placement:` says of a job, by name."""
+    return job.get("asked") or {}
+
+
+def most_asked(name: str, jobs: Sequence[Job]) -> Optional[Mapping[str, Any]]:
+    """What the spec says of jobs that run as one, with its place: the most that a member asks
+    for, of names the first."""
+    found: List[Mapping[str, Any]] = [asked_of(j)[name] for j in jobs if name in asked_of(j)]
+    if not found:
+        return None
+    return found[0] if isinstance(found[0]["value"], str) else max(found, key=lambda a: a["value"])
+
+
+def memory_needed(jobs: Sequence[Job]) -> Optional[int]:
+    """MiB that the models of jobs that run as one need of a node, the most of them; None where
+    nothing is known of any."""
+    found = [int(j["memory"]["mem_mb"]) for j in jobs if j.get("memory")]
+    return max(found, default=None)
+
+
+def gpus_of(gres: Any) -> Tuple[Optional[int], Optional[str]]:
+    """GPUs on each node and their type, of `gpu:2` or `gpu:a100:2`."""
+    parts = str(gres or "").split(":")
+    if parts[0] != "gpu":
+        return None, None
+    count = int(parts[-1]) if len(parts) > 1 and parts[-1].isdigit() else 1
+    named = parts[1] if len(parts) == 3 or (len(parts) == 2 and not parts[1].isdigit()) else None
+    return count, named
+
+
+class RuleResources:
+    """Resources of rules, given what Snakemake read of its profile (`workflow.resource_settings`:
+    `overwrite_resources`, `overwrite_threads`, `default_resources`)."""
+
+    def __init__(self, settings: Any) -> None:
+        self._forced = settings.overwrite_resources
+        self._threads = settings.overwrite_threads
+        self._usual = settings.default_resources or {}
+
+    def of_rule(self, rule: str, work: Mapping[str, Sequence[Job]]) -> Dict[str, Any]:
+        """A function for each resource that some job of the rule asks for; only of these, so that
+        a profile's defaults hold otherwise. `work` are the jobs behind each key."""
+        names = {name for jobs in work.values() for job in jobs for name in asked_of(job)}
+        if any(memory_needed(jobs) for jobs in work.values()):
+            names.add("mem_mb")
+        forced = self._forced_of(rule)
+        spoken = [each for each, name in _NAMES.items() if name in names]
+        spoken += [each for each, name in _INSTEAD.items() if name in {*names, *forced}]
+        if "gpus" in names or "gpu" in forced or _counts_gpus(forced.get("gres")):
+            spoken += _GPU
+        return {each: self._resource(rule, work, each) for each in spoken}
+
+    def of_servers(self, servers: Mapping[str, Job]) -> Dict[str, Any]:
+        """Those of shared servers; `server` is a local rule, whose threads are this machine's."""
+
+        def cpus(wildcards: Any, **given: Any) -> Any:
+            server = servers[wildcards.key]
+            usual = self._usual_of("cpus_per_task", wildcards, given)
+            return (None if "cpus" in asked_of(server) else usual) or server["resources"]["cpus"]
+
+        work = {key: [server] for key, server in servers.items()}
+        return {**self.of_rule("server", work), "cpus_per_task": cpus}
+
+    def _resource(self, rule: str, work: Mapping[str, Sequence[Job]], name: str) -> Any:
+        def value(wildcards: Any, **given: Any) -> Any:
+            def usual() -> Any:
+                return self._usual_of(name, wildcards, given)
+
+            jobs = work[wildcards.key]
+            found = _said(name, jobs, self._forced_of(rule), usual)
+            if found is not _UNSAID:
+                return found
+            return self._raised(rule, usual(), jobs) if _NAMES.get(name) == "mem_mb" else usual()
+
+        return value
+
+    def _raised(self, rule: str, usual: Any, jobs: Sequence[Job]) -> Any:
+        """A default of memory, or what the models of the jobs need where that is more. Where there
+        is no default, or memory goes by the cpu, nothing is asked for."""
+        needed = memory_needed(jobs)
+        by_cpu = "mem_mb_per_cpu" in self._usual or "mem_mb_per_cpu" in self._forced_of(rule)
+        if needed is None or by_cpu or not isinstance(usual, int):
+            return usual
+        return max(usual, needed)
+
+    def _usual_of(self, name: str, wildcards: Any, given: Mapping[str, Any]) -> Any:
+        """The profile's default of a resource."""
+        name = "mem_mb" if name == "mem" else name
+        if name not in self._usual:
+            return None
+        found = self._usual[name]
+        return found.evaluate(wildcards, **given).value if hasattr(found, "evaluate") else found
+
+    def _forced_of(self, rule: str) -> Dict[str, Any]:
+        """What the profile sets for a rule, as it is written there."""
+        resources = self._forced.get(rule, {})
+        found = {name: getattr(each, "raw", each) for name, each in resources.items()}
+        return {**found, **({"cpus": self._threads[rule]} if rule in self._threads else {})}
+
+
+def _counts_gpus(gres: Any) -> bool:
+    return gpus_of(gres)[0] is not None
+
+
+def _said(
+    resource: str, jobs: Sequence[Job], forced: Mapping[str, Any], usual: Callable[[], Any]
+) -> Any:
+    """What the spec says: a value, None for nothing at all, or _UNSAID."""
+
+    def ask(name: str) -> Any:
+        found = most_asked(name, jobs)
+        return None if found is None else found["value"]
+
+    if resource in _GPU:
+        return _said_of_gpus(resource, ask, forced, usual)
+    if resource in _INSTEAD:
+        name = _INSTEAD[resource]
+        return _UNSAID if ask(name) is None and name not in forced else None
+    asked = ask(_NAMES[resource])
+    return _UNSAID if asked is None else asked
+
+
+def _said_of_gpus(
+    resource: str, ask: Callable[[str], Any], forced: Mapping[str, Any], usual: Callable[[], Any]
+) -> Any:
+    """The same of `gpu`, `gpu_model` and `gres`, of which SLURM takes either the last or others."""
+    gpus, model = ask("gpus"), ask("gpu_type")
+    nodes = forced.get("nodes", ask("nodes"))
+    nodes = nodes if isinstance(nodes, int) else 1
+    if _counts_gpus(forced.get("gres")):
+        return None
+    if gpus is None and "gpu" not in forced:
+        return model if resource == "gpu_model" and model else _UNSAID
+    if resource == "gres":
+        if gpus and nodes > 1 and "gpu" not in forced:  # the one that counts by node
+            return ":".join(["gpu", *([model] if model else []), str(gpus // nodes)])
+        return None if _counts_gpus(usual()) else _UNSAID
+    if "gpu" in forced:
+        return model or _UNSAID if resource == "gpu_model" else None
+    if resource == "gpu":
+        return gpus if nodes == 1 else None
+    return model or _UNSAID if gpus and nodes == 1 else None

@@ -1,0 +1,380 @@
+"""Leases: servers that a job needs while it runs. Started, probed, checked, watched, ended.
+
+An environment that the job's program opens in its own process is a lease too, without a server.
+The fields of a lease are those of `agentc.backend_api.LeaseDraft`. What a server must prove
+before work starts is in `agentc.runtime.servers.probe`.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import json
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence
+
+from agentc.runtime.machine import rendezvous
+from agentc.runtime.machine.supervise import Child, Supervisor
+from agentc.runtime.program import write_json
+from agentc.runtime.software.imported import FOLDER_VARIABLE, read_reports
+from agentc.runtime.store.staging import remove_tree
+
+GRACE_S = 10.0
+"""How long a server may take to stop after SIGTERM."""
+LOOPBACK = "127.0.0.1"
+_PORT_TAKEN = ("address already in use", "eaddrinuse", "errno 98")
+_PORT_TRIES = 4
+
+
+class LeaseError(Exception):
+    """A server did not start, is not what was asked for, or died; the message has its last
+    lines."""
+
+
+class LeasedServer:
+    """One server. `endpoint` is what the job program is told about it."""
+
+    def __init__(
+        self,
+        spec: Mapping[str, Any],
+        *,
+        python: Sequence[str],
+        variables: Mapping[str, str],
+        model: Optional[Path],
+        folder: Path,
+        logs: Path,
+        host: str = LOOPBACK,
+        name: Optional[str] = None,
+    ) -> None:
+        """`name` tells its files from those of other servers in these folders; by default there
+        is none of the same role."""
+        self.role: str = spec["role"]
+        self.name = name or self.role
+        self.spec = spec
+        self.model = model
+        self.log = logs / (self.name + ".log")
+        self.child: Optional[Child] = None
+        self.ready_s = 0.0
+        self.software: Dict[str, Any] = {}
+        self.served: Dict[str, Any] = {}
+        """What an environment says of itself: the `identity` of its /meta."""
+        self.token = binascii.hexlify(os.urandom(16)).decode("ascii")
+        self.url: Optional[str] = spec.get("url")
+        self._python = list(python)
+        self._variables = dict(variables)
+        self._ready_file = folder / (self.name + ".ready.json")
+        self._settings_file = folder / (self.name + ".settings.json")
+        self._ranks_file = folder / (self.name + ".ranks.json")
+        self.imported = folder / "imported" / self.name
+        self._host = host
+        self._held: Optional[socket.socket] = None
+
+    @property
+    def remote(self) -> bool:
+        """Whether the endpoint is somebody else's and nothing is started."""
+        return self.spec.get("port") == "none"
+
+    @property
+    def inside(self) -> bool:
+        """Whether the job's program opens it in its own process and nothing is started."""
+        return self.spec.get("port") == "inside"
+
+    @property
+    def endpoint(self) -> Dict[str, Any]:
+        """`{"url", "token", "model", "log", "client"}` for the job file; `{"inside": {"program",
+        "settings", "expect"}}` where the program opens it itself."""
+        if self.inside:
+            words = {"{host}": LOOPBACK, "{port}": "0", "{ready_file}": str(self._ready_file)}
+            told: Dict[str, Any] = {"program": fill(self.spec["program"], words)}
+            if self.spec.get("settings"):
+                told = {"program": self.spec["program"][:2], "settings": self.spec["settings"]}
+            return {"inside": {**told, "expect": self.spec.get("expect") or {}}}
+        found: Dict[str, Any] = {"url": self.url, "token": "" if self.remote else self.token}
+        if self.spec.get("served_name"):
+            found["model"] = self.spec["served_name"]
+        if not self.remote:
+            found["log"] = str(self.log)
+        if self.spec.get("client"):
+            found["client"] = self.spec["client"]
+        return found
+
+    def start(self, supervisor: Supervisor) -> None:
+        """Start the server's program. Raises LeaseError when it cannot be started at all."""
+        if self._ready_file.exists():
+            self._ready_file.unlink()
+        words = {
+            "{host}": self._host,
+            "{port}": "0",
+            "{ready_file}": str(self._ready_file),
+            "{model}": str(self.model or ""),
+            "{served_name}": str(self.spec.get("served_name") or ""),
+            "{settings}": str(self._settings_file),
+        }
+        if self.spec.get("settings"):
+            write_json(self._settings_file, self.spec["settings"])
+        if self.spec.get("port") == "held":
+            words["{port}"] = str(self._hold_port())
+            self.url = http_address(self._host, int(words["{port}"]))
+        argv = [*self._python, *fill(self.spec["program"], words)]
+        ranks = self.spec.get("ranks")
+        # Outside of SLURM, or where the profile gives one node, the server is one process.
+        if ranks and rendezvous.allocated_nodes(os.environ) > 1:
+            # Imported late: few servers spread over nodes, and every job would pay for it.
+            from agentc.runtime.servers import server_ranks
+
+            argv = server_ranks.command(self._ranks_file, argv, ranks)
+        variables = {**self._variables, **fill_values(self.spec.get("variables") or {}, words)}
+        variables["AGENTC_TOKEN"] = self.token
+        variables[FOLDER_VARIABLE] = str(self.imported)
+        remove_tree(self.imported)
+        try:
+            self.child = supervisor.start(
+                self.name, argv, cwd=self.log.parent.parent, variables=variables, log=self.log
+            )
+        except OSError as error:
+            raise LeaseError("the %s server cannot be started: %s" % (self.role, error)) from None
+
+    def port_was_taken(self) -> bool:
+        """Whether the server ended because somebody else took its port meanwhile."""
+        return self.spec.get("port") == "held" and any(
+            sign in last_lines(self.log, 40).lower() for sign in _PORT_TAKEN
+        )
+
+    def read_ready_file(self) -> bool:
+        """Take the address from the ready file, if it has been written."""
+        try:
+            ready = json.loads(self._ready_file.read_text(encoding="utf-8"))
+            host, port = str(ready["host"]), int(ready["port"])
+        except FileNotFoundError:
+            return False
+        except (ValueError, KeyError, TypeError) as error:
+            raise LeaseError(
+                "the %s server wrote a ready file that cannot be read (%s: %s); expected "
+                '{"host": ..., "port": ...}, written atomically'
+                % (self.role, type(error).__name__, error)
+            ) from None
+        if self._host != LOOPBACK and host != self._host:
+            raise LeaseError(
+                "the %s server was told to listen on %s and listens on %s: its program does not "
+                "heed {host}, so that jobs on other nodes cannot reach it; use `scope: job`"
+                % (self.role, self._host, host)
+            )
+        self.url = http_address(host, port)
+        return True
+
+    def release_port(self) -> None:
+        """Stop holding the port: the server listens on it now."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+    def _hold_port(self) -> int:
+        self.release_port()
+        # A bound socket that does not listen keeps the kernel from giving the port to anybody
+        # who asks for a free one, while a server that names it (SO_REUSEADDR) can bind it.
+        self._held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._held.bind((self._host, 0))
+        port: int = self._held.getsockname()[1]
+        return port
+
+    def manifest(self) -> Dict[str, Any]:
+        """What the manifest of the job says about this lease."""
+        found = {
+            name: self.spec.get(name)
+            for name in ("role", "backend", "version", "environment", "identity", "served_name")
+        }
+        if self.inside:
+            found["inside"] = True
+            return found
+        if self.name != self.role:
+            found["name"] = self.name
+        found["ready_s"] = round(self.ready_s, 3)
+        if not self.remote:
+            found.update(self.software)
+            found.update(read_reports(self.imported))
+        if self.served:
+            found["served"] = self.served
+        if self.child is not None:
+            found["cpu_s"] = round(self.child.cpu_s, 3)
+            found["max_rss_mb"] = round(self.child.max_rss_mb, 1)
+        if self.remote:
+            found["url"] = self.url
+        return found
+
+
+def http_address(host: str, port: int) -> str:
+    """The URL of a server; the address of an IPv6 host stands in brackets there."""
+    return ("http://[%s]:%d" if ":" in host else "http://%s:%d") % (host, port)
+
+
+def start_all(
+    leases: Sequence[LeasedServer],
+    supervisor: Supervisor,
+    over: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Start all servers at once and return when each is ready and is what it should be; false
+    when `over` says meanwhile that nobody needs them any more.
+
+    Raises LeaseError (a server died, is late, or is another one) or StoppedError.
+    """
+    leases = [lease for lease in leases if not lease.inside]
+    for lease in leases:
+        if not lease.remote:
+            lease.start(supervisor)
+    checks = [_Check(lease) for lease in leases]
+    try:
+        for check in checks:
+            check.begin()
+
+        def settled() -> bool:
+            for check in checks:
+                child = check.lease.child
+                if not check.done and child is not None and child.status is not None:
+                    if check.lease.port_was_taken() and check.tries < _PORT_TRIES:
+                        check.tries += 1
+                        check.cancel()
+                        check.lease.start(supervisor)
+                        check.begin()
+                        continue
+                    raise LeaseError(death_message(check.lease))
+                if check.error is not None:
+                    raise LeaseError(check.error + _tail(check.lease))
+            return over() or all(check.done for check in checks)
+
+        supervisor.wait(settled, every=0.05)
+        return all(check.done for check in checks)
+    finally:
+        for check in checks:
+            check.cancel()
+            check.lease.release_port()
+
+
+def distinct_name(role: str, identity: str, taken: Collection[str]) -> str:
+    """The name of one of several servers in one folder: its role for the first, and for others
+    with the same one eight digits of what they are besides."""
+    if role not in taken:
+        return role
+    return "%s-%s" % (role, hashlib.sha256(identity.encode("utf-8")).hexdigest()[:8])
+
+
+def caller_variables(job: Mapping[str, Any]) -> Dict[str, Dict[str, str]]:
+    """Role of each remote endpoint with secrets -> what its backend calls them -> the variable of
+    the job's program that holds the value. No two have one in common, so that no endpoint is sent
+    what is another's."""
+    taken = set(job.get("secrets") or {})
+    found: Dict[str, Dict[str, str]] = {}
+    for spec in job["leases"]:
+        wanted = spec.get("secrets") if spec.get("port") == "none" else None
+        if wanted:
+            suffix = "_" + str(spec["role"]).upper()
+            own = {name: name + suffix if name in taken else name for name in wanted}
+            found[spec["role"]] = own
+            taken.update(own.values())
+    return found
+
+
+def caller_secrets(job: Mapping[str, Any]) -> Dict[str, str]:
+    """Environment variable -> name of the secret, of all that the job's program is given."""
+    found = dict(job.get("secrets") or {})
+    variables = caller_variables(job)
+    for spec in job["leases"]:
+        for name, variable in variables.get(spec["role"], {}).items():
+            found[variable] = spec["secrets"][name]
+    return found
+
+
+def end_all(leases: Sequence[Any], supervisor: Supervisor) -> None:
+    """End the servers that this process started: TERM, grace, KILL, each with its whole group."""
+    supervisor.end([lease.child for lease in leases if lease.child is not None], GRACE_S)
+
+
+def dead(leases: Sequence[LeasedServer]) -> Optional[LeasedServer]:
+    """The first server that has ended, or None."""
+    for lease in leases:
+        if lease.child is not None and lease.child.status is not None:
+            return lease
+    return None
+
+
+def death_message(lease: LeasedServer) -> str:
+    """What to tell people about a server that ended by itself."""
+    status = lease.child.status if lease.child is not None else None
+    how = (
+        "was killed by signal %d" % -status if status and status < 0 else "exited with %s" % status
+    )
+    return "the %s server (%s) %s%s" % (lease.role, lease.spec["backend"], how, _tail(lease))
+
+
+def fill(words: Sequence[str], values: Mapping[str, str]) -> List[str]:
+    """Words with their placeholders (`{port}`, ...) replaced; other braces stay."""
+    filled = []
+    for word in words:
+        for placeholder, value in values.items():
+            word = word.replace(placeholder, value)
+        filled.append(word)
+    return filled
+
+
+def fill_values(variables: Mapping[str, str], values: Mapping[str, str]) -> Dict[str, str]:
+    """The same for the values of environment variables."""
+    return {name: fill([text], values)[0] for name, text in variables.items()}
+
+
+def last_lines(log: Path, count: int) -> str:
+    """The last lines of a log, or "" when there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 65536))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-count:])
+
+
+def _tail(lease: LeasedServer) -> str:
+    if lease.remote:
+        return ""
+    lines = last_lines(lease.log, 20)
+    if not lines:
+        return "; it wrote no log (%s)" % lease.log
+    return "; its last lines (%s):\n%s" % (lease.log, lines)
+
+
+class _Check:
+    """Probes one lease in a thread, so that the loop can watch for deaths meanwhile."""
+
+    def __init__(self, lease: LeasedServer) -> None:
+        self.lease = lease
+        self.done = False
+        self.error: Optional[str] = None
+        self.tries = 1
+        self._stop: Optional[threading.Event] = None
+
+    def begin(self) -> None:
+        self._stop = threading.Event()
+        thread = threading.Thread(target=self._run, args=(self._stop,), daemon=True)
+        thread.start()
+
+    def cancel(self) -> None:
+        if self._stop is not None:
+            self._stop.set()
+
+    def _run(self, stop: threading.Event) -> None:
+        from agentc.runtime.servers import probe
+
+        started = time.monotonic()
+        try:
+            probe.await_ready(self.lease, started, stop)
+        except Exception as error:
+            if not stop.is_set():
+                self.error = str(error) or repr(error)
+        else:
+            if not stop.is_set():
+                self.lease.ready_s = time.monotonic() - started
+                self.done = True

@@ -1,0 +1,238 @@
+"""What a server must prove before a job starts: it answers, and it is the one that was meant.
+
+A model server must serve the checkpoint of the plan and complete one token; an environment must
+be the one declared, and complete one create, reset and close.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import math
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple
+from urllib.parse import urlsplit
+
+from agentc.runtime.machine.redact import Redactor
+
+if TYPE_CHECKING:
+    from agentc.runtime.servers.lease import LeasedServer
+
+_POLL_S = 0.05
+
+
+class ProbeError(Exception):
+    """The server is not usable, and waiting will not help."""
+
+
+class NotReadyError(Exception):
+    """The server does not answer yet."""
+
+
+def await_ready(lease: LeasedServer, started: float, stop: threading.Event) -> None:
+    """Return when the server is ready and checked. Raises ProbeError; returns early when
+    `stop` is set. `started` is on the monotonic clock."""
+    timeout = float(lease.spec.get("ready_timeout_s") or 300.0)
+    deadline = started + timeout
+    reason = "it has not written its ready file"
+    pause = _POLL_S
+    while not stop.is_set():
+        if time.monotonic() > deadline:
+            raise ProbeError(
+                "the %s server (%s) was not ready within %g s: %s"
+                % (lease.role, lease.spec["backend"], timeout, reason)
+            )
+        try:
+            if lease.url is not None or lease.read_ready_file():
+                _probe(lease, deadline)
+                _check_identity(lease, deadline)
+                return
+        except NotReadyError as late:
+            reason = str(late)
+        stop.wait(pause)
+        pause = min(pause * 1.2, 0.5)
+
+
+def request(
+    lease: LeasedServer,
+    method: str,
+    path: str,
+    body: Optional[Mapping[str, Any]],
+    most_s: float,
+    deadline: float,
+) -> Tuple[int, Any]:
+    """One request to the server: status and decoded JSON (text when it is none). It takes `most_s`
+    at most, and never much longer than until `deadline`.
+
+    Raises NotReadyError when there is no answer.
+    """
+    timeout = min(most_s, deadline - time.monotonic())
+    address = urlsplit(lease.url or "")
+    secure = address.scheme == "https"
+    kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+    connection = kind(address.hostname or "127.0.0.1", address.port, timeout=max(timeout, 0.1))
+    headers = {"Accept": "application/json"}
+    token = _token(lease)
+    if token:
+        headers["Authorization"] = "Bearer " + token
+    payload = None
+    if body is not None:
+        payload = json.dumps(body).encode("utf-8")
+        headers["Content-Type"] = "application/json"
+    try:
+        connection.request(method, address.path.rstrip("/") + path, body=payload, headers=headers)
+        answer = connection.getresponse()
+        raw = answer.read()
+        status = answer.status
+    except (OSError, http.client.HTTPException) as error:
+        raise NotReadyError(
+            "no answer from %s%s (%s)" % (lease.url, path, error or repr(error))
+        ) from None
+    finally:
+        connection.close()
+    if lease.remote and token:
+        # What it says stands in messages, cut short: a part of the key would not be recognised.
+        raw = Redactor([token]).clean(raw)
+    try:
+        return status, json.loads(raw.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return status, raw.decode("utf-8", "replace")
+
+
+def _token(lease: LeasedServer) -> str:
+    if not lease.remote:
+        return lease.token
+    names = list((lease.spec.get("secrets") or {}).values())
+    return os.environ.get(names[0], "") if names else ""
+
+
+def _probe(lease: LeasedServer, deadline: float) -> None:
+    path = lease.spec.get("probe")
+    if not path:
+        return
+    status, answer = request(lease, "GET", path, None, 5.0, deadline)
+    if status != 200:
+        raise NotReadyError("GET %s answers %d: %s" % (path, status, _short(answer)))
+    # From here on the port is the server's own.
+    lease.release_port()
+
+
+def _check_identity(lease: LeasedServer, deadline: float) -> None:
+    check = lease.spec.get("identity_check", "none")
+    if check == "model":
+        _check_model(lease, deadline)
+    elif check == "environment":
+        _check_environment(lease, deadline)
+
+
+def _check_model(lease: LeasedServer, deadline: float) -> None:
+    status, answer = request(lease, "GET", _versioned(lease, "/v1/models"), None, 10.0, deadline)
+    if status != 200 or not isinstance(answer, dict):
+        raise ProbeError(
+            "the policy server answers GET /v1/models with %d: %s" % (status, _short(answer))
+        )
+    served = {entry.get("id"): entry for entry in answer.get("data") or []}
+    name = lease.spec.get("served_name")
+    entry = served.get(name)
+    if entry is None:
+        raise ProbeError(
+            "the policy server serves %s; expected a model named %r"
+            % (", ".join(repr(n) for n in served) or "no model", name)
+        )
+    root = entry.get("root")
+    # A remote endpoint does not say where its files are; a local one must serve this checkpoint.
+    known = lease.model is not None and not lease.remote and root is not None
+    if known and os.path.realpath(root) != os.path.realpath(str(lease.model)):
+        raise ProbeError(
+            "the policy server serves the wrong model: %s; expected %s" % (root, lease.model)
+        )
+    _complete_one_token(lease, deadline)
+
+
+def _complete_one_token(lease: LeasedServer, deadline: float) -> None:
+    name = lease.spec.get("served_name")
+    text = {"model": name, "prompt": "Hello", "max_tokens": 1, "temperature": 0}
+    chat = {
+        "model": name,
+        "messages": [{"role": "user", "content": "Hello"}],
+        "max_tokens": 1,
+        "temperature": 0,
+    }
+    attempts = [("/v1/completions", text), ("/v1/chat/completions", chat)]
+    # Hosted endpoints have mostly dropped plain completions.
+    for path, body in reversed(attempts) if lease.remote else attempts:
+        where = _versioned(lease, path)
+        status, answer = request(lease, "POST", where, body, math.inf, deadline)
+        if status == 200:
+            if not isinstance(answer, dict) or not answer.get("choices"):
+                raise ProbeError("%s answers without choices: %s" % (path, _short(answer)))
+            return
+        if status not in (404, 405):
+            break
+    raise ProbeError(
+        "the policy server cannot complete one token: %s answers %d: %s"
+        % (path, status, _short(answer))
+    )
+
+
+def _check_environment(lease: LeasedServer, deadline: float) -> None:
+    status, meta = request(lease, "GET", "/meta", None, 10.0, deadline)
+    if status != 200 or not isinstance(meta, dict):
+        raise ProbeError(
+            "the environment server answers GET /meta with %d: %s" % (status, _short(meta))
+        )
+    differing = differences(lease.spec.get("expect") or {}, meta)
+    if differing:
+        raise ProbeError("the environment server is not the one that was planned:\n" + differing)
+    if isinstance(meta.get("identity"), dict):
+        lease.served = meta["identity"]
+    _play_nothing(lease, meta, deadline)
+
+
+def differences(expect: Mapping[str, Any], meta: Mapping[str, Any]) -> str:
+    """Where an environment is another one than expected, a line for each fact; "" where it is the
+    one. Facts are compared with /meta's `identity`, or with /meta itself."""
+    identity = meta.get("identity")
+    known = {**meta, **(identity if isinstance(identity, dict) else {})}
+    known["identity"] = identity
+    return "\n".join(
+        "  %s: expected %s, found %s" % (name, _short(value), _short(known.get(name)))
+        for name, value in sorted(expect.items())
+        if known.get(name) != value
+    )
+
+
+def _play_nothing(lease: LeasedServer, meta: Dict[str, Any], deadline: float) -> None:
+    tasks = [task for split in (meta.get("splits") or {}).values() for task in split]
+    created = _expect_ok(lease, "/create", {}, deadline)
+    number = created.get("id") if isinstance(created, dict) else created
+    if tasks:
+        _expect_ok(lease, "/reset", {"id": number, "task_id": tasks[0], "seed": 0}, deadline)
+    _expect_ok(lease, "/close", {"id": number}, deadline)
+
+
+def _expect_ok(lease: LeasedServer, path: str, body: Mapping[str, Any], deadline: float) -> Any:
+    status, answer = request(lease, "POST", path, body, 60.0, deadline)
+    failed = isinstance(answer, dict) and answer.get("error")
+    if status != 200 or failed:
+        raise ProbeError(
+            "the environment server answers POST %s with %d: %s" % (path, status, _short(answer))
+        )
+    return answer
+
+
+def _versioned(lease: LeasedServer, path: str) -> str:
+    """Remote endpoints are often given with /v1 at their end."""
+    if (lease.url or "").rstrip("/").endswith("/v1"):
+        return path[len("/v1") :]
+    return path
+
+
+def _short(value: Any) -> str:
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        text = "(nested too deeply to be shown)"
+    return text if len(text) <= 200 else text[:197] + "..."

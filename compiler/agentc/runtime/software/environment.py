@@ -1,0 +1,298 @@
+"""Software environments: built once from a lock, shared by hash, never used half-built.
+
+`installation.py` builds them. Also the environment variables that job programs see, and the link
+directory that is their PYTHONPATH.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
+
+from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.store.layout import StoreLayout
+
+COMPLETE = "complete.json"
+IMAGE = "image.sif"
+"""The image of an environment that is a container, or a link to it."""
+_BACKENDS = "agentc_backends"
+_INHERITED = (
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
+    "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+    "HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "AGENTC_SPEC_DIR", "AGENTC_ALLOW_LAUNCH",
+    "JAVA_HOME",
+)  # fmt: skip
+_DECLARED: Set[str] = set()
+_INHERITED_PREFIXES = ("CUDA_", "NVIDIA_", "NCCL_", "ROCR_", "HIP_", "SLURM_", "GLOO_")
+
+
+_SECRET = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIALS?|AUTH|JWT)(_|$)")
+
+
+class SoftwareEnvironmentError(Exception):
+    """The environment cannot be built or used; the message says why, and what may help."""
+
+
+def read_complete(directory: Path) -> Optional[Dict[str, Any]]:
+    """What is known of a finished environment, or None when it is not finished, or when the
+    interpreter that it was made with is gone."""
+    value = read_record(directory)
+    if value is None:
+        return None
+    runs = directory / (IMAGE if value.get("container") else "bin/python")
+    return value if runs.exists() else None
+
+
+def read_record(directory: Path) -> Optional[Dict[str, Any]]:
+    """`complete.json` of an environment, whether it can still be used or not."""
+    try:
+        value: Dict[str, Any] = json.loads((directory / COMPLETE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value
+
+
+def python_command(
+    directory: Path,
+    record: Mapping[str, Any],
+    store: Optional[Path] = None,
+    code: Optional[Path] = None,
+) -> List[str]:
+    """The words that start the environment's Python. `record` is its `complete.json`; a container
+    is shown the store and what the code directory links to. Raises SoftwareEnvironmentError."""
+    if not record.get("container"):
+        return [str(directory / "bin" / "python")]
+    from agentc.runtime.software.container import ContainerError, exec_command, folders_to_bind
+
+    try:
+        binds = [] if store is None or code is None else folders_to_bind(store, code)
+        return exec_command(directory / IMAGE, binds)
+    except ContainerError as error:
+        raise SoftwareEnvironmentError(str(error)) from None
+
+
+def programs_of(directory: Path, record: Mapping[str, Any]) -> Optional[Path]:
+    """The environment's folder where its `bin` belongs on PATH: not for a container, which has a
+    PATH of its own."""
+    return None if record.get("container") else directory
+
+
+def ensure_environment(
+    layout: StoreLayout,
+    lock_sha256: str,
+    lock_text: str,
+    report: Callable[[str], None] = lambda line: None,
+) -> Tuple[Path, Dict[str, Any]]:
+    """The directory of the environment and its `complete.json`; built when it is not there yet.
+
+    Safe against concurrent builders and against builders that were killed. `report` receives
+    lines of progress. Raises SoftwareEnvironmentError.
+    """
+    directory = layout.environment(lock_sha256)
+    known = read_complete(directory)
+    if known is not None:
+        with suppress(OSError):  # its time tells when it was last used; it may be somebody else's
+            os.utime(str(directory / COMPLETE))
+        return directory, known
+    found = lock_digest(lock_text)
+    if found != lock_sha256:
+        raise SoftwareEnvironmentError(
+            "the lock file has the digest %s, the plan says %s; compile the spec again"
+            % (found[:16], lock_sha256[:16])
+        )
+    from agentc.runtime.software.installation import build
+
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with _exclusive(directory.with_name(directory.name + ".lock"), report):
+            known = read_complete(directory)
+            if known is None:
+                _refuse_to_replace(directory)
+                known = build(directory, lock_sha256, lock_text, report)
+    except OSError as error:
+        raise SoftwareEnvironmentError(
+            "%s cannot be written to (%s); export AGENTC_ENVIRONMENTS=/a/folder/of/yours"
+            % (directory.parent, error.strerror)
+        ) from None
+    return directory, known
+
+
+def _refuse_to_replace(directory: Path) -> None:
+    """A whole environment whose interpreter is missing here may be at work on the machine that it
+    was built on; where that is this machine, the interpreter was removed and it is useless."""
+    known = read_record(directory)
+    if known is not None and known.get("host") not in (None, os.uname().nodename):
+        raise SoftwareEnvironmentError(
+            "%s was built on %s with %s, which this machine does not have. Install that Python "
+            "here, or give this machine a folder of its own: export AGENTC_ENVIRONMENTS=/elsewhere"
+            % (directory, known["host"], known.get("interpreter") or "a Python")
+        )
+
+
+def code_directory(layout: StoreLayout, modules: Iterable[str]) -> Path:
+    """A directory of links to the packages that programs need (`packages_of`), found the way this
+    interpreter finds them, and to `process_start.py`, which Python runs first. Raises
+    SoftwareEnvironmentError for a package that is not installed here."""
+    places: List[Tuple[str, str]] = []
+    for name in packages_of(modules):
+        found = importlib.util.find_spec(name)
+        if found is None or not (found.submodule_search_locations or found.origin):
+            raise SoftwareEnvironmentError(
+                "the Python package %s is needed by a job and is not installed beside agentc" % name
+            )
+        origin = str(found.origin)
+        if not found.submodule_search_locations:
+            places.append((Path(origin).name, os.path.realpath(origin)))
+        elif found.origin is not None:
+            folder = next(iter(found.submodule_search_locations))
+            places.append((name, os.path.realpath(folder)))
+        else:  # a namespace package: several distributions have a part of it
+            for folder in found.submodule_search_locations:
+                for part in sorted(Path(folder).iterdir()):
+                    places.append((name + "/" + part.name, os.path.realpath(str(part))))
+    places.append(("sitecustomize.py", str(Path(__file__).resolve().parent / "process_start.py")))
+    digest = hashlib.sha256(json.dumps(places).encode("utf-8")).hexdigest()[:16]
+    directory = layout.code / digest
+    if not directory.is_dir():
+        draft = layout.code / ("%s.%d.tmp" % (digest, os.getpid()))
+        shutil.rmtree(str(draft), ignore_errors=True)
+        draft.mkdir(parents=True)
+        for name, place in places:
+            link = draft / name
+            link.parent.mkdir(exist_ok=True)
+            if not link.is_symlink():  # the part that Python would find comes first
+                link.symlink_to(place)
+        try:
+            draft.rename(directory)
+        except OSError:  # another wrapper was first
+            shutil.rmtree(str(draft), ignore_errors=True)
+    return directory
+
+
+def packages_of(modules: Iterable[str]) -> List[str]:
+    """Top-level packages that programs need: agentc itself with its backends, which those of other
+    distributions may build on, and those of the programs' own modules."""
+    found = {"agentc", *(module.split(".")[0] for module in modules if module)}
+    if importlib.util.find_spec(_BACKENDS) is not None:
+        found.add(_BACKENDS)
+    return sorted(found)
+
+
+def job_variables(
+    code: Path,
+    cpus: int,
+    network: bool,
+    secrets: Mapping[str, str],
+    software: Optional[Path] = None,
+) -> Dict[str, str]:
+    """The whole environment of a job program: a short list of what is inherited (no secret), the
+    code directory, thread counts, and its own secrets by value (never written anywhere).
+
+    `software` is the directory of its software environment; the programs of that come first on
+    PATH, so that a library which calls `python`, `torchrun` or `ninja` by name gets its own.
+    """
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _INHERITED or (name.startswith(_INHERITED_PREFIXES) and not is_secret_name(name))
+        if name not in _DECLARED
+    }
+    threads = str(max(1, cpus))
+    variables.update(
+        PYTHONPATH=str(code),
+        PYTHONNOUSERSITE="1",
+        PYTHONSAFEPATH="1",
+        PYTHONUNBUFFERED="1",
+        PYTHONHASHSEED="0",
+        PYTHONUTF8="1",
+        OMP_NUM_THREADS=threads,
+        MKL_NUM_THREADS=threads,
+        OPENBLAS_NUM_THREADS=threads,
+        # Same bits in every run: no thread less when the machine is busy, and sums in an order that
+        # does not depend on where an array happens to lie in memory.
+        OMP_DYNAMIC="FALSE",
+        # Threads that wait leave their core to others: spinning made a training of two threads four
+        # times slower where something else ran beside it.
+        OMP_WAIT_POLICY="PASSIVE",
+        MKL_DYNAMIC="FALSE",
+        MKL_CBWR="AUTO",
+        TOKENIZERS_PARALLELISM="false",
+        HF_HUB_DISABLE_TELEMETRY="1",
+        DO_NOT_TRACK="1",
+    )
+    if not network:
+        variables["HF_HUB_OFFLINE"] = "1"
+    if software is not None:
+        variables["VIRTUAL_ENV"] = str(software)
+        variables["PATH"] = os.pathsep.join(
+            part for part in (str(software / "bin"), variables.get("PATH")) if part
+        )
+    variables.update(secrets)
+    return variables
+
+
+def resolve_secrets(wanted: Mapping[str, str], *, sent: bool = False) -> Dict[str, str]:
+    """Environment variable -> value, for a mapping of variables to names of secrets, which are
+    variables of this process; `sent` are those that requests carry in a header. Raises
+    SoftwareEnvironmentError naming the first that is not set, or cannot be sent."""
+    found = {}
+    declare_secrets(wanted.values())
+    for variable, name in wanted.items():
+        value = os.environ.get(name)
+        if not value:
+            raise SoftwareEnvironmentError(
+                "the secret %s is not set; export %s=... in the shell that runs agentc"
+                % (name, name)
+            )
+        trouble = trouble_of_secret(value, sent=sent)
+        if trouble is not None:
+            raise SoftwareEnvironmentError("the secret %s %s" % (name, trouble))
+        found[variable] = value
+    return found
+
+
+def trouble_of_secret(value: str, *, sent: bool) -> Optional[str]:
+    """Why a secret cannot be what was meant, in words that do not show it, or None. HTTP clients
+    refuse such a header late, and quote it."""
+    how = '; export it again without that, as `export NAME="$(cat FILE)"` does'
+    if value != value.strip("\r\n") and len(value.strip().splitlines()) < 2:
+        return "begins or ends with a line break" + how
+    if sent and re.search(r"[\x00-\x1f\x7f]", value):
+        return "has a line break or another control character in it, and goes into a header" + how
+    return None
+
+
+def declare_secrets(names: Iterable[str]) -> None:
+    """Say that these variables hold secrets, of jobs of other processes too: nothing that this one
+    starts inherits them."""
+    _DECLARED.update(names)
+
+
+def declared_secrets() -> Set[str]:
+    """Names of all secrets that this process was told of."""
+    return _DECLARED
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable says by its name that it holds a secret, as SLURM_JWT does."""
+    return _SECRET.search(name) is not None
+
+
+@contextmanager
+def _exclusive(path: Path, report: Callable[[str], None]) -> Iterator[None]:
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            report("another process builds this environment; waiting")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,400 @@
+"""Builds one software environment from its lock: an interpreter, a venv, pip, `complete.json`.
+
+`environment.py` decides when; `lock_text.py` reads the lock, `interpreter.py` finds the Python.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+
+from agentc.runtime.machine.process import MARK_VARIABLE, Watchdog, die_with_parent, end_marked
+from agentc.runtime.program import write_json
+from agentc.runtime.software.build_variables import variables_for_engine, variables_for_pip
+from agentc.runtime.software.environment import COMPLETE, SoftwareEnvironmentError
+from agentc.runtime.software.install_failure import explain_failure
+from agentc.runtime.software.installer import Installer, choose_uv, with_local_version
+from agentc.runtime.software.interpreter import (
+    Interpreter,
+    InterpreterMissingError,
+    find_interpreter,
+)
+from agentc.runtime.software.lock_hashes import enumerated, name_of, requirements
+from agentc.runtime.software.lock_text import (
+    LockText,
+    LockTextError,
+    meets,
+    normalised,
+    read_lock_text,
+)
+
+REQUIREMENTS = "requirements.txt"
+Report = Callable[[str], None]
+_TOLD = ("Collecting ", "Processing ", "Downloading ", "Building ", "Installing ", "Resolved ",
+         "Prepared ", "Installed ")  # fmt: skip
+_CLAUSE = re.compile(r"(>=|<=|==|!=|<|>)\s*(\d+)\.(\d+)")
+_ROUNDS = 8
+# Every requirement of an installed distribution that is not installed: lists of name, requirement.
+_FIND_LACKING = """\
+import json, re, sys
+from importlib.metadata import distributions
+found = list(distributions())
+sys.path.append(sys.argv[1])
+from pip._vendor.packaging.requirements import Requirement
+plain = lambda name: re.sub(r"[-_.]+", "-", name).lower()
+there = {plain(each.metadata["Name"]): each for each in found}
+extras = {name: {""} for name in there}
+lacking = {}
+todo = list(there)
+while todo:
+    name = todo.pop()
+    for text in there[name].requires or ():
+        wanted = Requirement(text)
+        marker, wanted.marker = wanted.marker, None
+        if marker is not None and not any(marker.evaluate({"extra": e}) for e in extras[name]):
+            continue
+        other = plain(wanted.name)
+        if other not in there:
+            # An address is not for a package to choose: the lock names those.
+            wanted.url = None
+            lacking[str(wanted)] = other
+        elif not wanted.extras <= extras[other]:
+            extras[other] |= wanted.extras
+            todo.append(other)
+print(json.dumps([[name, text] for text, name in lacking.items()]))
+"""
+
+# Every installed distribution that does not take this Python: lists of name and demand.
+_FIND_REFUSING = """\
+import json, platform, sys
+from importlib.metadata import distributions
+found = [(d.metadata["Name"], d.metadata["Requires-Python"]) for d in distributions()]
+sys.path.append(sys.argv[1])
+from pip._vendor.packaging.specifiers import SpecifierSet
+version = platform.python_version()
+print(json.dumps([[n, w] for n, w in found if w and not SpecifierSet(w).contains(version, True)]))
+"""
+_LIST = """\
+import json
+from importlib.metadata import distributions
+print(json.dumps({each.metadata["Name"]: each.version for each in distributions()}))
+"""
+
+
+def read_demands(lock_text: str) -> LockText:
+    """The lock, read, with a hash for all that is to be installed. Raises
+    SoftwareEnvironmentError."""
+    try:
+        lock = read_lock_text(lock_text)
+    except LockTextError as error:
+        raise SoftwareEnvironmentError("its lock cannot be read: %s" % error) from None
+    if lock.unhashed:
+        raise SoftwareEnvironmentError(
+            "its lock has no hash for %s\nhelp: `agentc env hash LOCK` adds them"
+            % enumerated(lock.unhashed)
+        )
+    return lock
+
+
+def parts_of(text: str, lock: LockText) -> List[Tuple[bool, str]]:
+    """The requirements of a step, those with hashes apart from those that the lock lets through
+    without one: pip demands hashes of all or of none. With whether they have hashes."""
+    parts = []
+    for hashed in (True, False):
+        chosen = [
+            line for line in requirements(text) if (name_of(line) in lock.unverified) != hashed
+        ]
+        if chosen:
+            parts.append((hashed, "\n".join([*lock.options, *chosen]) + "\n"))
+    return parts
+
+
+def choose_interpreter(lock: LockText) -> Interpreter:
+    """The interpreter that the lock demands. Raises SoftwareEnvironmentError."""
+    try:
+        return find_interpreter(lock.python)
+    except InterpreterMissingError as error:
+        raise SoftwareEnvironmentError(str(error)) from None
+
+
+def build(directory: Path, lock_sha256: str, lock_text: str, report: Report) -> Dict[str, Any]:
+    """Make the environment in `directory`; whoever calls it holds the lock beside it.
+
+    Raises SoftwareEnvironmentError.
+    """
+    started = time.time()
+    lock = read_demands(lock_text)
+    interpreter = None if lock.container else choose_interpreter(lock)
+    try:
+        if directory.exists() or directory.is_symlink():
+            report("removing a half-built environment")
+            shutil.rmtree(str(directory))
+        with _no_one_left_behind(_mark(directory)):
+            if interpreter is None:
+                facts = _provide_container(directory, lock, report)
+            else:
+                facts = _install(directory, lock, lock_text, interpreter, report)
+        seconds = time.time() - started
+        value = {
+            "lock": lock_sha256,
+            **facts,
+            "built": started,
+            "seconds": round(seconds, 2),
+            "size": _size_of(directory),
+            "host": os.uname().nodename,
+        }
+        write_json(directory / COMPLETE, value)
+    except OSError as error:
+        raise SoftwareEnvironmentError(explain_failure([str(error)], directory)) from None
+    report("environment ready after %.1f s" % seconds)
+    return value
+
+
+def _install(
+    directory: Path, lock: LockText, lock_text: str, interpreter: Interpreter, report: Report
+) -> Dict[str, Any]:
+    """What `complete.json` says of it: whether nothing is missing, versions, the interpreter."""
+    pins = lock.pins()
+    python = str(directory / "bin" / "python")
+    uv = choose_uv(python, lock) if pins else None
+    # An environment without pip of its own is made 3 s faster; this interpreter's pip can install
+    # into it, when it is one that knows how and that still runs on that Python.
+    borrowed = uv is not None or _own_pip_serves(interpreter)
+    report("creating a Python %s environment for %d packages" % (interpreter.release, len(pins)))
+    options = ["--without-pip"] if borrowed else []
+    _call([interpreter.path, "-m", "venv", *options, str(directory)], directory, report)
+    pip = [sys.executable, "-m", "pip", "--python", python] if borrowed else [python, "-m", "pip"]
+    complete = True
+    if pins:
+        (directory / REQUIREMENTS).write_text(lock_text, encoding="utf-8")
+        if not borrowed:
+            # Before 3.12 a new environment also brings a setuptools that no lock has pinned.
+            _call([*pip, "uninstall", "--yes", "--quiet", "setuptools"], directory, report)
+        installer = Installer("pip", (*pip, "install", "--no-input", "--progress-bar", "off"))
+        if uv is not None:
+            installer = uv._replace(otherwise=installer)
+        for step in lock.steps:
+            words = [] if step.build_isolation else ["--no-build-isolation"]
+            words += ["--ignore-requires-python"] if step.ignore_requires_python else []
+            for hashed, text in parts_of(step.text, lock):
+                more = ["--require-hashes"] if hashed else []
+                _install_with(installer, [*words, *more], text, directory, report, step.variables)
+        if uv is not None:
+            _refuse_other_pythons(python, interpreter, directory)
+        if lock.if_asked or not lock.partial:
+            complete = _add_lacking(python, installer, lock, directory, report)
+    return {
+        "python": interpreter.release,
+        "interpreter": os.path.realpath(python),
+        "versions": _versions(python) if pins else {},
+        "complete": complete,
+    }
+
+
+def _install_with(
+    installer: Installer,
+    words: List[str],
+    text: str,
+    directory: Path,
+    report: Report,
+    variables: Optional[Mapping[str, str]] = None,
+) -> None:
+    """Install the requirements in `text`. Where uv asks for the hash of a version with a local
+    part, it is named to uv; where uv takes no file even so, pip decides. Either downloads all
+    before it installs any, so that nothing of them is there by then."""
+    file = directory / "requirements.part.txt"
+    argv = [*installer.install, "--no-deps", *words, "-r", str(file)]
+    given = {**installer.variables, **(variables or {})}
+    exact: Optional[str] = text
+    while exact is not None:
+        file.write_text(exact, encoding="utf-8")
+        failed = _try(argv, directory, report, given)
+        if failed is None:
+            break
+        exact, before = with_local_version(exact, failed), exact
+        if exact is None and (before == text or installer.otherwise is None):
+            raise SoftwareEnvironmentError(explain_failure(failed, directory))
+    else:
+        assert installer.otherwise is not None
+        report("uv takes none of these files: pip is asked")
+        _install_with(installer.otherwise, words, text, directory, report, variables)
+        return
+    file.unlink()
+
+
+def _provide_container(directory: Path, lock: LockText, report: Report) -> Dict[str, Any]:
+    from agentc.runtime.software.container import ContainerError, describe_image, provide_image
+
+    assert lock.container is not None
+    report("getting the image %s" % lock.container.source)
+    directory.mkdir(parents=True)
+    try:
+        command = provide_image(lock.container, directory)
+        if command:
+            _call(command, directory, report, engine=True)
+        return {
+            **describe_image(directory, variables_for_engine({})),
+            "container": lock.container.source,
+            "complete": True,
+        }
+    except ContainerError as error:
+        raise SoftwareEnvironmentError(str(error)) from None
+
+
+def _own_pip_serves(interpreter: Interpreter) -> bool:
+    """Whether this interpreter has a pip that takes `--python` (22.3 or newer), and that runs on
+    that interpreter, which it is started with."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        found = metadata("pip")
+    except PackageNotFoundError:
+        return False
+    numbers = re.findall(r"\d+", str(found["Version"]))[:2]
+    if tuple(map(int, numbers)) < (22, 3):
+        return False
+    clauses = _CLAUSE.findall(str(found["Requires-Python"] or ""))
+    demand = ",".join("%s%s.%s" % clause for clause in clauses)
+    return not demand or meets(demand, interpreter.version)
+
+
+def _add_lacking(
+    python: str, installer: Installer, lock: LockText, directory: Path, report: Report
+) -> bool:
+    """Install what this platform's wheels ask for beyond the pins (CUDA libraries of torch, for
+    instance), as far as the lock has it, `# agentc: if-asked`, with hashes and as wheels. Pins that
+    contradict each other stay as they are. False when packages are still missing."""
+    for _ in range(_ROUNDS):
+        lacking = _find_lacking(python, lock)
+        if not lacking:
+            return True
+        names = [name for name in lacking if name in lock.if_asked]
+        if not names:
+            asked = enumerated(list(lacking.values()))
+            report("its packages ask for %s, which the lock does not name" % asked)
+            return False
+        report("this platform's packages ask for %s too" % ", ".join(names))
+        chosen = [lock.if_asked[name] for name in names]
+        text = "\n".join([*lock.options, *chosen]) + "\n"
+        words = ["--only-binary", ":all:", "--require-hashes"]
+        _install_with(installer, words, text, directory, report)
+    return not _find_lacking(python, lock)
+
+
+def _ask(python: str, question: str) -> List[Tuple[str, str]]:
+    """Pairs that a script in the environment prints; it sees this interpreter's pip."""
+    import importlib.util
+
+    pip = importlib.util.find_spec("pip")
+    beside = str(Path(str(pip.origin)).parent.parent) if pip is not None and pip.origin else ""
+    done = subprocess.run(
+        [python, "-c", question, beside],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=variables_for_pip({}),
+        check=False,
+    )
+    if done.returncode != 0:
+        words = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        raise SoftwareEnvironmentError("its packages cannot be listed: %s" % " ".join(words))
+    return [(first, second) for first, second in json.loads(done.stdout.decode("utf-8"))]
+
+
+def _find_lacking(python: str, lock: LockText) -> Dict[str, str]:
+    """What installed packages ask for and is not there: requirements by normalised name. A partial
+    lock is asked for nothing beyond what it has below `if-asked`."""
+    listed = _ask(python, _FIND_LACKING)
+    found = {normalised(name): text for name, text in sorted(listed)}
+    if lock.partial:
+        return {name: text for name, text in found.items() if name in lock.if_asked}
+    return {name: text for name, text in found.items() if name not in lock.without}
+
+
+def _refuse_other_pythons(python: str, interpreter: Interpreter, directory: Path) -> None:
+    """uv heeds only the least Python that a package takes; pip refuses one that is too new."""
+    for name, demand in _ask(python, _FIND_REFUSING):
+        problem = "package %s requires a different python: %s not in '%s'" % (
+            name, interpreter.release, demand,
+        )  # fmt: skip
+        raise SoftwareEnvironmentError(explain_failure([problem], directory))
+
+
+def _versions(python: str) -> Dict[str, str]:
+    done = subprocess.run(
+        [python, "-I", "-c", _LIST],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=variables_for_pip({}),
+        check=True,
+    )
+    found: Dict[str, str] = json.loads(done.stdout.decode("utf-8"))
+    return {name: found[name] for name in sorted(found, key=str.lower) if name != "pip"}
+
+
+def _mark(directory: Path) -> str:
+    return "environment/%s/%d" % (directory.name, os.getpid())
+
+
+@contextmanager
+def _no_one_left_behind(mark: str) -> Iterator[None]:
+    """End what pip and compilers have forked when this process is killed, or gives up. The
+    watchdog keeps the lock until then, so that the next builder is alone in the folder."""
+    watchdog = Watchdog(mark)
+    try:
+        yield
+    finally:
+        end_marked(mark)
+        watchdog.dismiss()
+        with suppress(ChildProcessError):
+            os.waitpid(watchdog.pid, 0)
+
+
+def _size_of(directory: Path) -> int:
+    """Bytes of all files, so that lists of environments need not look at each."""
+    found = os.walk(str(directory))
+    files = (folder + os.sep + name for folder, _, names in found for name in names)
+    return sum(os.lstat(file).st_size for file in files)
+
+
+def _call(argv: List[str], directory: Path, report: Report, engine: bool = False) -> None:
+    failed = _try(argv, directory, report, engine=engine)
+    if failed is not None:
+        raise SoftwareEnvironmentError(explain_failure(failed, directory))
+
+
+def _try(
+    argv: List[str],
+    directory: Path,
+    report: Report,
+    variables: Optional[Mapping[str, str]] = None,
+    engine: bool = False,
+) -> Optional[List[str]]:
+    """None when it succeeds, else the lines that it wrote."""
+    me = os.getpid()
+    choose = variables_for_engine if engine else variables_for_pip
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=choose({**(variables or {}), MARK_VARIABLE: _mark(directory)}),
+        preexec_fn=lambda: die_with_parent(signal.SIGKILL, me),
+    )
+    assert process.stdout is not None
+    lines: List[str] = []
+    for raw in process.stdout:
+        line = raw.decode("utf-8", "replace").rstrip()
+        lines.append(line)
+        if line.lstrip().startswith(_TOLD):
+            line = line.strip()
+            report(line if len(line) < 100 else line[:97] + "...")
+    return None if process.wait() == 0 else lines

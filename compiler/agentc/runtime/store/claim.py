@@ -1,0 +1,253 @@
+"""Claim: the right to work on an object, one holder at a time among processes, users and nodes.
+
+Beside `flock` on `locks/<kind>-<key>.lock`, which some mounts keep within one node and others
+refuse, an owner file says who holds it. It is made by link(2), which a file server carries out
+once, and its time is renewed as long as the holder lives (docs/design/shared_store.md).
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from agentc.runtime.store import holder
+from agentc.runtime.store.layout import StoreLayout
+
+FLOCK_VARIABLE = "AGENTC_FLOCK"
+"""`off` where flock hangs or lies; the owner files do without it."""
+
+NO_FLOCK = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTSUP)
+_NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK)
+_LONG_AGO_S = 600.0
+"""A holder that was not heard of for so long by the file server's clock is gone at first sight."""
+
+
+class LostClaimError(Exception):
+    """Another process took the claim over, because this one was not heard of for too long."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            "its claim on %s was taken over: this process could not be heard of for too long (it"
+            " was suspended, or the store could not be reached). What it did is left to the other"
+            % name
+        )
+
+
+class ObjectLock:
+    """The claim on one object. `record` is what others read about this process."""
+
+    def __init__(self, layout: StoreLayout, name: str, needs: Sequence[str] = ()) -> None:
+        self.name = name
+        self.record = holder.describe_self(name, needs)
+        self._lock = layout.lock(name)
+        self._owner = self._lock.with_suffix(".owner")
+        self._descriptor = -1
+        self._flock = False
+        self._held = False
+        self._heard: Tuple[str, float, float] = ("", 0.0, 0.0)
+
+    def attempt(self) -> Optional[Dict[str, Any]]:
+        """Take it. None when it is held now; else the record of who holds it ({} if unknown)."""
+        if self._descriptor < 0:
+            self._lock.parent.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(str(self._lock), os.O_RDWR | os.O_CREAT, 0o666)
+        if not self._flock and os.environ.get(FLOCK_VARIABLE) != "off":
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._flock = True
+            except BlockingIOError:
+                return self._look()[0]
+            except OSError as error:
+                if error.errno not in NO_FLOCK:
+                    raise
+        self.record["flock"] = self._flock
+        self.record["device"] = os.fstat(self._descriptor).st_dev
+        while True:
+            clock = _make_alone(self._owner, self.record)
+            if clock is None:
+                self._held = True
+                return None
+            found, moved = self._look()
+            if moved is None:
+                continue  # let go this moment
+            if not self._is_over(found, moved, clock):
+                return found
+            if not self._break(found):
+                return found
+
+    def beat(self) -> bool:
+        """Tell others that the holder lives. False when the claim was taken over. Raises OSError
+        when the owner file cannot be reached."""
+        descriptor = os.open(str(self._owner), os.O_RDONLY)
+        try:
+            if not self._reads_mine(descriptor):
+                return False
+            os.utime(descriptor)
+        finally:
+            os.close(descriptor)
+        return True
+
+    def is_mine(self) -> bool:
+        """Whether it is held still. Raises OSError when nobody can tell."""
+        try:
+            descriptor = os.open(str(self._owner), os.O_RDONLY)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ESTALE):
+                return False
+            raise
+        try:
+            return self._reads_mine(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def release(self) -> None:
+        """Let go."""
+        if self._held:
+            self._held = False
+            with suppress(OSError):
+                if self.is_mine():
+                    self._owner.unlink()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor, self._flock = -1, False
+
+    def note_published(self) -> None:
+        """Leave word in the lock file for nodes that do not see the object yet."""
+        text = json.dumps({"published": self.name, **self._mount()})
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, text.encode("utf-8"), 0)
+        os.fsync(self._descriptor)
+
+    def note_removed(self) -> None:
+        """Take that word back: the object is gone."""
+        os.ftruncate(self._descriptor, 0)
+
+    def published_elsewhere(self) -> Optional[float]:
+        """How many seconds ago another machine (or another mount of this one) published the
+        object, by its own word."""
+        try:
+            # Opened anew: that is when a network file system asks its server.
+            with self._lock.open(encoding="utf-8") as file:
+                word = holder.decode(file.read())
+                published = os.fstat(file.fileno()).st_mtime
+            now = self._owner.stat().st_mtime
+        except OSError:
+            return None
+        mine = self._mount()
+        if word.get("published") != self.name or {name: word.get(name) for name in mine} == mine:
+            return None
+        return max(0.0, now - published)
+
+    def _mount(self) -> Dict[str, Any]:
+        """What tells one mount from another, on whichever machine."""
+        return {"boot": self.record["boot"], "device": self.record["device"]}
+
+    def _reads_mine(self, descriptor: int) -> bool:
+        text = os.read(descriptor, 65536).decode("utf-8", "replace")
+        return bool(holder.decode(text).get("nonce") == self.record["nonce"])
+
+    def _look(self) -> Tuple[Dict[str, Any], Optional[float]]:
+        """The holder's record and the time of its last beat; (…, None) when there is none."""
+        try:
+            with self._owner.open(encoding="utf-8", errors="replace") as file:
+                return holder.decode(file.read()), os.fstat(file.fileno()).st_mtime
+        except FileNotFoundError:
+            return {}, None
+        except OSError as error:
+            if error.errno == errno.ESTALE:  # removed on another node as we read it
+                return {}, None
+            raise
+
+    def _is_over(self, found: Dict[str, Any], moved: float, clock: float) -> bool:
+        """Whether the holder is provably gone, or was not heard of for too long. How long is
+        measured here: clocks of nodes differ."""
+        one_mount = {name: found.get(name) for name in self._mount()} == self._mount()
+        if self._flock and found.get("flock") and one_mount:
+            # It would still have its flock, or its watchdog would.
+            return True
+        now = time.monotonic()
+        nonce = str(found.get("nonce"))
+        if self._heard[:2] != (nonce, moved):
+            self._heard = (nonce, moved, now)
+        silent = now - self._heard[2]
+        span = found.get("stale_s")
+        span = float(span) if isinstance(span, (int, float)) else holder.STALE_S
+        if silent >= span or clock - moved >= max(_LONG_AGO_S, 10 * span):
+            return True
+        # Its watchdog may still be ending what it left behind, and beats until it has.
+        return silent >= 3 * span / holder.BEATS and holder.is_gone(found)
+
+    def _break(self, found: Dict[str, Any]) -> bool:
+        """Remove the owner file of a holder that is gone; one process at a time may."""
+        breaker = self._owner.with_suffix(".break")
+        clock = _make_alone(breaker, self.record)
+        if clock is not None:
+            with suppress(FileNotFoundError):
+                # Whoever made it does nothing slow under it: this one died there.
+                if clock - breaker.stat().st_mtime >= holder.STALE_S:
+                    breaker.unlink()
+            return False
+        try:
+            now, _ = self._look()
+            if now.get("nonce") == found.get("nonce"):
+                with suppress(FileNotFoundError):
+                    self._owner.unlink()
+        finally:
+            with suppress(FileNotFoundError):
+                breaker.unlink()
+        return True
+
+
+def read_records(layout: StoreLayout, quiet_s: float) -> List[Dict[str, Any]]:
+    """The records of all who hold a claim in the store and were heard of in so many seconds (by
+    this machine's clock, so not fewer than clocks of machines may differ)."""
+    found = []
+    locks = layout.root / "locks"
+    for path in locks.iterdir() if locks.is_dir() else ():
+        if path.suffix == ".owner":
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime < quiet_s:
+                    found.append(holder.decode(path.read_text(encoding="utf-8")))
+    return [record for record in found if record]
+
+
+def _make_alone(path: Path, record: Dict[str, Any]) -> Optional[float]:
+    """Make a file that nobody else has made. None when that is done; else the time that the file
+    server (or the kernel) shows on a file that is written now."""
+    text = json.dumps(record, sort_keys=True)
+    draft = path.with_name(".%s.%s" % (path.name, record["nonce"]))
+    draft.write_text(text, encoding="utf-8")
+    try:
+        try:
+            os.link(str(draft), str(path))
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                return _create_alone(path, text, draft)
+            # The reply may have been lost and the request sent twice: links are what counts.
+            state = draft.stat()
+            if state.st_nlink == 2:
+                return None
+            # ESTALE: this node still knew the file of a holder that has let go this moment.
+            if error.errno not in (errno.EEXIST, errno.ESTALE):
+                raise
+            return state.st_mtime
+        return None
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
+def _create_alone(path: Path, text: str, draft: Path) -> Optional[float]:
+    try:
+        descriptor = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    except FileExistsError:
+        return draft.stat().st_mtime
+    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+        out.write(text)
+    return None

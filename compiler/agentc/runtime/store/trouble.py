@@ -1,0 +1,197 @@
+"""What a store's file system refuses, in words: the folder, what was being written, how much room
+is left, and what helps."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Iterator
+
+from agentc.runtime.store.visible import file_system
+
+_FULL_LOG = ("no space left on device", "errno 28", "disk quota exceeded", "errno 122")
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ESTALE, errno.EIO)
+_NO_MODULE = re.compile(r"^(?:ModuleNotFoundError|ImportError): .*?'([\w.]+)'", re.MULTILINE)
+_KEPT = "Nothing that is published is lost, and the next run goes on from what is staged."
+
+
+class StoreWriteError(OSError):
+    """The store could not be written to; the message is for people. `errno` is the system's."""
+
+    def __init__(self, error: OSError, what: str, folder: Path) -> None:
+        super().__init__(explain(error, what, folder))
+        self.errno = error.errno
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def explain_os_error(error: Exception, what: str, folder: Path) -> Exception:
+    """The error, in terms of `what` and `folder` where the file system is to blame."""
+    if isinstance(error, OSError) and error.errno in _DISK:
+        return error if isinstance(error, StoreWriteError) else StoreWriteError(error, what, folder)
+    return error
+
+
+def is_of_disk(error: OSError) -> bool:
+    """Whether it says that a disk or a file server is full, read-only or failing."""
+    return error.errno in _DISK
+
+
+@contextmanager
+def writing(what: str, folder: Path) -> Iterator[None]:
+    """Within this block errors of the file system are told in terms of `what` and `folder`."""
+    try:
+        yield
+    except StoreWriteError:
+        raise
+    except OSError as error:
+        raise StoreWriteError(error, what, folder) from error
+
+
+def explain(error: OSError, what: str, folder: Path) -> str:
+    """The message for an error that came up while `what` was written to `folder`."""
+    at = "cannot write %s to %s: " % (what, folder)
+    number = error.errno
+    if number == errno.ENOSPC:
+        return at + (
+            "no space is left on its file system (ENOSPC; %s). Free some, with `agentc store gc"
+            " --delete` for one, or keep the store elsewhere (--store, AGENTC_STORE). %s"
+            % (free_space(folder), _KEPT)
+        )
+    if number == errno.EDQUOT:
+        return at + (
+            "the disk quota of %s is used up (EDQUOT; %s). `quota -s` (on Lustre `lfs quota -h`)"
+            " shows it; remove files (`agentc store gc --delete`), ask for more, or keep the store"
+            " elsewhere (--store, AGENTC_STORE). %s" % (_me(), free_space(folder), _KEPT)
+        )
+    if number == errno.EROFS:
+        kind, point = file_system(folder)
+        return at + (
+            "its file system is mounted read-only (EROFS; %s at %s). Remount it, or keep the"
+            " store elsewhere (--store, AGENTC_STORE)" % (kind or "unknown", point or "?")
+        )
+    if number in (errno.EACCES, errno.EPERM):
+        return at + (
+            "%s may not (%s; %s; %s). A store that several users share belongs to a group of"
+            " theirs: chgrp -R GROUP STORE; chmod -R g+rwX STORE; find STORE -type d -exec chmod"
+            " g+s {} +" % (_me(), errno.errorcode[number], _permissions(folder), free_space(folder))
+        )
+    if number in (errno.ESTALE, errno.EIO, errno.ETIMEDOUT):
+        return at + (
+            "the file server or the disk failed (%s; %s). Run again once it answers. %s"
+            % (errno.errorcode[number], free_space(folder), _KEPT)
+        )
+    if number in (errno.EEXIST, errno.ENOTDIR):
+        return at + "a file stands where a folder has to be: %s" % (error.filename or folder)
+    if number == errno.ENAMETOOLONG:
+        return at + "a name is too long for its file system: %s" % (error.filename or folder)
+    return at + "%s (%s)" % (error.strerror or error, free_space(folder))
+
+
+def free_space(folder: Path) -> str:
+    """`0 B of 64 GB free`, with the share of free files where those run out."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        state = os.statvfs(str(folder))
+    except OSError:
+        return "how much is free cannot be told"
+    text = "%s of %s free" % (
+        _size(state.f_bavail * state.f_frsize), _size(state.f_blocks * state.f_frsize),
+    )  # fmt: skip
+    if state.f_files and state.f_favail < state.f_files // 100:
+        text += ", %d of %d files (inodes) free" % (state.f_favail, state.f_files)
+    return text
+
+
+def failing(folder: Path) -> str:
+    """Why nothing can be written to a folder now, in words, where its disk or file server fails;
+    else "". Of a full one `full_disk_hint` tells."""
+    probe = folder / (".probe-%s-%d" % (os.uname().nodename, os.getpid()))
+    try:
+        descriptor = os.open(str(probe), os.O_WRONLY | os.O_CREAT, 0o666)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+            probe.unlink()
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return explain(error, "results", folder) if is_of_disk(error) and not full else ""
+    return ""
+
+
+def full_disk_hint(log: str, folder: Path) -> str:
+    """A sentence for a program that failed, when its last words or the file system say that the
+    disk is full; else ""."""
+    low = log.lower()
+    is_full = any(words in low for words in _FULL_LOG)
+    try:
+        state = os.statvfs(str(folder))
+        full = state.f_bavail * state.f_frsize < 1 << 16 and state.f_blocks > 0
+    except OSError:
+        full = False
+    if not (is_full or full):
+        return ""
+    number = errno.EDQUOT if "quota" in low else errno.ENOSPC
+    return explain(OSError(number, os.strerror(number)), "what the program made", folder)
+
+
+def missing_module_hint(log: str, environment: str) -> str:
+    """A sentence for a program whose last words are that a module is not there; else ""."""
+    found = _NO_MODULE.findall(log)
+    if not found:
+        return ""
+    return (
+        "the module %s is missing in its software environment `%s`, or cannot be imported:"
+        " `agentc env verify %s --imports` compares it with what was built; `agentc env rm %s`"
+        " removes it, and the next run builds it again"
+        % (found[-1], environment, environment, environment)
+    )
+
+
+def _permissions(folder: Path) -> str:
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        state = folder.stat()
+    except OSError:
+        return "its permissions cannot be read"
+    return "%s is %s %s" % (folder, stat.filemode(state.st_mode), _owner(state))
+
+
+def _owner(state: os.stat_result) -> str:
+    import grp
+    import pwd
+
+    try:
+        user = pwd.getpwuid(state.st_uid).pw_name
+    except KeyError:
+        user = str(state.st_uid)
+    try:
+        group = grp.getgrgid(state.st_gid).gr_name
+    except KeyError:
+        group = str(state.st_gid)
+    return "%s:%s" % (user, group)
+
+
+def _me() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return "user %d" % os.getuid()
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return "%.0f %s" % (count, unit)
+        count /= 1000
+    return "%.1f TB" % count

@@ -1,0 +1,158 @@
+"""The GPUs of one unit of work: leased on this machine, or given by a cluster's queue, and who of
+the unit's processes sees which. Neighbours: `machine/device_lease.py`, `machine/device_shares.py`,
+`unit.py` (the user). docs/design/devices.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence
+
+from agentc.runtime.machine import devices, prologue
+from agentc.runtime.machine.device_shares import (
+    POLICY,
+    TooFewDevicesError,
+    divide,
+    number_of_copies,
+)
+from agentc.runtime.store.plan_file import PlanFile
+
+if TYPE_CHECKING:
+    from agentc.runtime.machine.device_lease import DeviceLease
+
+SUBMITTED = "submitted"
+"""Among what a job asked for: a queue brought it here, and gave it what it has."""
+Variables = Mapping[str, str]
+
+
+def node_server_gpus(
+    jobs: Sequence[Mapping[str, Any]], plan: PlanFile, asked: Mapping[str, str]
+) -> Dict[str, int]:
+    """GPUs of each server that the jobs of this machine share, by its id: it outlives the job that
+    starts it, so it has a lease of its own. None of them where a queue gave the GPUs."""
+    found: Dict[str, int] = {}
+    for spec in (spec for job in jobs for spec in job["leases"]):
+        name = str(spec.get("server") or "")
+        if name and SUBMITTED not in asked and plan.server(name)["scope"] == "node":
+            count = prologue.number(asked.get("gpu")) or 0
+            whole = count if spec["role"] == POLICY else 0
+            found[name] = min(count, int(spec.get("devices") or whole))
+    return found
+
+
+def left_to_check(asked: Mapping[str, str], environ: Variables) -> Dict[str, str]:
+    """What the prologue has to look at: GPUs of this machine are counted when they are leased."""
+    found = {name: each for name, each in asked.items() if name != SUBMITTED}
+    ours = "SLURM_JOB_ID" not in environ or devices.GPUS_VARIABLE in environ
+    if SUBMITTED not in asked and ours and devices.may_have_gpus(environ):
+        found.pop("gpu", None)
+    return found
+
+
+class UnitDevices:
+    """`asked` is what Snakemake says that the unit asks for (`prologue.read_asked`); `elsewhere`
+    of its GPUs are those of servers that lease them by themselves."""
+
+    def __init__(
+        self, asked: Mapping[str, str], environ: Variables, what: str, elsewhere: int = 0
+    ) -> None:
+        """Raises DevicesError where the machine will never have so many."""
+        self._names: Optional[List[str]] = None
+        self._numbered = False
+        self._lease: Optional[DeviceLease] = None
+        self.submitted = SUBMITTED in asked
+        several = prologue.number(asked.get("nodes")) or 1
+        count = prologue.number(asked.get("gpu")) or 0
+        if self.submitted:
+            given = devices.visible_devices(environ)
+            if given and count and several == 1:
+                self._names = given
+            return
+        if not count:
+            if devices.may_have_gpus(environ):
+                self._names = []
+            return
+        there = devices.machine_devices(environ)
+        if there:
+            self._numbered = True
+            self._names = []
+            # Imported late: most jobs ask for none, and every one would pay for it.
+            from agentc.runtime.machine.device_lease import DeviceLease, assert_enough, lock_folder
+
+            if environ.get(prologue.MODE_VARIABLE) == "warn":
+                count = min(count, len(there))
+            # What a server of the node takes has to be there as well.
+            assert_enough(count, there)
+            if count > elsewhere:
+                self._lease = DeviceLease(there, count - elsewhere, what, lock_folder(environ))
+        elif environ.get(devices.GPUS_VARIABLE):
+            self._names = []
+
+    @property
+    def names(self) -> List[str]:
+        """What the unit has, for its manifest."""
+        return list(self._names or ())
+
+    def acquire(
+        self, wait: Callable[[Callable[[], bool]], None], report: Callable[[str], None]
+    ) -> None:
+        """Take the lease, with `wait` until there are enough free ones. Raises DevicesError."""
+        lease = self._lease
+        if lease is None:
+            return
+        if not lease.try_acquire():
+            wanted = "%d GPU%s" % (lease.count, "" if lease.count == 1 else "s")
+            told = [""]
+
+            def taken() -> bool:
+                held = "; ".join(lease.holders())
+                if held != told[0]:
+                    told[0] = held
+                    report("for %s%s" % (wanted, " (%s)" % held if held else ""))
+                return lease.try_acquire()
+
+            report("for " + wanted)
+            wait(taken)
+        self._names = [device.name for device in lease.held]
+
+    def release(self) -> None:
+        """Give the lease back: whatever used it has ended."""
+        if self._lease is not None:
+            self._lease.release()
+            self._names = []
+
+    def divide(self, servers: Mapping[str, Mapping[str, Any]]) -> "DeviceViews":
+        """What each of the unit's own servers, and its programs, see. Raises DevicesError."""
+        if not self._names:
+            shown = {} if self._names is None else self._shown(())
+            return DeviceViews(
+                shown, {name: [shown] * number_of_copies(s, 0) for name, s in servers.items()}
+            )
+        try:
+            given, left = divide(self._names, servers)
+        except TooFewDevicesError as error:
+            if self.submitted:  # the queue gave less, which the prologue was told to bear
+                return DeviceViews({}, {})
+            raise devices.DevicesError(str(error)) from None
+        return DeviceViews(
+            self._shown(left), {name: list(map(self._shown, own)) for name, own in given.items()}
+        )
+
+    def whole(self) -> Variables:
+        """Variables of a process that has all of them."""
+        return {} if self._names is None else self._shown(self._names)
+
+    def _shown(self, names: Sequence[str]) -> Variables:
+        return devices.visibility(names, self._numbered)
+
+
+class DeviceViews:
+    """Variables of the programs and of each copy of a server; none where they see whatever is
+    there."""
+
+    def __init__(self, program: Variables, servers: Mapping[str, Sequence[Variables]]) -> None:
+        self.program = program
+        self._servers = servers
+
+    def server(self, name: str) -> Sequence[Variables]:
+        """Variables of each copy of one server."""
+        return self._servers.get(name, ({},))

@@ -1,0 +1,94 @@
+"""Text for people: aligned tables, counts with their nouns, some of many names, times and sizes.
+
+Whatever prints uses it, so that one thing is worded in one way. Imports nothing of agentc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+
+def aligned(
+    rows: Sequence[Sequence[str]], *, right: Collection[int] = (), indent: str = ""
+) -> list[str]:
+    """A line for each row, its columns two spaces apart; those numbered in `right` end at one
+    place, and the last is padded to nothing. Empty columns are left out."""
+    if not rows:
+        return []
+    columns = [n for n in range(len(rows[0])) if any(row[n] for row in rows)]
+    widths = {n: max(len(row[n]) for row in rows) for n in columns}
+    lines = []
+    for row in rows:
+        cells = (
+            row[n].rjust(widths[n]) if n in right else row[n].ljust(widths[n]) for n in columns
+        )
+        lines.append((indent + "  ".join(cells)).rstrip())
+    return lines
+
+
+def counted(count: float, noun: str, several: str | None = None) -> str:
+    """`1 job`, `3 jobs`, `2.5 rows`; `several` is a plural that is not the noun with an s."""
+    return f"{count:g} {noun if count == 1 else several or noun + 's'}"
+
+
+def some(names: Iterable[str], most: int = 12) -> str:
+    """The first few names, and how many more there are."""
+    known = list(names)
+    return and_more(known[:most], len(known) - most)
+
+
+def and_more(names: Sequence[str], more: int) -> str:
+    """`a, b and 3 more`."""
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+
+
+def duration(seconds: float | None) -> str:
+    """A time that was measured: `41 s`, `3 min 20 s`, `2 h 05 min`; "" for None."""
+    if seconds is None:
+        return ""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 100:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def shown_time(seconds: float) -> str:
+    """A time that is estimated: `0.2 s`, `41 s`, `3.5 min`, `2.1 h`, `12 days`."""
+    for size, unit in ((1, "s"), (60, "min"), (3600, "h"), (86400, "days")):
+        amount = seconds / size
+        limit = {"s": 100, "min": 100, "h": 72}.get(unit)
+        if limit is None or amount < limit:
+            return f"{_digits(amount)} {unit}"
+    raise AssertionError
+
+
+def shown_count(count: float) -> str:
+    """`850`, `12k`, `3.4M`, `1.2G`."""
+    return _scaled(count, ("", "k", "M", "G", "T"))
+
+
+def shown_size(count: float) -> str:
+    """Bytes: `12 kB`, `3.4 GB`."""
+    return _scaled(count, (" B", " kB", " MB", " GB", " TB"))
+
+
+def _scaled(count: float, units: Sequence[str]) -> str:
+    """In the first unit that leaves less than a thousand; each is a thousand of the one before."""
+    for unit in units[:-1]:
+        if count < 999.5:
+            return f"{_digits(count)}{unit}"
+        count /= 1000
+    return f"{_digits(count)}{units[-1]}"
+
+
+def _digits(number: float) -> str:
+    """Two significant digits, and whole numbers from ten on."""
+    if number >= 9.95 or number == 0:
+        return f"{number:.0f}"
+    if number >= 0.095:
+        return f"{number:.1f}"
+    return f"{number:.2f}"

@@ -1,0 +1,94 @@
+"""Which trajectories an SFT imitates, and what it says when none is left. All trainers share it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentc_backends.data.chat.rows import MaskRules, RowCounts, RowsError, _checked
+from agentc_backends.trainers.common.rows import RowChoice, select_rows
+
+
+def rows(*rewards: float | None, end: str = "failure") -> list[dict[str, Any]]:
+    return [{"id": str(number), "reward": r, "end": end} for number, r in enumerate(rewards)]
+
+
+def test_rewards_and_errors_are_counted() -> None:
+    kept, left_out = select_rows(
+        rows(1, 0.5, 0, None) + rows(1, end="error"), RowChoice(min_reward=0.5)
+    )
+    assert [row["reward"] for row in kept] == [1, 0.5]
+    assert left_out == {"errors_left_out": 1, "below_min_reward": 2}
+
+
+def test_data_without_rewards_are_taken_as_they_are() -> None:
+    assert select_rows([{"id": "a"}], RowChoice())[0] == [{"id": "a"}]
+
+
+def of_tasks(**rewards: list[float | None]) -> list[dict[str, Any]]:
+    return [
+        {"id": f"{task}#{number}", "task_id": task, "reward": reward, "end": "failure"}
+        for task, found in rewards.items()
+        for number, reward in enumerate(found)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("best", "kept"),
+    [
+        (1, ["a#1", "b#0", "c#1"]),  # the first of two that are equal, and a reward before none
+        (2, ["a#1", "a#2", "b#0", "b#1", "c#0", "c#1"]),
+        (9, ["a#0", "a#1", "a#2", "b#0", "b#1", "b#2", "c#0", "c#1"]),
+    ],
+)
+def test_the_best_of_a_task_are_kept_in_their_order(best: int, kept: list[str]) -> None:
+    given = of_tasks(a=[0.0, 1.0, 0.5], b=[0.5, 0.5, 0.5], c=[None, -1.0])
+    rows, left_out = select_rows(given, RowChoice(best_per_task=best))
+    assert [row["id"] for row in rows] == kept
+    assert left_out["not_best_left_out"] == len(given) - len(kept)
+
+
+def test_the_best_of_a_task_is_one_of_all_inputs_that_is_good_enough() -> None:
+    given = of_tasks(a=[0.2]) + of_tasks(a=[0.9], b=[0.4])
+    rows, left_out = select_rows(given, RowChoice(min_reward=0.5, best_per_task=1))
+    assert [row["reward"] for row in rows] == [0.9]
+    assert left_out == {"errors_left_out": 0, "below_min_reward": 2, "not_best_left_out": 0}
+
+
+@pytest.mark.parametrize(
+    ("given", "min_reward", "says"),
+    [
+        (
+            rows(0, 0, 0, 0, 0, 0),
+            8,
+            "none of 6 trajectories reaches min_reward 8 (best: 0); lower it, or sample more",
+        ),
+        (
+            rows(0.25, None) + rows(None, end="error"),
+            0.5,
+            "none of 2 trajectories reaches min_reward 0.5 (best: 0.25); 1 more ended in an "
+            "infrastructure error; lower it, or sample more",
+        ),
+        (rows(None), 0.5, "the one trajectory does not reach min_reward 0.5 (none has a reward)"),
+        (
+            rows(None, None, end="error"),
+            None,
+            "every trajectory ended in an infrastructure error (2 of 2)",
+        ),
+    ],
+)
+def test_an_empty_choice_says_why(
+    given: list[dict[str, Any]], min_reward: float | None, says: str
+) -> None:
+    with pytest.raises(RowsError) as refused:
+        select_rows(given, RowChoice(min_reward))
+    assert says in str(refused.value)
+
+
+def test_rows_that_are_all_dropped_name_the_limit_and_no_rows_do_not() -> None:
+    rules = MaskRules(loss_on="all_replies", max_length=512, truncation="drop")
+    with pytest.raises(RowsError, match=r"left out all 3, .* 900 tokens .*max_length is 512"):
+        _checked(RowCounts(dropped=3, longest=900), rules)
+    with pytest.raises(RowsError, match="the data hold none"):
+        _checked(RowCounts(), rules)

@@ -1,0 +1,147 @@
+"""What is read of a run on a GPU, from manifests as such a run would leave them, none being here.
+
+tests/end_to_end/test_gpu_spec.py reads a real run on the processor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.gpu import BEGIN, END, SPEC, main, trained_speed
+from benchmarks.reduced import ROOT
+
+from agentc.backend_api import load_backends
+from agentc.compilation import compile_spec
+from agentc.plan.job import Job
+
+_CARD = {"gpus": ["NVIDIA H200"], "gpu_memory_mb": [143771], "gpu_driver": "580.65.06"}
+_MACHINE = {"cpu": "a processor", "cores": 16, "gpus": []}
+_VLLM_SAYS = """
+INFO 11-23 Model loading took 1.8700 GiB memory and 2.061431 seconds
+INFO 11-23 Available KV cache memory: 120.5 GiB
+"""
+
+
+@cache
+def holders() -> tuple[Job, ...]:
+    plan = compile_spec(SPEC, {}, load_backends()).plan
+    assert plan is not None
+    return tuple(job for job in plan.jobs if job.memory is not None)
+
+
+def steps(*lines: tuple[int, float | None]) -> str:
+    rows = (json.dumps({"num_tokens": tokens, "tokens_per_s": speed}) for tokens, speed in lines)
+    return "".join(f"{row}\n" for row in rows)
+
+
+def write(store: Path, job: Job, gpu: bool) -> None:
+    """The object of a job, as far as it is read."""
+    folder = store / "objects" / job.object
+    (folder / "logs").mkdir(parents=True)
+    served = job.lease("policy") is not None
+    software = {"imported": {"torch": "2.13.0", "vllm" if served else "trl": "1.0"}}
+    peaks = {"gpu": {"max_memory_mb": 16000.0, "max_reserved_mb": 20000.0}} if gpu else {}
+    manifest: Mapping[str, Any] = {
+        "hardware": {**_MACHINE, **(_CARD if gpu else {})},
+        "environment": {**software, **({} if served else peaks)},
+        "facts": {"tokens_per_s": 3210.4,
+                  "log_prob_difference": {"mean": 0.0012, "largest": 0.031}} if served else {},
+        "leases": [{"role": "policy", "backend": "serve.vllm", "max_rss_mb": 800, **software}]
+        if served else [],
+        "program_s": 61.2,
+        "max_rss_mb": 700.0,
+    }  # fmt: skip
+    (folder / "artifact.json").write_text(json.dumps(manifest))
+    if served and gpu:
+        (folder / "logs" / "policy.log").write_text(_VLLM_SAYS)
+    if not served:
+        (folder / "logs" / "steps.jsonl").write_text(steps((1000, None), (5000, 2000.0)))
+
+
+def test_the_spec_uses_every_part_that_computes_on_gpus() -> None:
+    trained = {job.draft.backend for job in holders() if job.lease("policy") is None}
+    assert trained == {"trl.sft", "trl.dpo", "openrlhf.sft", "openrlhf.dpo"}
+    leases = [lease for job in holders() if (lease := job.lease("policy")) is not None]
+    assert {lease.environment for lease in leases} == {"vllm-cuda"}
+    assert all(job.resources.gpus == 1 for job in holders())
+    weights = {round(job.memory.parts["weights"] / 1e9) for job in holders() if job.memory}
+    assert weights == {2, 4}, "a billion weights, of two or four bytes"
+
+
+@pytest.mark.parametrize(
+    ("lines", "speed"),
+    [
+        ([(1000, None)], None),
+        ([(1000, None), (3000, 1000.0), (7000, 4000.0)], 2000.0),
+        # A second attempt, whose first line does not know its time.
+        ([(1000, None), (3000, 1000.0), (5000, None), (9000, 4000.0)], 2000.0),
+    ],
+)
+def test_speed_is_tokens_over_the_time_that_is_known(
+    lines: list[tuple[int, float | None]], speed: float | None, tmp_path: Path
+) -> None:
+    (tmp_path / "steps.jsonl").write_text(steps(*lines))
+    assert trained_speed(tmp_path / "steps.jsonl") == speed
+    assert trained_speed(tmp_path / "none.jsonl") is None
+
+
+def test_the_table_of_a_run_on_a_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for job in holders():
+        write(tmp_path / "store", job, gpu=True)
+    page = tmp_path / "results.md"
+    page.write_text(f"before\n{BEGIN}\nnothing yet\n{END}\nafter\n")
+    assert main(["--store", str(tmp_path / "store"), "--write", str(page)]) == 0
+    written = page.read_text()
+    assert written.startswith(f"before\n{BEGIN}\n1 x NVIDIA H200 (143771 MiB), driver 580.65.06;")
+    assert written.endswith(f"\n{END}\nafter\n")
+    assert "nothing yet" not in written
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in written.splitlines() if line.startswith("|")
+    ]  # fmt: skip
+    by_job = {row[0].strip("`"): row for row in rows[2:] if row[0]}
+    assert list(by_job) == [job.id for job in holders()]
+    sft = by_job["sft"]
+    assert sft[1:6] == ["trl.sft", "61", "2000", "tensors", "16.8"]
+    assert sft[6:8] == ["17.4", "+4%"]
+    held = rows[rows.index(sft) + 1]
+    assert held[4:6] == ["held by the allocator", "21.0"]
+    served = by_job["evaluate_sft:rollout"]
+    assert served[1:5] == ["serve.vllm", "61", "3210", "weights"]
+    assert served[5:] == ["2.0", "2.0", "-1%", "0.0012, 0.031"]
+    left = rows[rows.index(served) + 1]
+    assert left[4].startswith("left for conversations")
+    assert (left[5], left[7]) == ("129", ""), "no error of a count"
+
+
+def test_a_run_without_a_gpu_is_shown_and_not_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for job in holders():
+        write(tmp_path / "store", job, gpu=False)
+    page = tmp_path / "results.md"
+    page.write_text(f"{BEGIN}\nnothing yet\n{END}\n")
+    assert main(["--store", str(tmp_path / "store"), "--write", str(page)]) == 1
+    assert "did not run on a GPU" in capsys.readouterr().err
+    assert "nothing yet" in page.read_text()
+    assert main(["--store", str(tmp_path / "store")]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("no GPU; a processor, 16 cores; torch 2.13.0, ")
+    assert shown.count("main memory") == len(holders())
+
+
+def test_an_unfinished_run_says_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--store", str(tmp_path)]) == 1
+    assert "sft is not in" in capsys.readouterr().err
+
+
+def test_the_page_has_one_place_for_it() -> None:
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert page.count(BEGIN) == page.count(END) == 1
+    assert page.index(BEGIN) < page.index(END)

@@ -1,0 +1,69 @@
+"""Specs of the papers' tables that no other test runs: their whole graphs, with a model that knows
+nothing. Each must come to its report, with what its tables need in the artifacts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from smoke import agentc, require_software
+
+pytestmark = [pytest.mark.slow, pytest.mark.long]
+
+
+def ran(spec: Path, store: Path) -> dict[str, Path]:
+    """Run the smoke scale; the data of each job by its id."""
+    words = (spec, "--scale", "smoke", "--store", store)
+    agentc("run", *words, "--plain")
+    jobs = {job["id"]: job for job in json.loads(agentc("plan", *words, "--json"))["jobs"]}
+    assert not [name for name, job in jobs.items() if job["state"] == "run"]
+    return {name: store / "objects" / job["object"] / "data" for name, job in jobs.items()}
+
+
+def read(path: Path) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return value
+
+
+@pytest.mark.parametrize(
+    ("name", "suffixes"),
+    [("webshop", ("",)), ("alfworld", ("_seen", "_unseen")), ("sciworld", ("_seen", "_unseen"))],
+)
+def test_baselines_of_eto(
+    name: str, suffixes: tuple[str, ...], repository: Path, tmp_path: Path
+) -> None:
+    require_software("trl.sft")
+    if name == "sciworld":
+        require_software("env.sciworld")
+    data = ran(repository / "specs" / "eto" / f"baselines_{name}.yaml", tmp_path / "store")
+    for suffix in suffixes:
+        metrics = read(data[f"best_of_10{suffix}"] / "metrics.json")
+        assert (metrics["n"], metrics["n_tasks"], metrics["n_error"]) == (30, 3, 0)
+        assert metrics["asked"]["best_of(10)"]["mean"] >= metrics["reward"]["mean"]
+        rows = [row["name"] for row in read(data[f"results{suffix}"] / "comparison.json")["rows"]]
+        best = f"best_of_10{suffix}"
+        assert rows == [
+            f"evaluate_sft{suffix}",
+            best,
+            f"{best}, best of 10",
+            f"evaluate_rft{suffix}",
+        ]
+
+
+@pytest.mark.parametrize("name", ["multi_task", "direct_revision"])
+def test_one_agent_r_for_three_environments(name: str, repository: Path, tmp_path: Path) -> None:
+    require_software("xtuner.sft")
+    require_software("env.sciworld")
+    data = ran(repository / "specs" / "agent_r" / f"{name}.yaml", tmp_path / "store")
+    for iteration in (1, 2, 3):
+        rows = (data[f"agent_r.{iteration}.mixture"] / "rows.jsonl").read_text("utf-8").splitlines()
+        sources = {json.loads(row)["id"].partition("/")[0] for row in rows}
+        assert sources >= {"a0", "a1", "a2", "g0"}, "rows of each environment and general ones"
+        for environment in ("webshop", "sciworld", "textcraft"):
+            metrics = read(data[f"agent_r.{iteration}.{environment}"] / "metrics.json")
+            assert (metrics["environment"], metrics["n_error"]) == (environment, 0)
+            assert ("asked" in metrics) == (name == "multi_task"), "figure 4 is Agent-R's"
+    claims = read(data["claims"] / "claims.json")["claims"]
+    assert {claim["verdict"] for claim in claims} == {"not judged"}, "a reduced scale"

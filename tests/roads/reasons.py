@@ -1,0 +1,118 @@
+"""Why each module has a value in hand: a module that comes onto a road has to be given a reason
+here, or the value goes another way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_PACKAGES: Mapping[str, Mapping[str, str]] = {
+    "agentc/source": {
+        "load": "makes a node with its place of each scalar of the text",
+        "tree": "is that node; says whether it holds an expression",
+        "scalars": "reads the text as a number, by YAML 1.2",
+    },
+    "agentc/schema": {
+        "keys": "parts known keys from unknown ones",
+        "structure": "takes `backend` from an entry's other keys",
+        "coerce": "holds the value to its field: type and bounds",
+    },
+    "agentc/front": {
+        "expressions": "computes `{{ }}`, chooses the value of a round",
+        "bind_stage": "takes the stage's value, that of `defaults`, or both of a group",
+        "bound_values": "keeps what stages set, once for all rounds and cells",
+        "resolve_entries": "makes the entries of `environments` and `servers`",
+    },
+    "agentc/backend_api": {
+        "view": "gives the value to the backend, notes that it was read, makes the identity",
+        "declare": "asks an environment what it declares under these settings",
+        "parallel": "works out the sizes that a spec leaves open",
+    },
+    "agentc/passes": {"lower": "names the software of each lease"},
+    "agentc/passes/checks": {
+        "subject": "gives rules the value in effect",
+        "preferences": "rule: a plausible `beta`",
+        "parallel": "rules: GPUs and heads that the size divides",
+        "machines": "rule: GPUs that nobody uses, so those of the server count",
+        "memory_of": "asks the server's backend what it needs of a GPU",
+        "server_batches": "rule: a prompt fits into a pass, which GPUs may cut",
+    },
+    "agentc/passes/lowering": {
+        "trial": "gives a stage to each backend that might do it, and keeps what nobody read",
+        "module_context": "has the lease of an entry drafted, once for all its stages",
+        "resources": "looks whether a lease means a model on the job's own GPUs",
+        "shared_parts": "keeps equal parts of drafts once for a whole plan",
+        "tracked_ids": "puts the ids of another round into what was drafted once",
+    },
+    "agentc/plan": {
+        "canonical": "makes plain JSON: what keys hash, what plan.json holds",
+        "keys": "hashes the identity of a lease",
+        "render": "writes the lease into plan.json",
+    },
+    "agentc/runtime": {
+        "provision": "starts what a lease says, one server for equal ones",
+        "unit": "looks for the secrets of leases",
+        "unit_devices": "gives GPUs to servers by their leases",
+        "member": "puts what the environment said of itself into the manifest",
+        "program": "reads and writes JSON files: the job's, and that account",
+    },
+    "agentc/runtime/machine": {
+        "device_shares": "counts the GPUs of a lease's server",
+        "supervise": "starts the command and watches it",
+        "process": "is the one place that starts processes",
+    },
+    "agentc/runtime/servers": {
+        "lease": "fills in port and files; starts the server, or tells the job how to open it",
+        "probe": "compares the environment with what the plan expects",
+    },
+    "agentc/runtime/store": {
+        "moved_programs": "names programs of older plans as they are named now",
+        "staging": "reads what the environment said of itself",
+    },
+    "agentc_backends/agents/common": {
+        "lowering": "chooses between a server and the program's own process",
+        "connect": "opens the environment and compares it with the plan",
+    },
+    "agentc_backends/data/models": {
+        "remote_code": "refuses another setting of the same server",
+    },
+    "agentc_backends/environments": {
+        "declaration": "makes the dataclass of the view's values, and the lease of it",
+    },
+    "agentc_backends/environments/server": {
+        "settings": "turns the dataclass into JSON and back",
+        "inside": "imports the world's program and calls its opener",
+        "program": "is that opener, and the server's command line",
+    },
+    "agentc_backends/environments/textcraft": {
+        "backend": "declares; tells how many tasks so deep a tree leaves",
+        "settings": "is the dataclass; refuses values that no spec could have checked",
+        "job_serve": "opens the world",
+        "environment": "shows the settings in its identity",
+        "tasks": "**acts**: keeps goals that are no deeper",
+    },
+    "agentc_backends/servers/vllm": {
+        "backend": "writes the word of the command line",
+        "memory": "divides the weights by it",
+        "job_serve": "**acts**: vLLM's own command line",
+    },
+    "agentc_backends/trainers/common": {
+        "lowering": "reads what all trainers have, puts the config into a draft",
+    },
+    "agentc_backends/trainers/openrlhf": {"backend": "is asked as well, for it trains DPO too"},
+    "agentc_backends/trainers/trl": {
+        "backend": "puts it into the arguments of the trainer",
+        "job_dpo": "is the program",
+        "laid_out": "is what both trainers inherit: leaves a model that is sharded alone",
+        "session": "reads the config",
+        "trainers": "**acts**: the loss",
+    },
+}
+
+
+def reason_of(module: str) -> str:
+    """What a module does with the value. Raises ValueError where nobody has said it."""
+    folder, _, name = module.removesuffix(".py").rpartition("/")
+    reason = _PACKAGES.get(folder, {}).get(name)
+    if reason is None:
+        raise ValueError(f"{module} has a value in hand: say what for in {__file__}, or shorten it")
+    return reason

@@ -1,0 +1,61 @@
+"""AGC606 is said of inputs that a spec names itself, never of those that a template wires."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentc.backend_api import load_backends
+from agentc.compilation import compile_spec
+
+SPECS = Path(__file__).parents[2] / "specs"
+SPEC = """\
+agentc: 1
+name: idle
+environments:
+  craft: {backend: textcraft}
+servers:
+  local: {backend: scripted}
+defaults: {seed: 0}
+models:
+  base: {backend: path, path: model}
+stages:
+  searched: {kind: search, policy: base, split: train}
+  revised:
+    use: ./revise.yaml
+    PARTS
+"""
+TEMPLATE = """\
+agentc: 1
+template: stage
+doc: Revision by the policy that searched.
+body: {kind: revise, trees: searched, policy: base, alpha: 0.5}
+"""
+
+
+def found(folder: Path, more: str) -> list[tuple[str, str]]:
+    (folder / "model").mkdir()
+    (folder / "model" / "config.json").write_text("{}")
+    (folder / "revise.yaml").write_text(TEMPLATE)
+    spec = folder / "idle.yaml"
+    spec.write_text(SPEC.replace("PARTS", more))
+    done = compile_spec(spec, {}, load_backends())
+    return [(each.code, each.message) for each in done.diagnostics]
+
+
+def test_what_a_template_wires_may_be_idle(tmp_path: Path) -> None:
+    assert found(tmp_path, "parts: [direct, good]") == []
+
+
+def test_what_the_spec_names_beside_it_may_not(tmp_path: Path) -> None:
+    [(code, message)] = found(tmp_path, "parts: [direct, good]\n    policy: base")
+    assert code == "AGC606"
+    assert "the input `policy` of `revised` has no effect: nothing is judged" in message
+
+
+@pytest.mark.parametrize("name", ["direct_revision", "table3", "table3_webshop"])
+def test_shipped_specs_warn_of_nothing_that_a_template_wires(name: str) -> None:
+    done = compile_spec(SPECS / "agent_r" / f"{name}.yaml", {}, load_backends())
+    assert done.plan is not None
+    assert "AGC606" not in {each.code for each in done.diagnostics}

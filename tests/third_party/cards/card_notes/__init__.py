@@ -1,0 +1,1 @@
+"""A data set whose rows say which GPUs their job saw."""
