@@ -1,0 +1,31 @@
+"""The code in a reply: what stands between fences, else all of it."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+_BLOCK = re.compile(r"```([^\n`]*)(?:\n|\Z)(.*?)(?:```|\Z)", re.DOTALL)
+_PYTHON = re.compile(r"\s*(?:python|py)?[0-9.]*\s*", re.IGNORECASE)
+
+
+def code_of(reply: str, namespace: str) -> str:
+    """By the rules that belong to a namespace."""
+    return _published(reply) if namespace == "published" else _fresh(reply)
+
+
+def _fresh(reply: str) -> str:
+    """The first block of Python, or of no language; one that nobody closed goes to the end."""
+    blocks = (found[2] for found in _BLOCK.finditer(reply) if _PYTHON.fullmatch(found[1]))
+    return textwrap.dedent(next(blocks, reply)).strip()
+
+
+def _published(reply: str) -> str:
+    """As the released evaluator finds it: what follows "```python" up to the next fence, be it more
+    of the language's name; of other fences what follows the first, the language's name too."""
+    code = reply
+    if "```python" in code:
+        code = code.split("```python")[1].split("```")[0]
+    if "```" in code:
+        code = code.split("```")[1]
+    return code

@@ -1,0 +1,126 @@
+"""Runs inside the box: defines what an answer defines, makes the calls, writes what came of each.
+
+It is sent there as text, so it imports nothing that costs time. The code that it runs can reach
+all of it and forge every line: it would forge values, which are compared elsewhere with values that
+never come here. A line: `v` and a value as JSON (`values.py` reads it), or `e` and a word.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+_DEEPEST = 20
+_NAME = "__answer__"
+
+
+class _TooLargeError(Exception):
+    """The value has more bytes than a line may have."""
+
+
+def main(answers: int, data: dict[str, Any]) -> None:
+    """`source`, `calls`, `first` (those before are passed over), `namespace`, `bytes`."""
+    write, leave, encode = os.write, os._exit, _encode
+    calls: list[str] = data["calls"]
+    for call in calls[data["first"] :]:
+        line = _line(data, call, encode)
+        view = memoryview(line + b"\n")
+        while view:
+            view = view[write(answers, view) :]
+    leave(0)
+
+
+def _line(data: dict[str, Any], call: str, encode: Callable[[Any, int], str]) -> bytes:
+    """Whatever the code raises is its own error, an exit too."""
+    try:
+        if "code" not in data:
+            data["code"] = compile(data["source"], "<answer>", "exec", dont_inherit=True)
+        value = _value(data["namespace"], data["code"], call)
+        return b"v " + encode(value, data["bytes"]).encode("ascii")
+    except MemoryError:
+        return b"e memory"
+    except _TooLargeError:
+        return b"e large"
+    except BaseException as error:
+        name = type(error).__name__
+        return b"e " + (name if name.isidentifier() else "?")[:80].encode("ascii", "replace")
+
+
+def _value(kind: str, code: Any, call: str) -> Any:
+    """Of a call, in a namespace of what the code defines, and nothing of the calls before."""
+    asked = compile(call, "<call>", "eval", dont_inherit=True)
+    if kind == "published":
+        # Definitions are locals of the function that executes them, as in the released evaluator:
+        # a function sees no other one, not even itself, and no import beside it.
+        outside: dict[str, Any] = {"__name__": _NAME}
+        inside: dict[str, Any] = {}
+        exec(code, outside, inside)
+        return eval(asked, outside, inside)
+    module = type(sys)(_NAME)
+    sys.modules[_NAME] = module  # dataclasses look there
+    exec(code, module.__dict__)
+    return eval(asked, module.__dict__)
+
+
+def _encode(value: Any, most: int) -> str:
+    """As JSON, or _TooLargeError. Types are taken exactly: of a subclass, and of any other object,
+    no method is called."""
+    pieces: list[str] = []
+    room = [most]
+
+    def say(piece: str) -> None:
+        room[0] -= len(piece)
+        if room[0] < 0:
+            raise _TooLargeError
+        pieces.append(piece)
+
+    def several(tag: str, members: Any, depth: int) -> None:
+        say(f'["{tag}",[')
+        for index, member in enumerate(members):
+            if index:
+                say(",")
+            one(member, depth + 1)
+        say("]]")
+
+    def one(value: Any, depth: int) -> None:
+        kind = type(value)
+        if depth > _DEEPEST:
+            say('["o"]')
+        elif value is None or value is True or value is False:
+            say({None: "null", True: "true", False: "false"}[value])
+        elif kind is int:
+            # Before it is made into text.
+            if value.bit_length() > 4 * room[0]:
+                raise _TooLargeError
+            say(f'["i","{value:#x}"]')
+        elif kind is float:
+            say(f'["f","{value.hex()}"]')
+        elif kind is complex:
+            say(f'["c","{value.real.hex()}","{value.imag.hex()}"]')
+        elif kind is str or kind is bytes or kind is bytearray:
+            if len(value) > room[0]:
+                raise _TooLargeError
+            tag, text = _text(value)
+            say(f'["{tag}","{text}"]')
+        elif kind in _MANY:
+            several(_MANY[kind], value, depth)
+        elif kind is dict:
+            several("d", (part for pair in value.items() for part in pair), depth)
+        else:
+            say('["o"]')
+
+    one(value, 0)
+    return "".join(pieces)
+
+
+_MANY: dict[Any, str] = {list: "l", tuple: "t", set: "s", frozenset: "z"}
+
+
+def _text(value: Any) -> tuple[str, str]:
+    if type(value) is not str:
+        return ("b" if type(value) is bytes else "a"), value.hex()
+    if value.isascii() and value.isprintable() and '"' not in value and "\\" not in value:
+        return "w", value
+    return "u", value.encode("utf-8", "surrogatepass").hex()

@@ -1,0 +1,117 @@
+"""Makes calls of functions that an answer defines, in a box, and says what came of each.
+
+All calls share one process while they go well. Whoever ends it, or does not end, costs that call
+alone: the next ones are made in a new process. Nothing is kept between two `make_calls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import ceil
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from agentc.runtime.sandbox.kinds import CodeBox
+from agentc.runtime.sandbox.process import (
+    BoxedLimits,
+    BoxedProcess,
+    LateError,
+    TooLongError,
+)
+from agentc_backends.environments.code_tests.values import MalformedValueError, read_value
+
+Namespace: TypeAlias = Literal["fresh", "published"]
+"""`fresh`: a module of its own for each call. `published`: as the released ColBench evaluator has
+it, where functions do not see each other; for comparisons with its numbers."""
+
+Failure: TypeAlias = Literal["error", "timeout", "memory", "crash"]
+
+_TAG_BYTES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """For each call: `seconds` of processor time, `wall_seconds` by the clock for code that sleeps
+    or waits, address space, and bytes of the value as it is sent."""
+
+    seconds: float = 1.0
+    wall_seconds: float = 10.0
+    memory_mb: int = 512
+    output_bytes: int = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """`value` where `failure` is None. `detail` is a word for people: the exception's name."""
+
+    value: Any = field(default=None, compare=False)
+    failure: Failure | None = None
+    detail: str = ""
+
+
+def make_calls(
+    box: CodeBox,
+    source: str,
+    calls: Sequence[str],
+    limits: CallLimits | None = None,
+    namespace: Namespace = "fresh",
+) -> tuple[CallResult, ...]:
+    """A result for each call. Raises BoxError where the box fails, never for what code does."""
+    limits = limits or CallLimits()
+    results: list[CallResult] = []
+    while len(results) < len(calls):
+        left = len(calls) - len(results)
+        data = {
+            "source": source,
+            "calls": list(calls),
+            "first": len(results),
+            "namespace": namespace,
+            "bytes": limits.output_bytes,
+        }
+        # The kernel's own limit, in case that nobody is left who measures.
+        seconds = ceil(limits.seconds * left) + 5
+        with BoxedProcess(
+            box, _program(), data, BoxedLimits(memory_mb=limits.memory_mb, seconds=seconds)
+        ) as process:
+            while len(results) < len(calls):
+                result, goes_on = _next(process, limits)
+                results.append(result)
+                if not goes_on:
+                    break
+    return tuple(results)
+
+
+def _next(process: BoxedProcess, limits: CallLimits) -> tuple[CallResult, bool]:
+    """The next result, and whether the process is there for another one."""
+    most = limits.output_bytes + _TAG_BYTES
+    try:
+        line = process.line(limits.seconds, limits.wall_seconds, most)
+    except LateError:
+        return CallResult(failure="timeout"), False
+    except TooLongError:
+        return CallResult(failure="error", detail="too much output"), False
+    if line is None:
+        return CallResult(failure="crash"), False
+    return _read(line), True
+
+
+def _read(line: bytes) -> CallResult:
+    tag, _, rest = line.partition(b" ")
+    if tag == b"v":
+        with suppress(MalformedValueError):
+            return CallResult(value=read_value(rest))
+    if tag == b"e" and rest == b"memory":
+        return CallResult(failure="memory")
+    if tag == b"e" and rest == b"large":
+        return CallResult(failure="error", detail="too much output")
+    if tag == b"e" and rest.isalnum():
+        return CallResult(failure="error", detail=rest[:80].decode("ascii", "replace"))
+    return CallResult(failure="error", detail="a forged line")
+
+
+@lru_cache(maxsize=1)
+def _program() -> str:
+    return Path(__file__).with_name("boxed_calls.py").read_text(encoding="utf-8")

@@ -1,0 +1,88 @@
+"""A task's tests: calls, and the values that its reference gives. Verdicts on an answer.
+
+The reference runs in a box of its own, once for each task, and its values never enter a box in
+which an answer runs: an answer can forge what it says, and does not know what to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from agentc.runtime.sandbox.kinds import CodeBox
+from agentc_backends.environments.code_tests.answer import code_of
+from agentc_backends.environments.code_tests.calls import (
+    CallLimits,
+    CallResult,
+    Failure,
+    Namespace,
+    make_calls,
+)
+from agentc_backends.environments.code_tests.values import equal, equals_nothing
+
+CallVerdict: TypeAlias = Literal["pass", "fail", "no_answer"] | Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSuite:
+    """Made by `suite_of`. `unusable` says of calls, by number, why no answer can pass them."""
+
+    calls: tuple[str, ...]
+    expected: tuple[Any, ...]
+    unusable: dict[int, str]
+    limits: CallLimits
+    namespace: Namespace
+
+
+def suite_of(
+    box: CodeBox,
+    reference: str,
+    calls: Sequence[str],
+    limits: CallLimits | None = None,
+    namespace: Namespace = "fresh",
+) -> CallSuite:
+    """Calls with the values that the reference gives. Raises BoxError."""
+    limits = limits or CallLimits()
+    results = make_calls(box, code_of(reference, namespace), calls, limits, namespace)
+    said = {number: _unusable(result) for number, result in enumerate(results)}
+    return CallSuite(
+        calls=tuple(calls),
+        expected=tuple(result.value for result in results),
+        unusable={number: reason for number, reason in said.items() if reason},
+        limits=limits,
+        namespace=namespace,
+    )
+
+
+def verdicts(box: CodeBox, suite: CallSuite, reply: str | None) -> tuple[CallVerdict, ...]:
+    """What came of each test; of all of them `no_answer` where there is no reply. Raises
+    BoxError."""
+    if reply is None:
+        return tuple("no_answer" for _ in suite.calls)
+    code = code_of(reply, suite.namespace)
+    results = make_calls(box, code, suite.calls, suite.limits, suite.namespace)
+    return tuple(_verdict(suite, number, result) for number, result in enumerate(results))
+
+
+def score(judged: Sequence[CallVerdict]) -> float:
+    """The share that passed."""
+    return judged.count("pass") / len(judged) if judged else 0.0
+
+
+def _verdict(suite: CallSuite, number: int, result: CallResult) -> CallVerdict:
+    if result.failure is not None:
+        return result.failure
+    if number in suite.unusable:
+        return "fail"
+    return "pass" if equal(result.value, suite.expected[number]) else "fail"
+
+
+def _unusable(result: CallResult) -> str:
+    if result.failure is not None:
+        return f"the reference ends in {result.failure} {result.detail}".rstrip()
+    if result.value is None:
+        return "the reference gives None"
+    if equals_nothing(result.value):
+        return "the reference gives a value that equals nothing"
+    return ""

@@ -1,0 +1,35 @@
+"""Whether this machine can box code that models write; for plans that run such code."""
+
+from __future__ import annotations
+
+from agentc.preflight.finding import PreflightFinding
+from agentc.runtime.sandbox.kinds import KINDS
+from agentc.runtime.sandbox.probe import BoxProbe, probe_kind, refusal
+
+
+def check_sandbox(wanted: str = "auto", elsewhere: bool = False) -> PreflightFinding:
+    """`wanted` as in `choose_box`; `elsewhere` where jobs run on other machines than this one,
+    whose box says nothing of theirs."""
+    if elsewhere:
+        return PreflightFinding(
+            check="sandbox",
+            verdict="unknown",
+            message="whether the nodes can box code that models write is known there alone",
+            fix="bubblewrap on every node, or a kernel with Landlock",
+        )
+    tried: list[BoxProbe] = []
+    for kind in KINDS if wanted == "auto" else (wanted,):
+        tried.append(probe_kind(kind))
+        found = tried[-1].box
+        if found is not None:
+            return PreflightFinding(
+                check="sandbox",
+                verdict="ok",
+                message=f"{found.kind} {found.version}, {found.interpreter.program}",
+            )
+    return PreflightFinding(
+        check="sandbox",
+        verdict="problem",
+        message=refusal(tried),
+        fix=tried[0].remedy,
+    )

@@ -1,0 +1,270 @@
+"""One interpreter in a box: its start, the lines that it says, and its end.
+
+A program is sent as text and may be given data. It writes lines of bytes to one pipe; whatever
+comes through that pipe may be forged, and is no more than bytes here. Starts and reads block, so
+each box belongs to one thread, and ends with it at the latest; any number may be open at once.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import select
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from agentc.runtime.sandbox.kinds import CodeBox, command, environment, landlock_orders
+from agentc.runtime.sandbox.seccomp import UnknownMachineError, filter_program
+
+_START_S = 60.0
+"""A machine may be that busy. Nothing that models wrote is read before."""
+_END_S = 60.0
+_CHUNK = 65536
+_SHOWN = 400
+_SHORTEST_WAIT_S = 0.01
+_READY = b"ready"
+_START = (
+    "import marshal, os, sys\n"
+    "sys.path[:] = sys.path[1:]\n"
+    "parts, orders, data = marshal.loads(open(0, 'rb').read())\n"
+    "spaces = [{'__name__': name} for name, _ in parts]\n"
+    "for space, (name, text) in zip(spaces, parts):\n"
+    "    exec(compile(text, name, 'exec'), space)\n"
+    "sys.path += orders['packages']\n"
+    "answers = spaces[0]['lock_down'](orders)\n"
+    "os.write(answers, b'ready\\n')\n"
+    "spaces[1]['main'](answers, data)\n"
+)
+
+
+class BoxError(Exception):
+    """The box did not do its part: it did not start, or would not end. It says nothing about the
+    code that was to run in it."""
+
+
+class LateError(Exception):
+    """No line came within the time."""
+
+
+class TooLongError(Exception):
+    """A line had more bytes than were agreed."""
+
+
+class BoxedLimits(NamedTuple):
+    """For one process: `memory_mb` of address space, `seconds` of processor time until the kernel
+    ends it, open files."""
+
+    memory_mb: int = 512
+    seconds: int = 60
+    files: int = 32
+
+
+class BoxedProcess:
+    """Runs the `main(answers, data)` of a program's text, where `answers` is the descriptor that
+    takes lines, and `data` is made of numbers, texts, bytes, lists and dicts. Raises BoxError.
+    A context, at whose end nothing is left of it."""
+
+    def __init__(self, box: CodeBox, program: str, data: Any, limits: BoxedLimits) -> None:
+        self._held = b""
+        told: Optional[int] = None
+        say: Optional[int] = None
+        sent = _in_memory([["<lockdown>", _lockdown()], ["<program>", program]], box, limits, data)
+        try:
+            if box.kind == "bubblewrap":
+                told, say = os.pipe()
+            words = [*command(box, say), box.interpreter.program, "-s", "-S", "-B", "-c", _START]
+            self._process = subprocess.Popen(
+                words,
+                stdin=sent,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment(),
+                cwd="/",
+                pass_fds=() if say is None else (say,),
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError as error:
+            if told is not None:
+                os.close(told)
+            raise BoxError("%s: %s" % (box.kind, error)) from None
+        finally:
+            os.close(sent)
+            if say is not None:
+                os.close(say)
+        self._pid = self._process.pid
+        self._inner: Optional[int] = None
+        try:
+            self._await_start(told)
+        except BaseException:
+            self.end()
+            raise
+        finally:
+            if told is not None:
+                os.close(told)
+
+    def __enter__(self) -> BoxedProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def line(self, seconds: float, wall_seconds: float, most: int) -> Optional[bytes]:
+        """The next line, without its end; None where the process has ended and said no more.
+
+        Waits for `seconds` of the process's processor time, so that a busy machine makes nobody
+        late, and `wall_seconds` by the clock, for those that wait or sleep. Raises LateError, and
+        TooLongError after `most` bytes.
+        """
+        spent_before = self._processor_seconds()
+        started = time.monotonic()
+        while b"\n" not in self._held:
+            if len(self._held) > most:
+                raise TooLongError
+            spent = self._processor_seconds() - spent_before
+            passed = time.monotonic() - started
+            left = min(seconds - spent, wall_seconds - passed)
+            if left <= 0:
+                raise LateError
+            if _readable(self._answers, max(left, _SHORTEST_WAIT_S)):
+                chunk = os.read(self._answers, _CHUNK)
+                if not chunk:
+                    return None
+                self._held += chunk
+        line, _, self._held = self._held.partition(b"\n")
+        if len(line) > most:
+            raise TooLongError
+        return line
+
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def end(self) -> None:
+        """Kill it, and wait until nothing of it is there. Raises BoxError where something is."""
+        late = time.monotonic() + _END_S
+        self._kill()
+        try:
+            # The pipe is at its end when the last process is that could write to it.
+            while True:
+                left = late - time.monotonic()
+                if left <= 0 or not _readable(self._answers, left):
+                    raise BoxError("a boxed process (%d) would not end" % self._pid)
+                if not os.read(self._answers, _CHUNK):
+                    return
+        finally:
+            for stream in (self._process.stdout, self._process.stderr):
+                if stream is not None:
+                    stream.close()
+
+    def _kill(self) -> None:
+        """The inner process first: bubblewrap, which waits for it, then ends by itself. The other
+        way round it would be left to process 1, and not each of those looks after what is."""
+        if self._inner is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._inner, signal.SIGKILL)
+            os.close(self._inner)
+            self._inner = None
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_S)
+        self._process.kill()
+        self._process.wait()
+
+    @property
+    def _answers(self) -> int:
+        stream = self._process.stdout
+        assert stream is not None
+        return stream.fileno()
+
+    def _await_start(self, told: Optional[int]) -> None:
+        if told is not None:
+            self._pid = self._inner_process(told)
+            with suppress(AttributeError, OSError):  # Python 3.8, or it has ended
+                self._inner = os.pidfd_open(self._pid)
+        try:
+            line = self.line(_START_S, _START_S, len(_READY))
+        except LateError:
+            raise BoxError("the box did not start within %d s" % _START_S) from None
+        except TooLongError:
+            line = None
+        if line != _READY:
+            raise BoxError("the box did not start: %s" % self._complaint())
+
+    def _inner_process(self, told: int) -> int:
+        """bubblewrap waits outside; whose time counts is the process inside."""
+        text = b""
+        while b"}" not in text:
+            chunk = os.read(told, _CHUNK) if _readable(told, _START_S) else b""
+            if not chunk:
+                raise BoxError("the box did not start: %s" % self._complaint())
+            text += chunk
+        return _child(text)
+
+    def _complaint(self) -> str:
+        """What it said last on its standard error, before nothing could be said there."""
+        self._process.kill()
+        stream = self._process.stderr
+        assert stream is not None
+        text = b""
+        while len(text) < _CHUNK and _readable(stream.fileno(), _END_S):
+            more = os.read(stream.fileno(), _CHUNK)
+            if not more:
+                break
+            text += more
+        lines: List[str] = text.decode("utf-8", "replace").strip().splitlines()
+        if lines:
+            return lines[-1][:_SHOWN]
+        return "it ended with %s and said nothing" % self._process.wait()
+
+    def _processor_seconds(self) -> float:
+        """Of the boxed process, by its clock; 0 once it has ended."""
+        with suppress(OSError):
+            # As clock_getcpuclockid makes the id of a process's clock.
+            return time.clock_gettime((~self._pid << 3) | 2)
+        return 0.0
+
+
+def _in_memory(parts: List[List[str]], box: CodeBox, limits: BoxedLimits, data: Any) -> int:
+    """A file of what `_START` reads. Not a pipe, which would have to be filled while it is read."""
+    try:
+        orders: Dict[str, Any] = {
+            "filter": filter_program(),
+            "landlock": landlock_orders(box),
+            "limits": {
+                "memory": limits.memory_mb << 20,
+                "seconds": limits.seconds,
+                "files": limits.files,
+            },
+            "packages": list(box.interpreter.packages),
+            # In a namespace of processes of its own it cannot outlive bubblewrap.
+            "parent": os.getpid() if box.kind == "landlock" else None,
+        }
+    except UnknownMachineError as error:
+        raise BoxError(str(error)) from None
+    descriptor = os.memfd_create("boxed")
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(marshal.dumps([parts, orders, data], 2))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+@lru_cache(maxsize=1)
+def _lockdown() -> str:
+    return Path(__file__).with_name("lockdown.py").read_text(encoding="utf-8")
+
+
+def _child(text: bytes) -> int:
+    for word in text.replace(b",", b" ").replace(b"}", b" ").split(b'"child-pid":')[1:]:
+        return int(word.split()[0])
+    raise BoxError("bubblewrap does not say which process it started")
+
+
+def _readable(descriptor: int, seconds: float) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(max(0, int(seconds * 1000) + 1)))

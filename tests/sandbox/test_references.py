@@ -1,0 +1,87 @@
+"""A thousand evaluations of real references against themselves, several at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.sandbox.conftest import ROOT
+
+from agentc.runtime.sandbox.kinds import CodeBox
+from agentc_backends.environments.code_tests.calls import CallLimits, Namespace
+from agentc_backends.environments.code_tests.suite import CallSuite, suite_of, verdicts
+
+pytestmark = pytest.mark.slow
+
+_FILE = "data/colbench/backend_200.jsonl"
+_LIMITS = CallLimits(seconds=5.0, wall_seconds=300.0)
+_TIMES = 5
+_AT_ONCE = 2
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, object]]:
+    file = Path(os.environ.get("AGENTC_SHARED", ROOT.parent / "shared")) / _FILE
+    if not file.is_file():
+        pytest.skip(f"no tasks at {file}; set AGENTC_SHARED")
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def suites(box: CodeBox, rows: list[dict[str, object]]) -> list[CallSuite]:
+    return _suites(box, rows, "fresh")
+
+
+def test_references_pass_their_own_tests_a_thousand_times(
+    box: CodeBox,
+    rows: list[dict[str, object]],
+    suites: list[CallSuite],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+    def evaluated(number: int) -> bool:
+        task = number % len(rows)
+        return set(verdicts(box, suites[task], str(rows[task]["ground_truth"]))) == {"pass"}
+
+    descriptors, memory = _open(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        perfect = sum(pool.map(evaluated, range(_TIMES * len(rows))))
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
+
+    assert len(rows) == 200
+    kinds = Counter(type(value).__name__ for suite in suites for value in suite.expected)
+    assert kinds["float"] == 455
+    # One reference imports numpy, which is not there.
+    assert [number for number, suite in enumerate(suites) if suite.unusable] == [118]
+    assert perfect == 995
+    assert _open() == descriptors
+    assert list(tmp_path.iterdir()) == []
+    assert grown < 16 << 10, f"{grown} KiB more"
+
+
+def test_the_released_namespace_gives_the_same_values(
+    box: CodeBox, rows: list[dict[str, object]], suites: list[CallSuite]
+) -> None:
+    """Each of these references is one function that needs nothing beside it."""
+    released = _suites(box, rows, "published")
+    assert [suite.expected for suite in released] == [suite.expected for suite in suites]
+
+
+def _suites(box: CodeBox, rows: list[dict[str, object]], namespace: Namespace) -> list[CallSuite]:
+    def one(row: dict[str, object]) -> CallSuite:
+        calls = [*row["test_cases"].values()]  # type: ignore[attr-defined]
+        return suite_of(box, str(row["ground_truth"]), calls, _LIMITS, namespace)
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(one, rows))
+
+
+def _open() -> int:
+    return len([*Path("/proc/self/fd").iterdir()])
