@@ -27,7 +27,8 @@ $(VENV)/complete: pyproject.toml
 	touch $@
 
 environments: setup ## the software environments of the embedded backends (torch: about 1.5 GB)
-	$(BIN)/python -m agentc.runtime.build_environment $(LOCKS)/light.lock $(LOCKS)/torch.lock
+	$(BIN)/python -m agentc.runtime.build_environment $(LOCKS)/light.lock $(LOCKS)/sandbox.lock \
+	  $(LOCKS)/torch.lock
 
 environments-all: environments ## those of XTuner, OpenRLHF, ScienceWorld and jericho too (another 5 GB)
 	$(BIN)/python -m agentc.runtime.build_environment $(LOCKS)/sciworld.lock $(LOCKS)/jericho.lock \

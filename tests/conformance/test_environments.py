@@ -7,6 +7,7 @@ software is not there skips and says so.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +24,7 @@ from agentc.conformance.programs import built_pythons
 from agentc.conformance.serving import served_checks
 from agentc.runtime.software.lock_hashes import lock_digest
 from agentc.runtime.store.layout import StoreLayout
-from agentc_backends.software import LIGHT
+from agentc_backends.software import LIGHT, SANDBOX
 
 TABLE = load_backends()
 ROOT = Path(__file__).parents[2]
@@ -61,6 +62,7 @@ def released(server: str, needs: str, splits: Mapping[str, Any]) -> dict[str, An
     return {"server": server, "splits": splits, "launch": launch}
 
 
+TWO = {"train": {"range": [0, 1]}, "test": {"range": [1, 2]}}
 RELEASED = {
     "textcraft": ("fastapi, uvicorn, gymnasium", {"test": {"range": [0, 31]}}),
     "sciworld": ("fastapi, uvicorn, scienceworld", {"test": {"ids": [0, 3491]}}),
@@ -74,6 +76,10 @@ GIVEN: Mapping[str, list[tuple[str, Callable[[], dict[str, Any]]]]] = {
         ("", dict),
         ("invented", lambda: {"recipes": "invented", "invented_families": 60}),
         ("ending", lambda: {"end_on_refusal": True, "max_depth": 2}),
+    ],
+    "env.colbench_backend": [
+        ("", lambda: {"rounds": 4, "announce_last": True, "invented_tasks": 60}),
+        ("file", lambda: {"tasks": "two_functions.jsonl", "splits": TWO, "rounds": 2}),
     ],
     "env.twenty_questions": [
         ("", dict),
@@ -104,6 +110,10 @@ SPEC_FOLDERS = {
     # Where a spec would lie beside files that are not ours to ship.
     "env.detective": ROOT.parent / "shared/data/jericho",
 }
+SPEC_FILES = {
+    # What lies beside the spec.
+    "env.colbench_backend": Path(__file__).with_name("two_functions.jsonl"),
+}
 ACTIONS = {
     # Words that mean something in one of its worlds, where no expert gives any.
     "env.agentgym": [
@@ -118,6 +128,10 @@ ACTIONS = {
         "move forward",
         "go to red ball 1",
     ],
+    "env.colbench_backend": [
+        "What does it take?",
+        "I WANT TO ANSWER: def double(x): return x + x",
+    ],
 }
 
 
@@ -127,6 +141,8 @@ def subject_of(
     pythons = built_pythons(StoreLayout(".agentc/store"))
     if all(find_spec(name) for name in LIGHT_PACKAGES):
         pythons[lock_digest(LIGHT.lock)] = Path(sys.executable)
+        if find_spec("numpy"):
+            pythons[lock_digest(SANDBOX.lock)] = Path(sys.executable)
     bench = Bench(table=TABLE, directory=directory)
     return BackendUnderTest(backend=backend, bench=bench, given=given, pythons=pythons)
 
@@ -156,6 +172,10 @@ def test_environment(
         if not folder.is_dir():
             pytest.skip(f"there is no {folder}")
         monkeypatch.setenv("AGENTC_SPEC_DIR", str(folder))
+    file = SPEC_FILES.get(backend.id)
+    if file is not None:
+        shutil.copy(file, tmp_path)
+        monkeypatch.setenv("AGENTC_SPEC_DIR", str(tmp_path))
     subject = subject_of(backend, given(), tmp_path)
     checks = served_checks(subject, actions=ACTIONS.get(backend.id, ()))
     try:

@@ -38,3 +38,6 @@ SCIWORLD = _locked("sciworld")
 
 JERICHO = _locked("jericho")
 """Jericho's interpreter of Z-machine games (GPL-2.0-or-later, built from source), and a server."""
+
+SANDBOX = _locked("sandbox")
+"""What `light` has, and numpy: for code of models that may import it, in its box."""

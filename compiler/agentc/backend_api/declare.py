@@ -116,6 +116,11 @@ class EnvironmentBackend:
     to run, by name."""
     data_sets: tuple[DataSet, ...] = ()
     """Real data that it can use and `agentc data fetch` gets."""
+    builds: tuple[SoftwareEnvironment, ...] = ()
+    """Its software where settings ask for more than `software` has: `lease` takes one of them."""
+    sandbox_setting: str | None = None
+    """Where code that models wrote runs in a box of `agentc.runtime.sandbox`: the field that says
+    which kind, so that preflight can try it."""
 
     def under(self, given: Mapping[str, Json]) -> EnvironmentBackend:
         """The declaration that holds under the settings of a spec's entry."""
@@ -147,4 +152,4 @@ Backend: TypeAlias = StageBackend | EnvironmentBackend | ServerBackend
 
 def software_of(backend: Backend) -> tuple[SoftwareEnvironment, ...]:
     """Every software environment that jobs or leases of a backend may name."""
-    return (backend.software, *(backend.builds if isinstance(backend, ServerBackend) else ()))
+    return (backend.software, *(() if isinstance(backend, StageBackend) else backend.builds))

@@ -102,6 +102,7 @@ def _look(
     from agentc.preflight.machine import check_machine, check_own_servers
     from agentc.preflight.memory import check_memory
     from agentc.preflight.minutes import check_minutes
+    from agentc.preflight.sandbox import check_boxes
     from agentc.preflight.slurm_query import ask_slurm
 
     assert compiled.plan is not None
@@ -119,6 +120,7 @@ def _look(
         *offline.check_software(compiled.plan, work, profile),
         *offline.check_secrets(compiled, work),
         *offline.check_ports(work, profile),
+        *check_boxes(work, table, elsewhere=cluster),
         *offline.check_shapes(settled, table),
         *check_memory(settled, here=not cluster),
         *check_minutes(settled, estimates),

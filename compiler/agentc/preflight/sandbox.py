@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
+from agentc.backend_api import BackendTable, EnvironmentBackend
+from agentc.plan.work import Work
 from agentc.preflight.finding import PreflightFinding
 from agentc.runtime.sandbox.kinds import KINDS
 from agentc.runtime.sandbox.probe import BoxProbe, probe_kind, refusal
+
+
+def check_boxes(work: Work, table: BackendTable, elsewhere: bool) -> Iterator[PreflightFinding]:
+    """Each kind of box that jobs which are left to run ask for."""
+    wanted: dict[str, list[str]] = {}
+    for job in work.missing:
+        for lease in job["leases"]:
+            backend = table.backends.get(str(lease["backend"]))
+            if isinstance(backend, EnvironmentBackend) and backend.sandbox_setting is not None:
+                kind = str((lease.get("settings") or {}).get(backend.sandbox_setting) or "auto")
+                wanted.setdefault(kind, []).append(str(job["stage"]))
+    for kind, stages in wanted.items():
+        found = check_sandbox(kind, elsewhere)
+        yield found if found.verdict == "ok" else replace(found, about=tuple(dict.fromkeys(stages)))
 
 
 def check_sandbox(wanted: str = "auto", elsewhere: bool = False) -> PreflightFinding:

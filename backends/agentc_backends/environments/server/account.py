@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentc_backends.environments.server.environment import Counted, Environment
+from agentc_backends.environments.server.environment import Counted, Environment, Noted
 
 _CAPABILITY_ORDER = ("expert", "fork", "snapshot", "seed")
 
@@ -24,6 +24,8 @@ def account(environment: Environment) -> dict[str, Any]:
         "splits": {split: list(environment.tasks(split)) for split in environment.splits},
         "identity": environment.identity(),
     }
+    if isinstance(environment, Noted):
+        found["facts"] = dict(environment.facts())
     if isinstance(environment, Counted):
         found["counts"] = dict(environment.counts())
     return found

@@ -121,6 +121,15 @@ class Counted(Protocol):
         """By name, since the server's start; told by `/meta`."""
 
 
+@runtime_checkable
+class Noted(Protocol):
+    """What an environment adds whose results were made in circumstances worth knowing."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """JSON values that decide no text or reward, so that they are in no identity: told by
+        `/meta`, kept in the manifest of the job."""
+
+
 class ExpertStep(Protocol):
     """One action of an expert; `thought` is empty where it has none."""
 

@@ -62,6 +62,8 @@ class LeasedServer:
         self.software: Dict[str, Any] = {}
         self.served: Dict[str, Any] = {}
         """What an environment says of itself: the `identity` of its /meta."""
+        self.facts: Dict[str, Any] = {}
+        """What it says besides, which decides nothing: the `facts` of its /meta."""
         self.token = binascii.hexlify(os.urandom(16)).decode("ascii")
         self.url: Optional[str] = spec.get("url")
         self._python = list(python)
@@ -199,6 +201,8 @@ class LeasedServer:
             found.update(read_reports(self.imported))
         if self.served:
             found["served"] = self.served
+        if self.facts:
+            found["facts"] = self.facts
         if self.child is not None:
             found["cpu_s"] = round(self.child.cpu_s, 3)
             found["max_rss_mb"] = round(self.child.max_rss_mb, 1)

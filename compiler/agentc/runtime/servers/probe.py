@@ -188,6 +188,8 @@ def _check_environment(lease: LeasedServer, deadline: float) -> None:
         raise ProbeError("the environment server is not the one that was planned:\n" + differing)
     if isinstance(meta.get("identity"), dict):
         lease.served = meta["identity"]
+    if isinstance(meta.get("facts"), dict):
+        lease.facts = meta["facts"]
     _play_nothing(lease, meta, deadline)
 
 

@@ -1,0 +1,62 @@
+"""Serves ColBench's programming tasks until SIGTERM, as `python -m` of this module."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from agentc.runtime.sandbox.interpreter import NoInterpreterError
+from agentc.runtime.sandbox.probe import NoBoxError
+from agentc.runtime.sandbox.process import BoxError
+from agentc_backends.environments.code_tests.canaries import BrokenBoxError
+from agentc_backends.environments.colbench.environment import ColBenchEnvironment, ColBenchShared
+from agentc_backends.environments.colbench.humans.scripted import ScriptedHuman
+from agentc_backends.environments.colbench.invented import InventedTask, invent
+from agentc_backends.environments.colbench.judging import CeilingError, open_judge
+from agentc_backends.environments.colbench.settings import ColBenchSettings
+from agentc_backends.environments.colbench.splits import read_rules, resolve
+from agentc_backends.environments.colbench.tasks import CodeTask, TasksError, digest, read_tasks
+from agentc_backends.environments.server.program import Opener, program, spec_content
+
+_REFUSALS = (OSError, NoBoxError, BoxError, BrokenBoxError, CeilingError)
+
+
+def open_world(settings: ColBenchSettings) -> Opener:
+    """Raises ValueError and what `_REFUSALS` names: nobody is judged in a box that does not hold,
+    or by references that fail their own tests."""
+    invented = invent(settings) if settings.is_invented else {}
+    splits = _splits(settings, invented)
+    try:
+        judge = open_judge(settings)
+    except NoInterpreterError as error:
+        raise ValueError(f"{error}; {error.remedy}") from error
+    judge.check_ceiling([task for tasks in splits.values() for task in tasks])
+    world = ColBenchShared(settings, splits, invented, judge, ScriptedHuman())
+    return partial(ColBenchEnvironment, world)
+
+
+def _splits(
+    settings: ColBenchSettings, invented: Mapping[str, InventedTask]
+) -> dict[str, tuple[CodeTask, ...]]:
+    own = tuple(each.task for each in invented.values())
+
+    def tasks_of(file: str | None) -> Sequence[CodeTask]:
+        path = file or settings.tasks
+        if file is None and settings.is_invented:
+            return own
+        content = spec_content(path)
+        if content is None:
+            raise TasksError(f"there is no file {path} that can be read")
+        return read_tasks(content, path)
+
+    found = resolve(read_rules(settings.splits), tasks_of)
+    if settings.tasks_sha256 not in (None, digest(found)):
+        raise TasksError("the files hold other tasks than when the spec was compiled")
+    return found
+
+
+opener, main = program(ColBenchSettings, open_world, refusals=_REFUSALS)
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""Settings of `env.colbench_backend`: what a spec may write, and what the server is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agentc_backends.environments.colbench.splits import DEFAULT
+from agentc_backends.environments.server.settings import setting
+
+INVENTED = "invented"
+
+
+# fmt: off
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColBenchSettings:
+    # Paths stay out of the identity: digests of the tasks are in it.
+    tasks: str = setting(
+        "`invented`, or a JSONL file of `problem_description`, `ground_truth` and `test_cases`, as "
+        "ColBench's are.", INVENTED, rule=False)
+    splits: Mapping[str, Any] = setting(
+        "Tasks of each split: `{own: train}` (or validation, test: 80, 10, 10 percent, by hash), "
+        "`{range: [0, 5000]}` (the end is left out) or `{file: path}` (another file of tasks, with "
+        "or without a range), each with `except: [other split]`, and `repeated: drop` where a file "
+        "has a task twice. Splits that share a task are refused.", DEFAULT, rule=False)
+    family: Literal["slots", "prices"] = setting(
+        "Invented tasks: functions with hidden numbers, all of which have to be asked for "
+        "(`slots`), or with prices for some of the things that they know (`prices`).", "slots")
+    invented_tasks: int = setting("How many to invent.", 1000, minimum=10, maximum=1_000_000)
+    invented_seed: int = setting("Seed of the invented tasks.", 0, seed=True)
+    custom: float = setting(
+        "Of `family: prices`: share of tasks that price the two things that their place mostly "
+        "prices.", 0.8, minimum=0, maximum=1)
+    careless: float = setting(
+        "Of the expert of invented tasks: the probability that it leaves a question out, by seed; "
+        "what it was not told it guesses. 0: it asks all that it needs.", 0.0, minimum=0, maximum=1)
+    wander: float = setting(
+        "The probability that it wastes a turn, before each question.", 0.0, minimum=0, maximum=1)
+    rounds: int = setting(
+        "Replies of the agent; the human speaks after all but the last.", 10, minimum=1, maximum=50)
+    at_limit: Literal["whole_reply", "no_answer"] = setting(
+        "What the last reply is without the marker: all of it is the answer, or there is none.",
+        "whole_reply")
+    announce_last: bool = setting(
+        "End the human's last reply with `Answer now.`", False)
+    answer_marker: str = setting(
+        "What follows it, up to the next one, is the answer.", "I WANT TO ANSWER:", pattern="\\S")
+    reply_chars: int = setting(
+        "The human's replies are cut after as many characters.", 400, minimum=10, maximum=100_000)
+    guard: Literal["count", "cut", "refuse"] = setting(
+        "What becomes of a human's reply with 40 characters of the reference in a row: it is "
+        "counted, cut before them, or replaced by `I cannot write code.`", "count")
+    reward: Literal["tests_passed", "all_tests"] = setting(
+        "The share of the tests that pass, or 1 where all do. A success is all of them.",
+        "tests_passed")
+    namespace: Literal["fresh", "published"] = setting(
+        "`fresh`: an answer is a module. `published`: as the released evaluator has it, where "
+        "functions do not see each other, nor themselves; for comparisons with its numbers.",
+        "fresh")
+    test_timeout_s: float = setting(
+        "Processor time for each test.", 1.0, above=0, maximum=600)
+    memory_mb: int = setting("Memory for each test.", 512, minimum=64, maximum=1_000_000)
+    output_bytes: int = setting(
+        "Size of a test's value.", 65536, minimum=64, maximum=100_000_000)
+    sandbox: Literal["auto", "bubblewrap", "landlock"] = setting(
+        "The box that answers run in; `auto`: bubblewrap if it works on the machine, else "
+        "Landlock. There is no running without one.", "auto", identity="placement")
+    tasks_sha256: str | None = setting("What the files' tasks have to be.", None, in_spec=False)
+
+    @property
+    def is_invented(self) -> bool:
+        return self.tasks == INVENTED

@@ -1,0 +1,90 @@
+"""Tasks of ColBench's form that are ours, and environments over them without a server."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentc.runtime.sandbox.kinds import CodeBox
+from agentc.runtime.sandbox.probe import choose_box, probe, refusal
+from agentc_backends.environments.colbench.environment import ColBenchEnvironment, ColBenchShared
+from agentc_backends.environments.colbench.humans.human import Human
+from agentc_backends.environments.colbench.humans.scripted import ScriptedHuman
+from agentc_backends.environments.colbench.judging import Judge
+from agentc_backends.environments.colbench.settings import ColBenchSettings
+from agentc_backends.environments.colbench.tasks import CodeTask, task_id
+
+SHARED = Path(os.environ.get("AGENTC_SHARED", Path(__file__).parents[4] / "shared"))
+BULK = """
+def bulk_price(quantity):
+    total = quantity * {unit}
+    if quantity {over} {threshold}:
+        total -= {discount}
+    return total
+"""
+QUANTITIES = (0, 1, 10, 11, 12, 13, 14, 24, 36, 100)
+PATIENT = 5.0
+
+Opened = Callable[..., ColBenchEnvironment]
+
+
+def bulk(unit: int = 7, over: str = ">", threshold: int = 12, discount: int = 3) -> str:
+    return BULK.format(unit=unit, over=over, threshold=threshold, discount=discount)
+
+
+def code_task(description: str, reference: str, calls: Sequence[str], **others: Any) -> CodeTask:
+    return CodeTask(
+        id=task_id(description, reference),
+        description=description,
+        reference=reference,
+        calls=tuple(calls),
+        **others,
+    )
+
+
+BULK_TASK = code_task(
+    "Write `bulk_price(quantity)`: the price of an order; large orders get a discount.",
+    bulk(),
+    [f"bulk_price({quantity})" for quantity in QUANTITIES],
+)
+
+
+def row(task: CodeTask) -> str:
+    tests = {f"test{number}": call for number, call in enumerate(task.calls, 1)}
+    return json.dumps(
+        {
+            "problem_description": task.description,
+            "ground_truth": task.reference,
+            "test_cases": tests,
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+def box() -> CodeBox:
+    """The one that this machine would take."""
+    probed = probe()
+    if all(each.box is None for each in probed):
+        pytest.skip(refusal([*probed]))
+    return choose_box()
+
+
+@pytest.fixture
+def opened(box: CodeBox) -> Opened:
+    """An environment of some tasks, with a human and settings of one's own."""
+
+    def open_it(
+        *tasks: CodeTask, human: Human | None = None, **settings: Any
+    ) -> ColBenchEnvironment:
+        chosen = ColBenchSettings(**{"tasks": "tasks.jsonl", "test_timeout_s": PATIENT, **settings})
+        world = ColBenchShared(
+            chosen, {"all": tasks}, {}, Judge(box, chosen), human or ScriptedHuman()
+        )
+        return ColBenchEnvironment(world)
+
+    return open_it
