@@ -15,7 +15,7 @@ from agentc.runtime.sandbox.probe import choose_box, probe, refusal
 from agentc_backends.environments.colbench.environment import ColBenchEnvironment, ColBenchShared
 from agentc_backends.environments.colbench.humans.human import Human
 from agentc_backends.environments.colbench.humans.scripted import ScriptedHuman
-from agentc_backends.environments.colbench.judging import Judge
+from agentc_backends.environments.colbench.judging import AnswerJudge
 from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.tasks import CodeTask, task_id
 
@@ -83,7 +83,7 @@ def opened(box: CodeBox) -> Opened:
     ) -> ColBenchEnvironment:
         chosen = ColBenchSettings(**{"tasks": "tasks.jsonl", "test_timeout_s": PATIENT, **settings})
         world = ColBenchShared(
-            chosen, {"all": tasks}, {}, Judge(box, chosen), human or ScriptedHuman()
+            chosen, {"all": tasks}, {}, AnswerJudge(box, chosen), human or ScriptedHuman()
         )
         return ColBenchEnvironment(world)
 

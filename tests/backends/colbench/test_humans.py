@@ -6,12 +6,12 @@ from tests.backends.colbench.conftest import code_task
 
 from agentc_backends.environments.colbench.humans.derived import derived_facts
 from agentc_backends.environments.colbench.humans.scripted import UNKNOWN, ScriptedHuman
-from agentc_backends.environments.colbench.tasks import Fact
+from agentc_backends.environments.colbench.tasks import HumanFact
 
 FACTS = (
-    Fact(("unit", "price"), "One costs 7."),
-    Fact(("threshold",), "More than 12 are many."),
-    Fact(("discount",), "It is 3."),
+    HumanFact(("unit", "price"), "One costs 7."),
+    HumanFact(("threshold",), "More than 12 are many."),
+    HumanFact(("discount",), "It is 3."),
 )
 PRICED = code_task("Write it.", "def f(): pass", ["f()"], facts=FACTS)
 LEVEL = code_task(

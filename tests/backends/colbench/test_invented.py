@@ -86,7 +86,7 @@ def test_the_expert_asks_what_the_human_tells(family: str) -> None:
     for each in list(_invented(family).values())[:60]:
         asked, answer = each.dialogue(Random(0), QUESTIONS, 0.0, 0.0)
         told = [human.reply(each.task, (), question) for question in asked]
-        assert len(set(told)) == len(told) >= 2
+        assert len(set(told)) == len(told) >= 1
         assert human.reply(each.task, (), "I do not know?") not in told
         assert passed(each.task, answer) == 1.0
         assert passed(each.task, each.dialogue(Random(0), 0, 0.0, 0.0)[1]) < 1.0

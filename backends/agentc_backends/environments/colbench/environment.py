@@ -15,7 +15,7 @@ from agentc_backends.environments.code_tests.suite import score
 from agentc_backends.environments.colbench.episode import CodeDialogue, restored
 from agentc_backends.environments.colbench.humans.human import Human
 from agentc_backends.environments.colbench.invented import InventedTask
-from agentc_backends.environments.colbench.judging import Judge
+from agentc_backends.environments.colbench.judging import AnswerJudge
 from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.tasks import CodeTask, digest
 from agentc_backends.environments.server.environment import EnvironmentFailure, EpisodeError
@@ -34,7 +34,7 @@ class ColBenchShared:
         settings: ColBenchSettings,
         splits: Mapping[str, Sequence[CodeTask]],
         invented: Mapping[str, InventedTask],
-        judge: Judge,
+        judge: AnswerJudge,
         human: Human,
     ) -> None:
         self.settings, self.judge, self.human, self.invented = settings, judge, human, invented

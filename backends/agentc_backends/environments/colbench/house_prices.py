@@ -1,8 +1,8 @@
 """Invented tasks in which only the reference tells a good question from a bad one.
 
-A function prices six kinds of things, and two of them have a price of their own. Every kind is as
-plausible as the others, and the human says "No" for four of them, so that a question is worth what
-the reference says. Each place has a custom, two kinds that it prices in most of its tasks; no text
+A function prices six kinds of things, and one of them has a price of its own. Every kind is as
+plausible as the others, and the human says "No" for five of them, so that a question is worth what
+the reference says. Each place has a custom, the kind that it prices in most of its tasks; no text
 tells it, so an agent can only learn it. Why it is so: `docs/design/sweet_rl.md`.
 """
 
@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from random import Random
+
+from agentc_backends.environments.colbench.tasks import HumanFact
 
 # Function, six kinds, three places.
 _FAMILIES = (
@@ -29,64 +30,55 @@ _FAMILIES = (
     ("lesson", "piano violin flute drum guitar voice", "academy studio choir"),
 )
 KINDS = 6
-PRICED = 2
 CALLS = 10
+_CALLS_PRICED = 8
 _VALUES = range(10, 100)
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """What the scripted human can tell: a question about all of `keys` gets `sentence`."""
-
-    keys: tuple[str, ...]
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True)
 class PricedTask:
-    """One task. `prices` are its hidden slots, by kind; `calls` are the arguments of the tests."""
+    """One task. `prices` holds its hidden slot, by kind; `calls` are the arguments of the tests."""
 
     description: str
     function: str
     place: str
     kinds: tuple[str, ...]
     prices: Mapping[str, int]
-    facts: tuple[Fact, ...]
+    facts: tuple[HumanFact, ...]
     reference: str
     calls: tuple[tuple[str, int], ...]
 
 
 def task(seed: str, index: int, custom: float = 0.8) -> PricedTask:
-    """Task `index` of a stream. `custom` is the share of tasks that price the two kinds of their
-    place's custom; the others price two drawn ones."""
+    """Task `index` of a stream. `custom` is the share of tasks that price their place's
+    usual kind; the others price a drawn one."""
     rng = Random(f"house_prices/{seed}/{index}")
     function, words, places = _FAMILIES[rng.randrange(len(_FAMILIES))]
     place = rng.choice(places.split())
     kinds = words.split()
-    priced = list(customs(place, kinds) if rng.random() < custom else rng.sample(kinds, PRICED))
+    priced = usual(place, kinds) if rng.random() < custom else rng.choice(kinds)
     rng.shuffle(kinds)
-    rng.shuffle(priced)
-    prices = dict(zip(priced, rng.sample(_VALUES, PRICED), strict=True))
+    prices = {priced: rng.choice(_VALUES)}
     listed = ", ".join(f'"{kind}"' for kind in kinds)
-    each = CALLS // PRICED
-    calls = [(kind, n) for kind in priced for n in rng.sample(range(1, 10), each)]
+    others = [kind for kind in kinds if kind != priced]
+    calls = [(priced, n) for n in rng.sample(range(1, 10), _CALLS_PRICED)]
+    calls += [(rng.choice(others), rng.randrange(1, 10)) for _ in range(CALLS - _CALLS_PRICED)]
     return PricedTask(
-        description=f"Write {function}(kind, n) for a {place}. Two kinds have a price, the others "
+        description=f"Write {function}(kind, n) for a {place}. One kind has a price, the others "
         f"cost 1: {listed}.",
         function=function,
         place=place,
         kinds=tuple(kinds),
         prices=prices,
-        facts=tuple(Fact((kind,), _sentence(kind, prices.get(kind))) for kind in kinds),
+        facts=tuple(HumanFact((kind,), _sentence(kind, prices.get(kind))) for kind in kinds),
         reference=source(function, prices),
         calls=tuple(calls),
     )
 
 
-def customs(place: str, kinds: list[str]) -> tuple[str, ...]:
-    """The two kinds that a place prices as a rule, fixed for all streams and seeds."""
-    pairs = list(combinations(sorted(kinds), PRICED))
-    return pairs[Random(f"house_prices/custom/{place}").randrange(len(pairs))]
+def usual(place: str, kinds: list[str]) -> str:
+    """The kind that a place prices as a rule, fixed for all streams and seeds."""
+    return sorted(kinds)[Random(f"house_prices/custom/{place}").randrange(len(kinds))]
 
 
 def source(function: str, prices: Mapping[str, int]) -> str:
@@ -104,7 +96,7 @@ def expert(
     chosen: PricedTask, rng: Random, *, questions: int, stop: float = 0.1, repeat: float = 0.1
 ) -> list[str]:
     """An expert's questions in order, without its answer: careless, since it asks for kinds in any
-    order and knows no custom. It stops when it has been told both prices, after `questions`, or
+    order and knows no custom. It stops when it has been told the price, after `questions`, or
     before each of them with probability `stop`; with `repeat` it asks what it was told."""
     asked: list[str] = []
     left = rng.sample(chosen.kinds, KINDS)

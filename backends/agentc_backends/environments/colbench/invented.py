@@ -12,7 +12,7 @@ from random import Random
 
 from agentc_backends.environments.colbench import house_prices, slots
 from agentc_backends.environments.colbench.settings import ColBenchSettings
-from agentc_backends.environments.colbench.tasks import CodeTask, Fact, task_id
+from agentc_backends.environments.colbench.tasks import CodeTask, task_id
 
 Dialogue = Callable[[Random, int, float, float], tuple[list[str], str]]
 """From a source of chance, the most questions, and the settings `careless` and `wander`: an
@@ -57,7 +57,7 @@ def _prices(stream: str, index: int, settings: ColBenchSettings) -> InventedTask
         description=drawn.description,
         reference=drawn.reference,
         calls=tuple(f'{drawn.function}("{kind}", {n})' for kind, n in drawn.calls),
-        facts=tuple(Fact(fact.keys, fact.sentence) for fact in drawn.facts),
+        facts=drawn.facts,
     )
 
     def dialogue(

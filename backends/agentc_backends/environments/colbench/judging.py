@@ -41,7 +41,7 @@ class CeilingError(Exception):
     """References do not pass their own tests, so that nobody could."""
 
 
-class Judge:
+class AnswerJudge:
     """May be shared by threads. As many boxes are open at a time as there are processors."""
 
     def __init__(self, box: CodeBox, settings: ColBenchSettings) -> None:
@@ -106,11 +106,11 @@ class Judge:
         return found.result()
 
 
-def open_judge(settings: ColBenchSettings) -> Judge:
+def open_judge(settings: ColBenchSettings) -> AnswerJudge:
     """Raises NoBoxError, NoInterpreterError, BrokenBoxError, BoxError."""
     box = choose_box(settings.sandbox, None if settings.is_invented else _with_packages())
     assert_holds(box)
-    return Judge(box, settings)
+    return AnswerJudge(box, settings)
 
 
 def _with_packages() -> BoxedInterpreter | None:

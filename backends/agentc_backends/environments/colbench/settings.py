@@ -26,12 +26,12 @@ class ColBenchSettings:
         "has a task twice. Splits that share a task are refused.", DEFAULT, rule=False)
     family: Literal["slots", "prices"] = setting(
         "Invented tasks: functions with hidden numbers, all of which have to be asked for "
-        "(`slots`), or with prices for some of the things that they know (`prices`).", "slots")
+        "(`slots`), or that price a thing which only the reference tells (`prices`).", "slots")
     invented_tasks: int = setting("How many to invent.", 1000, minimum=10, maximum=1_000_000)
     invented_seed: int = setting("Seed of the invented tasks.", 0, seed=True)
     custom: float = setting(
-        "Of `family: prices`: share of tasks that price the two things that their place mostly "
-        "prices.", 0.8, minimum=0, maximum=1)
+        "Of `family: prices`: share of tasks that price what their place prices as a rule.",
+        0.8, minimum=0, maximum=1)
     careless: float = setting(
         "Of the expert of invented tasks: the probability that it leaves a question out, by seed; "
         "what it was not told it guesses. 0: it asks all that it needs.", 0.0, minimum=0, maximum=1)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from agentc_backends.environments.colbench.tasks import CodeTask, Fact, task_id
+from agentc_backends.environments.colbench.tasks import CodeTask, HumanFact, task_id
 
 USELESS = ("currency", "author", "deadline", "colour")
 """What no task has: asking for it wastes a turn."""
@@ -109,7 +109,7 @@ class SlotTask:
             description=description,
             reference=reference,
             calls=self.family.calls(self.values),
-            facts=tuple(Fact((slot,), self._said(slot)) for slot in self.family.slots),
+            facts=tuple(HumanFact((slot,), self._said(slot)) for slot in self.family.slots),
         )
 
     def dialogue(

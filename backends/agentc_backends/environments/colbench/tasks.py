@@ -13,7 +13,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class HumanFact:
     """What a scripted human can tell: `sentence`, to a question about `keys`."""
 
     keys: tuple[str, ...]
@@ -30,7 +30,7 @@ class CodeTask:
     description: str
     reference: str
     calls: tuple[str, ...]
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[HumanFact, ...] = ()
 
 
 class TasksError(ValueError):

@@ -9,24 +9,24 @@ import ast
 import re
 from collections.abc import Iterator
 
-from agentc_backends.environments.colbench.tasks import Fact
+from agentc_backends.environments.colbench.tasks import HumanFact
 
 _LONGEST = 160
 _RETURN = "return returns result output"
 _WORD = re.compile(r"[a-z0-9]+")
 
 
-def derived_facts(reference: str) -> tuple[Fact, ...]:
+def derived_facts(reference: str) -> tuple[HumanFact, ...]:
     """Of each statement that says something, in order; empty where the source is no Python."""
     try:
         tree = ast.parse(reference)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
-    found: dict[str, Fact] = {}
+    found: dict[str, HumanFact] = {}
     for node in ast.walk(tree):
         for words, sentence in _said(node):
             if len(sentence) <= _LONGEST and sentence not in found:
-                found[sentence] = Fact(_keys(words), sentence)
+                found[sentence] = HumanFact(_keys(words), sentence)
     return tuple(found.values())
 
 

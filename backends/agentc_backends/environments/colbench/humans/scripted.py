@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from agentc_backends.environments.colbench.humans.derived import derived_facts
-from agentc_backends.environments.colbench.tasks import CodeTask, Fact
+from agentc_backends.environments.colbench.tasks import CodeTask, HumanFact
 
 UNKNOWN = "I do not know."
 _COMMON = (
@@ -42,13 +42,13 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z0-9]+", parts))
 
 
-def _named(facts: Sequence[Fact], asked: frozenset[str]) -> str:
+def _named(facts: Sequence[HumanFact], asked: frozenset[str]) -> str:
     """The fact whose keys the question names. One about two things at once is about neither."""
     found = {fact.sentence for fact in facts if asked.issuperset(fact.keys)}
     return found.pop() if len(found) == 1 else UNKNOWN
 
 
-def _nearest(facts: Sequence[Fact], asked: frozenset[str]) -> str:
+def _nearest(facts: Sequence[HumanFact], asked: frozenset[str]) -> str:
     """The fact with most words of the question, rare ones counting more; of equal ones the
     first."""
     counts = Counter(key for fact in facts for key in fact.keys)
@@ -58,5 +58,5 @@ def _nearest(facts: Sequence[Fact], asked: frozenset[str]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _derived(reference: str) -> tuple[Fact, ...]:
+def _derived(reference: str) -> tuple[HumanFact, ...]:
     return derived_facts(reference)
