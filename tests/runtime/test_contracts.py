@@ -110,6 +110,10 @@ def test_healthy_episodes_pass(tmp_path: Path) -> None:
     rows = [
         EPISODE,
         changed(EPISODE, id="a#1", attempt=1, end="success", success=True, reward=1.0),
+        changed(
+            EPISODE, id="a#2", attempt=2, report={"verdicts": ["pass"]},
+            messages=[*EPISODE["messages"][:-1], {**say("assistant"), "raw": "I think: x"}],
+        ),
         changed(EPISODE, id="b#0", task_id="b", end="error", reward=None, error="lost", turns=2),
         changed(
             EPISODE, id="c#0", task_id="c", end="error", reward=None, error="lost", turns=0,
@@ -143,6 +147,10 @@ def test_healthy_episodes_pass(tmp_path: Path) -> None:
         ({"messages": [say("user"), say("tool")]}, "role 'tool' is not one of user, assistant"),
         ({"messages": [{"role": "user"}]}, "expected {role, content}"),
         ({"messages": []}, "expected a non-empty list of messages"),
+        ({"messages": [say("user"), {**say("assistant"), "raw": "y"}]}, "message 1: raw is the"),
+        ({"messages": [say("user"), {**say("assistant"), "raw": 1}]}, "message 1: raw is the"),
+        ({"messages": [{**say("user"), "raw": "x"}, say("assistant")]}, "message 0: raw is the"),
+        ({"report": [1]}, "field report: expected an object, found [1]"),
         ({"success": 1}, "expected true or false, found 1"),
         ({"source": "human"}, '"human" is not one of expert, policy'),
         ({"task_id": ""}, 'task_id: expected text, found ""'),

@@ -136,6 +136,55 @@ def test_measures_are_bound_with_what_their_tasks_can_have(tmp_path: Path) -> No
     assert (length.stage, length.bounds) == ("mended", (1.0, 13.0))
 
 
+WINS = """\
+claims:
+  wins: {what: w, stage: rounds.scores, metric: win_rate, difference_from: before, value: 48.2,
+         percent: true, n: 500}
+"""
+
+
+def test_a_win_rate_is_a_share_and_no_difference(tmp_path: Path) -> None:
+    module = compiled(tmp_path, SPEC + WINS).module
+    assert module is not None
+    [wins] = module.claims
+    assert (wins.stages, wins.bounds) == (("rounds.2.scores", "before"), (0.0, 1.0))
+    assert (wins.value, wins.metric) == (pytest.approx(0.482), "win_rate")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "said"),
+    [
+        ("difference_from: before, ", "", "AGC441", "nothing without `difference_from`"),
+        ("percent", "difference_metric: reward, percent", "AGC441", "of two evaluations already"),
+        ("48.2", "-3", "AGC442", "outside the scores"),
+        ("before", "rounds.scores", "AGC444", "compared with itself"),
+        ("before", "expert", "AGC440", "measures nothing"),
+    ],
+)
+def test_a_win_rate_needs_two_evaluations(
+    tmp_path: Path, old: str, new: str, code: str, said: str
+) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SPEC + WINS.replace(old, new))
+    [found] = [
+        each
+        for each in compile_spec(spec, {}, load_backends()).diagnostics
+        if each.severity == "error"
+    ]
+    assert found.code == code
+    assert said in found.message
+
+
+def test_a_comparison_counts_wins_where_it_is_asked_to(tmp_path: Path) -> None:
+    """Others keep their keys, and their plans as they were."""
+    table = "  table: {kind: compare, of: [before, rounds.1.scores]}\n"
+    plain = plan_of(tmp_path, SPEC + table).by_id()["table"]
+    asked = plan_of(tmp_path, SPEC + table.replace("]}", "], wins: true}")).by_id()["table"]
+    assert "wins" not in plain.draft.config
+    assert asked.draft.config["wins"] is True
+    assert asked.key != plain.key
+
+
 def test_what_is_measured_besides_rewards_changes_no_key_of_the_episodes(tmp_path: Path) -> None:
     plain = MEASURED.replace(", best_of: [10], loops: {}", "").partition("claims:")[0]
     keys = []

@@ -261,6 +261,24 @@ def test_resources_and_prompts(read_text: Read) -> None:
     assert found.stages["expert"].uses["prompt"] == "react"
 
 
+def test_an_instruction_of_the_system_is_its_message(read_text: Read) -> None:
+    """`role: system` and `system` are two ways to say one prompt."""
+    one, other = (
+        module(read_text, HEAD + f"prompts: {{react: {{{text}}}}}\n" + STAGES).prompts["react"]
+        for text in ("instruction: Act., role: system", "system: Act., instruction: ''")
+    )
+    assert (one.system, one.instruction) == (other.system, other.instruction) == ("Act.", "")
+    head = HEAD + "prompts: {react: {instruction: Act., role: system, acknowledgement: OK}}\n"
+    assert codes(read_text, head + STAGES) == ["AGC213"]
+
+
+@pytest.mark.parametrize("marker", ["''", "' '", "' OUT:'", "'OUT: '", "'a\n  b'"])
+def test_a_marker_is_text_without_space_around_it(read_text: Read, marker: str) -> None:
+    head = HEAD + f"prompts: {{react: {{instruction: Act., output_marker: {marker}}}}}\n"
+    found = codes(read_text, head + STAGES)
+    assert found == ([] if marker.startswith("'a") else ["AGC210"])
+
+
 def test_texts_stay_as_written(read_text: Read) -> None:
     text = (
         HEAD

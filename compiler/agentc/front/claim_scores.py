@@ -102,7 +102,9 @@ def report_range(
     number = number_of(written.values[relation])
     environment = reading.stages[stage].uses["environment"]
     low, high = (shown(bound * unit) for bound in bounds)
-    what = "differences" if written.values.get("difference_from") is not None else "scores"
+    paired = written.values.get("difference_from") is not None
+    of_two = read_metric(str(written.values.get("metric", "reward"))).of_two
+    what = "differences" if paired and not of_two else "scores"
     points = unit == 1.0 and bounds[0] <= number / 100 <= bounds[1]
     reading.sink.error(
         "AGC442",

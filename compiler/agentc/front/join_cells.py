@@ -185,7 +185,7 @@ def _depends(
 def _content(entry: Resource | Prompt) -> str:
     if isinstance(entry, Prompt):
         texts = (entry.system, entry.instruction, entry.acknowledgement, entry.observation_prefix)
-        return json.dumps([*texts, entry.examples, entry.reply_format])
+        return json.dumps([*texts, entry.examples, entry.reply_format, entry.output_marker])
     parts = [entry.backend, *map(_plain, (entry.fields, entry.options, entry.sharing))]
     return json.dumps(parts, sort_keys=True)
 

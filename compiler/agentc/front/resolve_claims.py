@@ -51,6 +51,8 @@ def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim 
     over = _over(written, spec, reading.sink)
     metric = str(values.get("metric", "reward"))
     other = _text(values.get("difference_metric"))
+    if not _of_two(written, metric, other, reading.sink):
+        return None
     stage = _measuring(written, "stage", metric, spec, reading)
     baseline = None
     if values.get("difference_from") is not None:
@@ -72,7 +74,7 @@ def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim 
         if not is_comparable(written, (stage, metric), (baseline, other or metric), reading):
             return None
         theirs = score_bounds(baseline, other or metric, reading)
-        if bounds is not None and theirs is not None:
+        if bounds is not None and theirs is not None and not read_metric(metric).of_two:
             bounds = bounds[0] - theirs[1], bounds[1] - theirs[0]
     unit = 100.0 if values.get("percent") is True else 1.0
     value = number_of(values[relation]) / unit
@@ -108,6 +110,29 @@ def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim 
         over=over,
         origin=Origin(entry.key.span),
     )
+
+
+def _of_two(written: WrittenClaim, metric: str, other: str | None, sink: Sink) -> bool:
+    """Whether a measure of two evaluations has both, and one metric."""
+    against = written.values.get("difference_from")
+    if read_metric(metric).of_two and against is None:
+        sink.error(
+            "AGC441",
+            f"`{metric}` means nothing without `difference_from`",
+            written.at("metric"),
+            fix="name the evaluation that is to be beaten",
+        )
+        return False
+    two = [each for each in (metric, other) if each is not None and read_metric(each).of_two]
+    if other is not None and two:
+        sink.error(
+            "AGC441",
+            f"`{two[0]}` is of two evaluations already, so that `difference_metric` means nothing",
+            written.at("difference_metric"),
+            fix="leave `difference_metric` out",
+        )
+        return False
+    return True
 
 
 def _relation(written: WrittenClaim, sink: Sink) -> Relation | None:

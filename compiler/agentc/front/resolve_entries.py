@@ -136,21 +136,36 @@ def resolve_prompts(
         if examples is None or not whole:
             continue
         acknowledgement, system = values.get("acknowledgement"), values.get("system")
-        if not str(values["instruction"]).strip() and system is None:
+        instruction = str(values["instruction"])
+        if values.get("role") == "system":
+            second = "system" if system is not None else "acknowledgement"
+            if values.get(second) is not None:
+                sink.error(
+                    "AGC213",
+                    f"prompt `{name}` has an instruction of the system, so that `{second}` has no "
+                    "place beside it",
+                    declared.settings[second].value.span,
+                    fix=f"remove `{second}`, or set `role: user`",
+                )
+                continue
+            system, instruction = instruction, ""
+        if not str(values["instruction"]).strip() and not system:
             sink.warning(
                 "AGC212",
                 f"the instruction of prompt `{name}` is empty",
                 declared.settings["instruction"].value.span,
                 fix="say what the agent is to do",
             )
+        marker = values.get("output_marker")
         prompts[name] = Prompt(
             name=name,
-            instruction=str(values["instruction"]),
+            instruction=instruction,
             acknowledgement=acknowledgement if isinstance(acknowledgement, str) else None,
             examples=examples,
             reply_format=str(values.get("reply_format", "react")),
             system=system if isinstance(system, str) else None,
             observation_prefix=str(values.get("observation_prefix", OBSERVATION_PREFIX)),
+            output_marker=marker if isinstance(marker, str) else None,
             origin=Origin(declared.span),
         )
     return prompts

@@ -72,7 +72,8 @@ class Resource:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """One prompt object, shared by every stage that names it, so that training and evaluation
-    cannot drift apart. `examples` are in-context conversations."""
+    cannot drift apart. `examples` are in-context conversations. An instruction of `role: system`
+    stands in `system`, and `instruction` is empty."""
 
     name: str
     instruction: str
@@ -82,6 +83,7 @@ class Prompt:
     origin: Origin
     system: str | None = None
     observation_prefix: str = OBSERVATION_PREFIX
+    output_marker: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

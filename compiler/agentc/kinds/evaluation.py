@@ -1,6 +1,6 @@
 """Fields of `evaluate`, `measure`, `compare` and `judge`."""
 
-from agentc.kinds.field import Field, choice, group, integer, number
+from agentc.kinds.field import Field, boolean, choice, group, integer, number
 from agentc.kinds.interaction import ROLLOUT_FIELDS
 
 _INTERVAL: tuple[Field, ...] = (
@@ -52,7 +52,15 @@ MEASURE_FIELDS: tuple[Field, ...] = (
     *_INTERVAL,
 )
 
-COMPARE_FIELDS: tuple[Field, ...] = _INTERVAL
+COMPARE_FIELDS: tuple[Field, ...] = (
+    *_INTERVAL,
+    boolean(
+        "wins",
+        "Add to each evaluation its win rate: the share of tasks on which its reward is above the "
+        "baseline's, a tie counted as a half.",
+        False,
+    ),
+)
 
 JUDGE_FIELDS: tuple[Field, ...] = (
     number("confidence", "Coverage of the intervals.", 0.95, minimum=0.5, maximum=0.9999),

@@ -110,7 +110,34 @@ ROLLOUT_FIELDS: tuple[Field, ...] = (
 )
 
 PAIR_FIELDS: tuple[Field, ...] = (
-    number("margin", "Smallest reward difference that makes a pair (exclusive).", 0.0, minimum=0),
+    number(
+        "margin",
+        "Smallest reward difference that makes a pair (exclusive; see margin_is).",
+        0.0,
+        minimum=0,
+    ),
+    choice(
+        "margin_is",
+        "Rewards make a pair when they differ by more than the margin (`above`), or by `at_least` "
+        "that (SWEET-RL's code, whose plain comparison of floats is kept: 0.8 and 0.7 differ by "
+        "0.1, and 0.7 and 0.6 by less).",
+        ("above", "at_least"),
+        "above",
+    ),
+    number(
+        "chosen_at_least",
+        "Smallest reward of a chosen side, up to a rounding error of 1e-9: 1.0, say, for episodes "
+        "that pass all tests (SWEET-RL's code); null: any.",
+        nullable=True,
+    ),
+    choice(
+        "chosen",
+        "Which explored trajectories are chosen over other explored ones: `any` that has the "
+        "higher reward of two, or the `best` of its task alone, the first of equal ones "
+        "(SWEET-RL's code).",
+        ("any", "best"),
+        "any",
+    ),
     choice("on_tie", "Equal rewards: no pair, or fail.", ("drop", "error"), "drop"),
     choice(
         "on_null",

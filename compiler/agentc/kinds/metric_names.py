@@ -1,6 +1,7 @@
 """What can be said of each task by a number: the names that `metric:` of a claim takes.
 
-`reward` and `success` are measured by every evaluation, the others where a stage asks for them.
+`reward` and `success` are measured by every evaluation, `win_rate` of two, the others where a stage
+asks for them.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from agentc.kinds.field import Json
 from agentc.kinds.kind import Kind
 
 Family: TypeAlias = Literal[
-    "reward", "success", "best_of", "pass_at", "loops", "revision_length", "revised"
+    "reward", "success", "best_of", "pass_at", "loops", "revision_length", "revised", "win_rate"
 ]
 
 METRIC_NAMES = (
     "reward", "success", "best_of(10)", "pass_at(10)", "loops", "revision_length", "revised",
+    "win_rate",
 )  # fmt: skip
 """How they are written; 10 stands for any number of attempts."""
 METRIC_PATTERN = (
-    r"^(reward|success|loops|revision_length|revised|"
+    r"^(reward|success|loops|revision_length|revised|win_rate|"
     r"best_of\([1-9][0-9]*\)|pass_at\([1-9][0-9]*\))$"
 )
 _NAME = re.compile(r"^(?P<family>[a-z_]+)(\((?P<draws>[0-9]+)\))?$")
@@ -39,7 +41,12 @@ class Metric:
     @property
     def is_share(self) -> bool:
         """Whether a task's score is a share of its episodes."""
-        return self.family in ("success", "pass_at", "loops", "revised")
+        return self.family in ("success", "pass_at", "loops", "revised", "win_rate")
+
+    @property
+    def of_two(self) -> bool:
+        """Whether it is of one evaluation against another, and no difference of two numbers."""
+        return self.family == "win_rate"
 
     @property
     def of_revisions(self) -> bool:

@@ -166,6 +166,21 @@ DPO_FIELDS: tuple[Field, ...] = (
         0.0,
         minimum=0,
     ),
+    choice(
+        "nll_on",
+        "Whose log-likelihood nll_weight adds: the `chosen` side's trained tokens, or the `whole` "
+        "chosen row's, prompt and observations included (SWEET-RL's command).",
+        ("chosen", "whole"),
+        "chosen",
+    ),
+    choice(
+        "nll_reduction",
+        "What that log-likelihood is a mean over: each `token` of a step alike, or each `row` "
+        "alike, of the means of its tokens; `auto`: as the backend has it, `token` with trl and "
+        "`row` with openrlhf.",
+        ("auto", "token", "row"),
+        "auto",
+    ),
     boolean("mean_log_prob", "Divide log-probabilities by the number of trained tokens.", False),
     choice(
         "score_on",

@@ -115,17 +115,23 @@ def _comparison(title: str, value: Mapping[str, Any]) -> str:
     several = sum(bool(row.get("difference")) for row in found) > 1
     looped = any("loops" in row for row in found)
     loops = ["loops", "difference of loops"] if looped else []
+    won = any("wins" in row for row in found)
+    wins = ["win rate", "won, tied, lost"] if won else []
     # Of revisions other scores, of which lower or higher says nothing of better or worse.
     scores = value.get("scores") or ["reward", "success"]
     moved = "up, down, equal" if "scores" in value else "better, worse, equal"
     heads = [str(score).replace("_", " ") for score in scores]
-    rows = [["", "tasks", *heads, *_difference_heads(several, moved), *loops]]
+    rows = [["", "tasks", *heads, *_difference_heads(several, moved), *loops, *wins]]
     for row in found:
         cells = [str(row.get("name")), _tried(row)]
         cells += [_interval(row.get(score)) for score in scores]
         cells += _difference_cells(row.get("difference"), several)
         if looped:
             cells += [_interval(row.get("loops")), _interval(row.get("loops_difference"), True)]
+        if won:
+            rate = row.get("wins")
+            counts = [str((rate or {}).get(name, "-")) for name in ("wins", "ties", "losses")]
+            cells += [_interval(rate), ", ".join(counts) if rate else "-"]
         rows.append(cells)
     head = f"{title}: means with {_confidence(value)}; differences are paired, to "
     lines = [head + str(value.get("baseline")), _aligned(rows)]

@@ -125,6 +125,13 @@ PROMPT_FIELDS: tuple[Field, ...] = (
         nullable=True,
     ),
     string("instruction", "The first message of every conversation.", REQUIRED),
+    choice(
+        "role",
+        "Who says the instruction: the `user`, or the `system`, whose message it then is; nobody "
+        "acknowledges that.",
+        ("user", "system"),
+        "user",
+    ),
     string("acknowledgement", "The agent's reply to the instruction, such as `OK`.", nullable=True),
     string(
         "observation_prefix",
@@ -135,9 +142,18 @@ PROMPT_FIELDS: tuple[Field, ...] = (
     choice(
         "reply_format",
         "`react`: a thought, then `Action:` on a line of its own; `react_inline`: both on "
-        "one line; `action_only`: nothing but the action.",
-        ("react", "react_inline", "action_only"),
+        "one line; `action_only`: nothing but the action; `text`: the whole reply, with all of its "
+        "lines, is the action, an empty one too.",
+        ("react", "react_inline", "action_only", "text"),
         "react",
+    ),
+    string(
+        "output_marker",
+        "What follows this text in a reply (up to the next one) is what the environment and later "
+        "turns see, such as `OUTPUT:` after thoughts; training is on the whole reply. A reply "
+        "without it is seen whole; null: all are.",
+        nullable=True,
+        pattern=r"^\S(.*\S)?$",
     ),
 )
 EXAMPLES_DOC = "In-context conversations, each a list of {role, content}, user first, taking turns."
@@ -166,11 +182,14 @@ CLAIM_FIELDS: tuple[Field, ...] = (
     string("stage", "The evaluate stage that measures it (a revise stage for `revision_length` and "
            "`revised`); `eto.evaluate` is the last round's.", REQUIRED),
     string("difference_from", "Another evaluate stage on the same tasks: the claim is about the "
-           "first minus this one, paired by task.", nullable=True),
+           "first minus this one, paired by task; with `win_rate`, about how often the first wins "
+           "over this one.", nullable=True),
     string("metric", "What is measured of each task: `reward`, `success`; what the evaluation is "
            "asked for, `best_of(k)`, `pass_at(k)` or `loops`; of a revise stage, "
            "`revision_length`, the number of the first wrong action, and `revised`, the share of "
-           "bad trajectories in which the actor found one.", "reward",
+           "bad trajectories in which the actor found one; of two evaluations `win_rate`, the "
+           "share of tasks on which `stage` has a higher reward than `difference_from`, a tie "
+           "counted as a half.", "reward",
            pattern=METRIC_PATTERN),
     string("difference_metric", "What is measured of `difference_from`; null: the same.",
            nullable=True, pattern=METRIC_PATTERN),

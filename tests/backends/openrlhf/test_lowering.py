@@ -90,6 +90,13 @@ def test_ipo_of_the_paper_is_had_here_and_not_from_trl() -> None:
     assert "ipo_sum" in DPO.capabilities - trl.capabilities
 
 
+def test_the_likelihood_is_a_mean_of_rows_whether_or_not_it_is_said() -> None:
+    said = flags_of(DPO, nll_weight=0.1, nll_reduction="row")
+    assert said == flags_of(DPO, nll_weight=0.1)
+    _, view = lower(DPO, nll_weight=0.1, nll_reduction="row")
+    assert view.refusals == []
+
+
 def test_sharding_is_a_stage_of_zero() -> None:
     def stage(**settings: Json) -> list[str]:
         return flags_of(SFT, **settings)["--ds.zero_stage"]
@@ -128,6 +135,8 @@ REFUSALS: list[tuple[StageBackend, dict[str, Json], str, str | None]] = [
     (DPO, {"loss": "hinge"}, "loss", "trl.dpo"),
     (DPO, {"mean_log_prob": True}, "mean_log_prob", "trl.dpo"),
     (DPO, {"loss": "ipo", "label_smoothing": 0.1}, "label_smoothing", None),
+    (DPO, {"nll_weight": 0.1, "nll_on": "whole"}, "nll_on", "trl.dpo"),
+    (DPO, {"nll_weight": 0.1, "nll_reduction": "token"}, "nll_reduction", "trl.dpo"),
     (SFT, {"scheduler": "constant", "warmup_ratio": 0.1}, "warmup_ratio", None),
     (SFT, {"lora": {"alpha": 0.5}}, "lora.alpha", "trl.sft"),
     (SFT, {"lora": {"rank": 2}, "zero_stage": 3}, "zero_stage", None),

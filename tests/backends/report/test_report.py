@@ -357,9 +357,29 @@ def test_best_of_k_and_loops_stand_in_the_tables(
     path.write_text(json.dumps(metrics), encoding="utf-8")
     path = example_store.inputs["results"][0] / "comparison.json"
     table = json.loads(path.read_text("utf-8"))
-    table["rows"][-1] |= {"loops": known, "loops_difference": None}
+    won = {**known, "wins": 80, "ties": 15, "losses": 5}
+    table["rows"][-1] |= {"loops": known, "loops_difference": None, "wins": won}
     path.write_text(json.dumps(table), encoding="utf-8")
     text = " ".join(rendered(example_store, experiment).text.split())
     assert "eto.2.evaluate, best of 10 0.875 [0.800, 0.900]" in text
     assert "1: 2.50, 3: 0.25" in text
     assert "difference of loops" in text
+    assert "0.875 [0.800, 0.900] 80, 15, 5" in text
+
+
+def test_what_was_not_seen_and_what_was_reported_stand_in_the_browser(
+    example_store: Any, experiment: dict[str, Any]
+) -> None:
+    path = example_store.inputs["eto.1.explore"][0] / "trajectories.jsonl"
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    rows[0]["messages"][-1] |= {"raw": "hidden thoughts"}
+    rows[0]["report"] = {"verdicts": ["pass", "fail"], "answer_from": "limit"}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    data = browser_data(collected(example_store, experiment), 7)
+    [stage] = [each for each in data["stages"] if each["name"] == "eto.1.explore"]
+    row = stage["rows"][0]
+    role, seen, raw = row["messages"][-1]
+    assert (role, data["texts"][seen]) == ("a", rows[0]["messages"][-1]["content"])
+    assert data["texts"][raw] == "hidden thoughts"
+    assert data["texts"][row["report"]] == 'verdicts: ["pass", "fail"]\nanswer_from: "limit"'
+    assert stage["rows"][1]["report"] is None

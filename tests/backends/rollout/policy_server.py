@@ -1,9 +1,10 @@
 """A policy for tests, as a process of its own: answers from the seed and the conversation alone.
 
 `python policy_server.py READY.json [--mode MODE] [--delay SECONDS]`. Modes: `mixed` gives good,
-useless and malformed replies; `silent` never names an action; `overflow` says after two turns that
-the prompt is too long; `flaky` fails every third request with 503; `broken` fails the episodes of
-every second task; `refuse` answers 400.
+useless and malformed replies; `marked` ones of several lines, with thoughts before `OUTPUT:`;
+`silent` never names an action; `overflow` says after two turns that the prompt is too long; `flaky`
+fails every third request with 503; `broken` fails the episodes of every second task; `refuse`
+answers 400.
 """
 
 from __future__ import annotations
@@ -20,6 +21,12 @@ from pathlib import Path
 from typing import Any
 
 TOKEN = "policy-token"
+_MARKED = (
+    "it has a d\nOUTPUT: Is it\na ding? OUTPUT: or not",
+    "OUTPUT: no\nidea",
+    "nothing to hide\nANSWER: dn",
+    "I know\nOUTPUT: ANSWER: dong",
+)
 
 
 class Policy(ThreadingHTTPServer):
@@ -88,6 +95,8 @@ def reply(body: dict[str, Any], mode: str) -> str:
     if mode == "silent":
         return "I would rather not."
     chance = random.Random(body["seed"])
+    if mode == "marked":
+        return chance.choice(_MARKED)
     commands = re.findall(r"craft .* using .*", body["messages"][-1]["content"])
     commands += re.findall(r"craft .* using .*", body["messages"][0]["content"])
     draw = chance.random()

@@ -20,6 +20,7 @@ from agentc.diagnostics.span import Origin, Source, Span
 from agentc.ir.module import Prompt
 from agentc.kinds import kind_named
 from agentc.kinds.field import Json
+from agentc_backends.agents.common.lowering import prompt_config
 from agentc_backends.agents.evaluate.backend import BACKEND as EVALUATE
 from agentc_backends.agents.expert.backend import BACKEND as EXPERT
 from agentc_backends.agents.rollout.backend import BACKEND as ROLLOUT
@@ -218,6 +219,24 @@ def test_the_prompt_belongs_to_the_identity() -> None:
     assert one.extra_identity != other.extra_identity
 
 
+def test_what_a_prompt_leaves_out_is_in_no_key() -> None:
+    """New members stand in the mapping only where they are not at their default."""
+    shown = Context().shown
+    assert sorted(prompt_config(shown)) == [
+        "acknowledgement", "examples", "instruction", "reply_format",
+    ]  # fmt: skip
+    marked = prompt_config(replace(shown, output_marker="OUTPUT:"))
+    assert marked == {**prompt_config(shown), "output_marker": "OUTPUT:"}
+
+
+def test_a_marker_gives_the_experts_thought_a_place() -> None:
+    context = Context("text")
+    context.shown = replace(context.shown, output_marker="OUTPUT:")
+    view, (draft,) = lowered(EXPERT, context, split="test", thoughts=True)
+    assert "thoughts" in view.read
+    assert draft.config["thoughts"] is True
+
+
 def test_a_split_that_the_environment_lacks_is_refused() -> None:
     view, _ = lowered(ROLLOUT, split="dev")
     [refusal] = view.refusals
@@ -232,6 +251,13 @@ def test_a_split_that_the_environment_lacks_is_refused() -> None:
         (ROLLOUT, "action_only", {"action_space": "required"}, "action_space"),
         (ROLLOUT, "react", {"on_invalid": "fail", "invalid_reward": "zero"}, "invalid_reward"),
         (ROLLOUT, "react", {"no_action": "whole_reply", "on_invalid": "fail"}, "on_invalid"),
+        (ROLLOUT, "text", {"on_invalid": "fail"}, "on_invalid"),
+        (ROLLOUT, "text", {"invalid_message": "x"}, "invalid_message"),
+        (ROLLOUT, "text", {"invalid_reward": "zero"}, "invalid_reward"),
+        (ROLLOUT, "text", {"no_action": "invalid"}, "no_action"),
+        (ROLLOUT, "text", {"action_span": "rest"}, "action_span"),
+        (ROLLOUT, "text", {"action_space": "required"}, "action_space"),
+        (EXPERT, "text", {"thoughts": True}, "thoughts"),
         (EXPERT, "action_only", {"thoughts": True}, "thoughts"),
         (PAIR, "react", {"seed": 1}, "seed"),
         (PAIR, "react", {"sources": "self", "prompt_from": "expert"}, "prompt_from"),

@@ -80,6 +80,9 @@ def test_what_a_search_costs_is_no_part_of_its_key(tmp_path: Path) -> None:
         ("reach: fork", RELEASED, "react", "AGC603", "cannot copy its state"),
         ("{reach: replay, verify_share: 0.5}", "textcraft", "react", "AGC602", "copies nothing"),
         ("options: {action_space: required}", "textcraft", "action_only", "AGC602", "has no"),
+        ("options: {action_span: rest}", "textcraft", "text", "AGC602", "takes all of every reply"),
+        ("options: {turn_numbers: drop}", "textcraft", "text", "AGC602", "has no marks"),
+        ("seed: 1", "textcraft", "text, output_marker: 'OUT:'", "AGC603", "one text of each reply"),
     ],
 )
 def test_what_cannot_be_honoured_is_refused(

@@ -92,10 +92,11 @@ def test_every_field_of_the_kind_changes_the_job_or_is_refused(
 ) -> None:
     kind = kind_named(backend.kind)
     assert kind is not None
-    plain, _ = lower(backend)
     for declared in kind.fields:
-        settings: dict[str, Json] = {declared.name: other_value(declared)}
-        changed, view = lower(backend, **settings)
+        likelihood = declared.name in ("nll_on", "nll_reduction")
+        needed: dict[str, Json] = {"nll_weight": 1.0} if likelihood else {}
+        plain, before = lower(backend, **needed)
+        changed, view = lower(backend, **{**needed, declared.name: other_value(declared)})
         assert declared.name in view.read
         if view.refusals:
             assert [refusal.path for refusal in view.refusals] == [declared.name]
@@ -103,7 +104,7 @@ def test_every_field_of_the_kind_changes_the_job_or_is_refused(
         emitted = (dict(changed.config), dict(changed.placement))
         assert emitted != (dict(plain.config), dict(plain.placement)), declared.name
         semantic = declared.identity == "semantic"
-        assert (view.identity() != lower(backend)[1].identity()) == semantic, declared.name
+        assert (view.identity() != before.identity()) == semantic, declared.name
 
 
 def test_the_paper_settings_of_eto() -> None:
@@ -213,6 +214,25 @@ def test_preference_losses(
     assert found["loss_type"] == types
     assert found["loss_weights"] == pytest.approx(weights)
     assert found["label_smoothing"] == settings.get("label_smoothing", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({}, None),
+        ({"nll_on": "whole"}, {"on": "whole", "reduction": "token"}),
+        ({"nll_reduction": "token"}, {"on": "chosen", "reduction": "token"}),
+        ({"nll_reduction": "row"}, {"on": "chosen", "reduction": "row"}),
+        ({"nll_on": "whole", "nll_reduction": "row"}, {"on": "whole", "reduction": "row"}),
+    ],
+)
+def test_how_the_likelihood_counts_stands_in_plans_that_say_so(
+    settings: dict[str, Json], told: Json
+) -> None:
+    draft, _ = lower(DPO, nll_weight=0.1, **settings)
+    assert draft.config.get("nll") == told
+    _, view = lower(DPO, **settings)
+    assert not {"nll_on", "nll_reduction"} & view.read
 
 
 @pytest.mark.parametrize(

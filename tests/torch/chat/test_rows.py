@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +20,11 @@ from agentc_backends.data.chat.rows import (
     warn_of_forgotten,
 )
 from agentc_backends.data.chat.tokens import Encoder
-from agentc_backends.data.models.vocabulary import corpus_texts, train_tokenizer
+from agentc_backends.data.models.vocabulary import (
+    corpus_messages,
+    corpus_texts,
+    train_tokenizer,
+)
 
 PROMPT = [
     {"role": "user", "content": "Say OK."},
@@ -96,6 +102,71 @@ def test_score_on(encoder: Encoder, loss_on: str, expected: str) -> None:
     assert trained_text(encoder, chosen.labels()) == expected
     closing = "\n" if loss_on == "completion" else ""
     assert trained_text(encoder, rejected.labels()) == "Action: jump<|im_end|>" + closing
+
+
+THOUGHTFUL = [
+    {**GOOD[0], "raw": f"Planks first. OUTPUT: {GOOD[0]['content']}"},
+    GOOD[1],
+    {**GOOD[2], "raw": f"Then sticks. OUTPUT: {GOOD[2]['content']}"},
+]
+
+
+def test_a_reply_is_trained_as_generated_behind_what_was_seen(encoder: Encoder) -> None:
+    """A row for each trained turn, in which the turns before are what the policy saw of them."""
+    sides, counts = encode_rows(encoder, [row("a", PROMPT + THOUGHTFUL)], rules("after_prompt"))
+    expected = [
+        (PROMPT, "Planks first. OUTPUT: Action: get 1 plank<|im_end|>"),
+        (PROMPT + GOOD[:2], "Then sticks. OUTPUT: Action: craft 4 stick<|im_end|>"),
+    ]
+    for side, (before, text) in zip(sides, expected, strict=True):
+        assert trained_text(encoder, side.labels()) == text
+        shown = encoder.encode_prompt(before)
+        assert side.ids[: len(shown)] == shown
+        assert not any(side.trained[: len(shown)])
+    assert (counts.rows, counts.parted) == (2, 1)
+    assert counts.trained_tokens == sum(sum(side.trained) for side in sides)
+
+
+def test_a_row_is_cut_where_a_trained_reply_has_more_to_it(encoder: Encoder) -> None:
+    """Also at replies that were seen whole, and not where the others are not trained."""
+    mixed = [*PROMPT, GOOD[0], GOOD[1], THOUGHTFUL[2]]
+    sides, counts = encode_rows(encoder, [row("a", mixed)], rules("all_replies"))
+    assert [trained_text(encoder, side.labels()) for side in sides] == [
+        "OK<|im_end|>",
+        "Action: get 1 plank<|im_end|>",
+        "Then sticks. OUTPUT: Action: craft 4 stick<|im_end|>",
+    ]
+    given: list[dict[str, Any]] = [*PROMPT, {**THOUGHTFUL[0], "loss": False}, *GOOD[1:]]
+    (one,), counts = encode_rows(encoder, [row("a", given)], rules("marked"))
+    (other,), _ = encode_rows(encoder, [row("a", PROMPT + GOOD)], rules("after_prompt"))
+    assert one.ids == other.ids
+    assert trained_text(encoder, one.labels()) == "Action: craft 4 stick<|im_end|>"
+    assert counts.parted == 0
+
+
+def test_the_last_reply_of_a_side_is_whole_and_those_before_as_seen(encoder: Encoder) -> None:
+    """As the released code of SWEET-RL pairs trajectories; a pair of single turns is exact."""
+    long = {**pair("a"), "chosen": THOUGHTFUL}
+    ((chosen, _),), counts = encode_pairs(encoder, [long], rules("assistant"))
+    assert trained_text(encoder, chosen.labels()) == (
+        "Action: get 1 plank<|im_end|>Then sticks. OUTPUT: Action: craft 4 stick<|im_end|>"
+    )
+    assert counts.parted == 1
+    single = {**pair("b"), "prompt": PROMPT + THOUGHTFUL[:2], "chosen": [THOUGHTFUL[2]]}
+    ((chosen, rejected),), counts = encode_pairs(encoder, [single], rules("assistant"))
+    assert trained_text(encoder, chosen.labels()) == (
+        "Then sticks. OUTPUT: Action: craft 4 stick<|im_end|>"
+    )
+    shown = encoder.encode_prompt(PROMPT + GOOD[:2])
+    assert chosen.ids[: len(shown)] == rejected.ids[: len(shown)] == shown
+    assert counts.parted == 0
+
+
+def test_a_vocabulary_is_of_whole_replies(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row("a", PROMPT + THOUGHTFUL)) + "\n")
+    chat = format_named("chatml")
+    texts = corpus_texts(chat, corpus_messages([tmp_path]))
+    assert sum("OUTPUT:" in text for text in texts) == 2
 
 
 def test_m8_truncation_keeps_the_labels_of_kept_tokens(encoder: Encoder) -> None:

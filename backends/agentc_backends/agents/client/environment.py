@@ -30,12 +30,14 @@ _BUSY = 503
 @dataclass(frozen=True, slots=True)
 class StepResult:
     """What the agent sees after a reset or an action. `step_limit`, after a reset: how many steps
-    the environment allows in the episode, where it says so."""
+    the environment allows in the episode, where it says so. `report`, after an action: what the
+    environment says of the episode for its record, which the agent does not see."""
 
     observation: str
     reward: float
     done: bool
     step_limit: int | None = None
+    report: Mapping[str, Any] | None = None
 
 
 class EnvironmentClient:
@@ -254,6 +256,20 @@ class EnvironmentClient:
         return _checked(path, await self._tenancy.call("POST", path, body))
 
 
+def step_result(
+    observation: object, reward: Any, done: object, reported: Mapping[str, Any]
+) -> StepResult:
+    """A result from its parts and what came with them. Raises TypeError, ValueError."""
+    limit, report = reported.get("step_limit"), reported.get("report")
+    return StepResult(
+        str(observation),
+        float(reward),
+        bool(done),
+        limit if isinstance(limit, int) else None,
+        report if isinstance(report, dict) else None,
+    )
+
+
 def _checked(path: str, answer: Any) -> Any:
     if isinstance(answer, dict) and "error" in answer:
         raise EnvironmentServerError(f"{path}: {answer['error']}")
@@ -276,12 +292,6 @@ def _session(path: str, answer: Any) -> int:
 def _result(path: str, answer: Any) -> StepResult:
     found = _object(path, answer)
     try:
-        limit = found.get("step_limit")
-        return StepResult(
-            str(found["observation"]),
-            float(found["reward"]),
-            bool(found["done"]),
-            limit if isinstance(limit, int) else None,
-        )
+        return step_result(found["observation"], found["reward"], found["done"], found)
     except (KeyError, TypeError, ValueError) as error:
         raise InfrastructureError(f"{path}: not a step's result: {str(found)[:200]}") from error

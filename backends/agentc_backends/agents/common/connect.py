@@ -179,7 +179,7 @@ class AgentGymSession:
     async def step(self, action: str) -> Step:
         with _translated():
             result = await self._environment.step(self._number, action)
-        return Step(_encodable(result.observation), result.reward, result.done)
+        return Step(_encodable(result.observation), result.reward, result.done, result.report)
 
     async def restart(self, task_id: str, prompt_seed: int) -> None:
         """Go (back) to the start of a task."""

@@ -6,13 +6,18 @@ rollouts turn by turn, experts by their plan; searches and revisions use parts o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 from agentc_backends.agents.common.prefixes import Prefix
-from agentc_backends.agents.common.prompt import EpisodePrompt, Message, opening
+from agentc_backends.agents.common.prompt import (
+    EpisodePrompt,
+    Message,
+    agent_message,
+    opening,
+)
 
 End: TypeAlias = Literal["success", "failure", "limit", "overflow", "error"]
 
@@ -29,11 +34,13 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An environment's answer to an action."""
+    """An environment's answer to an action. `report` is what it says of the episode for the record,
+    which the agent does not see; None where it says nothing."""
 
     observation: str
     reward: float
     done: bool
+    report: Mapping[str, Any] | None = None
 
 
 class EpisodeSession(Protocol):
@@ -113,6 +120,7 @@ class EpisodeRecord:
         self.stops: dict[str, int] = {}
         self.prompt_tokens = 0
         self.completion_tokens = 0
+        self._report: Mapping[str, Any] | None = None
 
     def open(self, task: str) -> None:
         """Start with the prompt's messages; `task` is the environment's first observation."""
@@ -120,7 +128,7 @@ class EpisodeRecord:
         self.prompt_length = len(self.messages)
 
     def add_reply(self, reply: Reply) -> None:
-        message: Message = {"role": "assistant", "content": reply.text}
+        message = agent_message(self._rules.prompt, reply.text)
         if reply.stop == "length":
             # Training must not take the end of such a turn for something the policy wrote.
             message["cut"] = True
@@ -130,11 +138,11 @@ class EpisodeRecord:
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
 
-    def add_given(self, text: str, *, cut: bool) -> None:
+    def add_given(self, text: str, *, cut: bool, raw: str | None) -> None:
         """A reply of the prefix: a turn of the episode, but none of its policy's, and marked so
         that training on marked replies leaves it out."""
-        mark = {"cut": True} if cut else {}
-        self.messages.append({"role": "assistant", "content": text, "loss": False, **mark})
+        marks: Message = {**({} if raw is None else {"raw": raw}), **({"cut": True} if cut else {})}
+        self.messages.append({"role": "assistant", "content": text, "loss": False, **marks})
         self.turns += 1
 
     def prompt(self) -> list[Message]:
@@ -150,7 +158,9 @@ class EpisodeRecord:
         self._forgotten += 1
         return True
 
-    def add_reward(self, reward: float) -> None:
+    def add_step(self, step: Step) -> None:
+        """The reward of a step, and what the environment reports with it."""
+        reward, self._report = step.reward, step.report
         self.rewards.append(reward)
         self._best = reward if self._best is None else max(self._best, reward)
         match self._rules.reward_kind:
@@ -203,6 +213,7 @@ class EpisodeRecord:
             "tokens": {"prompt": self.prompt_tokens, "completion": self.completion_tokens},
             "stops": dict(sorted(self.stops.items())),
             "source": self._source,
+            **({} if self._report is None else {"report": dict(self._report)}),
             **({"forgotten": self._forgotten} if self._forgotten else {}),
             **({} if attempt.prefix is None else {"origin": attempt.prefix.origin()}),
         }

@@ -39,12 +39,14 @@ def prompt_config(prompt: Prompt | None) -> dict[str, Json]:
             "examples": [],
             "reply_format": "react",
         }
-    # At their defaults these two are no part of a key, as before there was such a setting.
+    # At their defaults these are no part of a key, as before there was such a setting.
     more: dict[str, Json] = {}
     if prompt.system is not None:
         more["system"] = prompt.system
     if prompt.observation_prefix != OBSERVATION_PREFIX:
         more["observation_prefix"] = prompt.observation_prefix
+    if prompt.output_marker is not None:
+        more["output_marker"] = prompt.output_marker
     return more | {
         "instruction": prompt.instruction,
         "acknowledgement": prompt.acknowledgement,
@@ -54,6 +56,23 @@ def prompt_config(prompt: Prompt | None) -> dict[str, Json]:
         ],
         "reply_format": prompt.reply_format,
     }
+
+
+def marks_actions(prompt: Prompt | None) -> bool:
+    """Whether replies of the prompt's format announce their action by `Action:`."""
+    return prompt is None or prompt.reply_format in ("react", "react_inline")
+
+
+def refuse_marker(view: StageView, prompt: Prompt | None) -> None:
+    """For stages that keep one text of a reply: a marker would part it in two."""
+    if prompt is not None and prompt.output_marker is not None:
+        view.refuse(
+            "prompt",
+            f"a tree keeps one text of each reply, and `output_marker` of prompt `{prompt.name}` "
+            "parts what is generated from what is seen",
+            capability="output_marker",
+            fix="give this stage a prompt without `output_marker`",
+        )
 
 
 def checked_split(view: StageView, splits: Json) -> str:

@@ -23,7 +23,8 @@ class PrefixTurn:
 
     `actions` are what the environment was given, none or one; None where that has to be read from
     the reply. `reward` is what the step paid, `score` that of the episode so far; a source knows
-    one of them. `cut`: the reply ran into its limit.
+    one of them. `cut`: the reply ran into its limit. `raw` is the whole text of a reply of which
+    only part was seen.
     """
 
     reply: str
@@ -32,6 +33,7 @@ class PrefixTurn:
     reward: float | None = None
     score: float | None = None
     cut: bool = False
+    raw: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +145,11 @@ def _trajectory(row: Row, number: int) -> PrefixSource:
     messages = [*row["messages"][first:], {"content": row.get("last_observation") or ""}]
     turns = [
         PrefixTurn(
-            reply=reply["content"], told=told["content"], reward=reward, cut=reply.get("cut", False)
+            reply=reply["content"],
+            told=told["content"],
+            reward=reward,
+            cut=reply.get("cut", False),
+            raw=reply.get("raw"),
         )
         for reply, told, reward in zip(messages[::2], messages[1::2], row["rewards"], strict=False)
     ]

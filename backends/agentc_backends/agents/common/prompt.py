@@ -9,14 +9,14 @@ acknowledgement, in-context examples as alternating turns, then the user's task 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from agentc_backends.agents.common.failures import FatalError
 
 Message: TypeAlias = dict[str, Any]
-ReplyFormat: TypeAlias = Literal["react", "react_inline", "action_only"]
-REPLY_FORMATS: tuple[ReplyFormat, ...] = ("react", "react_inline", "action_only")
+ReplyFormat: TypeAlias = Literal["react", "react_inline", "action_only", "text"]
+REPLY_FORMATS: tuple[ReplyFormat, ...] = ("react", "react_inline", "action_only", "text")
 OBSERVATION_PREFIX = "Observation: "
 
 
@@ -34,6 +34,7 @@ class EpisodePrompt:
     reply_format: ReplyFormat
     system: str | None = None
     observation_prefix: str = OBSERVATION_PREFIX
+    output_marker: str | None = None
 
 
 def read_prompt(config: Mapping[str, Any]) -> EpisodePrompt:
@@ -55,6 +56,7 @@ def read_prompt(config: Mapping[str, Any]) -> EpisodePrompt:
         # Left out at their defaults, so that they change no key of prompts without them.
         system=config.get("system"),
         observation_prefix=config.get("observation_prefix", OBSERVATION_PREFIX),
+        output_marker=config.get("output_marker"),
     )
 
 
@@ -83,9 +85,24 @@ def observation_message(prefix: str, observation: str) -> Message:
     return _message("user", prefix + observation)
 
 
+def agent_message(prompt: EpisodePrompt, reply: str) -> Message:
+    """A reply as the agent's message: `content` is what the environment and later turns see, the
+    text between the first `output_marker` and the next; `raw`, the whole reply, is there where
+    that is only part of it. A reply without the marker is seen whole."""
+    marker = prompt.output_marker
+    if marker is None or marker not in reply:
+        return _message("assistant", reply)
+    return {**_message("assistant", reply.split(marker)[1].strip()), "raw": reply}
+
+
 def reply_text(prompt: EpisodePrompt, action: str, thought: str | None = None) -> str:
-    """A reply in the prompt's format; `parse_action` gets `action` back from it."""
-    if prompt.reply_format == "action_only":
+    """A reply in the prompt's format; `parse_action` gets `action` back from what `agent_message`
+    shows of it. A thought stands before the `output_marker`, where there is one."""
+    if prompt.output_marker is not None:
+        seen = reply_text(replace(prompt, output_marker=None), action)
+        before = "" if thought is None else f"{thought}\n"
+        return f"{before}{prompt.output_marker} {seen}"
+    if prompt.reply_format in ("action_only", "text"):
         return action
     if thought is None:
         return f"Action: {action}"

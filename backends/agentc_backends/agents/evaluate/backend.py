@@ -121,6 +121,6 @@ BACKEND = StageBackend(
     "errors are counted and left out.",
     software=LIGHT,
     lower=lower,
-    capabilities=frozenset({"react", "react_inline", "action_only"}),
+    capabilities=frozenset({"react", "react_inline", "action_only", "text", "output_marker"}),
     options=OPTIONS,
 )

@@ -5,7 +5,12 @@ from __future__ import annotations
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import TRAJECTORIES
 from agentc.kinds.field import Json
-from agentc_backends.agents.common.lowering import checked_split, environment_lease, prompt_config
+from agentc_backends.agents.common.lowering import (
+    checked_split,
+    environment_lease,
+    marks_actions,
+    prompt_config,
+)
 from agentc_backends.software import LIGHT
 
 
@@ -14,17 +19,18 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
     facts = context.environment_facts(view)
     prompt = context.prompt(view)
-    react = prompt is None or prompt.reply_format != "action_only"
-    if not react:
+    thinks = marks_actions(prompt) or (prompt is not None and prompt.output_marker is not None)
+    if prompt is not None and not thinks:
         view.leave(
-            "thoughts", "the prompt's `reply_format: action_only` has no place for a thought"
+            "thoughts",
+            f"the prompt's `reply_format: {prompt.reply_format}` has no place for a thought",
         )
     config: dict[str, Json] = {
         "split": checked_split(view, facts["splits"]),
         "limit": view.get("limit"),
         "attempts": view.integer("attempts"),
         "max_turns": view.get("max_turns"),
-        "thoughts": view.flag("thoughts") if react else False,
+        "thoughts": view.flag("thoughts") if thinks else False,
         "seed": view.integer("seed"),
         "prompt": prompt_config(prompt),
         "reward_range": facts["reward_range"],

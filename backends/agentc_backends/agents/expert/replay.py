@@ -44,7 +44,7 @@ async def replay(
             thought = (step.thought or None) if thoughts else None
             record.add_reply(Reply(reply_text(rules.prompt, step.action, thought), "plan", 0, 0))
             answer = await session.step(step.action)
-            record.add_reward(answer.reward)
+            record.add_step(answer)
             record.messages.append(observation_message(prefix, answer.observation))
             if answer.done:
                 break

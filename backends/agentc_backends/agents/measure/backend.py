@@ -14,7 +14,7 @@ OPTIONS: tuple[Field, ...] = (
     *(option for option in ROLLOUT_OPTIONS if option.name in _ACTION_RULES),
     choice("reply_format", "The prompt's, under which the trajectories were played: with the other "
            "three it says what `loops` takes for an action. Nodes of trees have their actions.",
-           ("react", "react_inline", "action_only"), "react"),
+           ("react", "react_inline", "action_only", "text"), "react"),
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from agentc.ir.module import Prompt
 from agentc.kinds.artifacts import SFT_DATASET
 from agentc.kinds.field import Json
 from agentc.kinds.interaction import OBSERVATION_PREFIX
+from agentc_backends.agents.common.lowering import marks_actions, refuse_marker
 from agentc_backends.agents.revise.thoughts import THOUGHTS
 from agentc_backends.software import LIGHT
 
@@ -27,6 +28,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     judged = "revision" in parts
     # Named by the stage like any other's, whether or not these parts need them.
     facts, prompt = context.environment_facts(view), context.prompt(view)
+    refuse_marker(view, prompt)
     server = context.server_lease(view, "policy")
     verify = _verify(view, spliced)
     leases: list[LeaseDraft] = []
@@ -143,10 +145,11 @@ def _signal(
         return None, None
     reply_format = "react" if prompt is None else prompt.reply_format
     thoughts: Json = list(THOUGHTS[:1])
-    if reply_format == "action_only":
+    if not marks_actions(prompt):
         for name in ("thoughts", "draw"):
             view.leave(
-                f"signal.{name}", "replies of the prompt's `reply_format: action_only` hold none"
+                f"signal.{name}",
+                f"replies of the prompt's `reply_format: {reply_format}` hold none",
             )
         draw = "pair"
     else:

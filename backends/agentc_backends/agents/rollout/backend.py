@@ -7,12 +7,14 @@ rollout stage, so that the two share them.
 from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
+from agentc.ir.module import Prompt
 from agentc.kinds.artifacts import TRAJECTORIES
 from agentc.kinds.field import Field, Json, boolean, choice, string
 from agentc_backends.agents.common.lowering import (
     checked_split,
     environment_lease,
     leave_prefix,
+    marks_actions,
     prefix_config,
     prompt_config,
 )
@@ -21,6 +23,15 @@ from agentc_backends.software import LIGHT
 
 ID = "rollout.react"
 VERSION = 1
+
+_INVALID = ("on_invalid", "invalid_message", "invalid_reward")
+_WHOLE: dict[str, Json] = {
+    "no_action": "whole_reply",
+    "on_invalid": "observe",
+    "invalid_message": "",
+    "invalid_reward": "keep",
+}
+"""What a job is told where every reply is an action."""
 
 OPTIONS: tuple[Field, ...] = (
     choice("action_span", "What belongs to an action: `line`, the rest of its line; `rest`, "
@@ -86,13 +97,7 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
         whole = "without `prefixes` every episode begins at its start"
         leave_prefix(view, whole)
         view.leave("same_state", whole)
-    config |= _invalid(view)
-    config["action_span"] = view.text("action_span")
-    if prompt is None or prompt.reply_format != "action_only":
-        config["action_space"] = view.text("action_space")
-    else:
-        view.leave("action_space", "the prompt's `reply_format: action_only` has no `Action:`")
-        config["action_space"] = "optional"
+    config |= _actions(view, prompt)
     return JobDraft(
         name=name,
         kind="rollout",
@@ -112,16 +117,27 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
     )
 
 
+def _actions(view: StageView, prompt: Prompt | None) -> dict[str, Json]:
+    """How the action of a reply is found; what cannot matter is not read."""
+    if prompt is not None and prompt.reply_format == "text":
+        for name in (*_INVALID, "no_action", "action_span", "action_space"):
+            view.leave(name, "the prompt's `reply_format: text` takes all of every reply")
+        return {**_WHOLE, "action_span": "rest", "action_space": "optional"}
+    config = _invalid(view)
+    config["action_span"] = view.text("action_span")
+    config["action_space"] = "optional"
+    if marks_actions(prompt):
+        config["action_space"] = view.text("action_space")
+    else:
+        view.leave("action_space", "the prompt's `reply_format: action_only` has no `Action:`")
+    return config
+
+
 def _invalid(view: StageView) -> dict[str, Json]:
     """What becomes of replies without an action; what cannot matter is not read."""
-    config: dict[str, Json] = {
-        "no_action": view.text("no_action"),
-        "on_invalid": "observe",
-        "invalid_message": "",
-        "invalid_reward": "keep",
-    }
+    config: dict[str, Json] = {**_WHOLE, "no_action": view.text("no_action")}
     if config["no_action"] == "whole_reply":
-        for name in ("on_invalid", "invalid_message", "invalid_reward"):
+        for name in _INVALID:
             view.leave(name, "`no_action: whole_reply` takes every reply for an action")
         return config
     config["on_invalid"] = view.text("on_invalid")
@@ -143,7 +159,10 @@ BACKEND = StageBackend(
     software=LIGHT,
     lower=lower,
     capabilities=frozenset(
-        {"react", "react_inline", "action_only", "resume", "infrastructure_errors"}
+        {
+            *("react", "react_inline", "action_only", "text", "output_marker"),
+            *("resume", "infrastructure_errors"),
+        }
     ),
     options=OPTIONS,
 )

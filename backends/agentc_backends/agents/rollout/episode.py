@@ -79,7 +79,7 @@ async def _take_turns(
         if reply is None:
             return "overflow"
         record.add_reply(reply)
-        action = action_of(rules, turns, reply.text)
+        action = action_of(rules, turns, record.messages[-1]["content"])
         if action is None:
             record.add_invalid("lowest" if turns.on_invalid == "fail" else turns.invalid_reward)
             if turns.on_invalid == "fail":
@@ -87,7 +87,7 @@ async def _take_turns(
             record.messages.append(observation_message(prefix, turns.invalid_message))
             continue
         step = await session.step(action)
-        record.add_reward(step.reward)
+        record.add_step(step)
         record.messages.append(observation_message(prefix, step.observation))
         if step.done:
             return "success" if record.reward >= rules.success_at else "failure"

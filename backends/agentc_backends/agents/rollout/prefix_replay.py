@@ -46,7 +46,7 @@ async def replay_prefix(
     if wrong is not None:
         return wrong
     for number, turn in enumerate(prefix.turns, start=1):
-        record.add_given(turn.reply, cut=turn.cut)
+        record.add_given(turn.reply, cut=turn.cut, raw=turn.raw)
         wrong = await _play(rules, turns, again, turn, session, record)
         if wrong is not None:
             return in_turn(number, source, wrong)
@@ -77,7 +77,7 @@ async def _play(
         record.messages.append({"role": "user", "content": turn.told})
         return None
     step = await session.step(actions[0])
-    record.add_reward(step.reward)
+    record.add_step(step)
     message = observation_message(shown, step.observation)
     record.messages.append(message)
     if step.done:

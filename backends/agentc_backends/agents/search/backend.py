@@ -9,8 +9,10 @@ from agentc_backends.agents.common.lowering import (
     checked_split,
     environment_lease,
     leave_prefix,
+    marks_actions,
     prefix_config,
     prompt_config,
+    refuse_marker,
 )
 from agentc_backends.agents.common.parse import ACTION_SPANS
 from agentc_backends.software import LIGHT
@@ -70,20 +72,28 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         "prompt": prompt_config(prompt),
         "reward_range": facts["reward_range"],
         "success_at": facts["success_at"],
-        "action_span": stage.text("action_span"),
-        "no_action": stage.text("no_action"),
+        "action_span": "rest",
+        "no_action": "observe",
         "action_space": "optional",
         "turn_numbers": "keep",
-        # `last_line` leaves an empty reply, and that alone, without an action.
+        # `last_line` and `text` leave an empty reply, and that alone, without an action.
         "invalid_message": stage.text("invalid_message"),
         "invalid_reward": stage.text("invalid_reward"),
     }
-    if prompt is None or prompt.reply_format != "action_only":
+    refuse_marker(stage, prompt)
+    form = "react" if prompt is None else prompt.reply_format
+    if form == "text":
+        for name in ("action_span", "no_action"):
+            stage.leave(name, "the prompt's `reply_format: text` takes all of every reply")
+    else:
+        config["action_span"] = stage.text("action_span")
+        config["no_action"] = stage.text("no_action")
+    if marks_actions(prompt):
         config["action_space"] = stage.text("action_space")
         config["turn_numbers"] = stage.text("turn_numbers")
     else:
-        stage.leave("turn_numbers", "the prompt's `reply_format: action_only` has no marks")
-        stage.leave("action_space", "the prompt's `reply_format: action_only` has no `Action:`")
+        stage.leave("turn_numbers", f"the prompt's `reply_format: {form}` has no marks")
+        stage.leave("action_space", f"the prompt's `reply_format: {form}` has no `Action:`")
     inputs = {"policy": stage.inputs["policy"]}
     prefixes = stage.inputs.get("prefixes", ())
     if prefixes:
@@ -142,7 +152,10 @@ BACKEND = StageBackend(
     software=LIGHT,
     lower=lower,
     capabilities=frozenset(
-        {"react", "react_inline", "action_only", "resume", "infrastructure_errors", "fork"}
+        {
+            *("react", "react_inline", "action_only", "text"),
+            *("resume", "infrastructure_errors", "fork"),
+        }
     ),
     options=OPTIONS,
 )

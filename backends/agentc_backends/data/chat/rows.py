@@ -17,6 +17,9 @@ IGNORED = -100
 """The label of a token that is not trained."""
 
 Row: TypeAlias = Mapping[str, Any]
+Message: TypeAlias = Mapping[str, Any]
+
+_SIDES = ("chosen", "rejected")
 
 
 class RowsError(ValueError):
@@ -31,7 +34,9 @@ class NoRowsError(RowsError):
 class RowCounts:
     """What became of the rows. `tokens` and `trained_tokens` are sums over the kept rows (over
     both sides of a pair); `truncated` rows were cut, `dropped` ones were left out. `forgotten` ones
-    are kept, but their policy no longer saw all of their turns when it acted."""
+    are kept, but their policy no longer saw all of their turns when it acted. `parted` ones hold
+    replies of which only a part was seen (`raw`), and became a token row for each trained turn; of
+    pairs, those whose earlier replies are trained as they were seen."""
 
     rows: int = 0
     truncated: int = 0
@@ -40,6 +45,7 @@ class RowCounts:
     trained_tokens: int = 0
     longest: int = 0
     forgotten: int = 0
+    parted: int = 0
     untrained: list[str] = field(default_factory=list)
 
 
@@ -68,17 +74,23 @@ class MaskRules:
 def encode_rows(
     encoder: Encoder, rows: Sequence[Row], rules: MaskRules
 ) -> tuple[list[Side], RowCounts]:
-    """Token rows of conversations (`messages`, `prompt_length`). Raises RowsError, FormatError."""
+    """Token rows of conversations (`messages`, `prompt_length`). Raises RowsError, FormatError.
+
+    A reply with `raw` is trained as it was generated, behind what was seen of those before it: a
+    conversation that trains several turns, such ones among them, becomes a row for each turn.
+    """
     counts = RowCounts()
     kept: list[Side] = []
     for row in rows:
-        trained = trained_turns(row, rules.loss_on)
-        encoded = encoder.encode(row["messages"])
-        side = Side(encoded.ids, [turn in trained for turn in encoded.turns])
-        fitted = _fit(row["id"], (side,), rules, counts)
-        if fitted is not None:
-            kept += fitted
-            counts.forgotten += bool(row.get("forgotten"))
+        parts = _in_parts(row["messages"], trained_turns(row, rules.loss_on))
+        counts.parted += len(parts) > 1
+        for messages, trained in parts:
+            encoded = encoder.encode(messages)
+            side = Side(encoded.ids, [turn in trained for turn in encoded.turns])
+            fitted = _fit(row["id"], (side,), rules, counts)
+            if fitted is not None:
+                kept += fitted
+                counts.forgotten += bool(row.get("forgotten"))
     return kept, _checked(counts, rules)
 
 
@@ -115,15 +127,17 @@ def encode_pairs(
 
     Both sides hold the whole conversation; replies inside the prompt are never trained. With
     `loss_on` "completion" everything from the first token after the prompt is: observations and
-    the text that closes a turn included.
+    the text that closes a turn included. The last reply of a side stands there as it was generated,
+    those before it as later turns saw them (`raw`), as in the released code of SWEET-RL: one row
+    of tokens cannot hold both.
     """
     counts = RowCounts()
     kept: list[tuple[Side, Side]] = []
     for row in rows:
         prompt = row["prompt"]
         sides = []
-        for name in ("chosen", "rejected"):
-            encoded = encoder.encode([*prompt, *row[name]])
+        for name in _SIDES:
+            encoded = encoder.encode(as_generated([*prompt, *row[name]]))
             if rules.loss_on == "completion":
                 start = encoded.first_of(len(prompt))
                 trained = [position >= start for position in range(len(encoded.ids))]
@@ -133,7 +147,24 @@ def encode_pairs(
         fitted = _fit(row["id"], tuple(sides), rules, counts)
         if fitted is not None:
             kept.append((fitted[0], fitted[1]))
+            counts.parted += any("raw" in m for name in _SIDES for m in row[name][:-1])
     return kept, _checked(counts, rules)
+
+
+def _in_parts(
+    messages: Sequence[Message], trained: frozenset[int]
+) -> list[tuple[Sequence[Message], frozenset[int]]]:
+    """Conversations, each with the turns that it trains, in which every trained reply is whole."""
+    if not any("raw" in messages[turn] for turn in trained):
+        return [(messages, trained)]
+    return [(as_generated(messages[: turn + 1]), frozenset({turn})) for turn in sorted(trained)]
+
+
+def as_generated(messages: Sequence[Message]) -> list[Message]:
+    """A conversation whose last message is whole: in the place of what later turns see of it
+    stands all that was generated, where that is more (`raw`)."""
+    *before, last = messages
+    return [*before, {**last, "content": last.get("raw", last["content"])}]
 
 
 def _fit(

@@ -106,6 +106,11 @@ def _from_messages(record: Mapping[str, Any]) -> list[Message]:
         found.append(_message(role, content, loss))
         if role == "assistant" and entry.get("cut") is True:
             found[-1]["cut"] = True
+        if role == "assistant" and entry.get("raw") is not None:
+            raw = _message(role, entry["raw"], None)["content"]
+            if found[-1]["content"] not in raw:
+                raise MalformedError("has a reply whose `raw` does not hold its `content`")
+            found[-1]["raw"] = raw
     return found
 
 

@@ -17,14 +17,19 @@ PAD = "<|pad|>"
 
 
 def corpus_messages(directories: Sequence[Path]) -> list[Sequence[Message]]:
-    """The conversations of Trajectories or SFTDataset directories, in order."""
+    """The conversations of Trajectories or SFTDataset directories, in order; replies as they were
+    generated, thoughts that later turns do not see (`raw`) included."""
     found: list[Sequence[Message]] = []
     for directory in directories:
         for name in ("trajectories.jsonl", "rows.jsonl"):
             path = directory / name
             if path.exists():
-                found += [row["messages"] for row in read_rows(path)]
+                found += [_whole(row["messages"]) for row in read_rows(path)]
     return found
+
+
+def _whole(messages: Sequence[Message]) -> Sequence[Message]:
+    return [{**m, "content": m["raw"]} if "raw" in m else m for m in messages]
 
 
 def corpus_texts(chat: ChatFormat, conversations: Iterable[Sequence[Message]]) -> list[str]:

@@ -37,6 +37,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     if config["max_per_task"] is None:
         view.leave("seed", "nothing is drawn without `max_per_task`")
     config["seed"] = view.integer("seed") if config["max_per_task"] is not None else 0
+    config |= _chosen(view, sources)
     on_empty = view.text("on_empty")
     if on_empty != "error":
         config["on_empty"] = on_empty
@@ -57,6 +58,28 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             contract={"min_rows": 0} if on_empty == "publish" else {},
         ),
     )
+
+
+def _chosen(view: StageView, sources: str) -> dict[str, Json]:
+    """Which side may be chosen, and how far above the other; what is at its default stands in no
+    plan, as before there was such a setting."""
+    margin_is, at_least = view.text("margin_is"), view.get("chosen_at_least")
+    if margin_is == "at_least" and view.number("margin") == 0:
+        view.refuse(
+            "margin_is",
+            "equal rewards differ by at least 0, and neither side of them can be chosen",
+            fix="set a margin above 0, or `margin_is: above`",
+        )
+    config: dict[str, Json] = {}
+    if margin_is != "above":
+        config["margin_is"] = margin_is
+    if at_least is not None:
+        config["chosen_at_least"] = at_least
+    if sources == "expert":
+        view.leave("chosen", "`sources: expert` pairs no explored trajectories with each other")
+    elif view.text("chosen") != "any":
+        config["chosen"] = "best"
+    return config
 
 
 BACKEND = StageBackend(

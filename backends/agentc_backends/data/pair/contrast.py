@@ -68,6 +68,8 @@ def _against_expert(
             counts.skipped["win_by_direction"] += 1
             continue
         winner, loser = (gold, other) if outcome == "lose" else (other, gold)
+        if not _may_be_chosen(winner, rules, counts):
+            continue
         longest = gold.turns if outcome == "lose" else None
         sides = _sides(winner, loser, longest, shared, rules, counts)
         task = {"winner": winner, "expert": gold, "explorer": other}[rules.prompt_from]
@@ -88,6 +90,7 @@ def _among_themselves(
     for trajectory in explored:
         by_task[trajectory.task_id].append(trajectory)
     for task_id, group in by_task.items():
+        best = _best(group, rules) if rules.chosen == "best" else None
         for first, second in combinations(group, 2):
             if first.task_message != second.task_message:
                 counts.skipped["self_other_prompt"] += 1
@@ -102,6 +105,11 @@ def _among_themselves(
             if outcome is None:
                 continue
             winner, loser = (first, second) if outcome == "win" else (second, first)
+            if not _may_be_chosen(winner, rules, counts):
+                continue
+            if best is not None and winner.place not in best:
+                counts.skipped["self_not_best"] += 1
+                continue
             sides = _sides(winner, loser, winner.turns, shared, rules, counts)
             gold = experts.get(task_id)
             prompt = _prompt(gold[0] if gold else winner, winner)
@@ -110,6 +118,30 @@ def _among_themselves(
             pair = _pair(pair_id, "self", prompt, winner, loser, sides, counts)
             if pair is not None:
                 yield {**pair, "shared_turns": shared} if shared is not None else pair
+
+
+def _best(group: Sequence[Trajectory], rules: PairRules) -> set[tuple[int, int]]:
+    """The places of the trajectories of a task that none with the same beginning surpasses; of
+    equal ones the first."""
+    best: dict[object, Trajectory] = {}
+    for each in group:
+        beginning: object = tuple(sorted(each.task_message.items()))
+        if rules.contrast != "trajectory":
+            beginning = beginning, each.given, each.beginning(each.given or 0)
+        found = best.setdefault(beginning, each)
+        assert each.reward is not None
+        assert found.reward is not None
+        if each.reward > found.reward:
+            best[beginning] = each
+    return {each.place for each in best.values()}
+
+
+def _may_be_chosen(winner: Trajectory, rules: PairRules, counts: PairCounts) -> bool:
+    assert winner.reward is not None
+    if rules.may_be_chosen(winner.reward):
+        return True
+    counts.skipped["chosen_below"] += 1
+    return False
 
 
 def _gold(
@@ -157,12 +189,13 @@ def _outcome(
     assert one.reward is not None
     assert other.reward is not None
     difference = one.reward - other.reward
-    if abs(difference) <= rules.margin:
+    if rules.is_tie(difference):
         counts.compared[prefix + "tie"] += 1
         if rules.on_tie == "error":
             raise PairError(
-                f"{one.id} ({one.reward:g}) and {other.id} ({other.reward:g}) differ by no more "
-                f"than the margin {rules.margin:g}; set on_tie to drop to leave such pairs out"
+                f"{one.id} ({one.reward:g}) and {other.id} ({other.reward:g}) differ by "
+                f"{'less' if rules.margin_is == 'at_least' else 'no more'} than the margin "
+                f"{rules.margin:g}; set on_tie to drop to leave such pairs out"
             )
         return None
     outcome = "win" if difference > 0 else "lose"

@@ -26,6 +26,20 @@ class PairRules:
     max_per_task: int | None
     seed: int
     contrast: Literal["trajectory", "step", "rest"] = "trajectory"
+    margin_is: Literal["above", "at_least"] = "above"
+    chosen_at_least: float | None = None
+    chosen: Literal["any", "best"] = "any"
+
+    def is_tie(self, difference: float) -> bool:
+        """Whether two rewards so far apart make no pair. Floats are compared as they are, as in
+        the released code of SWEET-RL: 0.8 - 0.7 is at least 0.1, and 0.7 - 0.6 is not."""
+        if self.margin_is == "at_least":
+            return abs(difference) < self.margin
+        return abs(difference) <= self.margin
+
+    def may_be_chosen(self, reward: float) -> bool:
+        """Whether a trajectory with this reward, which may be a sum of floats, can be chosen."""
+        return self.chosen_at_least is None or reward >= self.chosen_at_least - 1e-9
 
     @property
     def with_expert(self) -> bool:
@@ -64,8 +78,11 @@ class Trajectory:
 
     def begins_as(self, other: Trajectory, turns: int) -> bool:
         """Whether the first `turns` replies of both are the same."""
-        mine, theirs = (each.continuation[: 2 * turns : 2] for each in (self, other))
-        return [m["content"] for m in mine] == [m["content"] for m in theirs]
+        return self.beginning(turns) == other.beginning(turns)
+
+    def beginning(self, turns: int) -> tuple[str, ...]:
+        """The first `turns` replies, as later turns saw them."""
+        return tuple(m["content"] for m in self.continuation[: 2 * turns : 2])
 
     @property
     def task_message(self) -> Mapping[str, str]:

@@ -71,7 +71,9 @@ class Environment(Protocol):
     def reported(self) -> tuple[str, ...]:
         """Names of `info` values that replies carry beside observation, reward and done. An
         environment that ends episodes by a count of steps reports it as `step_limit` after each
-        reset, so that a reply without an action, which it never sees, costs a step as well."""
+        reset, so that a reply without an action, which it never sees, costs a step as well. What
+        it reports as `report`, a mapping, stands in the row of the episode: that of its last step.
+        """
 
     def tasks(self, split: str) -> Sequence[str]:
         """The task ids of a split, in a fixed order."""

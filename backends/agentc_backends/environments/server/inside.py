@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
-from agentc_backends.agents.client.environment import StepResult
+from agentc_backends.agents.client.environment import StepResult, step_result
 from agentc_backends.agents.client.errors import (
     BadRequestError,
     EnvironmentServerError,
@@ -188,13 +188,9 @@ def _broken(path: str, error: Exception) -> InfrastructureError:
 
 
 def _result(session: EnvironmentSession) -> StepResult:
-    limit = session.info.get("step_limit")
-    return StepResult(
-        str(session.observation),
-        float(session.reward),
-        bool(session.done),
-        limit if isinstance(limit, int) else None,
-    )
+    # What it reports, and no more of its `info`, as an answer over HTTP would hold.
+    told = cast("dict[str, Any]", _through_json(session.reported()))
+    return step_result(session.observation, session.reward, session.done, told)
 
 
 def _through_json(value: object) -> object:

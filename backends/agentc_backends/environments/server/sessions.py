@@ -64,12 +64,14 @@ class EnvironmentSession:
     def answer(self) -> dict[str, Any]:
         """What the last request answered, with what the environment reports."""
         answer = {"observation": self.observation, "reward": number(self.reward), "done": self.done}
-        for name in self.environment.reported:
-            if name in self.info:
-                answer[name] = self.info[name]
+        answer.update(self.reported())
         if self.spoken is not None:
             answer.update(self.spoken.extras(self.environment))
         return answer
+
+    def reported(self) -> dict[str, Any]:
+        """The values of `info` that the environment reports."""
+        return {n: self.info[n] for n in self.environment.reported if n in self.info}
 
     def opening(self) -> dict[str, Any]:
         return {**self.identification(), **self.answer()}
@@ -83,9 +85,7 @@ class EnvironmentSession:
     def snapshot(self) -> dict[str, Any]:
         """The episode together with its last answer, so that a fork can repeat it."""
         answer = {"observation": self.observation, "reward": self.reward}
-        reported = self.environment.reported
-        info = {name: self.info[name] for name in reported if name in self.info}
-        return {**cast(Snapshots, self.environment).snapshot(), **answer, **info}
+        return {**cast(Snapshots, self.environment).snapshot(), **answer, **self.reported()}
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Continue from a snapshot; a malformed one raises ValueError and changes nothing."""

@@ -20,6 +20,9 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         "baseline_name": baseline_name,
         "confidence": view.number("confidence"),
     }
+    # At its default it stands in no plan, as before there was such a setting.
+    if view.flag("wins"):
+        config["wins"] = True
     inputs = {"of": compared}
     if baseline:
         inputs["baseline"] = baseline

@@ -15,6 +15,7 @@ from agentc_backends.results.inference.scores import (
     bounds_of_difference,
     read_scores,
 )
+from agentc_backends.results.inference.wins import BOUNDS, described_wins, read_wins
 
 TEST = "score test with Student's quantiles, and exact sign flips where few tasks moved"
 
@@ -24,9 +25,14 @@ class ComparisonError(ValueError):
 
 
 def compare(
-    rows: Sequence[tuple[str, Metrics]], baseline: tuple[str, Metrics], confidence: float
+    rows: Sequence[tuple[str, Metrics]],
+    baseline: tuple[str, Metrics],
+    confidence: float,
+    *,
+    wins: bool = False,
 ) -> dict[str, Any]:
-    """comparison.json of named evaluations, in the given order.
+    """comparison.json of named evaluations, in the given order; with `wins` each row has its win
+    rate against the baseline, too.
 
     `p_holm` of a difference holds for all rows together. `notes` say what else than the policies
     differs, and of which evaluations no difference can be told. An evaluation that measured the
@@ -37,6 +43,11 @@ def compare(
         _check_same_tasks(baseline, (name, metrics))
     rows = [each for row in rows for each in (row, *best_of_rows(*row))]
     made = [_row(name, metrics, baseline, confidence) for name, metrics in rows]
+    if wins:
+        for row, (_, metrics) in zip(made, rows, strict=True):
+            row["wins"] = (
+                None if metrics is baseline[1] else wins_of(metrics, baseline[1], confidence)
+            )
     adjust(made, ("difference", "success_difference", "loops_difference"))
     return {
         "baseline": baseline[0],
@@ -93,6 +104,15 @@ def difference_of(
         return None
     estimate = scores.estimate(bounds_of_difference(bounds_of(baseline, score)))
     return described_difference(scores, estimate, confidence)
+
+
+def wins_of(metrics: Metrics, baseline: Metrics, confidence: float) -> dict[str, Any] | None:
+    """How often the reward of a task is above the baseline's, with what that is known to; None
+    where no task has a score of both."""
+    scores = read_wins([(metrics, baseline)])
+    if not scores.tasks:
+        return None
+    return described_wins(scores, scores.estimate(BOUNDS), confidence)
 
 
 def _notes(first: tuple[str, Metrics], second: tuple[str, Metrics]) -> Iterator[str]:

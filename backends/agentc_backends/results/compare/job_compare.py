@@ -19,6 +19,7 @@ def main() -> int:
     config = job.config
     confidence = config["confidence"]
     names, baseline_name = config["names"], config["baseline_name"]
+    wins = config.get("wins", False)
     config.assert_all_read()
     rows = list(zip(names, map(_metrics, job.inputs("of")), strict=True))
     others = job.inputs("baseline")
@@ -29,7 +30,10 @@ def main() -> int:
         rows.insert(0, baseline)
     of_revisions = "length_range" in baseline[1]
     try:
-        comparison = (compare_revisions if of_revisions else compare)(rows, baseline, confidence)
+        if of_revisions:
+            comparison = compare_revisions(rows, baseline, confidence)
+        else:
+            comparison = compare(rows, baseline, confidence, wins=wins)
     except ComparisonError as error:
         print(f"compare: {error}", file=sys.stderr)
         return 1

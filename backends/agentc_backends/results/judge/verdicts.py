@@ -17,6 +17,7 @@ from agentc_backends.results.inference.printed import Printed, interval_of_diffe
 from agentc_backends.results.inference.revisions import REVISION_SCORES, tasks_with
 from agentc_backends.results.inference.sample import Sample
 from agentc_backends.results.inference.scores import Estimate, Metrics, read_scores
+from agentc_backends.results.inference.wins import WIN_RATE, described_wins, read_wins
 from agentc_backends.results.judge.planning import chance_to_reproduce, tolerance_needed
 from agentc_backends.results.judge.rules import (
     NOT_JUDGED,
@@ -82,13 +83,19 @@ def judge(claim: Claim, metrics: Mapping[str, Metrics], rules: VerdictRules) -> 
         ]
     elif others:
         return {**record, **_NOTHING, "because": OTHER_TASKS, "lost": 0}
-    scores = read_scores(runs, claim["metric"], claim.get("difference_metric"))
+    won = claim["metric"] == WIN_RATE
+    if won:
+        scores = read_wins(runs)
+    else:
+        scores = read_scores(runs, claim["metric"], claim.get("difference_metric"))
     if not scores.tasks:
         return {**record, **_NOTHING, "because": NO_SCORE, "lost": scores.lost}
     ours = scores.estimate((claim["bounds"][0], claim["bounds"][1]))
     side = claim["relation"] != "value"
     judged = _judge_side(claim, ours, rules) if side else _judge_value(claim, ours, rules)
-    if scores.paired:
+    if won:
+        observed = described_wins(scores, ours, rules.confidence)
+    elif scores.paired:
         observed = described_difference(scores, ours, rules.confidence)
     else:
         observed = described(ours, rules.confidence)

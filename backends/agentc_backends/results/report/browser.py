@@ -6,6 +6,7 @@ here is markup: the page's script shows texts as text.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -77,8 +78,22 @@ def _row(row: dict[str, Any], texts: dict[str, int]) -> dict[str, Any]:
         "error": row.get("error"),
         "prompt": row["prompt_length"],
         "last": _text(row["last_observation"], texts) if row.get("last_observation") else None,
-        "messages": [[m["role"][0], _text(m["content"], texts)] for m in row["messages"]],
+        "report": _text(_lines(row["report"]), texts) if row.get("report") else None,
+        "messages": [_message(m, texts) for m in row["messages"]],
     }
+
+
+def _message(message: dict[str, Any], texts: dict[str, int]) -> list[Any]:
+    """Who, what was seen, and all that was generated where that is more."""
+    seen = [message["role"][0], _text(message["content"], texts)]
+    return [*seen, _text(message["raw"], texts)] if "raw" in message else seen
+
+
+def _lines(report: dict[str, Any]) -> str:
+    """What the environment reported, a line for each value."""
+    return "\n".join(
+        f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in report.items()
+    )
 
 
 def _text(text: str, texts: dict[str, int]) -> int:

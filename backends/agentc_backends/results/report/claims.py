@@ -46,7 +46,8 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
     measured = claim["stage"]
     if claim["difference_from"] is not None:
         other = claim.get("difference_metric")
-        measured += " − " + (f"{other} of " if other else "") + claim["difference_from"]
+        over = " over " if claim["metric"] == "win_rate" else " − "
+        measured += over + (f"{other} of " if other else "") + claim["difference_from"]
     return {
         "name": claim["name"],
         "what": claim["what"],

@@ -72,6 +72,7 @@ def comparisons(collection: Collection) -> list[dict[str, Any]]:
                 "scale": scale_of(row[scores[0]] for row in rows),
                 "reach": reach or 1.0,
                 "loops": any("loops" in row for row in rows),
+                "wins": any("wins" in row for row in rows),
             }
         )
     return found

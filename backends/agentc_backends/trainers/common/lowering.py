@@ -133,5 +133,11 @@ def token_mask(view: StageView, loss_on: str) -> dict[str, Json]:
     }
 
 
+def leave_nll(view: StageView) -> None:
+    """The settings of a likelihood term that is not there."""
+    for name in ("nll_on", "nll_reduction"):
+        view.leave(name, "no likelihood is added without `nll_weight`")
+
+
 def _divisors(number: int) -> str:
     return ", ".join(str(each) for each in range(1, number + 1) if number % each == 0)

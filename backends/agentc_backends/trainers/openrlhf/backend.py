@@ -12,6 +12,7 @@ from agentc.kinds.field import Field, Json, integer
 from agentc_backends.software import OPENRLHF
 from agentc_backends.trainers.common.attention import attention_named
 from agentc_backends.trainers.common.lowering import (
+    leave_nll,
     micro_batches,
     row_choice,
     token_mask,
@@ -169,6 +170,7 @@ def _preference_loss(view: StageView) -> tuple[str, ...]:
             capability="label_smoothing_ipo",
             fix="use loss: sigmoid, or leave label_smoothing out",
         )
+    _likelihood(view, nll_weight)
     if 0 < nll_weight <= 1e-8:
         view.refuse("nll_weight", "OpenRLHF takes so small a weight for none", fix="leave it out")
     return (
@@ -177,6 +179,27 @@ def _preference_loss(view: StageView) -> tuple[str, ...]:
         *("--model.label_smoothing", _decimal(smoothing)),
         *("--model.nll_loss_coef", _decimal(nll_weight)),
     )
+
+
+def _likelihood(view: StageView, weight: float) -> None:
+    """OpenRLHF has one way to count it: the mean over pairs of the mean over the scored tokens."""
+    if not weight:
+        leave_nll(view)
+        return
+    if view.text("nll_on") == "whole":
+        view.refuse(
+            "nll_on",
+            "OpenRLHF takes the likelihood of the tokens that the preference scores",
+            capability="nll_whole",
+            fix="leave it out",
+        )
+    if view.text("nll_reduction") == "token":
+        view.refuse(
+            "nll_reduction",
+            "OpenRLHF takes the mean of each chosen side, and then of these",
+            capability="nll_token",
+            fix="set nll_reduction: row to say so",
+        )
 
 
 _TRAINER = frozenset(
@@ -216,7 +239,7 @@ DPO = StageBackend(
     software=OPENRLHF,
     lower=_lower_dpo,
     capabilities=_TRAINER
-    | {"nll_weight", "label_smoothing", "score_on_completion", "ipo", "ipo_sum"},
+    | {"nll_weight", "nll_row", "label_smoothing", "score_on_completion", "ipo", "ipo_sum"},
     options=_OPTIONS,
     memory=dpo_memory,
 )

@@ -11,6 +11,7 @@ from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.field import Json
 from agentc_backends.software import TORCH
 from agentc_backends.trainers.common.lowering import (
+    leave_nll,
     micro_batches,
     row_choice,
     token_mask,
@@ -54,11 +55,24 @@ def _lower_dpo(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             "disable_dropout": True,
             "precompute_ref_log_probs": True,
         },
+        **_likelihood(view),
         "mask": token_mask(view, view.text("score_on")),
         "lora": view.get("lora"),
         "save_dtype": view.text("save_dtype"),
     }
     return (training_job(view, DPO, config),)
+
+
+def _likelihood(view: StageView) -> dict[str, Json]:
+    """How the likelihood is counted; TRL's own way stands in no plan, as before there was such a
+    setting."""
+    if not view.number("nll_weight"):
+        leave_nll(view)
+        return {}
+    on, reduction = view.text("nll_on"), view.text("nll_reduction")
+    if on == "chosen" and reduction == "auto":
+        return {}
+    return {"nll": {"on": on, "reduction": "token" if reduction == "auto" else reduction}}
 
 
 def _shared_arguments(view: StageView) -> dict[str, Json]:
@@ -189,6 +203,16 @@ DPO = StageBackend(
     software=TORCH,
     lower=_lower_dpo,
     capabilities=_TRAINER
-    | {"nll_weight", "mean_log_prob", "label_smoothing", "score_on_completion", "ipo", "hinge"},
+    | {
+        "nll_weight",
+        "nll_whole",
+        "nll_token",
+        "nll_row",
+        "mean_log_prob",
+        "label_smoothing",
+        "score_on_completion",
+        "ipo",
+        "hinge",
+    },
     memory=dpo_memory,
 )

@@ -24,7 +24,10 @@ def train(job: Job) -> None:
 
     from trl import DPOConfig
 
+    from agentc_backends.trainers.trl.likelihood import NllRules
     from agentc_backends.trainers.trl.trainers import PairCollator, PairTrainer
+
+    nll = NllRules(**job.config.get("nll", {}))
 
     def trainer(*, layout: ModelLayout, **arguments: Any) -> Any:
         references = [path for path in job.inputs("reference") if path != base]
@@ -34,6 +37,7 @@ def train(job: Job) -> None:
             reference_cache=job.work / "reference_log_probs.json",
             data_collator=PairCollator(encoder.pad),
             layout=layout,
+            nll=nll,
             **arguments,
         )
 

@@ -23,6 +23,7 @@ from agentc.runtime.program import write_json
 from agentc_backends.data.chat.rows import IGNORED
 from agentc_backends.trainers.common.order import StepSampler
 from agentc_backends.trainers.trl.laid_out import LaidOut
+from agentc_backends.trainers.trl.likelihood import NllRules, Overheard
 from agentc_backends.trainers.trl.sharding import WHOLE, ModelLayout, release_gathered
 from agentc_backends.trainers.trl.step_means import DPO_COUNTS, SFT_COUNTS, StepMeans
 
@@ -94,8 +95,9 @@ class PairTrainer(_Ordered, DPOTrainer):  # type: ignore[misc]
     """DPOTrainer on rows {chosen_ids, chosen_mask, rejected_ids, rejected_mask, ref_*_logps}.
 
     The loss of a step is the mean over its pairs; the `sft` term is the mean over the trained
-    tokens of its chosen sides. TRL means over each micro-batch instead, so that its result depends
-    on the micro-batch size; here a micro-batch's share is weighted by what it holds.
+    tokens of its chosen sides, or what `nll` says (`likelihood.py`). TRL means over each
+    micro-batch instead, so that its result depends on the micro-batch size; here a micro-batch's
+    share is weighted by what it holds.
     """
 
     loss_is_scaled_for_ga = True
@@ -106,12 +108,14 @@ class PairTrainer(_Ordered, DPOTrainer):  # type: ignore[misc]
         sampler: StepSampler,
         layout: ModelLayout = WHOLE,
         reference_cache: Path,
+        nll: NllRules | None = None,
         **options: Any,
     ) -> None:
         self._order = sampler
         self._layout = layout
         self._means = StepMeans(DPO_COUNTS)
         self._reference_cache = reference_cache
+        self._nll = nll or NllRules()
         # It names TRL's own cache of log-probabilities, in whose place ours is; a sharded model has
         # no such digest, and of a large one it takes minutes.
         dpo_trainer.hash_module = lambda module: ""
@@ -179,9 +183,13 @@ class PairTrainer(_Ordered, DPOTrainer):  # type: ignore[misc]
         ]
 
     def _get_num_items_in_batch(self, batch_samples: list[Any], device: Any) -> torch.Tensor:
-        """Pairs and trained chosen tokens of the whole step, over all processes: shape (2,)."""
+        """Pairs of the whole step, and tokens that its likelihood term counts, over all processes:
+        shape (2,)."""
         counts = sum(
-            (torch.stack(_held(batch["completion_mask"])) for batch in batch_samples),
+            (
+                torch.stack((_held(batch["completion_mask"])[0], self._nll.counted(batch).sum()))
+                for batch in batch_samples
+            ),
             start=torch.zeros(2, dtype=torch.long),
         ).to(device)
         return self._over_processes(counts)
@@ -196,17 +204,21 @@ class PairTrainer(_Ordered, DPOTrainer):  # type: ignore[misc]
         """This micro-batch's share of the step's loss (times the number of processes, over which
         gradients are averaged)."""
         mask = inputs["completion_mask"]
-        held_pairs, held_tokens = (int(count) for count in _held(mask))
+        counted = self._nll.counted(inputs)
+        held_pairs, held_tokens = int(_held(mask)[0]), int(counted.sum())
         pairs, tokens = (
             (held_pairs, held_tokens)
             if num_items_in_batch is None
             else (int(count) for count in num_items_in_batch)
         )
         size = mask.size(0) // 2
-        terms, weights, surplus = [], [], 0.0
+        terms, weights, surplus, own = [], [], 0.0, 0.0
         for term, weight in zip(self._terms(), self._term_weights, strict=True):
             if term == "sft":
                 if held_tokens == 0:
+                    continue
+                if not self._nll.stock:
+                    own = weight
                     continue
                 weights.append(weight * held_tokens / tokens)
             else:
@@ -215,7 +227,10 @@ class PairTrainer(_Ordered, DPOTrainer):  # type: ignore[misc]
                 surplus += weight * (size - held_pairs) / pairs * self._empty_loss(term)
             terms.append(term)
         self.loss_types, self.loss_weights = terms, weights
-        loss: torch.Tensor = super().compute_loss(model, inputs)
+        overheard = Overheard(model, self._nll, inputs) if own else None
+        loss: torch.Tensor = super().compute_loss(overheard or model, inputs)
+        if overheard is not None:
+            loss = loss + own * self._nll.share(overheard.chosen, counted, pairs, tokens)
         self._keep(self._places(mask))
         return (loss - surplus) * self.accelerator.num_processes
 

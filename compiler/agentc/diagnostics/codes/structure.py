@@ -73,4 +73,10 @@ STRUCTURE: tuple[Code, ...] = (
         "Every conversation starts with the instruction of its prompt. An empty one is allowed, "
         "and is hardly ever meant.",
     ),
+    Code(
+        "AGC213",
+        "two first messages",
+        "With `role: system` the instruction of a prompt is the system message. There is one of "
+        "these at most, and no agent answers it: `system` and `acknowledgement` have no place.",
+    ),
 )

@@ -12,6 +12,7 @@ from agentc.passes.checks.machines import MACHINES
 from agentc.passes.checks.measures import MEASURES
 from agentc.passes.checks.memory import MEMORY
 from agentc.passes.checks.models import MODELS
+from agentc.passes.checks.pair_rewards import PAIR_REWARDS
 from agentc.passes.checks.preferences import PREFERENCES
 from agentc.passes.checks.prefixes import CONTINUATIONS
 from agentc.passes.checks.revisions import REVISIONS
@@ -31,7 +32,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Episodes", EPISODES),
     ("Evaluations and comparisons", (*MEASURES, *EVALUATIONS)),
     ("Training", TRAINING),
-    ("Pairs and preferences", PREFERENCES),
+    ("Pairs and preferences", (*PREFERENCES, *PAIR_REWARDS)),
     ("Prefixes", CONTINUATIONS),
     ("Searches", SEARCHES),
     ("Revisions and marks", REVISIONS),

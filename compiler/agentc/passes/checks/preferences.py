@@ -1,4 +1,5 @@
-"""Rules about preferences: pairs that can exist, and the DPO that learns from them."""
+"""Rules about preferences: pairs that can exist, and the DPO that learns from them. Those about
+the rewards of a pair are in `pair_rewards.py`."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ from collections.abc import Iterator
 from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Stage
-from agentc.kinds.artifacts import TRAJECTORIES
-from agentc.kinds.groups import PAIR_TRAINERS, makers
+from agentc.kinds.groups import PAIR_TRAINERS
 from agentc.kinds.prefix import PREFIXES
+from agentc.passes.checks.pair_rewards import collecting_inputs
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import Settings, StageContext, place, quoted
 from agentc.passes.checks.surroundings import split_of
@@ -137,32 +138,9 @@ def _ancestors(subject: StageContext, name: str) -> set[str]:
     return found
 
 
-def margin_within_rewards(subject: StageContext) -> Iterator[Finding]:
-    """Two rewards of the environment can differ by more than `margin`."""
-    margin = subject.settings.number("margin")
-    environments = [subject.environment(rollout) for rollout in _inputs(subject, "rollouts")]
-    known = [each for each in environments if each is not None]
-    if margin is None or not known or len(known) < len(environments):
-        return
-    widest = max(known, key=lambda each: each.reward_range[1] - each.reward_range[0])
-    low, high = widest.reward_range
-    if margin < high - low:
-        return
-    yield Finding(
-        message=f"no two rewards differ by more than the margin of {margin:g}, so there are no "
-        "pairs",
-        path="margin",
-        notes=(
-            f"rewards of {widest.id} run from {low:g} to {high:g}: they differ by {high - low:g} "
-            "at most",
-        ),
-        fix=f"set margin below {high - low:g}; 0 pairs whatever differs",
-    )
-
-
 def tasks_in_common(subject: StageContext) -> Iterator[Finding]:
     """Explored trajectories are of tasks that the expert's are of."""
-    experts, explored = _inputs(subject, "expert"), _inputs(subject, "rollouts")
+    experts, explored = collecting_inputs(subject, "expert"), collecting_inputs(subject, "rollouts")
     if subject.settings.text("sources") == "self" or not experts or not explored:
         return
     known = {_tasks(expert) for expert in experts}
@@ -191,7 +169,7 @@ def tasks_in_common(subject: StageContext) -> Iterator[Finding]:
 
 def expert_for_each_task(subject: StageContext) -> Iterator[Finding]:
     """The expert's `limit` does not leave explored tasks without an expert."""
-    experts, explored = _inputs(subject, "expert"), _inputs(subject, "rollouts")
+    experts, explored = collecting_inputs(subject, "expert"), collecting_inputs(subject, "rollouts")
     if subject.settings.text("sources") != "expert":
         return
     for number, rollout in enumerate(explored):
@@ -220,7 +198,7 @@ def self_pairs_possible(subject: StageContext) -> Iterator[Finding]:
     """Where explored trajectories are paired among themselves, a task has several of a prompt."""
     if subject.settings.text("sources") != "self":
         return
-    explored = [subject.of_stages[each.id] for each in _inputs(subject, "rollouts")]
+    explored = [subject.of_stages[each.id] for each in collecting_inputs(subject, "rollouts")]
     same_prompt: dict[object, int] = {}
     for rollout in explored:
         for key in _prompt_seeds(rollout, subject):
@@ -279,13 +257,6 @@ def _prompt_seeds(rollout: Settings, subject: StageContext) -> Iterator[object]:
         yield _tasks(stage), (base + attempt if own else base) if varied else 0
 
 
-def _inputs(subject: StageContext, role: str) -> list[Stage]:
-    """The collecting stages of a role; none where one is of another kind."""
-    found = [subject.module.stages.get(name) for name in subject.stage.inputs.get(role, ())]
-    stages = [each for each in found if each is not None and each.kind in makers(TRAJECTORIES)]
-    return stages if len(stages) == len(found) else []
-
-
 def _tasks(stage: Stage) -> tuple[str, str]:
     return stage.uses.get("environment", ""), str(split_of(stage))
 
@@ -337,16 +308,6 @@ PREFERENCES: tuple[Rule, ...] = (
         kinds=("dpo",),
         check=explored_by_policy,
         severity="warning",
-    ),
-    Rule(
-        code=Code(
-            "AGC650",
-            "a margin that no pair reaches",
-            "Two trajectories make a pair when their rewards differ by more than `margin`; the "
-            "environment's rewards never do.",
-        ),
-        kinds=("pair",),
-        check=margin_within_rewards,
     ),
     Rule(
         code=Code(

@@ -171,6 +171,12 @@ def revisions_compared(subject: StageContext) -> Iterator[Finding]:
             path="of",
             fix="compare revisions of one environment in each table",
         )
+    if data and subject.settings.get("wins") is True:
+        yield Finding(
+            message=f"`{data[0][1].id}` is a revision, which has no reward that could win",
+            path="wins",
+            fix="remove it",
+        )
 
 
 def marks_heeded(subject: StageContext) -> Iterator[Finding]:

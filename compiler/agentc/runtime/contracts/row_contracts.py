@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Finding = Tuple[str, Optional[int], Optional[str], str]
 
+_MARKS = {"cut", "loss", "raw"}
 ENDS = ("success", "failure", "limit", "overflow", "error")
 OUTCOMES = ("win", "lose", "self")
 SOURCES = ("expert", "policy")
@@ -80,7 +81,7 @@ def message_findings(messages: Any, first: Optional[str] = None) -> Iterator[str
         return
     expected = first
     for index, message in enumerate(messages):
-        if not isinstance(message, dict) or set(message) - {"cut", "loss"} != {"role", "content"}:
+        if not isinstance(message, dict) or set(message) - _MARKS != {"role", "content"}:
             yield "message %d: expected {role, content}, found %s" % (index, shown(message))
             return
         role = message["role"]
@@ -88,6 +89,10 @@ def message_findings(messages: Any, first: Optional[str] = None) -> Iterator[str
             yield "message %d: loss is true or false, and only of the agent's messages" % index
         if not isinstance(message["content"], str):
             yield "message %d: content is not text" % index
+        elif "raw" in message:
+            raw = message["raw"]
+            if role != "assistant" or not isinstance(raw, str) or message["content"] not in raw:
+                yield "message %d: raw is the agent's whole text, which holds its content" % index
         if role == "system" and index == 0 and first is None:
             expected = "user"
         elif role not in ("user", "assistant"):
@@ -192,6 +197,8 @@ def _episode_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> It
         yield "rewards", "expected a list of numbers, found %s" % shown(rewards)
     elif len(rewards) != turns and not failed:
         yield "rewards", "%d rewards for %d turns" % (len(rewards), turns)
+    if "report" in row and not isinstance(row["report"], dict):
+        yield "report", "expected an object, found %s" % shown(row["report"])
     if "origin" in row and not failed:
         for message in _origin_findings(row, turns):
             yield "origin", message

@@ -27,10 +27,12 @@
     return block;
   };
   const fill = (block, row) => {
-    row.messages.forEach(([role, text], index) => {
+    row.messages.forEach(([role, text, raw], index) => {
       block.append(message(role, data.texts[text], index < row.prompt ? "prompt" : ""));
+      if (raw !== undefined) block.append(message(role, data.texts[raw], "as generated"));
     });
     if (row.last !== null) block.append(message("u", data.texts[row.last], ""));
+    if (row.report !== null) block.append(message("u", data.texts[row.report], "reported"));
     if (row.error) block.append(make("p", "down", row.error));
   };
   const episode = (row) => {
@@ -65,7 +67,8 @@
         (!form.end.value || row.end === form.end.value) &&
         (!bounded || (row.reward !== null && row.reward >= low && row.reward <= high)) &&
         (!wanted || row.id.toLowerCase().includes(wanted) ||
-          row.messages.some(([, text]) => data.texts[text].toLowerCase().includes(wanted))));
+          row.messages.some(([, ...texts]) =>
+            texts.some((text) => data.texts[text].toLowerCase().includes(wanted)))));
     };
     const draw = () => {
       const stage = stages[Number(form.stage.value)];
