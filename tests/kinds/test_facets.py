@@ -14,8 +14,13 @@ from agentc.kinds.groups import ACTING, SERVED, TRAINERS
 
 NAMES = {kind.name for kind in KINDS}
 ALLOWED = {
+    "backends/agentc_backends/environments/guessing_games/backend.py": "capabilities",
+    "backends/agentc_backends/environments/guessing_games/environment.py": "capabilities",
+    "backends/agentc_backends/environments/server/account.py": "capabilities of environments",
+    "backends/agentc_backends/environments/server/environment.py": "capabilities of environments",
     "backends/agentc_backends/environments/webshop/environment.py": "kinds of a shop's pages",
     "backends/agentc_backends/trainers/openrlhf/session.py": "its own two trainers",
+    "compiler/agentc/conformance/environments.py": "capabilities of environments",
     "compiler/agentc/diagnostics/suggest.py": "keys that people take for others",
 }
 """Modules whose words are not kinds, or are the kinds of their own backend."""

@@ -398,6 +398,99 @@ def test_real_safetensors_header_is_read(tmp_path: Path) -> None:
     assert read_header(path)["w"]["shape"] == [2, 3]
 
 
+HIDDEN: dict[str, Any] = {
+    "id": "a",
+    "task_id": "a",
+    "split": "train",
+    "text": "def f(): return 7",
+    "media": "text/x-python",
+    "sha256": "7aba48b65d2c41dd70aa94e37aabf4f8e6693473bcb3f259b45134772afbd780",
+}
+
+
+def hidden(folder: Path, *rows: Any) -> Path:
+    data = write_rows(folder, "privileged.jsonl", *rows)
+    (data / "privileged.jsonl").chmod(0o600)
+    return data
+
+
+def test_hidden_texts(tmp_path: Path) -> None:
+    other = changed(HIDDEN, id="b", task_id="b")
+    assert check("PrivilegedInformation", hidden(tmp_path / "d", HIDDEN, other)) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"text": "def f(): return 8"}, "field sha256: is not the digest of `text`"),
+        ({"text": "  "}, "field text: expected text that is not empty"),
+        ({"text": None}, "field text: expected text that is not empty"),
+        ({"id": "a#0"}, 'field id: expected the task\'s, "a"; found "a#0"'),
+        ({"media": "image/png"}, 'field media: "image/png" is not one of text/plain'),
+        ({"split": None}, "field split: expected text"),
+    ],
+)
+def test_faulty_hidden_text(tmp_path: Path, fields: dict[str, Any], expected: str) -> None:
+    said = check("PrivilegedInformation", hidden(tmp_path / "d", changed(HIDDEN, **fields)))
+    assert said is not None
+    assert expected in said
+    assert "def f" not in said
+
+
+def test_hidden_texts_are_their_owners(tmp_path: Path) -> None:
+    data = hidden(tmp_path / "d", HIDDEN)
+    (data / "privileged.jsonl").chmod(0o644)
+    assert "others may read it: 644, not 600" in (check("PrivilegedInformation", data) or "")
+    again = hidden(tmp_path / "e", HIDDEN, HIDDEN)
+    assert "stands in row 1 already" in (check("PrivilegedInformation", again) or "")
+
+
+CRITIC: dict[str, Any] = {
+    "parameterisation": "log_ratio",
+    "normalisation": "turn",
+    "template": "In light that the final answer is: {privileged}.",
+    "reference": "model/0123",
+    "reference_sees": "privileged",
+    "beta": 0.1,
+    "objective": "bradley_terry",
+}
+
+
+def critic(folder: Path, head: dict[str, int] | None = None, **fields: Any) -> Path:
+    data = checkpoint(folder)
+    (data / "agentc_critic.json").write_text(json.dumps({**CRITIC, **fields}))
+    if head is not None:
+        write_weights(data / "value_head.safetensors", head)
+    return data
+
+
+def test_a_critic_is_a_model_and_what_it_was_trained_by(tmp_path: Path) -> None:
+    assert check("CriticCheckpoint", critic(tmp_path / "d")) is None
+    assert check("CriticCheckpoint", critic(tmp_path / "e", template=None)) is None
+    bare = checkpoint(tmp_path / "f")
+    assert "agentc_critic.json: the file is missing" in (check("CriticCheckpoint", bare) or "")
+    idle = critic(tmp_path / "g", {"weight": 8})
+    assert "value_head.safetensors: nobody reads it" in (check("CriticCheckpoint", idle) or "")
+    flat = critic(tmp_path / "h", {"weight": 8}, parameterisation="value_head", pooling="mean")
+    assert "expected weight and bias" in (check("CriticCheckpoint", flat) or "")
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"normalisation": "sum"}, 'field normalisation: "sum" is not one of turn'),
+        ({"objective": None}, "field objective: null is not one of bradley_terry"),
+        ({"template": "c is c"}, "field template: expected null, or text with {privileged}"),
+        ({"reference": None}, "field reference: expected <kind>/<key>"),
+        ({"beta": 0}, "field beta: expected a number above 0"),
+        ({"parameterisation": "value_head", "pooling": "mean"}, "value_head.safetensors: the file"),
+        ({"parameterisation": "value_head"}, "field pooling: null is not one of mean, last"),
+    ],
+)
+def test_faulty_critic(tmp_path: Path, fields: dict[str, Any], expected: str) -> None:
+    assert expected in (check("CriticCheckpoint", critic(tmp_path / "d", **fields)) or "")
+
+
 def test_reported_facts_are_held_to_their_meaning(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("x")
     assert check("Other", tmp_path, facts={"trained_tokens": 3}) is None

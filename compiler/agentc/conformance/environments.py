@@ -44,7 +44,7 @@ from agentc.conformance.walks import (
 )
 
 KINDS = ("terminal", "latest", "sum", "max")
-CAPABILITIES = ("expert", "fork", "snapshot", "seed")
+CAPABILITIES = ("expert", "fork", "snapshot", "seed", "privileged")
 _AT_ONCE = 6
 
 
@@ -83,6 +83,7 @@ def environment_checks(
         check("seeds", "a reset's seed changes what is declared, and nothing else", check_seeds),
         check("rewards", "rewards lie in the declared range", check_rewards),
         check("expert", "the expert's actions succeed", check_expert),
+        check("privileged", "hidden texts are told to no player", check_privileged),
         check("after the end", "an episode that is over stays over", check_after_end),
         check("concurrent episodes", "episodes at a time do not meet", check_concurrent),
         check("fork", "a fork goes on as a replay does", check_fork),
@@ -220,6 +221,16 @@ def check_expert(server: ServedEnvironment, actions: Sequence[str]) -> None:
             demand(score >= wanted, f"task {task}: the expert ends with {score:g}, not {wanted:g}")
             demand(rows[-1][2] is True, f"task {task}: the expert's last action does not end it")
     demand(solved > 0, "every plan of the expert is cut short by the end of the episode")
+
+
+def check_privileged(server: ServedEnvironment, actions: Sequence[str]) -> None:
+    """A server that was not started to tell hidden texts refuses to; `/meta` alone says that there
+    are some."""
+    del actions
+    need(server, "privileged")
+    for tasks in ([], list(tasks_of(server)), ["no such task"]):
+        answer = server.send("POST", "/privileged", {"task_ids": tasks})
+        demand(answer.status == 403, f"/privileged is answered with {answer.status}, not 403")
 
 
 def check_after_end(server: ServedEnvironment, actions: Sequence[str]) -> None:

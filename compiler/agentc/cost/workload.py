@@ -96,6 +96,9 @@ class Forecaster:
                 found = self._model(subject)
             case "demonstrations":
                 found = self._expert(subject)
+            case "texts":
+                tasks, _, _ = self.tasks_of(subject)
+                found = Workload(rows=tasks, disk=tasks.times(1000).widened(1.0))
             case "episodes":
                 found = self._rollout(subject)
             case "trees":

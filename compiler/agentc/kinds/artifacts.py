@@ -74,6 +74,20 @@ REPORT = ArtifactType(
     rows=None,
     doc="index.html: one static page that opens without a network.",
 )
+PRIVILEGED_INFORMATION = ArtifactType(
+    name="PrivilegedInformation",
+    schema_version=1,
+    rows="privileged.jsonl",
+    doc="What is known of each task while training and never shown to whoever acts: its reference "
+    "solution, say. Read by the critic's side alone; its files are their owner's.",
+)
+CRITIC_CHECKPOINT = ArtifactType(
+    name="CriticCheckpoint",
+    schema_version=1,
+    rows=None,
+    doc="A model that scores what others did, in the layout of a Checkpoint, with "
+    "agentc_critic.json; it is no Checkpoint, for it never acts.",
+)
 SESSION = ArtifactType(
     name="Session",
     schema_version=1,
@@ -91,5 +105,7 @@ ARTIFACT_TYPES: tuple[ArtifactType, ...] = (
     COMPARISON,
     VERDICTS,
     REPORT,
+    PRIVILEGED_INFORMATION,
+    CRITIC_CHECKPOINT,
     SESSION,
 )

@@ -1,4 +1,5 @@
-"""Fields of the kinds that meet an environment or its trajectories: expert, rollout, pair."""
+"""Fields of the kinds that meet an environment or its trajectories: expert, privileged, rollout,
+pair."""
 
 from agentc.kinds.field import (
     REQUIRED,
@@ -62,6 +63,8 @@ EXPERT_FIELDS: tuple[Field, ...] = (
     seed("seed", "Base of the prompt seeds."),
     ENVIRONMENT_AT,
 )
+
+PRIVILEGED_FIELDS: tuple[Field, ...] = (SPLIT, LIMIT)
 
 ROLLOUT_FIELDS: tuple[Field, ...] = (
     SPLIT,

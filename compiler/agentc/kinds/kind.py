@@ -12,6 +12,7 @@ from agentc.kinds.field import Field, Role
 Forecast: TypeAlias = Literal[
     "weights",
     "demonstrations",
+    "texts",
     "conversations",
     "episodes",
     "trees",

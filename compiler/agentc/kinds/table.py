@@ -7,6 +7,7 @@ from agentc.kinds.artifacts import (
     COMPARISON,
     METRICS,
     PREFERENCE_PAIRS,
+    PRIVILEGED_INFORMATION,
     REPORT,
     SEARCH_TREES,
     SFT_DATASET,
@@ -21,7 +22,12 @@ from agentc.kinds.evaluation import (
     MEASURE_FIELDS,
 )
 from agentc.kinds.field import Role
-from agentc.kinds.interaction import EXPERT_FIELDS, PAIR_FIELDS, ROLLOUT_FIELDS
+from agentc.kinds.interaction import (
+    EXPERT_FIELDS,
+    PAIR_FIELDS,
+    PRIVILEGED_FIELDS,
+    ROLLOUT_FIELDS,
+)
 from agentc.kinds.kind import Counts, Kind
 from agentc.kinds.model import MODEL_FIELDS
 from agentc.kinds.prefix import PREFIXES
@@ -63,6 +69,17 @@ KINDS: tuple[Kind, ...] = (
         default_backend="expert.planner",
         collects=True,
         forecast="demonstrations",
+    ),
+    Kind(
+        name="privileged",
+        doc="Collect what an environment hides of its tasks and a critic may know while it is "
+        "trained (SWEET-RL, section 4); nothing that acts accepts it.",
+        produces=PRIVILEGED_INFORMATION,
+        fields=PRIVILEGED_FIELDS,
+        uses=("environment",),
+        default_backend="privileged.environment",
+        counts=Counts(made="texts"),
+        forecast="texts",
     ),
     Kind(
         name="dataset",

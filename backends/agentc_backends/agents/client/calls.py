@@ -5,14 +5,14 @@ Neighbours: `environment.py` (over HTTP), `environments/server/inside.py` (in pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from agentc_backends.agents.client.environment import StepResult
 
 
 class EnvironmentCalls(Protocol):
-    """The calls of `EnvironmentClient` that episodes and searches make."""
+    """The calls of `EnvironmentClient` that episodes, searches and stages make."""
 
     async def meta(self) -> dict[str, Any]: ...
 
@@ -31,5 +31,7 @@ class EnvironmentCalls(Protocol):
     async def restore(self, snapshot: Mapping[str, Any], session: int | None = None) -> int: ...
 
     async def expert(self, task_id: str, seed: int = 0) -> list[dict[str, str]]: ...
+
+    async def hidden(self, task_ids: Sequence[str]) -> list[dict[str, str]]: ...
 
     async def close_connections(self) -> None: ...

@@ -189,6 +189,13 @@ class EnvironmentClient:
         answer = _object("/expert", await self._post("/expert", body))
         return [dict(step) for step in answer["steps"]]
 
+    async def hidden(self, task_ids: Sequence[str]) -> list[dict[str, str]]:
+        """What no agent may see of these tasks: [{task_id, text, media}]. Only of a server that
+        was started to tell it; another one refuses (BadRequestError, 403)."""
+        body = {"task_ids": [*task_ids]}
+        answer = _object("/privileged", await self._post("/privileged", body))
+        return [dict(each) for each in answer["texts"]]
+
     async def _act(
         self, path: str, session: int, body: Mapping[str, Any], *, starts_over: bool = False
     ) -> Any:

@@ -36,6 +36,9 @@ class ReplicatedEnvironment:
     async def expert(self, task_id: str, seed: int = 0) -> list[dict[str, str]]:
         return (await self._anywhere(lambda client: client.expert(task_id, seed)))[1]
 
+    async def hidden(self, task_ids: Sequence[str]) -> list[dict[str, str]]:
+        return (await self._anywhere(lambda client: client.hidden(task_ids)))[1]
+
     async def create(self) -> int:
         return self._opened(*await self._anywhere(lambda client: client.create()))
 

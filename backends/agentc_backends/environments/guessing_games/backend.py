@@ -132,7 +132,7 @@ def _declared(name: str, fields: tuple[Field, ...], doc: str) -> EnvironmentBack
         max_turns=QUESTIONS,
         expected_tasks=lambda given: _sizes(name, given),
         configured=configured,
-        capabilities=frozenset({"expert", "fork", "snapshot"}),
+        capabilities=frozenset({"expert", "fork", "snapshot", "privileged"}),
     )
     return plain
 

@@ -17,7 +17,7 @@ from agentc_backends.environments.guessing_games.oracles import Oracle
 from agentc_backends.environments.guessing_games.secrets import Secret, lines_of
 from agentc_backends.environments.guessing_games.settings import GuessingSettings
 from agentc_backends.environments.guessing_games.splits import split_secrets
-from agentc_backends.environments.server.environment import EpisodeError
+from agentc_backends.environments.server.environment import EpisodeError, HiddenText
 from agentc_backends.environments.server.settings import rules_of
 
 _OVER = "The game is over."
@@ -51,7 +51,7 @@ class GuessingEnvironment:
     """One game at a time."""
 
     version: ClassVar[str] = "1"
-    capabilities: ClassVar[frozenset[str]] = frozenset({"expert", "fork", "snapshot"})
+    capabilities: ClassVar[frozenset[str]] = frozenset({"expert", "fork", "snapshot", "privileged"})
     resets_on_create: ClassVar[bool] = False
     reported: ClassVar[tuple[str, ...]] = ("step_limit",)
 
@@ -110,6 +110,10 @@ class GuessingEnvironment:
     def expert_steps(self, task_id: str, *, seed: int = 0) -> Sequence[ExpertTurn]:
         """A game that finds the secret by what the table of facts answers."""
         return self._world.expert.plan(self._world.secrets[task_id].id, seed)
+
+    def hidden_text(self, task_id: str) -> HiddenText:
+        """The secret, in a sentence that nobody says in a game."""
+        return HiddenText(self._world.game.hidden.format(secret=self._world.secrets[task_id].id))
 
     def snapshot(self) -> dict[str, Any]:
         """The whole game as JSON values."""

@@ -29,11 +29,12 @@ Judge = Callable[[str, Guessable, Secret, str, Callable[[], str]], Verdict]
 
 @dataclass(frozen=True, slots=True)
 class GuessingGame:
-    """What differs between the games."""
+    """What differs between the games; `hidden` is what a critic may know."""
 
     name: str
     title: str
     opening: str
+    hidden: str
     load: Callable[[], KnownTable]
     judge: Judge
 
@@ -44,6 +45,7 @@ GAMES: Mapping[str, GuessingGame] = {
         "Twenty Questions",
         "I am thinking of an object. Find out which by asking; I answer with yes or no. You have "
         "{questions} questions. To guess, ask whether it is that object.",
+        "The object to be guessed is: {secret}",
         object_table,
         judge_object,
     ),
@@ -52,6 +54,7 @@ GAMES: Mapping[str, GuessingGame] = {
         "Guess My City",
         "I come from a large city. Find out which by asking about it. You have {questions} "
         "questions. To guess, ask whether it is that city.",
+        "The city to be guessed is: {secret}",
         city_table,
         judge_city,
     ),

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentc_backends.environments.server.environment import Counted, Environment, Noted
 
-_CAPABILITY_ORDER = ("expert", "fork", "snapshot", "seed")
+_CAPABILITY_ORDER = ("expert", "fork", "snapshot", "seed", "privileged")
 
 
 def account(environment: Environment) -> dict[str, Any]:

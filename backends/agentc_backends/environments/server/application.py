@@ -68,15 +68,17 @@ def create_app(
     idle_timeout: float = DEFAULT_IDLE_TIMEOUT,
     threads: int = DEFAULT_THREADS,
     waiting: int = DEFAULT_WAITING,
+    privileged: bool = False,
     clock: Callable[[], float] = time.monotonic,
 ) -> ASGIApp:
     """The ASGI application; `open_environment` gives each session an environment of its own,
     `threads` bounds the calls of blocking environments that run at a time, and `waiting` those
-    that wait for them."""
+    that wait for them; with `privileged` it answers /privileged, which is 403 otherwise."""
     store = SessionStore(
         open_environment, clock, max_sessions=max_sessions, idle_timeout=idle_timeout
     )
-    episodes = Episodes(store, open_environment(), Workers(threads, waiting))
+    workers = Workers(threads, waiting)
+    episodes = Episodes(store, open_environment(), workers, privileged=privileged)
     app = Starlette(
         routes=[*_Handlers(episodes).routes(), *openenv_routes(episodes)],
         lifespan=lambda _: _swept(store),
@@ -121,6 +123,7 @@ class _Handlers:
             "/snapshot": self._snapshot,
             "/restore": self._restore,
             "/expert": self._expert,
+            "/privileged": self._privileged,
             "/renew": self._renew,
             "/leave": self._leave,
         }
@@ -214,6 +217,14 @@ class _Handlers:
         self._episodes.demand("expert")
         task_id, seed = text(body, "task_id"), integer(body, "seed", 0)
         return {"steps": await self._episodes.expert(task_id, seed)}
+
+    async def _privileged(self, body: Body) -> object:
+        asked = items(body, "task_ids", _MOST_STEPS)
+        for place, task_id in enumerate(asked):
+            if not isinstance(task_id, str):
+                where = ("body", "task_ids", str(place))
+                raise invalid("string_type", where, "Input should be a valid string", task_id)
+        return {"texts": await self._episodes.hidden(asked)}
 
     async def _renew(self, body: Body) -> object:
         """Says that a client is alive, and how long to wait for it from now."""

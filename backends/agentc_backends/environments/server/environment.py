@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
-CAPABILITIES = frozenset({"expert", "fork", "snapshot", "seed"})
+CAPABILITIES = frozenset({"expert", "fork", "snapshot", "seed", "privileged"})
 """Words that `capabilities` may hold: `expert` needs `Expert`; `fork` and `snapshot` (always
-together) need `Snapshots`; `seed` says that a reset's seed changes something."""
+together) need `Snapshots`; `seed` says that a reset's seed changes something; `privileged` needs
+`Privileged`."""
 
 
 class EpisodeError(Exception):
@@ -148,6 +149,21 @@ class Expert(Protocol):
     def expert_steps(self, task_id: str, *, seed: int = 0) -> Sequence[ExpertStep]:
         """Actions that solve the task. Called on an environment that is never reset, from several
         threads at a time where `blocking` is true."""
+
+
+class HiddenText(NamedTuple):
+    """What is known of a task and no agent may see; `media` is its type (`text/x-python`, say)."""
+
+    text: str
+    media: str = "text/plain"
+
+
+class Privileged(Protocol):
+    """What an environment with the capability `privileged` adds."""
+
+    def hidden_text(self, task_id: str) -> HiddenText:
+        """Called as `expert_steps` is, and only by a server that was started with `--privileged`.
+        Nothing else that the environment answers may hold the text."""
 
 
 class Snapshots(Protocol):

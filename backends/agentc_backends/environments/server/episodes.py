@@ -6,12 +6,12 @@ Neighbours: `sessions.py` (who is open), `workers.py` (where blocking calls run)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from agentc_backends.environments.server.account import account
 from agentc_backends.environments.server.dialect import Dialect
-from agentc_backends.environments.server.environment import Environment, Expert
+from agentc_backends.environments.server.environment import Environment, Expert, Privileged
 from agentc_backends.environments.server.leases import Holder
 from agentc_backends.environments.server.refusals import RequestError, invalid
 from agentc_backends.environments.server.sequence import UNCOUNTED, Reply
@@ -30,8 +30,16 @@ PROTOCOL = ("lease", "seq", "steps")
 class Episodes:
     """The operations; a refusal is a RequestError, and so is a lack of room (BusyError)."""
 
-    def __init__(self, store: SessionStore, reference: Environment, workers: Workers) -> None:
+    def __init__(
+        self,
+        store: SessionStore,
+        reference: Environment,
+        workers: Workers,
+        *,
+        privileged: bool = False,
+    ) -> None:
         self.store = store
+        self.privileged = privileged
         # Never reset or stepped: answers what does not depend on a session.
         self.reference = reference
         self._workers = workers
@@ -108,6 +116,16 @@ class Episodes:
         known, expert = self.known_task(task_id), cast(Expert, self.reference)
         steps = await self._apart(lambda: expert.expert_steps(known, seed=seed))
         return [{"thought": step.thought, "action": step.action} for step in steps]
+
+    async def hidden(self, task_ids: Sequence[str]) -> list[dict[str, str]]:
+        """What no agent may see of these tasks; only for a server that was started to tell it."""
+        if not self.privileged:
+            message = "this server was started without --privileged: what it hides stays hidden"
+            raise RequestError(403, {"error": message})
+        self.demand("privileged")
+        known, told = [*map(self.known_task, task_ids)], cast(Privileged, self.reference)
+        texts = await self._apart(lambda: [(task, told.hidden_text(task)) for task in known])
+        return [{"task_id": task, "text": each.text, "media": each.media} for task, each in texts]
 
     async def query(self, session: EnvironmentSession, ask: Callable[[Any], _T]) -> _T:
         """Something that an environment's dialect asks of it."""

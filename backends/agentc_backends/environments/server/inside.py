@@ -128,6 +128,11 @@ class InsideEnvironment:
             steps = cast(Expert, self._reference).expert_steps(task_id, seed=seed)
             return [{"thought": step.thought, "action": step.action} for step in steps]
 
+    async def hidden(self, task_ids: Sequence[str]) -> list[dict[str, str]]:
+        """Refused: whoever opens an environment in its own process plays it."""
+        message = f"/privileged: {self._reference.title} tells nobody that plays it what it hides"
+        raise BadRequestError(message, status=403)
+
     def _added(self) -> EnvironmentSession:
         with _answering("/create"):
             session = EnvironmentSession(self._next, self._open())

@@ -20,6 +20,7 @@ from agentc_backends.environments.server.application import (
     create_app,
 )
 from agentc_backends.environments.server.environment import Environment
+from agentc_backends.environments.server.settings import PRIVILEGED
 from agentc_backends.environments.server.wire import MAX_BODY_BYTES
 from agentc_backends.servers.process import (
     REFUSED,
@@ -48,6 +49,7 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
     add_address_arguments(parser)
     parser.add_argument("--max-sessions", type=int, default=DEFAULT_MAX_SESSIONS)
     parser.add_argument("--max-waiting", type=int, default=DEFAULT_WAITING, help="calls")
+    parser.add_argument(PRIVILEGED, action="store_true", help="tell what no agent may see")
     parser.add_argument("--idle-timeout", type=float, default=DEFAULT_IDLE_TIMEOUT, help="seconds")
 
 
@@ -77,6 +79,7 @@ def serve(
         idle_timeout=options.idle_timeout,
         threads=threads,
         waiting=options.max_waiting,
+        privileged=options.privileged,
     )
     server = _Server(
         app,

@@ -18,6 +18,8 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_
 S = TypeVar("S")
 SETTINGS = "--settings"
 """The word before the file that a server reads them from."""
+PRIVILEGED = "--privileged"
+"""The word that has a server answer /privileged, for a lease that nobody plays on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

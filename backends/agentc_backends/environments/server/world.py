@@ -23,6 +23,7 @@ class ExpertAction(NamedTuple):
 
 class TextWorld(MemoryEnvironment, ABC):
     """`name`, `begin` and `act` are the author's to write. `expert_steps` makes it an expert too;
+    `hidden_text` tells a critic's training what agents may not see;
     `save` and `load` let searches copy its state; `seeded` says that `begin` heeds its seed.
 
     `task_lists` has the task ids of each split. `settings`, a dataclass of `setting`s, decide texts
@@ -70,6 +71,8 @@ class TextWorld(MemoryEnvironment, ABC):
         held = {"seed"} if self.seeded else set()
         if hasattr(self, "expert_steps"):
             held.add("expert")
+        if hasattr(self, "hidden_text"):
+            held.add("privileged")
         if type(self).save is not TextWorld.save:
             held |= {"fork", "snapshot"}
         return frozenset(held)

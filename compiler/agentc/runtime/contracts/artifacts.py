@@ -2,7 +2,7 @@
 
 The file formats are those of docs/design/contracts.md, section 4. Rows are checked in
 `row_contracts`, search trees in `tree_contracts`, model directories in `checkpoint_contract`,
-tables in `table_contracts`.
+hidden texts and critics in `critic_contracts`, tables in `table_contracts`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Iterator, List, Mapping, NamedTuple, Optional
 
 from agentc.runtime.contracts import (
     checkpoint_contract,
+    critic_contracts,
     row_contracts,
     table_contracts,
     tree_contracts,
@@ -62,7 +63,9 @@ CHECKS = {
     "SFTDataset": row_contracts.check_conversations,
     "SearchTrees": tree_contracts.check_trees,
     "PreferencePairs": row_contracts.check_pairs,
+    "PrivilegedInformation": critic_contracts.check_privileged,
     "Checkpoint": checkpoint_contract.check_checkpoint,
+    "CriticCheckpoint": critic_contracts.check_critic,
     "Metrics": table_contracts.check_metrics,
     "Comparison": table_contracts.check_comparison,
     "Verdicts": table_contracts.check_verdicts,

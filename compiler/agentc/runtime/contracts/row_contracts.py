@@ -20,7 +20,7 @@ _MARKS = {"cut", "loss", "raw"}
 ENDS = ("success", "failure", "limit", "overflow", "error")
 OUTCOMES = ("win", "lose", "self")
 SOURCES = ("expert", "policy")
-_ROWS = ("trajectories.jsonl", "rows.jsonl", "pairs.jsonl", "trees.jsonl")
+_ROWS = ("trajectories.jsonl", "rows.jsonl", "pairs.jsonl", "trees.jsonl", "privileged.jsonl")
 
 
 def check_trajectories(artifact: Artifact) -> Iterator[Finding]:

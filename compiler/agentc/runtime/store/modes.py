@@ -35,14 +35,21 @@ def keep_private(layout: StoreLayout, *folders: Path) -> None:
         folder.chmod(0o700)
 
 
-def seal(layout: StoreLayout, folder: Path) -> None:
+def seal(layout: StoreLayout, folder: Path, private: bool = False) -> None:
     """Modes of an object that is about to be published: files are read-only, and readable for
-    those who can read the store, whatever umask their program had."""
+    those who can read the store, whatever umask their program had. The data of what is `private`
+    only its owner reads, and in a store that a group writes to, whose jobs go on with it, that
+    group."""
     share = layout.root.stat().st_mode
+    own = 0o040 if share & stat.S_IWGRP else 0
     for place, _, names in os.walk(str(folder)):
+        hidden = private and folder / "data" in (Path(place), *Path(place).parents)
         _change(place, lambda mode: mode | 0o700 | (share & 0o077))
         for name in names:
-            _change(place + "/" + name, lambda mode: (mode | share & 0o044) & ~0o222)
+            if hidden:
+                _change(place + "/" + name, lambda mode: mode & 0o400 | share & own)
+            else:
+                _change(place + "/" + name, lambda mode: (mode | share & 0o044) & ~0o222)
 
 
 def _change(path: str, wanted: Callable[[int], int]) -> None:

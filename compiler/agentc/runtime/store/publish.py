@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
+from agentc.runtime.contracts.critic_contracts import PRIVATE
 from agentc.runtime.machine.redact import Redactor
 from agentc.runtime.store.claim import LostClaimError, ObjectLock
 from agentc.runtime.store.content import sha256_of
@@ -52,7 +53,7 @@ def publish(
             out.write(text)
             out.flush()
             os.fsync(out.fileno())
-        seal(layout, whole)
+        seal(layout, whole, manifest.get("type") in PRIVATE)
         for folder, _, _ in os.walk(str(whole)):
             _sync_directory(Path(folder))
     if claim is not None and not claim.is_mine():
