@@ -20,6 +20,7 @@ ALLOWED = {
     "backends/agentc_backends/environments/server/environment.py": "capabilities of environments",
     "backends/agentc_backends/environments/webshop/environment.py": "kinds of a shop's pages",
     "backends/agentc_backends/trainers/openrlhf/session.py": "its own two trainers",
+    "compiler/agentc/conformance/bench.py": "capabilities of environments",
     "compiler/agentc/conformance/environments.py": "capabilities of environments",
     "compiler/agentc/diagnostics/suggest.py": "keys that people take for others",
 }

@@ -32,7 +32,7 @@ class _SampleContext:
             "success_at": 1.0,
             "max_turns": 10,
             "splits": ["train", "test", "sample"],
-            "capabilities": ["fork", "snapshot"],
+            "capabilities": ["fork", "privileged", "snapshot"],
         }
 
     def server_lease(self, stage: StageView, checkpoint_role: str) -> LeaseDraft:

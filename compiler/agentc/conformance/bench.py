@@ -252,7 +252,7 @@ def _environment(software: SoftwareEnvironment) -> EnvironmentBackend:
         fields=(_FLAVOUR,),
         splits=SPLITS,
         max_turns=60,
-        capabilities=frozenset({"expert", "fork", "snapshot", "seed"}),
+        capabilities=frozenset({"expert", "fork", "snapshot", "seed", "privileged"}),
     )
 
 
