@@ -78,8 +78,8 @@ PRIVILEGED_INFORMATION = ArtifactType(
     name="PrivilegedInformation",
     schema_version=1,
     rows="privileged.jsonl",
-    doc="What is known of each task while training and never shown to whoever acts: its reference "
-    "solution, say. Read by the critic's side alone; its files are their owner's.",
+    doc="What is known of each task while training and never shown to whoever acts, such as its "
+    "solution; for critics alone.",
 )
 CRITIC_CHECKPOINT = ArtifactType(
     name="CriticCheckpoint",
