@@ -53,6 +53,8 @@ class StageBackend:
     `version` is the semantic version of what the job computes: bump it by hand when the same
     inputs give another result. `capabilities` are words that other code and people can ask for.
     `lower` turns a stage into one or more jobs; the last one yields the stage's artifact.
+    `inputs` are those of the kind's inputs that it takes, where these exclude each other (`pair` is
+    made of rollouts or of ranked turns); None: all. Others are refused by name.
     `decisive` names fields of placement that change what this backend computes (where a loss is
     the mean over micro-batches, say): it puts their values into `extra_identity`.
     `memory` says what a trainer keeps (`agentc.backend_api.memory`), so that `agentc check` knows
@@ -67,8 +69,13 @@ class StageBackend:
     lower: Callable[[StageView, LowerContext], tuple[JobDraft, ...]]
     capabilities: frozenset[str] = frozenset()
     options: tuple[Field, ...] = ()
+    inputs: tuple[str, ...] | None = None
     decisive: frozenset[str] = frozenset()
     memory: Callable[[MemoryQuestion], TrainerMemory] | None = None
+
+    def takes(self, role: str) -> bool:
+        """Whether it takes the input of that role."""
+        return self.inputs is None or role in self.inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

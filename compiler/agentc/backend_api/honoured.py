@@ -76,7 +76,7 @@ def honoured_fields(backend: StageBackend) -> frozenset[str]:
     kind = kind_named(backend.kind)
     assert kind is not None, backend.kind
     table = (*kind.fields, *backend.options)
-    inputs = {role.name: ("sample",) for role in kind.roles}
+    inputs = {role.name: ("sample",) for role in kind.roles if backend.takes(role.name)}
     names: set[str] = set()
     for values in _samples(table):
         view = StageView(table=table, values=values, kind=kind.name, inputs=inputs)

@@ -36,6 +36,8 @@ def program_time(subject: JobProfile, work: Workload) -> Effort:
         return _training(subject, work, work.model)
     if subject.forecast in ("episodes", "trees") or work.replied.median > 0:
         return _episodes(subject, work)
+    if subject.forecast == "scores" and work.model is not None:
+        return _scoring(subject, work, work.model)
     if subject.forecast == "demonstrations":
         amount = work.turns.times(prior("expert_turn"))
         return _sum([prior("light_job"), amount], amount, work.turns.spread)
@@ -103,12 +105,15 @@ def _training(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:
 def _episodes(subject: JobProfile, work: Workload) -> Effort:
     server = subject.servers.get("policy")
     concurrency = subject.placement.get("concurrency") or subject.number("concurrency", 32)
-    flying = max(1.0, min(float(concurrency), work.rows.median))
+    # Candidates of a turn are asked for at once, and each counts.
+    alone = subject.forecast == "candidates"
+    at_once = work.turns if alone else work.rows
+    flying = max(1.0, min(float(concurrency), at_once.median))
     if subject.forecast == "trees":  # the children of a node are sampled at once
         flying *= subject.number("children", 4)
     together = max(1.0, flying * value("occupancy"))
     steps = work.replied.median / together
-    acting = prior("environment_turn").times(work.turns.median)
+    acting = ZERO if alone else prior("environment_turn").times(work.turns.median)
     if server is None or not server.own or work.model is None:
         # A hosted endpoint streams each reply at its own pace.
         decode = Quantity(steps / value("remote_rate"), prior("remote_rate").spread)
@@ -124,6 +129,14 @@ def _episodes(subject: JobProfile, work: Workload) -> Effort:
     decode = decode.widened(prior("occupancy").spread)
     amount = total([decode, prefill, acting])
     return _sum([prior("light_job"), decode, prefill, acting], amount, work.turns.spread)
+
+
+def _scoring(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:
+    """Forward passes over prompts and what is scored: nothing is decoded."""
+    share = prior("prefill_share" if subject.machine.is_gpu else "cpu_training_share")
+    flops = 2 * model.parameters.median * work.tokens.median
+    passing = Quantity(flops / (subject.machine.half * share.median), share.spread)
+    return _sum([prior("light_job"), passing], passing, work.tokens.spread)
 
 
 def _decode_step(

@@ -35,6 +35,7 @@ from agentc.cost.quantity import Quantity, sum_in_step, total
 from agentc.cost.stated import Stated
 from agentc.cost.subject import JobProfile
 from agentc.cost.trees import forecast_dataset, forecast_mix, forecast_revise, forecast_search
+from agentc.cost.turns import forecast_candidates, forecast_ranked_pairs, forecast_scores
 from agentc.kinds.groups import ACTING, SERVED, TRAINERS
 
 
@@ -109,6 +110,12 @@ class Forecaster:
                 found = forecast_dataset(subject)
             case "mixture":
                 found = forecast_mix(self, subject)
+            case "candidates":
+                found = forecast_candidates(self, subject)
+            case "scores":
+                found = forecast_scores(self, subject)
+            case "pairs" if subject.inputs.get("turns"):
+                found = forecast_ranked_pairs(self, subject)
             case "pairs":
                 found = self._pair(subject)
             case "training":
@@ -311,6 +318,8 @@ _RATIOS = {
     "reply": ("completion_tokens", _REPLIES),
     "context": ("prompt_tokens", _REPLIES),
     "row_tokens": ("tokens", "rows"),
+    "kept_draws": ("pairs", "drawn"),
+    "scored": ("scored_tokens", _REPLIES),
     "tree_replies": ("samples", "trees"),
     "tree_leaves": ("leaves", "trees"),
     "revised": ("rows", "trees"),

@@ -49,6 +49,25 @@ PREFERENCE_PAIRS = ArtifactType(
     rows="pairs.jsonl",
     doc="A prompt with a chosen and a rejected continuation, each of one or more turns.",
 )
+CANDIDATES = ArtifactType(
+    name="Candidates",
+    schema_version=1,
+    rows="candidates.jsonl",
+    doc="Turns of episodes, each with several replies that a policy might have given, and what the "
+    "policy made of their tokens.",
+)
+CANDIDATE_SCORES = ArtifactType(
+    name="CandidateScores",
+    schema_version=1,
+    rows="scores.jsonl",
+    doc="The log-probabilities that a model gives the candidates of turns; of a job inside `rank`.",
+)
+REWARDED_TURNS = ArtifactType(
+    name="RewardedTurns",
+    schema_version=1,
+    rows="turns.jsonl",
+    doc="The same turns with an advantage of each candidate.",
+)
 METRICS = ArtifactType(
     name="Metrics",
     schema_version=1,
@@ -101,6 +120,9 @@ ARTIFACT_TYPES: tuple[ArtifactType, ...] = (
     SFT_DATASET,
     SEARCH_TREES,
     PREFERENCE_PAIRS,
+    CANDIDATES,
+    CANDIDATE_SCORES,
+    REWARDED_TURNS,
     METRICS,
     COMPARISON,
     VERDICTS,

@@ -25,7 +25,9 @@ def makers(artifact: ArtifactType) -> tuple[str, ...]:
 
 
 TRAINERS = kinds_where(lambda kind: kind.trains)
-PAIR_TRAINERS = kinds_where(lambda kind: kind.trains and kind.reads(PREFERENCE_PAIRS))
+PAIR_TRAINERS = kinds_where(
+    lambda kind: kind.trains and any(role.accepts == (PREFERENCE_PAIRS,) for role in kind.roles)
+)
 """Trainers whose rows are pairs: two sides each."""
 ACTING = kinds_where(lambda kind: kind.acts)
 SERVED = kinds_where(lambda kind: "server" in kind.uses)

@@ -37,16 +37,22 @@ ENVIRONMENT_AT = choice(
     identity="placement",
 )
 
-DECODE = group(
-    "decode",
-    "How replies are sampled.",
-    (
-        number("temperature", "0 is greedy.", 0.0, minimum=0),
-        number("top_p", "Nucleus mass.", 1.0, above=0, maximum=1),
-        integer("max_tokens", "Longest reply in tokens.", 512, minimum=1),
-        strings("stop", "Texts that end a reply."),
-    ),
-)
+
+def decoding(temperature: float, max_tokens: int) -> Field:
+    """The group `decode`, with what it is where the spec says nothing."""
+    return group(
+        "decode",
+        "How replies are sampled.",
+        (
+            number("temperature", "0 is greedy.", temperature, minimum=0),
+            number("top_p", "Nucleus mass.", 1.0, above=0, maximum=1),
+            integer("max_tokens", "Longest reply in tokens.", max_tokens, minimum=1),
+            strings("stop", "Texts that end a reply."),
+        ),
+    )
+
+
+DECODE = decoding(0.0, 512)
 
 EXPERT_FIELDS: tuple[Field, ...] = (
     SPLIT,

@@ -19,6 +19,8 @@ Forecast: TypeAlias = Literal[
     "revisions",
     "mixture",
     "pairs",
+    "candidates",
+    "scores",
     "training",
     "rows",
 ]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from agentc.kinds.artifacts import (
+    CANDIDATES,
     CHECKPOINT,
     COMPARISON,
+    CRITIC_CHECKPOINT,
     METRICS,
     PREFERENCE_PAIRS,
     PRIVILEGED_INFORMATION,
     REPORT,
+    REWARDED_TURNS,
     SEARCH_TREES,
     SFT_DATASET,
     TRAJECTORIES,
@@ -34,6 +37,7 @@ from agentc.kinds.prefix import PREFIXES
 from agentc.kinds.revision import REVISE_FIELDS
 from agentc.kinds.search import SEARCH_FIELDS
 from agentc.kinds.training import DPO_FIELDS, SFT_FIELDS
+from agentc.kinds.turns import RANK_FIELDS, SAMPLE_FIELDS
 
 MODEL_KIND = "model"
 """The kind of what stands under `models:`, which needs no `kind:`."""
@@ -96,7 +100,10 @@ KINDS: tuple[Kind, ...] = (
         roles=(
             Role(name="model", accepts=(CHECKPOINT,), doc="The model to start from."),
             Role(
-                name="data", accepts=(TRAJECTORIES, SFT_DATASET), doc="What to imitate.", many=True
+                name="data",
+                accepts=(TRAJECTORIES, SFT_DATASET, PREFERENCE_PAIRS),
+                doc="What to imitate; of pairs the chosen side.",
+                many=True,
             ),
         ),
         fields=SFT_FIELDS,
@@ -196,8 +203,59 @@ KINDS: tuple[Kind, ...] = (
         forecast="mixture",
     ),
     Kind(
+        name="sample",
+        doc="Draw several replies of a policy at turns of episodes (SWEET-RL, section 4.2).",
+        produces=CANDIDATES,
+        roles=(
+            Role(name="policy", accepts=(CHECKPOINT,), doc="The model that replies."),
+            Role(
+                name="rollouts",
+                accepts=(TRAJECTORIES,),
+                doc="The episodes of whose turns some are taken.",
+                many=True,
+            ),
+        ),
+        fields=SAMPLE_FIELDS,
+        uses=("server",),
+        default_backend="sample.turns",
+        reworks=("rollouts",),
+        longest_reply="decode.max_tokens",
+        counts=Counts(made="rows", replies="replies"),
+        forecast="candidates",
+    ),
+    Kind(
+        name="rank",
+        doc="Say what each candidate is worth: its log-probability under a critic, less that under "
+        "a reference (SWEET-RL, equation 3).",
+        produces=REWARDED_TURNS,
+        roles=(
+            Role(name="candidates", accepts=(CANDIDATES,), doc="What is ranked."),
+            Role(name="critic", accepts=(CRITIC_CHECKPOINT,), doc="The critic."),
+            Role(
+                name="reference",
+                accepts=(CHECKPOINT,),
+                doc="What the critic was trained against; not needed with `reference_context: "
+                "sampler`.",
+                optional=True,
+            ),
+            Role(
+                name="privileged",
+                accepts=(PRIVILEGED_INFORMATION,),
+                doc="The hidden texts, of a critic that was trained with them.",
+                optional=True,
+            ),
+        ),
+        fields=RANK_FIELDS,
+        uses=("server",),
+        default_backend="rank.advantage",
+        reworks=("candidates",),
+        counts=Counts(made="rows", replies="scores"),
+        forecast="scores",
+    ),
+    Kind(
         name="pair",
-        doc="Build contrastive pairs from expert and explored trajectories (ETO, section 3).",
+        doc="Build contrastive pairs from expert and explored trajectories (ETO, section 3), or "
+        "from ranked candidates of turns (SWEET-RL, section 4.2).",
         produces=PREFERENCE_PAIRS,
         roles=(
             Role(
@@ -208,11 +266,24 @@ KINDS: tuple[Kind, ...] = (
                 many=True,
                 optional=True,
             ),
-            Role(name="rollouts", accepts=(TRAJECTORIES,), doc="Explored ones.", many=True),
+            Role(
+                name="rollouts",
+                accepts=(TRAJECTORIES,),
+                doc="Explored ones.",
+                many=True,
+                optional=True,
+            ),
+            Role(
+                name="turns",
+                accepts=(REWARDED_TURNS,),
+                doc="Ranked candidates, in place of `rollouts`.",
+                many=True,
+                optional=True,
+            ),
         ),
         fields=PAIR_FIELDS,
         default_backend="pair.contrast",
-        reworks=("expert", "rollouts"),
+        reworks=("expert", "rollouts", "turns"),
         forecast="pairs",
     ),
     Kind(

@@ -80,13 +80,17 @@ def answer(body: dict[str, Any], mode: str, number: int) -> tuple[int, Any]:
         return 400, {"error": {"message": "unsupported field: seed", "code": "unsupported_field"}}
     if mode == "overflow" and turns >= 3:  # the acknowledgement is one
         return 400, {"error": {"message": "too long", "code": "context_length_exceeded"}}
+    text = reply(body, mode)
+    choice: dict[str, Any] = {
+        "message": {"role": "assistant", "content": text},
+        "finish_reason": "stop",
+    }
+    if body.get("return_token_ids"):  # one for each letter, and the end
+        ids = [*map(ord, text), 0]
+        scores = [{"token": chr(i), "logprob": -0.5 - (i % 7) / 10} for i in ids]
+        choice |= {"token_ids": ids, "logprobs": {"content": scores}}
     return 200, {
-        "choices": [
-            {
-                "message": {"role": "assistant", "content": reply(body, mode)},
-                "finish_reason": "stop",
-            }
-        ],
+        "choices": [choice],
         "usage": {"prompt_tokens": len(json.dumps(messages)) // 4, "completion_tokens": 7},
     }
 

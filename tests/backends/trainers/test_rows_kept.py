@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.backends.conftest import write_job
 
+from agentc.runtime.program import Job
 from agentc_backends.data.chat.rows import MaskRules, RowCounts, RowsError, _checked
-from agentc_backends.trainers.common.rows import RowChoice, select_rows
+from agentc_backends.trainers.common.rows import RowChoice, rows_to_imitate, select_rows
 
 
 def rows(*rewards: float | None, end: str = "failure") -> list[dict[str, Any]]:
@@ -92,3 +96,22 @@ def test_rows_that_are_all_dropped_name_the_limit_and_no_rows_do_not() -> None:
         _checked(RowCounts(dropped=3, longest=900), rules)
     with pytest.raises(RowsError, match="the data hold none"):
         _checked(RowCounts(), rules)
+
+
+def test_of_pairs_the_chosen_side_is_imitated_behind_its_prompt(tmp_path: Path) -> None:
+    asked, said = {"role": "user", "content": "?"}, {"role": "assistant", "content": "OK"}
+    good, bad = ({"role": "assistant", "content": word} for word in ("good", "bad"))
+    pairs = [
+        {"id": f"t#0@1:{n}-9", "task_id": "t", "prompt": [asked, said, asked], "chosen": [good],
+         "rejected": [bad], "chosen_reward": 0.25 * n, "rejected_reward": -1.0}
+        for n in range(3)
+    ]  # fmt: skip
+    (tmp_path / "in").mkdir()
+    lines = "".join(json.dumps(pair) + "\n" for pair in pairs)
+    (tmp_path / "in" / "pairs.jsonl").write_text(lines, encoding="utf-8")
+    job = Job(write_job(tmp_path / "job", {}, inputs={"data": [tmp_path / "in"]}))
+    kept, left_out = rows_to_imitate(job, RowChoice(min_reward=0.2))
+    assert [row["messages"] for row in kept] == [[asked, said, asked, good]] * 2
+    # The reply inside the prompt is the prompt's: what is trained begins behind it.
+    assert {row["prompt_length"] for row in kept} == {3}
+    assert left_out["below_min_reward"] == 1

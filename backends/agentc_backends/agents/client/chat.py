@@ -29,13 +29,15 @@ class ScoredToken:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatReply:
     """One reply. `finish_reason` is "stop" (its end or a stop text) or "length" (cut at
-    max_tokens). `logprobs` has one entry for each generated token when they were asked for."""
+    max_tokens). `logprobs` and `token_ids` have one entry for each generated token where they were
+    asked for: the tokens of the end and of a stop text, which `text` lacks, included."""
 
     text: str
     finish_reason: str
     prompt_tokens: int
     completion_tokens: int
     logprobs: tuple[ScoredToken, ...] | None = None
+    token_ids: tuple[int, ...] | None = None
 
 
 class ChatClient:
@@ -94,10 +96,12 @@ class ChatClient:
         stop: Sequence[str] = (),
         seed: int | None = None,
         logprobs: bool = False,
+        token_ids: bool = False,
         affinity: str = "",
         extra: Mapping[str, Any] | None = None,
     ) -> ChatReply:
-        """The model's next message. `extra` adds fields that only some servers know."""
+        """The model's next message. `token_ids` asks what vLLM and servers of ours know beyond
+        OpenAI's API; `extra` adds other fields that only some servers know."""
         body: dict[str, Any] = {
             "messages": [dict(message) for message in messages],
             **_sampling(temperature, top_p, max_tokens, stop, seed),
@@ -105,6 +109,8 @@ class ChatClient:
         }
         if logprobs:
             body["logprobs"] = True
+        if token_ids:
+            body["return_token_ids"] = True
         letters = sum(len(message["content"]) for message in messages)
         answer = await self._post("/v1/chat/completions", body, letters, max_tokens, affinity)
         choice = _first_choice(answer)
@@ -230,6 +236,7 @@ def _reply(
         prompt_tokens=int(usage.get("prompt_tokens", 0)),
         completion_tokens=int(usage.get("completion_tokens", 0)),
         logprobs=logprobs,
+        token_ids=_token_ids(choice),
     )
     if usage and reply.completion_tokens == 0 and reply.finish_reason == "length":
         # What vLLM answers to a prompt that fills the context to its last token.
@@ -237,6 +244,11 @@ def _reply(
             f"no room for a reply after {reply.prompt_tokens} prompt tokens", status=200
         )
     return reply
+
+
+def _token_ids(choice: Mapping[str, Any]) -> tuple[int, ...] | None:
+    ids = choice.get("token_ids")
+    return None if ids is None else tuple(int(token) for token in ids)
 
 
 def _chat_scores(choice: Mapping[str, Any]) -> tuple[ScoredToken, ...] | None:

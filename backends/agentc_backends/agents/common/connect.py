@@ -111,14 +111,47 @@ class ChatPolicy:
             answer.completion_tokens,
         )
 
+    async def reply_with_tokens(
+        self, messages: Sequence[Message], seed: int, affinity: str
+    ) -> Reply:
+        """The next message with its tokens and their log-probabilities. Raises FatalError where the
+        server does not tell them."""
+        with _translated():
+            answer = await self._chat.chat(
+                [{"role": m["role"], "content": m["content"]} for m in messages],
+                **self._decode,
+                stop=self._stop,
+                seed=seed,
+                logprobs=True,
+                token_ids=True,
+                affinity=affinity,
+            )
+        tokens, scores = answer.token_ids, answer.logprobs
+        if not tokens or scores is None or len(scores) != len(tokens):
+            found = "none" if scores is None else str(len(scores))
+            raise FatalError(
+                f"the server gave {len(tokens or ())} token ids and {found} log-probabilities of a "
+                "reply; candidates need both, one for each token"
+            )
+        return Reply(
+            _encodable(answer.text).strip(),
+            answer.finish_reason,
+            answer.prompt_tokens,
+            answer.completion_tokens,
+            tokens,
+            # Only the first token of a scored text has none.
+            tuple(0.0 if score.logprob is None else score.logprob for score in scores),
+        )
+
     async def score(self, ids: Sequence[int], affinity: str) -> list[float | None]:
         """The log-probability of each token after those before it. Raises ServiceError where the
         server does not tell."""
         return [token.logprob for token in await self._chat.score(ids, affinity=affinity)]
 
-    async def tokenize(self, messages: Sequence[Message]) -> list[int]:
-        """The tokens of a prompt. Raises ServiceError where the server does not tell."""
-        return await self._chat.tokenize(messages)
+    async def tokenize(self, messages: Sequence[Message], *, opened: bool = True) -> list[int]:
+        """The tokens of a prompt; `opened` ends it where a reply begins. Raises ServiceError where
+        the server does not tell."""
+        return await self._chat.tokenize(messages, add_generation_prompt=opened)
 
 
 class AgentGymWorld:

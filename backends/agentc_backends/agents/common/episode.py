@@ -24,12 +24,16 @@ End: TypeAlias = Literal["success", "failure", "limit", "overflow", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A policy's answer; token counts as the server reports them."""
+    """A policy's answer; token counts as the server reports them. `tokens` are the ids of what was
+    generated, its end included, and `logprobs` their natural-log probabilities before temperature
+    and top_p, where they were asked for."""
 
     text: str
     stop: str
     prompt_tokens: int
     completion_tokens: int
+    tokens: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,14 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
     sources = view.text("sources")
     expert = stage.inputs.get("expert", ())
-    if sources != "self" and not expert:
+    rollouts = stage.inputs.get("rollouts", ())
+    if not rollouts:
+        view.refuse(
+            "rollouts",
+            "it pairs explored trajectories, and the stage names no `rollouts`",
+            fix="name the rollouts; ranked candidates are `turns`",
+        )
+    elif sources != "self" and not expert:
         view.refuse(
             "sources",
             f"`sources: {sources}` needs trajectories of an expert",
@@ -41,7 +48,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     on_empty = view.text("on_empty")
     if on_empty != "error":
         config["on_empty"] = on_empty
-    inputs = {"rollouts": stage.inputs["rollouts"]}
+    inputs = {"rollouts": rollouts}
     if expert:
         inputs["expert"] = expert
     return (
@@ -90,4 +97,5 @@ BACKEND = StageBackend(
     software=LIGHT,
     lower=lower,
     capabilities=frozenset({"expert", "self"}),
+    inputs=("expert", "rollouts"),
 )

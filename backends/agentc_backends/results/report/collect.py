@@ -42,7 +42,7 @@ class ExperimentJob:
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """Rows of a row artifact; empty for others."""
-        for name in ("trajectories.jsonl", "pairs.jsonl", "rows.jsonl"):
+        for name in ("trajectories.jsonl", "pairs.jsonl", "rows.jsonl", "turns.jsonl"):
             path = self.folder / "data" / name
             if path.is_file():
                 return read_lines(path)

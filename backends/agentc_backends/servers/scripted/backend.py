@@ -98,6 +98,6 @@ BACKEND = ServerBackend(
     lease=_lease,
     fields=FIELDS,
     capabilities=frozenset(
-        {"chat", "completions", "logprobs", "scoring", "seed", "stop", "reload", "cpu"}
+        {"chat", "completions", "logprobs", "token_ids", "scoring", "seed", "stop", "reload", "cpu"}
     ),
 )

@@ -164,7 +164,8 @@ BACKEND = ServerBackend(
     lease=_lease,
     fields=FIELDS,
     capabilities=frozenset(
-        {"chat", "completions", "logprobs", "scoring", "seed", "stop", "gpu", "cpu", "multinode"}
+        {"chat", "completions", "logprobs", "token_ids", "scoring", "seed", "stop"}
+        | {"gpu", "cpu", "multinode"}
     ),
     memory=server_memory,
 )

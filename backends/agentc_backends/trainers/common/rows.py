@@ -35,8 +35,23 @@ def read_choice(config: JobConfig) -> RowChoice:
 def rows_to_imitate(job: Job, choice: RowChoice) -> tuple[list[Row], dict[str, int]]:
     """The rows of a supervised training, and how many were left out; see `select_rows`. Raises
     RowsError."""
-    rows = _input_rows(job.inputs("data"), ("trajectories.jsonl", "rows.jsonl"))
+    names = ("trajectories.jsonl", "rows.jsonl", "pairs.jsonl")
+    rows = [_imitated(row) for row in _input_rows(job.inputs("data"), names)]
     return select_rows(rows, choice)
+
+
+def _imitated(row: Row) -> Row:
+    """Of a pair its chosen side, behind the prompt and with its reward: what `nll_weight` of a
+    preference training learns from, alone."""
+    if "chosen" not in row:
+        return row
+    return {
+        "id": row["id"],
+        "task_id": row["task_id"],
+        "messages": [*row["prompt"], *row["chosen"]],
+        "prompt_length": len(row["prompt"]),
+        "reward": row["chosen_reward"],
+    }
 
 
 def select_rows(rows: list[Row], choice: RowChoice) -> tuple[list[Row], dict[str, int]]:

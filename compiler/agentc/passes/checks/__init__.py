@@ -21,6 +21,7 @@ from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.searches import SEARCHES
 from agentc.passes.checks.server_batches import SERVER_BATCHES
 from agentc.passes.checks.training import TRAINING
+from agentc.passes.checks.turns import TURNS
 
 __all__ = ["RULES", "TOPICS", "Finding", "Rule"]
 
@@ -33,6 +34,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Evaluations and comparisons", (*MEASURES, *EVALUATIONS)),
     ("Training", TRAINING),
     ("Pairs and preferences", (*PREFERENCES, *PAIR_REWARDS)),
+    ("Candidates of turns", TURNS),
     ("Prefixes", CONTINUATIONS),
     ("Searches", SEARCHES),
     ("Revisions and marks", REVISIONS),

@@ -15,6 +15,8 @@ from agentc.passes.checks.subject import StageContext
 from agentc.passes.checks.surroundings import collected_by
 from agentc.text import counted
 
+_REPLYING = kinds_where(lambda kind: kind.longest_reply is not None)
+"""Kinds that a model replies to; others have it score what is given."""
 _POLICY_ROWS = kinds_where(lambda kind: kind.acts and kind.collects)
 
 
@@ -215,7 +217,7 @@ _PROMPT_TOO_LONG = Code(
 
 LENGTHS: tuple[Rule, ...] = (
     Rule(code=_BEYOND_CONTEXT, kinds=TRAINERS, check=rows_within_context),
-    Rule(code=_BEYOND_CONTEXT, kinds=SERVED, check=replies_within_context),
+    Rule(code=_BEYOND_CONTEXT, kinds=_REPLYING, check=replies_within_context),
     Rule(
         code=Code(
             "AGC627",
@@ -233,7 +235,7 @@ LENGTHS: tuple[Rule, ...] = (
             "Prompt and reply share the server's window. Replies as long as the window leave "
             "nothing for the prompt.",
         ),
-        kinds=SERVED,
+        kinds=_REPLYING,
         check=room_for_prompt,
     ),
     Rule(

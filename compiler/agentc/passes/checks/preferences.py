@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Stage
-from agentc.kinds.groups import PAIR_TRAINERS
+from agentc.kinds.groups import COLLECTORS, PAIR_TRAINERS
 from agentc.kinds.prefix import PREFIXES
 from agentc.passes.checks.pair_rewards import collecting_inputs
 from agentc.passes.checks.rule import Finding, Rule
@@ -99,15 +99,13 @@ def _same_vocabulary(policy: Settings, reference: Settings) -> Iterator[Finding]
 
 def explored_by_policy(subject: StageContext) -> Iterator[Finding]:
     """Pairs come from the policy that is trained, not from one that it descends from."""
-    stages, trained = subject.module.stages, subject.stage.inputs.get("model", ())
+    trained = subject.stage.inputs.get("model", ())
     if not trained:
         return
     explorers: dict[str, Stage] = {}
     for pairs in subject.stage.inputs.get("data", ()):
-        for name in stages[pairs].inputs.get("rollouts", ()) if pairs in stages else ():
-            rollout = stages.get(name)
-            for policy in () if rollout is None else rollout.inputs.get("policy", ()):
-                assert rollout is not None
+        for rollout in _explored_by(pairs, subject):
+            for policy in rollout.inputs.get("policy", ()):
                 explorers.setdefault(policy, rollout)
     if not explorers or trained[0] in explorers:
         return
@@ -116,14 +114,28 @@ def explored_by_policy(subject: StageContext) -> Iterator[Finding]:
     if len(stale) < len(explorers):
         return
     rollout = explorers[stale[0]]
+    explores = "explores with" if rollout.kind in COLLECTORS else "draws its candidates from"
     yield Finding(
-        message=f"`{rollout.id}` explores with `{stale[0]}`, but its pairs train `{trained[0]}`, "
+        message=f"`{rollout.id}` {explores} `{stale[0]}`, but its pairs train `{trained[0]}`, "
         "which has learned since",
         path="policy",
         at=rollout,
         notes=(f"`{subject.stage.id}` names its `model` in {place(subject.stage, 'model')}",),
         fix="name the same stage as `policy` of the one and `model` of the other",
     )
+
+
+def _explored_by(pairs: str, subject: StageContext) -> Iterator[Stage]:
+    """The stages in which a policy acted for the pairs: the rollouts, or, of ranked turns, those
+    that drew the candidates."""
+    stages = subject.module.stages
+    if pairs not in stages:
+        return
+    inputs = stages[pairs].inputs
+    ranked = [stages[name] for name in inputs.get("turns", ()) if name in stages]
+    names = [*inputs.get("rollouts", ())]
+    names += [name for each in ranked for name in each.inputs.get("candidates", ())]
+    yield from (stages[name] for name in names if name in stages)
 
 
 def _ancestors(subject: StageContext, name: str) -> set[str]:

@@ -119,11 +119,12 @@ def report_resources(module: Module, lowering: ModuleContext, context: PassConte
 def _on_others(
     stage: Stage, chosen: Backend, lowering: ModuleContext, context: PassContext
 ) -> list[LoweringTrial]:
-    """The stage, really lowered on every other backend of its kind."""
+    """The stage, really lowered on every other backend of its kind that takes its inputs."""
+    given = [role for role, producers in stage.inputs.items() if producers]
     return [
         attempt_lowering(stage, backend, lowering)
         for backend in context.table.stage_backends(stage.kind)
-        if backend.id != chosen.id
+        if backend.id != chosen.id and all(map(backend.takes, given))
     ]
 
 

@@ -120,6 +120,7 @@ def _attempt(stage: Stage, backend: StageBackend, context: ModuleContext) -> Low
         if draft.view is not view:
             view.absorb(draft.view)
     look_through(drafts, context.seen)
+    _refuse_inputs(view, stage, backend)
     own = [path for path in given.paths if path not in stage.defaulted]
     defaulted = [path for path in given.paths if path in stage.defaulted]
     return LoweringTrial(
@@ -137,10 +138,21 @@ def _attempt(stage: Stage, backend: StageBackend, context: ModuleContext) -> Low
         untaken=tuple(
             role
             for role, producers in stage.inputs.items()
-            if drafts and producers and not any(draft.inputs.get(role) for draft in drafts)
+            if drafts
+            and producers
+            and not any(draft.inputs.get(role) for draft in drafts)
+            and backend.takes(role)
         ),
         refusals=tuple(dict.fromkeys(view.refusals)),
         reasons=view.reasons,
         failure=failure,
         nameless=failure is None and not attention.looked,
     )
+
+
+def _refuse_inputs(view: StageView, stage: Stage, backend: StageBackend) -> None:
+    """Those that this backend of the kind has no use for, whatever the settings are."""
+    taken = " and ".join(f"`{role}`" for role in backend.inputs or ())
+    for role, producers in stage.inputs.items():
+        if producers and not backend.takes(role):
+            view.refuse(role, f"it works on {taken}, not on `{role}`", fix=f"remove `{role}`")

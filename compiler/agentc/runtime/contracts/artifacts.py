@@ -16,6 +16,7 @@ from agentc.runtime.contracts import (
     row_contracts,
     table_contracts,
     tree_contracts,
+    turn_contracts,
 )
 
 SHOWN = 20
@@ -64,6 +65,9 @@ CHECKS = {
     "SearchTrees": tree_contracts.check_trees,
     "PreferencePairs": row_contracts.check_pairs,
     "PrivilegedInformation": critic_contracts.check_privileged,
+    "Candidates": turn_contracts.check_candidates,
+    "CandidateScores": turn_contracts.check_scores,
+    "RewardedTurns": turn_contracts.check_rewarded,
     "Checkpoint": checkpoint_contract.check_checkpoint,
     "CriticCheckpoint": critic_contracts.check_critic,
     "Metrics": table_contracts.check_metrics,

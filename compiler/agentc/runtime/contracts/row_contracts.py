@@ -20,7 +20,10 @@ _MARKS = {"cut", "loss", "raw"}
 ENDS = ("success", "failure", "limit", "overflow", "error")
 OUTCOMES = ("win", "lose", "self")
 SOURCES = ("expert", "policy")
-_ROWS = ("trajectories.jsonl", "rows.jsonl", "pairs.jsonl", "trees.jsonl", "privileged.jsonl")
+_ROWS = (
+    *("trajectories.jsonl", "rows.jsonl", "pairs.jsonl", "trees.jsonl", "privileged.jsonl"),
+    *("candidates.jsonl", "scores.jsonl", "turns.jsonl"),
+)
 
 
 def check_trajectories(artifact: Artifact) -> Iterator[Finding]:

@@ -1,0 +1,131 @@
+"""Declares `rank.advantage` and lowers a rank stage to two jobs, each with one model to serve."""
+
+from __future__ import annotations
+
+from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend, StageView
+from agentc.kinds.artifacts import CANDIDATE_SCORES, REWARDED_TURNS
+from agentc.kinds.field import Json
+from agentc_backends.software import LIGHT
+
+_REFERENCE = "reference"
+
+
+def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    """The job of the reference, unless its scores were recorded, and that of the critic."""
+    given = stage.scoped()
+    sees, span = given.text("reference_context"), given.text("span")
+    privileged = stage.inputs.get("privileged", ())
+    _refuse(given, stage, sees, span, bool(privileged))
+    placement: dict[str, Json] = {
+        "concurrency": given.integer("concurrency"),
+        "error_budget": given.number("error_budget"),
+    }
+    inputs = {"candidates": stage.inputs["candidates"], "critic": stage.inputs["critic"]}
+    hidden = {"privileged": privileged} if privileged else {}
+    jobs = []
+    if sees == "sampler":
+        stage.leave(
+            _REFERENCE,
+            "`reference_context: sampler` takes what the policy recorded when it drew the "
+            "candidates",
+        )
+    else:
+        jobs.append(_reference_job(stage, context, sees, span, placement))
+        inputs["scores"] = (f":{_REFERENCE}",)
+    jobs.append(
+        JobDraft(
+            kind="rank",
+            backend=BACKEND.id,
+            version=BACKEND.version,
+            software=LIGHT,
+            program=("-m", "agentc_backends.agents.rank.job_rank"),
+            view=given,
+            config={"span": span},
+            placement=placement,
+            inputs={**inputs, **hidden},
+            produces=REWARDED_TURNS.name,
+            leases=(_scoring(given, context, "critic"),),
+            resume=True,
+        )
+    )
+    return tuple(jobs)
+
+
+def _reference_job(
+    stage: StageView, context: LowerContext, sees: str, span: str, placement: dict[str, Json]
+) -> JobDraft:
+    """It rests on the critic only where it is shown hidden text in the critic's words."""
+    view = stage.scoped()
+    view.get("span")
+    view.get("reference_context")
+    inputs = {"candidates": stage.inputs["candidates"]}
+    inputs[_REFERENCE] = stage.inputs.get(_REFERENCE, ())
+    if sees == "privileged":
+        inputs["critic"] = stage.inputs["critic"]
+        inputs["privileged"] = stage.inputs.get("privileged", ())
+    return JobDraft(
+        name=_REFERENCE,
+        kind="rank",
+        backend=BACKEND.id,
+        version=BACKEND.version,
+        software=LIGHT,
+        program=("-m", "agentc_backends.agents.rank.job_reference"),
+        view=view,
+        config={"context": sees, "span": span},
+        placement=placement,
+        inputs=inputs,
+        produces=CANDIDATE_SCORES.name,
+        leases=(_scoring(view, context, _REFERENCE),),
+        resume=True,
+    )
+
+
+def _scoring(view: StageView, context: LowerContext, served: str) -> LeaseDraft:
+    """The lease of the stage's server with a model of an input; refused where the server says
+    nothing of given tokens."""
+    server = context.server_lease(view, served)
+    if "scoring" not in server.capabilities:
+        view.refuse(
+            "server",
+            f"{server.backend} gives no log-probabilities of tokens that it is given",
+            fix="name a server that loads the model itself: `backend: vllm` or `transformers`",
+        )
+    return server
+
+
+def _refuse(view: StageView, stage: StageView, sees: str, span: str, hidden: bool) -> None:
+    """What cannot be, by settings and inputs alone."""
+    if sees != "sampler" and not stage.inputs.get(_REFERENCE):
+        view.refuse(
+            _REFERENCE,
+            f"`reference_context: {sees}` scores the candidates with a reference, and the stage "
+            "names none",
+            fix="name the model that the critic was trained against, or set reference_context: "
+            "sampler",
+        )
+    if sees == "sampler" and span == "published":
+        view.refuse(
+            "span",
+            "`span: published` takes in the tokens that open a reply, of which no sampler records "
+            "log-probabilities",
+            fix="set span: reply, or reference_context: history",
+        )
+    if sees == "privileged" and not hidden:
+        view.refuse(
+            "reference_context",
+            "`reference_context: privileged` shows the reference hidden texts, and the stage names "
+            "no `privileged`",
+            fix="set reference_context: history",
+        )
+
+
+BACKEND = StageBackend(
+    id="rank.advantage",
+    kind="rank",
+    version=1,
+    doc="Advantages by a critic that is a language model: its mean log-probability of a reply less "
+    "the reference's. Both score the very tokens that were drawn.",
+    software=LIGHT,
+    lower=lower,
+    capabilities=frozenset({"log_ratio", "resume", "infrastructure_errors"}),
+)

@@ -1,0 +1,33 @@
+"""Job: what the reference makes of candidates.
+`python -m agentc_backends.agents.rank.job_reference JOB.json`.
+
+Lease: `policy`, which serves the reference. Finished turns lie in `work/scores.jsonl`. Neighbour:
+`job_rank.py`, which takes these scores away from the critic's.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from agentc.runtime.program import Job, read_rows, write_rows
+from agentc_backends.agents.common.program import run_job
+from agentc_backends.agents.rank.scoring import score_turns
+from agentc_backends.agents.rank.shown import prompts, read_critic, read_hidden
+
+
+async def score(job: Job) -> None:
+    """Score every candidate and write scores.jsonl."""
+    sees, span = job.config["context"], job.config["span"]
+    job.config.assert_all_read()
+    turns = list(read_rows(job.input("candidates") / "candidates.jsonl"))
+    template = read_critic(job.input("critic")).template if sees == "privileged" else None
+    shown = prompts(sees, template, read_hidden(job.inputs("privileged")))
+    rows = await score_turns(job, turns, shown, span)
+    write_rows(
+        job.out / "scores.jsonl",
+        [{name: value for name, value in row.items() if name != "error"} for row in rows],
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(run_job("rank", score))

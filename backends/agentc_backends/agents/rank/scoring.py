@@ -1,0 +1,79 @@
+"""Scores every turn of a job with the one model that it leases: as many at once as it may, finished
+ones in a journal, lost ones against a budget. The jobs of both models work alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from agentc.runtime.program import Job
+from agentc_backends.agents.client.errors import InfrastructureError, ServiceError
+from agentc_backends.agents.client.leased import chat_client
+from agentc_backends.agents.common.connect import ChatPolicy, lost_server
+from agentc_backends.agents.common.failures import FatalError
+from agentc_backends.agents.common.journal import Journal
+from agentc_backends.agents.common.prompt import Message
+from agentc_backends.agents.common.rest import WorkProgress, play_rest
+from agentc_backends.agents.common.runner import Row
+from agentc_backends.agents.rank.score import Span, score_row, turn_scores
+
+_NO_REPLIES: Mapping[str, Any] = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 1, "stop": []}
+"""Nothing is decoded."""
+
+
+async def score_turns(
+    job: Job,
+    turns: Sequence[Row],
+    prompt_of: Callable[[Row], Sequence[Message]],
+    span: Span,
+) -> list[Row]:
+    """Rows of scores by the model that the job leases, in the order of the turns. What could
+    not be sampled is not scored, and keeps its end. Raises FatalError where the server refuses."""
+    job_leases = job.leases
+
+    async def lost() -> str | None:
+        return await lost_server(job_leases)
+
+    def broken(turn: Row, error: InfrastructureError) -> Row:
+        return score_row(turn, "error", error)
+
+    asked = [turn for turn in turns if turn["end"] == "sampled"]
+    async with chat_client(job_leases["policy"], concurrency=job.placement["concurrency"]) as chat:
+        scorer = ChatPolicy(chat, _NO_REPLIES)
+
+        async def score(turn: Row) -> Row:
+            try:
+                return await turn_scores(turn, prompt_of(turn), span, scorer)
+            except InfrastructureError:
+                raise
+            except ServiceError as error:
+                raise FatalError(f"{turn['id']}: {error}") from error
+
+        progress = WorkProgress(
+            job=job, total=len(asked), noun="turns", speed="tokens_per_s", digits=1
+        )
+        with Journal(job.work / "scores.jsonl", ("id",)) as journal:
+            rows = await play_rest(
+                asked,
+                journal,
+                progress,
+                key=lambda turn: (turn["id"],),
+                play=score,
+                reward=lambda row: None,
+                made=lambda row: row["tokens"],
+                lost=lost,
+                broken=broken,
+                name=lambda turn: str(turn["id"]),
+            )
+    job.facts(
+        rows=len(turns),
+        scores=sum(len(row["scores"]) for row in rows),
+        scored_tokens=sum(row["tokens"] for row in rows),
+        errors=sum(row["end"] == "error" for row in rows),
+        resumed=progress.resumed,
+        ends=dict(sorted(Counter(row["end"] for row in rows).items())),
+        **progress.per_second,
+    )
+    found = {row["id"]: row for row in rows}
+    return [found.get(turn["id"]) or score_row(turn, turn["end"]) for turn in turns]

@@ -1,0 +1,78 @@
+"""What the two models of a ranking are shown before a candidate: the history as the policy saw it,
+for a critic with hidden text behind the words that it was trained with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from agentc.runtime.program import read_rows
+from agentc_backends.agents.common.failures import FatalError
+from agentc_backends.agents.common.prompt import Message
+from agentc_backends.agents.rank.advantage import Normalisation
+from agentc_backends.data.chat.privileged import with_privileged
+
+Row: TypeAlias = Mapping[str, Any]
+Sees: TypeAlias = Literal["history", "privileged"]
+_CRITIC = "agentc_critic.json"
+
+
+@dataclass(frozen=True, slots=True)
+class CriticNotes:
+    """What `agentc_critic.json` says of how a critic was trained."""
+
+    parameterisation: str
+    normalisation: Normalisation
+    template: str | None
+    reference: str
+
+
+def read_critic(folder: Path) -> CriticNotes:
+    """The notes of a CriticCheckpoint. Raises FatalError where it is of another kind than can be
+    ranked with on a server."""
+    notes = json.loads((folder / _CRITIC).read_text(encoding="utf-8"))
+    if notes["parameterisation"] != "log_ratio":
+        raise FatalError(
+            f"the critic's parameterisation is {notes['parameterisation']}: its score is no ratio "
+            "of log-probabilities, which are all that a server tells"
+        )
+    return CriticNotes(
+        notes["parameterisation"],
+        cast(Normalisation, notes["normalisation"]),
+        notes["template"],
+        notes["reference"],
+    )
+
+
+def read_hidden(folders: Sequence[Path]) -> dict[str, str]:
+    """Hidden texts by task. They are kept in memory, and nothing is written of them."""
+    rows = (row for folder in folders for row in read_rows(folder / "privileged.jsonl"))
+    return {row["task_id"]: row["text"] for row in rows}
+
+
+def prompts(
+    sees: Sees, template: str | None, hidden: Mapping[str, str]
+) -> Callable[[Row], Sequence[Message]]:
+    """Makes the prompt of a turn. Raises FatalError where a critic's words and the texts do not go
+    together; the function does where a task has none."""
+    if sees == "history":
+        return lambda turn: turn["prompt"]
+    if template is None:
+        raise FatalError(
+            "hidden texts are given, but the critic was trained without: leave `privileged` out"
+        )
+    words = template
+
+    def shown(turn: Row) -> Sequence[Message]:
+        text = hidden.get(turn["task_id"])
+        if text is None:
+            raise FatalError(
+                f"there is no hidden text of task {turn['task_id']!r}: the stage of `privileged` "
+                "takes another split, or a `limit` that leaves the task out"
+            )
+        return with_privileged(turn["prompt"], words, text)
+
+    return shown

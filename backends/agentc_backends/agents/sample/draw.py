@@ -1,0 +1,127 @@
+"""Which turns of which trajectories get candidates. Pure: rows of trajectories in, turns out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from agentc.runtime.contracts.turn_contracts import turn_id
+from agentc_backends.agents.common.prompt import Message
+
+Row: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleRules:
+    """SAMPLE_FIELDS of `agentc.kinds.turns`, by the same names."""
+
+    candidates: int
+    fraction: float
+    limit: int | None
+    take: Literal["hash", "published"]
+    turns: int | None
+    on_overflow: Literal["drop", "error"]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A turn of an episode: what the policy was shown (`prompt`, of which the first `prompt_length`
+    messages open the episode), what it replied (`taken`), and the episode's `reward`. `number`
+    counts from 0; `given` is the number of the input, where there are several."""
+
+    task_id: str
+    attempt: int
+    number: int
+    given: int | None
+    split: str | None
+    prompt: tuple[Message, ...]
+    prompt_length: int
+    taken: str
+    reward: float | None
+
+    @property
+    def id(self) -> str:
+        return turn_id(self.task_id, self.attempt, self.number, self.given)
+
+
+@dataclass(slots=True)
+class DrawCounts:
+    """How many trajectories were taken, and what was left out, by reason."""
+
+    trajectories: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def drawn_turns(
+    inputs: Sequence[Sequence[Row]], rules: SampleRules
+) -> tuple[list[Turn], DrawCounts]:
+    """The turns of the stage in the order of inputs, rows and turns. Episodes that ended in an
+    infrastructure error are no trajectories."""
+    counts = DrawCounts()
+    rows = [
+        (number if len(inputs) > 1 else None, row)
+        for number, rows_of_input in enumerate(inputs)
+        for row in rows_of_input
+    ]
+    whole = [(given, row) for given, row in rows if row["end"] != "error"]
+    counts.left_out["infrastructure_error"] = len(rows) - len(whole)
+    kept = _part(whole, rules)
+    counts.left_out["not_drawn"] = len(whole) - len(kept)
+    counts.trajectories = len(kept)
+    turns = [turn for given, row in kept for turn in _turns(given, row, rules.turns, counts)]
+    return turns, counts
+
+
+def _part(
+    rows: Sequence[tuple[int | None, Row]], rules: SampleRules
+) -> list[tuple[int | None, Row]]:
+    """The share that is taken, in the order of the rows."""
+    # int() as the released script has it; the sum keeps 0.7 of 10 at 7.
+    most = int(len(rows) * rules.fraction + 1e-9)
+    if rules.limit is not None:
+        most = min(most, rules.limit)
+
+    def by_hash(place: int) -> tuple[Any, ...]:
+        given, row = rows[place]
+        text = f"taken/1/{rules.seed}/{given or 0}/{row['id']}"
+        return (hashlib.sha256(text.encode()).digest(),)
+
+    def by_attempt(place: int) -> tuple[Any, ...]:
+        given, row = rows[place]
+        return (given or 0, row["attempt"], place)
+
+    order = sorted(range(len(rows)), key=by_hash if rules.take == "hash" else by_attempt)
+    return [rows[place] for place in sorted(order[:most])]
+
+
+def _turns(given: int | None, row: Row, most: int | None, counts: DrawCounts) -> list[Turn]:
+    found: list[Turn] = []
+    messages, length = row["messages"], row["prompt_length"]
+    places = [p for p in range(length, len(messages)) if messages[p]["role"] == "assistant"]
+    for number, place in enumerate(places):
+        if messages[place].get("loss") is False:
+            counts.left_out["turn_of_a_prefix"] += 1
+            continue
+        if most is not None and number >= most:
+            counts.left_out["later_turn"] += 1
+            continue
+        found.append(
+            Turn(
+                task_id=row["task_id"],
+                attempt=row["attempt"],
+                number=number,
+                given=given,
+                split=row.get("split"),
+                prompt=tuple(
+                    {"role": m["role"], "content": m["content"]} for m in messages[:place]
+                ),
+                prompt_length=length,
+                taken=messages[place].get("raw", messages[place]["content"]),
+                reward=row["reward"],
+            )
+        )
+    return found

@@ -1,0 +1,1 @@
+"""`pair.ranked`: preference pairs of single turns, drawn from candidates by their ranks."""

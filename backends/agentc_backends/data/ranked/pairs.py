@@ -1,0 +1,174 @@
+"""Pairs of ranked candidates as rows, and what became of every draw. Pure: rows of turns in, rows
+of pairs out. Neighbour: `ranking.py`, which draws."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from agentc_backends.data.ranked.ranking import (
+    PUBLISHED_SEED,
+    ascending,
+    best_and_worst,
+    drawn,
+    shuffled_scores,
+    turn_generator,
+)
+
+Row: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedRules:
+    """The settings of `pair.ranked`, by the same names (`backend.py`)."""
+
+    ranking: Literal["advantage", "random"]
+    draw: Literal["halves", "best_worst"]
+    pairs_per_turn: int
+    replacement: bool
+    dedup: bool
+    order: Literal["hash", "published"]
+    margin: float
+    seed: int
+
+
+@dataclass(slots=True)
+class RankedCounts:
+    """What happened: `turns` had candidates, `dropped` pairs are counted by reason, `skipped`
+    turns too."""
+
+    turns: int = 0
+    drawn: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def facts(self, pairs: int) -> dict[str, Any]:
+        """As they stand in the manifest: ties and duplicates always, other reasons where there
+        are any."""
+        dropped = {"tie": self.dropped["tie"], "duplicate": self.dropped["duplicate"]}
+        return {
+            "ranked": self.turns,
+            "drawn": self.drawn,
+            "dropped": {**dropped, **{name: n for name, n in sorted(self.dropped.items()) if n}},
+            "skipped": {name: n for name, n in sorted(self.skipped.items()) if n},
+            "pairs": pairs,
+        }
+
+
+def ranked_pairs(
+    turns: Iterable[Row], rules: RankedRules
+) -> tuple[list[dict[str, Any]], RankedCounts]:
+    """Rows of pairs.jsonl, in the order of the turns; with `order: published` shuffled as a whole,
+    as published."""
+    counts = RankedCounts()
+    published = random.Random(PUBLISHED_SEED) if rules.order == "published" else None
+    pairs: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    for turn in turns:
+        if len(turn["candidates"]) < 2:
+            counts.skipped[turn["end"] if turn["end"] != "sampled" else "one_candidate"] += 1
+            continue
+        counts.turns += 1
+        pairs += _pairs_of(turn, rules, published, seen, counts)
+    if published is not None:
+        published.shuffle(pairs)
+    return pairs, counts
+
+
+def _pairs_of(
+    turn: Row,
+    rules: RankedRules,
+    published: random.Random | None,
+    seen: set[str],
+    counts: RankedCounts,
+) -> Iterable[dict[str, Any]]:
+    scores = _scores(turn, rules)
+    order = ascending(scores)
+    if rules.draw == "best_worst":
+        found = best_and_worst(order)
+    else:
+        generator = published or turn_generator("ranked", rules.seed, turn["id"])
+        found = drawn(
+            order, rules.pairs_per_turn, replacement=rules.replacement, generator=generator
+        )
+    counts.drawn += len(found)
+    rank = {place: len(order) - at for at, place in enumerate(order)}
+    copies: Counter[tuple[int, int]] = Counter()
+    for chosen, rejected in found:
+        reason = _unfit(turn, scores, chosen, rejected, rules.margin)
+        if reason is not None:
+            counts.dropped[reason] += 1
+            continue
+        name = _texts(turn, chosen, rejected)
+        if rules.dedup and name in seen:
+            counts.dropped["duplicate"] += 1
+            continue
+        seen.add(name)
+        copies[chosen, rejected] += 1
+        copy = copies[chosen, rejected]
+        yield _row(turn, scores, chosen, rejected, (rank[chosen], rank[rejected]), copy)
+
+
+def _scores(turn: Row, rules: RankedRules) -> Sequence[float]:
+    if rules.ranking == "random":
+        return shuffled_scores(rules.seed, turn["id"], len(turn["candidates"]))
+    return [candidate["advantage"] for candidate in turn["candidates"]]
+
+
+def _unfit(
+    turn: Row, scores: Sequence[float], chosen: int, rejected: int, margin: float
+) -> str | None:
+    """Why two candidates make no pair."""
+    difference = scores[chosen] - scores[rejected]
+    if difference == 0:
+        return "tie"
+    if difference <= margin:
+        return "within_margin"
+    good, bad = (turn["candidates"][place]["text"] for place in (chosen, rejected))
+    if good == bad:
+        return "same_text"
+    if not good:
+        return "chosen_empty"
+    return None if bad else "rejected_empty"
+
+
+def _texts(turn: Row, chosen: int, rejected: int) -> str:
+    texts = [turn["candidates"][place]["text"] for place in (chosen, rejected)]
+    return json.dumps([turn["prompt"], *texts])
+
+
+def _row(
+    turn: Row,
+    scores: Sequence[float],
+    chosen: int,
+    rejected: int,
+    ranks: tuple[int, int],
+    copy: int,
+) -> dict[str, Any]:
+    candidates = turn["candidates"]
+    name = f"{turn['id']}:{chosen}-{rejected}"
+    return {
+        "id": name if copy == 1 else f"{name}.{copy}",
+        "task_id": turn["task_id"],
+        "split": turn.get("split"),
+        "turn": turn["turn"],
+        "prompt": [dict(message) for message in turn["prompt"]],
+        "chosen": [_message(candidates[chosen])],
+        "rejected": [_message(candidates[rejected])],
+        "chosen_reward": scores[chosen],
+        "rejected_reward": scores[rejected],
+        "advantages": [candidates[place]["advantage"] for place in (chosen, rejected)],
+        "ranks": list(ranks),
+        "outcome": "self",
+        "chosen_id": f"{turn['id']}:{chosen}",
+        "rejected_id": f"{turn['id']}:{rejected}",
+    }
+
+
+def _message(candidate: Row) -> dict[str, Any]:
+    cut = {"cut": True} if candidate.get("cut") else {}
+    return {"role": "assistant", "content": candidate["text"], **cut}

@@ -1,0 +1,220 @@
+"""Post-conditions of turns with candidates, drawn (`sample`) and ranked (`rank`), and what both
+kinds of rows are called and seeded by.
+
+A row is one turn (docs/design/contracts.md, section 4). Findings are those of `row_contracts`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional
+
+from agentc.runtime.contracts.row_contracts import (
+    is_finite,
+    is_integer,
+    message_findings,
+    reward_findings,
+    rows_of,
+    shown,
+)
+
+if TYPE_CHECKING:
+    from agentc.runtime.contracts.artifacts import Artifact
+    from agentc.runtime.contracts.row_contracts import Finding
+
+TURN_ENDS = ("sampled", "overflow", "error")
+SCORE_ENDS = ("scored", "overflow", "error")
+_CRITIC = "agentc_critic.json"
+_SAME = 1e-6
+"""So far from what its scores give an advantage may be."""
+ABOVE_ZERO = 1e-5
+"""So far above zero rounding may take a log-probability."""
+
+
+def turn_id(task: str, attempt: int, turn: int, given: Optional[int] = None) -> str:
+    """The name of a turn, counted from 0; `given` is the number of the input that its episode
+    stands in, where there are several."""
+    episode = str(attempt) if given is None else "%d.%d" % (given, attempt)
+    return "%s#%s@%d" % (task, episode, turn)
+
+
+def candidate_seed(seed: int, name: str, number: int) -> int:
+    """The sampling seed of candidate `number` of the turn of that name, derived by sha256 from the
+    stage's seed: 31 bits, since some servers keep no more."""
+    text = "candidate/1/%d/%d/%s" % (seed, number, name)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
+
+
+def check_candidates(artifact: Artifact) -> Iterator[Finding]:
+    """Turns with so many candidates each, unless their prompt was too long or servers failed."""
+    name = "candidates.jsonl"
+    for number, row in rows_of(artifact, name):
+        if isinstance(row, str):
+            yield (name, number, None, row)
+            continue
+        for field, message in _turn_findings(row, artifact.contract):
+            yield (name, number, field, message)
+
+
+def check_scores(artifact: Artifact) -> Iterator[Finding]:
+    """What one model made of candidates: a sum of log-probabilities and a count for each."""
+    name = "scores.jsonl"
+    for number, row in rows_of(artifact, name):
+        if isinstance(row, str):
+            yield (name, number, None, row)
+            continue
+        if row.get("end") not in SCORE_ENDS:
+            yield (name, number, "end", "%s is no end of scores" % shown(row.get("end")))
+        scores = row.get("scores")
+        if not isinstance(scores, list) or bool(scores) is not (row.get("end") == "scored"):
+            yield (name, number, "scores", "expected a list, empty unless scored")
+            continue
+        for place, score in enumerate(scores):
+            for message in _score_findings(score):
+                yield (name, number, "scores", "candidate %d: %s" % (place, message))
+
+
+def check_rewarded(artifact: Artifact) -> Iterator[Finding]:
+    """Turns whose candidates have finite advantages, which follow from their scores."""
+    name = "turns.jsonl"
+    by_sum = _compares_sums(artifact)
+    for number, row in rows_of(artifact, name):
+        if isinstance(row, str):
+            yield (name, number, None, row)
+            continue
+        for field, message in _turn_findings(row, artifact.contract):
+            yield (name, number, field, message)
+        candidates = row.get("candidates")
+        if not isinstance(candidates, list):
+            continue
+        values: List[float] = []
+        for place, candidate in enumerate(candidates):
+            for message in _reward_findings(candidate, by_sum):
+                yield (name, number, "candidates", "candidate %d: %s" % (place, message))
+            value: Any = candidate.get("advantage") if isinstance(candidate, dict) else None
+            if is_finite(value):
+                values.append(value)
+        spread = max(values) - min(values) if values else 0.0
+        if not is_finite(row.get("spread")) or abs(row["spread"] - spread) > _SAME:
+            yield (name, number, "spread", "is %s, not %g" % (shown(row.get("spread")), spread))
+
+
+def _compares_sums(artifact: Artifact) -> bool:
+    """Whether the critic of the job compares sums and not means."""
+    for folder in artifact.inputs.get("critic", []):
+        path = Path(folder) / _CRITIC
+        if path.is_file():
+            notes = json.loads(path.read_text(encoding="utf-8"))
+            return bool(notes.get("normalisation") == "none")
+    return False
+
+
+def _reward_findings(candidate: Any, by_sum: bool) -> Iterator[str]:
+    if not isinstance(candidate, dict):
+        return  # said already
+    wrong = False
+    for model in ("critic", "reference"):
+        for message in _score_findings(candidate.get(model)):
+            wrong = True
+            yield "%s: %s" % (model, message)
+    value: Any = candidate.get("advantage")
+    if not is_finite(value):
+        yield "advantage: expected a number, found %s" % shown(value)
+    elif not wrong:
+        ours, theirs = (
+            each["sum"] / (1 if by_sum else each["n"])
+            for each in (candidate["critic"], candidate["reference"])
+        )
+        if abs(value - (ours - theirs)) > _SAME:
+            yield "advantage is %g, but its scores give %g" % (value, ours - theirs)
+
+
+def _score_findings(score: Any) -> Iterator[str]:
+    if not isinstance(score, dict):
+        yield "expected {sum, n}, found %s" % shown(score)
+        return
+    if not is_integer(score.get("n")) or score["n"] < 1:
+        yield "n: expected the number of tokens, found %s" % shown(score.get("n"))
+    if not is_finite(score.get("sum")) or score["sum"] > ABOVE_ZERO:
+        yield "sum: expected a sum of log-probabilities, found %s" % shown(score.get("sum"))
+
+
+def _turn_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[Any]:
+    task, attempt, turn = (row.get(field) for field in ("task_id", "attempt", "turn"))
+    whole = all(is_integer(each) and each >= 0 for each in (attempt, turn))  # type: ignore[operator]
+    if not whole:
+        yield (
+            "turn",
+            "expected attempt and turn as numbers from 0, found %s and %s"
+            % (
+                shown(attempt),
+                shown(turn),
+            ),
+        )
+    else:
+        expected = turn_id(str(task), attempt, turn, row.get("input"))  # type: ignore[arg-type]
+        if row.get("id") != expected:
+            yield "id", "expected %r, found %s" % (expected, shown(row.get("id")))
+    prompt = row.get("prompt")
+    wrong = list(message_findings(prompt))
+    for message in wrong:
+        yield "prompt", message
+    if not wrong and isinstance(prompt, list) and prompt[-1]["role"] == "assistant":
+        yield "prompt", "ends with the agent's message; the candidates are what comes next"
+    for message in reward_findings(row.get("reward"), contract, nullable=True):
+        yield "reward", message
+    if not isinstance(row.get("taken"), str):
+        yield "taken", "expected text, found %s" % shown(row.get("taken"))
+    end, candidates = row.get("end"), row.get("candidates")
+    if end not in TURN_ENDS:
+        yield "end", "%s is not one of %s" % (shown(end), ", ".join(TURN_ENDS))
+    if not isinstance(candidates, list):
+        yield "candidates", "expected a list, found %s" % shown(candidates)
+        return
+    wanted = contract.get("candidates") if end == "sampled" else 0
+    if wanted is not None and len(candidates) != wanted:
+        yield "candidates", "%d, expected %d where the turn is %s" % (len(candidates), wanted, end)
+    for place, candidate in enumerate(candidates):
+        for message in _candidate_findings(candidate):
+            yield "candidates", "candidate %d: %s" % (place, message)
+        seed = contract.get("seed")
+        if seed is not None and isinstance(candidate, dict):
+            expected_seed = candidate_seed(seed, str(row.get("id")), place)
+            if candidate.get("seed") != expected_seed:
+                yield (
+                    "candidates",
+                    "candidate %d: seed %s, expected %d"
+                    % (
+                        place,
+                        shown(candidate.get("seed")),
+                        expected_seed,
+                    ),
+                )
+    texts = {c.get("text") for c in candidates if isinstance(c, dict)}
+    if row.get("candidates_unique") != len(texts):
+        yield (
+            "candidates_unique",
+            "is %s, but %d texts differ"
+            % (
+                shown(row.get("candidates_unique")),
+                len(texts),
+            ),
+        )
+
+
+def _candidate_findings(candidate: Any) -> Iterator[str]:
+    if not isinstance(candidate, dict):
+        yield "expected an object, found %s" % shown(candidate)
+        return
+    if not isinstance(candidate.get("text"), str):
+        yield "text: expected text, found %s" % shown(candidate.get("text"))
+    tokens = candidate.get("tokens")
+    if not isinstance(tokens, list) or not tokens or not all(map(is_integer, tokens)):
+        yield "tokens: expected the ids of at least one token, found %s" % shown(tokens)
+    elif candidate.get("logprob_n") != len(tokens):
+        yield "logprob_n is %s for %d tokens" % (shown(candidate.get("logprob_n")), len(tokens))
+    total = candidate.get("logprob_sum")
+    if not is_finite(total) or total > ABOVE_ZERO:  # type: ignore[operator]
+        yield "logprob_sum: expected a sum of log-probabilities, found %s" % shown(total)

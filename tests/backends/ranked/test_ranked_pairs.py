@@ -1,0 +1,175 @@
+"""Pairs of ranked candidates: what is drawn and dropped, and what the released script draws."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from agentc_backends.data.ranked.pairs import RankedCounts, RankedRules, ranked_pairs
+
+
+def rules(**changes: Any) -> RankedRules:
+    given: dict[str, Any] = {
+        "ranking": "advantage",
+        "draw": "halves",
+        "pairs_per_turn": 4,
+        "replacement": True,
+        "dedup": True,
+        "order": "hash",
+        "margin": 0.0,
+        "seed": 0,
+    }
+    return RankedRules(**{**given, **changes})
+
+
+def turn(
+    scores: Sequence[float], name: str = "t#0@0", texts: Sequence[str] | None = None
+) -> dict[str, Any]:
+    texts = [f"{name}/{place}" for place in range(len(scores))] if texts is None else texts
+    return {
+        "id": name,
+        "task_id": "t",
+        "split": "train",
+        "turn": 0,
+        "prompt": [{"role": "user", "content": "?"}],
+        "end": "sampled",
+        "candidates": [
+            {"text": text, "advantage": score} for text, score in zip(texts, scores, strict=True)
+        ],
+    }
+
+
+def places(pairs: Sequence[Any]) -> list[tuple[int, int]]:
+    """(chosen, rejected) of each pair, as places of candidates."""
+    return [
+        (int(pair["chosen_id"].rpartition(":")[2]), int(pair["rejected_id"].rpartition(":")[2]))
+        for pair in pairs
+    ]
+
+
+FOUR = (0.1, 0.4, 0.2, 0.3)
+
+
+def test_chosen_come_from_the_upper_half_and_rejected_from_the_lower() -> None:
+    turns = [turn(FOUR, f"t#{attempt}@0") for attempt in range(50)]
+    pairs, counts = ranked_pairs(turns, rules())
+    assert {chosen for chosen, _ in places(pairs)} == {1, 3}
+    assert {rejected for _, rejected in places(pairs)} == {0, 2}
+    assert all(pair["chosen_reward"] > pair["rejected_reward"] for pair in pairs)
+    assert counts.drawn == 200
+    assert len(pairs) == 200 - counts.dropped["duplicate"]
+    assert counts.dropped["duplicate"] > 0
+    # Ranks count from the best.
+    ranks = {(c, r): tuple(p["ranks"]) for p, (c, r) in zip(pairs, places(pairs), strict=True)}
+    assert ranks == {(1, 0): (1, 4), (1, 2): (1, 3), (3, 0): (2, 4), (3, 2): (2, 3)}
+
+
+def test_best_and_worst_are_one_pair() -> None:
+    pairs, _ = ranked_pairs([turn(FOUR)], rules(draw="best_worst"))
+    assert places(pairs) == [(1, 0)]
+    assert pairs[0]["id"] == "t#0@0:1-0"
+
+
+def test_ties_go_by_place_and_are_no_pair() -> None:
+    # Ascending: 3 (.1), 0, 1, 2 (.2 each); the halves are {3, 0} and {1, 2}.
+    turns = [turn((0.2, 0.2, 0.2, 0.1), f"t#{attempt}@0") for attempt in range(50)]
+    pairs, counts = ranked_pairs(turns, rules(dedup=False))
+    assert Counter(rejected for _, rejected in places(pairs)).keys() == {3}
+    assert {chosen for chosen, _ in places(pairs)} == {1, 2}
+    assert counts.dropped["tie"] == 200 - len(pairs) > 0
+    facts = counts.facts(len(pairs))
+    assert facts["dropped"] == {"tie": 200 - len(pairs), "duplicate": 0}
+
+
+def test_two_equal_candidates_make_no_pair() -> None:
+    pairs, counts = ranked_pairs([turn((0.5, 0.5))], rules())
+    assert pairs == []
+    assert counts.dropped == {"tie": 4}
+
+
+def test_without_replacement_every_pair_of_a_turn_is_another_one() -> None:
+    pairs, counts = ranked_pairs([turn(FOUR)], rules(replacement=False))
+    assert sorted(places(pairs)) == [(1, 0), (1, 2), (3, 0), (3, 2)]
+    assert counts.drawn == 4
+
+
+def test_pairs_drawn_twice_have_names_of_their_own() -> None:
+    pairs, _ = ranked_pairs([turn((0.1, 0.2))], rules(dedup=False))
+    assert [pair["id"] for pair in pairs] == ["t#0@0:1-0", *(f"t#0@0:1-0.{n}" for n in (2, 3, 4))]
+
+
+def test_the_same_texts_behind_the_same_prompt_are_kept_once() -> None:
+    one, two = (turn((0.1, 0.2), name, ("bad", "good")) for name in ("t#0@0", "t#1@0"))
+    pairs, counts = ranked_pairs([one, two], rules(draw="best_worst"))
+    assert len(pairs) == 1
+    assert counts.dropped == {"duplicate": 1}
+    two["prompt"] = [{"role": "user", "content": "Another?"}]
+    assert len(ranked_pairs([one, two], rules(draw="best_worst"))[0]) == 2
+
+
+def test_what_can_be_no_pair_is_counted_by_reason() -> None:
+    cases = {
+        "same_text": turn((0.1, 0.2), texts=("a", "a")),
+        "chosen_empty": turn((0.1, 0.2), texts=("a", "")),
+        "rejected_empty": turn((0.1, 0.2), texts=("", "a")),
+        "within_margin": turn((0.1, 0.14), texts=("a", "b")),
+    }
+    for reason, row in cases.items():
+        pairs, counts = ranked_pairs([row], rules(draw="best_worst", margin=0.05))
+        assert (pairs, counts.dropped) == ([], {reason: 1})
+
+
+def test_turns_without_candidates_are_skipped_and_counted() -> None:
+    empty = {**turn(()), "end": "overflow"}
+    single = turn((0.1,), "t#1@0")
+    _, counts = ranked_pairs([empty, single, turn(FOUR, "t#2@0")], rules())
+    assert (counts.turns, counts.skipped) == (1, {"overflow": 1, "one_candidate": 1})
+
+
+def test_the_middle_of_an_odd_number_is_in_neither_half() -> None:
+    turns = [turn((0.1, 0.2, 0.3), f"t#{attempt}@0") for attempt in range(30)]
+    assert set(places(ranked_pairs(turns, rules())[0])) == {(2, 0)}
+
+
+def test_the_released_script_draws_the_same_pairs_in_the_same_order() -> None:
+    two = [turn(FOUR, "a"), turn((-0.5, -0.1, -0.9, -0.2), "b")]
+    published = rules(order="published", pairs_per_turn=2, dedup=False)
+    pairs, _ = ranked_pairs(two, published)
+    sides = [(p["chosen_id"], p["rejected_id"]) for p in pairs]
+    assert sides == [("a:3", "a:2"), ("b:3", "b:2"), ("a:3", "a:0"), ("b:3", "b:2")]
+    sixteen = [turn([place / 16 for place in range(16)])]
+    pairs, _ = ranked_pairs(sixteen, rules(order="published", pairs_per_turn=6, dedup=False))
+    draws = [(1, 8), (4, 11), (3, 10), (1, 9), (6, 8), (0, 9)]
+    assert Counter(places(pairs)) == Counter((high, low) for low, high in draws)
+
+
+def test_a_turn_draws_the_same_whatever_other_turns_there_are() -> None:
+    first, second = turn(FOUR, "t#0@0"), turn(FOUR, "t#1@0")
+    alone, _ = ranked_pairs([second], rules())
+    both, _ = ranked_pairs([first, second], rules())
+    assert [pair["id"] for pair in both][-len(alone) :] == [pair["id"] for pair in alone]
+    other, _ = ranked_pairs([second], rules(seed=3))
+    assert [pair["id"] for pair in other] != [pair["id"] for pair in alone]
+
+
+def test_a_random_ranking_knows_nothing_of_advantages() -> None:
+    turns = [turn(FOUR, f"t#{attempt}@0") for attempt in range(400)]
+    pairs, _ = ranked_pairs(turns, rules(ranking="random", draw="best_worst"))
+    better = sum(pair["advantages"][0] > pair["advantages"][1] for pair in pairs)
+    assert len(pairs) == 400
+    assert 160 < better < 240  # four standard deviations of a coin
+    assert all(pair["chosen_reward"] > pair["rejected_reward"] for pair in pairs)
+    swapped = [turn(FOUR[::-1], row["id"]) for row in turns]
+    again, _ = ranked_pairs(swapped, rules(ranking="random", draw="best_worst"))
+    assert [pair["id"] for pair in again] == [pair["id"] for pair in pairs]
+
+
+@pytest.mark.parametrize("scores", [(0.2, 0.1), FOUR, tuple(range(16))])
+def test_rows_are_draws_less_what_was_dropped(scores: Sequence[float]) -> None:
+    counts: RankedCounts
+    pairs, counts = ranked_pairs([turn(scores, f"t#{n}@0") for n in range(20)], rules())
+    assert len(pairs) == counts.drawn - sum(counts.dropped.values())
+    assert len({pair["id"] for pair in pairs}) == len(pairs)
