@@ -15,6 +15,7 @@ from agentc.backend_api.declare import SoftwareEnvironment
 from agentc.backend_api.view import StageView
 from agentc.ir.module import Prompt
 from agentc.kinds.field import Json
+from agentc.lease_roles import LeaseRole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +39,8 @@ class Ranks:
 class LeaseDraft:
     """A server that a job needs while it runs.
 
-    `role` is "policy" or "environment". `backend`/`version`/`identity` (semantic settings) enter
-    the key of every job that uses it. `program` is argv after the interpreter, e.g.
+    `role` is what it is to the job (`agentc.lease_roles`). `backend`/`version`/`identity` (semantic
+    settings) enter the key of every job that uses it. `program` is argv after the interpreter, e.g.
     `("-m", "acme.job_serve", "--port", "0", "--ready-file", "{ready_file}")`.
     `settings` are what an environment is told: JSON values, in the file `{settings}`.
     `port`: "chosen" when the program binds port 0 itself and writes {host, port} to the ready
@@ -53,7 +54,8 @@ class LeaseDraft:
     environment (without `settings` it is called with the words after the module), and calls of that
     environment are quick (it is not `blocking`). A stage backend that does so makes `port`
     "inside": then nothing is started.
-    `input` names the job input (role) whose directory is `{model}`. `secrets` maps environment
+    `input` names the job input (role) whose directory is `{model}`. A server backend leaves it and
+    `role` to the compiler, which knows what the server is leased for. `secrets` maps environment
     variables to names of secrets. `client` holds settings for whoever calls the server (rate
     limits of a remote endpoint); like all placement it never enters a key. So does `ranks`, which
     a backend with the capability `multinode` gives where its view has several `nodes`.
@@ -67,12 +69,12 @@ class LeaseDraft:
     allow; the compiler writes them, a backend leaves them alone.
     """
 
-    role: Literal["policy", "environment"]
     backend: str
     version: int
     software: SoftwareEnvironment | None
     program: tuple[str, ...]
     identity: Mapping[str, Json]
+    role: LeaseRole = "policy"
     port: Literal["chosen", "held", "none", "inside"] = "chosen"
     probe: str = "/health"
     identity_check: Literal["model", "environment", "none"] = "none"
@@ -143,8 +145,11 @@ class LowerContext(Protocol):
         """Declared facts: {name, reward_range, success_at, max_turns, splits, capabilities}."""
         ...
 
-    def server_lease(self, stage: StageView, checkpoint_role: str) -> LeaseDraft:
-        """The lease of the server that the stage uses, serving the checkpoint of that role."""
+    def server_lease(
+        self, stage: StageView, checkpoint_role: str, role: LeaseRole = "policy"
+    ) -> LeaseDraft:
+        """The lease of the server that the stage uses, serving the input `checkpoint_role`, as that
+        `role` of the job's leases, of which no two have the same."""
         ...
 
     def prompt(self, stage: StageView) -> Prompt | None:

@@ -15,6 +15,7 @@ from agentc.diagnostics.span import Origin, Source, Span
 from agentc.ir.module import Prompt
 from agentc.kinds import kind_named
 from agentc.kinds.field import Field, Json
+from agentc.lease_roles import LeaseRole
 
 _NOWHERE = Origin(span=Span(Source("<sample>", ""), 1, 1, 1, 1))
 
@@ -35,8 +36,10 @@ class _SampleContext:
             "capabilities": ["fork", "privileged", "snapshot"],
         }
 
-    def server_lease(self, stage: StageView, checkpoint_role: str) -> LeaseDraft:
-        return _lease("policy")
+    def server_lease(
+        self, stage: StageView, checkpoint_role: str, role: LeaseRole = "policy"
+    ) -> LeaseDraft:
+        return _lease(role)
 
     def prompt(self, stage: StageView) -> Prompt | None:
         return Prompt(
@@ -114,9 +117,9 @@ def _sample(declared: Field) -> Json:
     return "a" * 40 if "pattern" in schema else "sample"
 
 
-def _lease(role: str) -> LeaseDraft:
+def _lease(role: LeaseRole) -> LeaseDraft:
     return LeaseDraft(
-        role="policy" if role == "policy" else "environment",
+        role=role,
         backend=f"sample.{role}",
         version=1,
         software=SoftwareEnvironment(name="sample", lock=""),

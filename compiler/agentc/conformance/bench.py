@@ -263,13 +263,11 @@ def _environment(software: SoftwareEnvironment) -> EnvironmentBackend:
 def _lease_server(options: OptionView) -> LeaseDraft:
     flavour = options.text("flavour")
     return LeaseDraft(
-        role="policy",
         backend=_SERVER,
         version=1,
         software=_NONE,
         program=("--flavour", flavour),
         identity=options.identity(),
-        input="policy",
         capabilities=_SERVER_CAPABILITIES,
     )
 

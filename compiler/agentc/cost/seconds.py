@@ -63,7 +63,7 @@ def server_start(server: ServerProfile, machine: ComputeProfile, work: Workload)
 
 def time_traits(subject: JobProfile, work: Workload) -> Traits:
     """What the speed of a program is compared by."""
-    server = subject.servers.get("policy")
+    server = subject.asked_server
     return {
         "machine": subject.machine.kind,
         "cpus": float(subject.cpus),
@@ -103,7 +103,7 @@ def _training(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:
 
 
 def _episodes(subject: JobProfile, work: Workload) -> Effort:
-    server = subject.servers.get("policy")
+    server = subject.asked_server
     concurrency = subject.placement.get("concurrency") or subject.number("concurrency", 32)
     # Candidates of a turn are asked for at once, and each counts.
     alone = subject.forecast == "candidates"

@@ -82,6 +82,12 @@ class JobProfile:
         kind = kind_named(self.kind)
         return Counts() if kind is None else kind.counts
 
+    @property
+    def asked_server(self) -> ServerProfile | None:
+        """The model server that the job's program asks most: that of the acting model, else that
+        of the critic."""
+        return self.servers.get("policy") or self.servers.get("critic")
+
     def all_inputs(self) -> tuple[str, ...]:
         """Every input object."""
         return tuple(name for names in self.inputs.values() for name in names)

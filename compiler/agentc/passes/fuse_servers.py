@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from agentc.lease_roles import FUSED_ROLES
 from agentc.passes.context import PassContext
 from agentc.passes.unit import Unit
 from agentc.plan.canonical import CanonicalTexts, canonical_text
@@ -23,7 +24,7 @@ from agentc.plan.job import Job, Plan, Session
 from agentc.plan.keys import lease_text, session_key
 from agentc.plan.render import record
 
-ROLE = "policy"
+(ROLE,) = FUSED_ROLES
 
 
 def fuse_servers(unit: Unit, context: PassContext) -> Unit:

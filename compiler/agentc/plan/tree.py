@@ -146,14 +146,15 @@ def _copied_within_jobs(missing: Iterable[Mapping[str, Any]]) -> list[str]:
     """Servers of jobs that start several, each on GPUs of its own."""
     found: dict[str, list[str]] = {}
     for job in missing:
-        others = sum(
-            int(lease.get("devices") or 0) * (lease.get("copies") is None)
-            for lease in job["leases"]
-            if starts_server(lease)
-        )
-        for lease in job["leases"]:
+        own = [lease for lease in job["leases"] if starts_server(lease)]
+        for lease in own:
             gpus = int(job["resources"]["gpus"])
-            copies = number_of_copies(lease, gpus, others) if starts_server(lease) else 1
+            others = sum(
+                int(other.get("devices") or 0) * number_of_copies(other, 0)
+                for other in own
+                if other is not lease
+            )
+            copies = number_of_copies(lease, gpus, others)
             if copies > 1:
                 each = int(lease.get("devices") or 0)
                 on = f" on {counted(each, 'gpu')} each" if each else ""

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from agentc.exit_codes import EXIT_NOT_FOUND, CommandError
+from agentc.lease_roles import FUSED_ROLES, is_model_server
+from agentc.plan.canonical import canonical_text
 from agentc.plan.stage_names import meant_by, nearest
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.presence import find_published
@@ -137,8 +139,8 @@ def _work(document: Document, layout: StoreLayout, wanted: tuple[str, ...], anew
             state: State = "run" if name in missing else "unneeded"
             states[job["id"]] = "cached" if name in stored else state
     session_of = {m: s["id"] for s in document.get("sessions") or [] for m in s["members"]}
-    serving = [makers[name] for name in missing if _needs_model_server(makers[name])]
-    starts = len({_start_of(job, session_of) for job in serving})
+    serving = [start for name in missing for start in _model_servers(makers[name], session_of)]
+    starts = len(set(serving))
     return Work(
         document=document,
         layout=layout,
@@ -174,16 +176,22 @@ def _reach(
     return found
 
 
-def _needs_model_server(job: Mapping[str, Any]) -> bool:
-    leases = (lease for lease in job["leases"] if lease["role"] == "policy")
-    return any(lease["port"] != "none" for lease in leases)
-
-
-def _start_of(job: Mapping[str, Any], session_of: Mapping[str, str]) -> str:
-    """What starts the model server of a job: a shared server, a session, or the job alone."""
-    shared = [str(lease["server"]) for lease in job["leases"]
-              if lease["role"] == "policy" and lease.get("server")]  # fmt: skip
-    return shared[0] if shared else session_of.get(str(job["id"]), str(job["id"]))
+def _model_servers(job: Mapping[str, Any], session_of: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """What starts each model server of a job: a shared server, a session, or the job alone. Members
+    of a session that mean the same by a role have one."""
+    own = session_of.get(str(job["id"]), str(job["id"]))
+    found: list[tuple[str, ...]] = []
+    for lease in job["leases"]:
+        if not is_model_server(lease["role"]) or lease["port"] == "none":
+            continue
+        if lease.get("server"):
+            found.append((str(lease["server"]),))
+        elif lease["role"] in FUSED_ROLES:
+            found.append((own,))
+        else:
+            meant = canonical_text([lease, job["inputs"].get(lease.get("input"))])
+            found.append((own, str(lease["role"]), meant))
+    return found
 
 
 def _together(document: Document) -> dict[str, list[str]]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence
 
+from agentc.lease_roles import is_model_server
 from agentc.runtime.machine import devices, prologue
 from agentc.runtime.machine.device_shares import (
-    POLICY,
     TooFewDevicesError,
     divide,
     number_of_copies,
@@ -34,7 +34,7 @@ def node_server_gpus(
         name = str(spec.get("server") or "")
         if name and SUBMITTED not in asked and plan.server(name)["scope"] == "node":
             count = prologue.number(asked.get("gpu")) or 0
-            whole = count if spec["role"] == POLICY else 0
+            whole = count if is_model_server(spec["role"]) else 0
             found[name] = min(count, int(spec.get("devices") or whole))
     return found
 

@@ -42,7 +42,6 @@ def _lease(options: OptionView) -> LeaseDraft:
         if value is not None:
             client[name] = value
     return LeaseDraft(
-        role="policy",
         backend=BACKEND.id,
         version=BACKEND.version,
         software=None,

@@ -59,7 +59,6 @@ def _lease(options: OptionView) -> LeaseDraft:
     program += ["--max-model-len", str(options.integer("max_model_len"))]
     program += ["--delay", str(options.number("delay_s"))]
     return LeaseDraft(
-        role="policy",
         backend=BACKEND.id,
         version=BACKEND.version,
         software=LIGHT,
@@ -68,7 +67,6 @@ def _lease(options: OptionView) -> LeaseDraft:
         port="chosen",
         probe="/health",
         identity_check="model",
-        input="policy",
         ready_timeout_s=60.0,
         capabilities=BACKEND.capabilities,
     )

@@ -41,7 +41,6 @@ def _lease(options: OptionView) -> LeaseDraft:
             program += [flag, str(value)]
     refuse_remote_code(options)
     return LeaseDraft(
-        role="policy",
         backend=BACKEND.id,
         version=BACKEND.version,
         software=TORCH,
@@ -50,7 +49,6 @@ def _lease(options: OptionView) -> LeaseDraft:
         port="chosen",
         probe="/health",
         identity_check="model",
-        input="policy",
         variables={
             "OMP_NUM_THREADS": str(options.integer("threads")),
             "TOKENIZERS_PARALLELISM": "false",

@@ -95,7 +95,6 @@ def _lease(options: OptionView) -> LeaseDraft:
     program += ["--no-trust-remote-code"]
     threads = str(options.integer("threads"))
     return LeaseDraft(
-        role="policy",
         backend=BACKEND.id,
         version=BACKEND.version,
         software=VLLM_CUDA if options.on_gpu else VLLM,
@@ -104,7 +103,6 @@ def _lease(options: OptionView) -> LeaseDraft:
         port="held",
         probe="/health",
         identity_check="model",
-        input="policy",
         variables={
             "OMP_NUM_THREADS": threads,
             "VLLM_CPU_KVCACHE_SPACE": str(options.integer("cpu_kv_cache_gb")),

@@ -25,6 +25,7 @@ from agentc.backend_api.view import Lookups, Setting, given_paths
 from agentc.ir.module import Module, Prompt, Resource, Stage, Value
 from agentc.kinds import KINDS
 from agentc.kinds.field import Field, Json
+from agentc.lease_roles import FUSED_ROLES, LeaseRole, is_model_server
 from agentc.lock.references import OutsideReferences
 from agentc.passes.lowering.experiment import experiment_facts
 from agentc.runtime.store.content import OutsideLinkError, content_digest
@@ -97,7 +98,7 @@ class ModuleContext:
         self._boundary = boundary
         self._tables: dict[tuple[str, str], tuple[tuple[Field, ...], dict[str, Setting]]] = {}
         self._given: dict[tuple[str, str, int, int], GivenValues] = {}
-        self._serving: dict[tuple[int, str], LeaseDraft] = {}
+        self._serving: dict[tuple[int, str, LeaseRole], LeaseDraft] = {}
         self._references = OutsideReferences() if references is None else references
         self.asked: set[str] = set()
         self.stage: Stage | None = None
@@ -124,15 +125,20 @@ class ModuleContext:
             "capabilities": [*sorted(backend.capabilities)],
         }
 
-    def server_lease(self, stage: StageView, checkpoint_role: str) -> LeaseDraft:
+    def server_lease(
+        self, stage: StageView, checkpoint_role: str, role: LeaseRole = "policy"
+    ) -> LeaseDraft:
         attempt = self._used(stage, "server")
         if attempt is None or attempt.lease is None:
             raise MissingResourceError("server")
-        if attempt.lease.port == "none":  # a remote endpoint serves what it serves
-            return attempt.lease
-        key = (id(attempt), checkpoint_role)  # attempts are kept as long as this context
+        key = (id(attempt), checkpoint_role, role)  # attempts are kept as long as this context
         if key not in self._serving:
-            self._serving[key] = replace(attempt.lease, input=checkpoint_role)
+            # A remote endpoint serves what it serves.
+            served = None if attempt.lease.port == "none" else checkpoint_role
+            lease = replace(attempt.lease, role=role, input=served)
+            if role not in FUSED_ROLES and lease.copies == "auto":
+                lease = replace(lease, copies=None)  # not two servers that both take all the rest
+            self._serving[key] = lease
         return self._serving[key]
 
     def prompt(self, stage: StageView) -> Prompt | None:
@@ -248,6 +254,7 @@ def attempt_resource(
     try:
         lease = backend.lease(view)
         if isinstance(backend, EnvironmentBackend):
+            lease = replace(lease, role="environment")
             declared = backend.under(values)
     except OutsideError as error:
         outside = path_escape(error, values)
@@ -278,7 +285,7 @@ def _placed(entry: Resource, lease: LeaseDraft) -> LeaseDraft:
     if sharing.get("scope") in ("node", "shared"):
         scope = "node" if sharing["scope"] == "node" else "shared"
     copies: int | Literal["auto"] | None = replicas if isinstance(replicas, int) else None
-    if copies is None and lease.devices and lease.role == "policy":
+    if copies is None and lease.devices and is_model_server(lease.role):
         copies = "auto"
     return replace(
         lease,
@@ -301,10 +308,11 @@ def _misplaced(
         )  # fmt: skip
     several = lease.placement.get("nodes") not in (None, 1)
     if lease.scope == "shared" and several and MULTINODE not in capabilities:
-        role = "a server" if lease.role == "policy" else "an environment"
+        serves = is_model_server(lease.role)
+        role = "a server" if serves else "an environment"
         yield Refusal(
             path="placement.nodes", reason=f"{lease.backend} is {role} of one node",
-            fix="leave nodes out" + ("" if lease.role != "policy" else
+            fix="leave nodes out" + ("" if not serves else
             "; serve.vllm spreads a model over nodes, and so may an endpoint that somebody starts "
             "(backend: openai)"),
         )  # fmt: skip

@@ -12,6 +12,7 @@ from agentc.backend_api import JobDraft
 from agentc.ir.module import Stage
 from agentc.kinds.field import Json
 from agentc.kinds.groups import MODEL_MAKERS, TRAINERS
+from agentc.lease_roles import is_model_server
 from agentc.passes.lowering.setting_span import stage_span
 from agentc.plan.job import COMPUTE_CPUS, ResourceRequest, Resources
 
@@ -62,7 +63,7 @@ def _is_heavy(draft: JobDraft) -> bool:
 def holds_model(draft: JobDraft) -> bool:
     """Whether the job trains a model, or starts a server of one within its own resources."""
     serves = any(
-        lease.role == "policy" and lease.port != "none" and lease.scope != "shared"
+        is_model_server(lease.role) and lease.port != "none" and lease.scope != "shared"
         for lease in draft.leases
     )
     return serves or draft.kind in TRAINERS
@@ -73,7 +74,7 @@ def server_resources(role: str, placement: Mapping[str, Json]) -> Resources:
     asked = {name: placement.get(name) for name in RESOURCE_NAMES}
     found = {name: value if isinstance(value, int) else None for name, value in asked.items()}
     return Resources(
-        cpus=found["cpus"] or (COMPUTE_CPUS if role == "policy" else 1),
+        cpus=found["cpus"] or (COMPUTE_CPUS if is_model_server(role) else 1),
         gpus=found["gpus"] or 0,
         mem_mb=found["mem_mb"],
         minutes=found["minutes"],
@@ -84,7 +85,7 @@ def server_asked(
     role: str, entry: str, placement: Mapping[str, Json]
 ) -> Mapping[str, ResourceRequest]:
     """What the spec's entry says of a shared server's place."""
-    where = f"{'servers' if role == 'policy' else 'environments'}.{entry}.placement"
+    where = f"{'servers' if is_model_server(role) else 'environments'}.{entry}.placement"
     given = {name: value for name, value in sorted(placement.items()) if value is not None}
     return {name: ResourceRequest(value, where, None) for name, value in given.items()}
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
-POLICY = "policy"
+from agentc.lease_roles import is_model_server
+
 AUTO = "auto"
 
 
@@ -28,8 +29,9 @@ def divide(
     """GPUs of each copy of each server, by what it is called here, and of the program. `servers`
     are leases. Raises TooFewDevicesError."""
     wanted = wanted_devices(servers, len(names))
+    said = {name: wanted[name] * number_of_copies(servers[name], 0) for name in servers}
     copies = {
-        name: number_of_copies(spec, len(names), sum(wanted.values()) - wanted[name])
+        name: number_of_copies(spec, len(names), sum(said.values()) - said[name])
         for name, spec in servers.items()
     }
     needed = sum(wanted[name] * copies[name] for name in servers)
@@ -59,7 +61,7 @@ def wanted_devices(servers: Mapping[str, Mapping[str, Any]], there: int) -> Dict
     if any(said.values()):
         return said
     # Plans of before, and servers that do not say: they may use whatever they see.
-    models = [name for name, spec in servers.items() if spec["role"] == POLICY]
+    models = [name for name, spec in servers.items() if is_model_server(spec["role"])]
     return {name: there if [name] == models[:1] else 0 for name in servers}
 
 
