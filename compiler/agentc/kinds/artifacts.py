@@ -10,12 +10,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactType:
-    """A type of artifact. `rows` names the JSONL file in `data/` of row-like artifacts."""
+    """A type of artifact. `rows` names the JSONL file in `data/` of row-like artifacts; `meant_for`
+    says where one belongs that people are tempted to wire elsewhere."""
 
     name: str
     schema_version: int
     rows: str | None
     doc: str
+    meant_for: str | None = None
 
 
 CHECKPOINT = ArtifactType(
@@ -99,6 +101,8 @@ PRIVILEGED_INFORMATION = ArtifactType(
     rows="privileged.jsonl",
     doc="What is known of each task while training and never shown to whoever acts, such as its "
     "solution; for critics alone.",
+    meant_for="hidden texts are for a critic alone, for no model that acts: name this stage as "
+    "`privileged` of a critic",
 )
 CRITIC_CHECKPOINT = ArtifactType(
     name="CriticCheckpoint",
@@ -106,6 +110,8 @@ CRITIC_CHECKPOINT = ArtifactType(
     rows=None,
     doc="A model that scores what others did, in the layout of a Checkpoint, with "
     "agentc_critic.json; it is no Checkpoint, for it never acts.",
+    meant_for="a critic scores what others did and never acts, for it may know what no agent may "
+    "see: rank by it, and train the policy on what it preferred",
 )
 SESSION = ArtifactType(
     name="Session",

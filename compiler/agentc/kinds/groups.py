@@ -39,7 +39,7 @@ REWORKERS: Mapping[str, tuple[str, ...]] = {
     kind.name: kind.reworks for kind in KINDS if kind.reworks
 }
 """Kinds that make training data of what was collected, and the inputs that they make it of."""
-MODEL_MAKERS = makers(CHECKPOINT)
+MODEL_MAKERS = kinds_where(lambda kind: kind.trains or kind.produces == CHECKPOINT)
 """Kinds whose jobs hold the weights of a model in their own process."""
 MODEL_SOURCES = kinds_where(lambda kind: kind.produces == CHECKPOINT and not kind.trains)
 """Kinds whose models descend from no other stage."""

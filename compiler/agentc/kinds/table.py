@@ -36,7 +36,7 @@ from agentc.kinds.model import MODEL_FIELDS
 from agentc.kinds.prefix import PREFIXES
 from agentc.kinds.revision import REVISE_FIELDS
 from agentc.kinds.search import SEARCH_FIELDS
-from agentc.kinds.training import DPO_FIELDS, SFT_FIELDS
+from agentc.kinds.training import CRITIC_FIELDS, DPO_FIELDS, SFT_FIELDS
 from agentc.kinds.turns import RANK_FIELDS, SAMPLE_FIELDS
 
 MODEL_KIND = "model"
@@ -127,6 +127,32 @@ KINDS: tuple[Kind, ...] = (
         ),
         fields=DPO_FIELDS,
         default_backend="trl.dpo",
+        trains=True,
+        forecast="training",
+    ),
+    Kind(
+        name="critic",
+        doc="Train a model that scores trajectories, on pairs of them and what only it may know "
+        "(SWEET-RL, section 4).",
+        produces=CRITIC_CHECKPOINT,
+        roles=(
+            Role(name="model", accepts=(CHECKPOINT,), doc="The model to start from."),
+            Role(
+                name="reference",
+                accepts=(CHECKPOINT,),
+                doc="What log-ratios are against; the model to start from when absent.",
+                optional=True,
+            ),
+            Role(name="data", accepts=(PREFERENCE_PAIRS,), doc="The pairs.", many=True),
+            Role(
+                name="privileged",
+                accepts=(PRIVILEGED_INFORMATION,),
+                doc="Hidden texts of the tasks; without them the critic knows what the agent knew.",
+                optional=True,
+            ),
+        ),
+        fields=CRITIC_FIELDS,
+        default_backend="trl.critic",
         trains=True,
         forecast="training",
     ),

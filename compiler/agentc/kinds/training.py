@@ -1,4 +1,4 @@
-"""Fields of the trainers (`sft`, `dpo`): the vocabulary that training backends share."""
+"""Fields of the trainers (`sft`, `dpo`, `critic`): the vocabulary that training backends share."""
 
 from agentc.kinds.field import (
     REQUIRED,
@@ -9,6 +9,7 @@ from agentc.kinds.field import (
     integer,
     number,
     seed,
+    string,
     strings,
 )
 
@@ -188,5 +189,59 @@ DPO_FIELDS: tuple[Field, ...] = (
         "after the prompt, observations included (what stock TRL and OpenRLHF do).",
         ("assistant", "completion"),
         "assistant",
+    ),
+)
+
+CRITIC_FIELDS: tuple[Field, ...] = (
+    *_SHARED,
+    number("beta", "What a difference of scores is multiplied by in the loss.", REQUIRED, above=0),
+    choice(
+        "objective",
+        "`bradley_terry`: the better trajectory of a pair is to have the larger score; "
+        "`binary_cross_entropy`: the score of each turn is to tell the reward of its episode, from "
+        "0 to 1 (SWEET-RL, figure 3a, `Value Function`; value_head).",
+        ("bradley_terry", "binary_cross_entropy"),
+        "bradley_terry",
+    ),
+    choice(
+        "parameterisation",
+        "What a score is: `log_ratio`, of log-probabilities under the critic and under its "
+        "reference; `value_head`, the output of a linear layer (table 3, `Regression Head`).",
+        ("log_ratio", "value_head"),
+        "log_ratio",
+    ),
+    choice(
+        "normalisation",
+        "How log-ratios of tokens become the score of a trajectory: `turn`, the sum over turns of "
+        "the mean over a turn's tokens (equations 2 and 3); `trajectory`, the mean over all tokens "
+        "(the released code); `none`, the sum.",
+        ("turn", "trajectory", "none"),
+        "turn",
+    ),
+    choice(
+        "reference_sees",
+        "Whether the reference, too, reads the hidden text, or the history alone.",
+        ("privileged", "history"),
+        "privileged",
+    ),
+    number(
+        "nll_weight",
+        "Weight of the log-likelihood of the chosen side added to the loss.",
+        0.0,
+        minimum=0,
+    ),
+    string(
+        "template",
+        "What stands before the first message's own text, inside the same message, with the hidden "
+        "text in place of `{privileged}`.",
+        "In light that the final answer is: {privileged}.",
+        pattern=r"\{privileged\}",
+    ),
+    choice(
+        "pooling",
+        "Of which tokens' states the head makes a score: the `mean` over the row, or the `last` "
+        "one (value_head).",
+        ("mean", "last"),
+        "mean",
     ),
 )

@@ -65,6 +65,7 @@ def _check_edges(stage: Stage, module: Module, context: PassContext) -> None:
                     stage_span(stage, role.name),
                     expected=_wanted(role),
                     notes=_offer(role, module),
+                    fix=made.meant_for,
                     steps=stage.origin.steps,
                 )
 

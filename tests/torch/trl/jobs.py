@@ -9,7 +9,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from agentc.backend_api import StageBackend, StageView
 from agentc.kinds import kind_named
 from agentc.runtime.program import Job
 from agentc_backends.data.models.backend import SCRATCH
-from agentc_backends.trainers.trl.backend import DPO, SFT
+from agentc_backends.trainers.trl.backend import CRITIC, DPO, SFT
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 _GOODS = ("oak log", "oak planks", "stick", "torch", "chest", "stone")
@@ -78,6 +78,15 @@ def pairs(count: int) -> list[dict[str, Any]]:
     ]
 
 
+def hidden_texts(count: int) -> list[dict[str, Any]]:
+    """Rows of privileged.jsonl for the tasks of `pairs`."""
+    return [
+        {"id": f"t{task}", "task_id": f"t{task}", "split": "train", "media": "text/plain",
+         "text": f"get {_GOODS[task % len(_GOODS)]}"}
+        for task in range(count)
+    ]  # fmt: skip
+
+
 def write_rows(directory: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
     """A data directory with one JSONL file."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -119,12 +128,17 @@ def make_job(
 SETTINGS: dict[str, dict[str, Any]] = {
     "sft": {"lr": 3e-3, "global_batch": 8, "max_length": 256},
     "dpo": {"lr": 1e-3, "global_batch": 8, "max_length": 256, "beta": 0.1},
+    "critic": {"lr": 1e-3, "global_batch": 8, "max_length": 256, "beta": 0.1},
 }
 
 
-def lowered(kind: str, **settings: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(config, placement) of a stage with SETTINGS and `settings`, by the real lowering."""
-    return _lower({"sft": SFT, "dpo": DPO}[kind], {**SETTINGS[kind], **settings}, {})
+def lowered(
+    kind: str, inputs: Iterable[str] = (), **settings: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(config, placement) of a stage with SETTINGS and `settings`, by the real lowering; `inputs`
+    are roles that it has."""
+    backend = {"sft": SFT, "dpo": DPO, "critic": CRITIC}[kind]
+    return _lower(backend, {**SETTINGS[kind], **settings}, {role: (role,) for role in inputs})
 
 
 def _lower(
@@ -146,8 +160,8 @@ def _lower(
 def trainer_job(
     root: Path, kind: str, inputs: Mapping[str, Sequence[Path]], **settings: Any
 ) -> Path:
-    """A job file of trl.sft or trl.dpo."""
-    config, placement = lowered(kind, **settings)
+    """A job file of trl.sft, trl.dpo or trl.critic."""
+    config, placement = lowered(kind, inputs, **settings)
     return make_job(root, kind, config, inputs, placement)
 
 

@@ -51,10 +51,12 @@ class RowCounts:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One token row: `ids`, and `trained[i]` true where token i enters the loss."""
+    """One token row: `ids`, and `trained[i]` true where token i enters the loss. `turns`, where it
+    was asked for: the index of the assistant message that a token is of, or -1."""
 
     ids: list[int]
     trained: list[bool]
+    turns: list[int] = field(default_factory=list)
 
     def labels(self) -> list[int]:
         """The ids, with IGNORED where they are not trained."""
@@ -121,9 +123,10 @@ def trained_turns(row: Row, loss_on: str) -> frozenset[int]:
 
 
 def encode_pairs(
-    encoder: Encoder, rows: Sequence[Row], rules: MaskRules
+    encoder: Encoder, rows: Sequence[Row], rules: MaskRules, *, turns: bool = False
 ) -> tuple[list[tuple[Side, Side]], RowCounts]:
-    """Token rows (chosen, rejected) of preference pairs. Raises RowsError, FormatError.
+    """Token rows (chosen, rejected) of preference pairs, with their `turns` where these are asked
+    for. Raises RowsError, FormatError.
 
     Both sides hold the whole conversation; replies inside the prompt are never trained. With
     `loss_on` "completion" everything from the first token after the prompt is: observations and
@@ -143,7 +146,7 @@ def encode_pairs(
                 trained = [position >= start for position in range(len(encoded.ids))]
             else:
                 trained = [turn >= len(prompt) for turn in encoded.turns]
-            sides.append(Side(encoded.ids, trained))
+            sides.append(Side(encoded.ids, trained, encoded.turns if turns else []))
         fitted = _fit(row["id"], tuple(sides), rules, counts)
         if fitted is not None:
             kept.append((fitted[0], fitted[1]))
@@ -185,7 +188,9 @@ def _fit(
             return None
         counts.truncated += 1
         # Each side is cut on its own, from the right.
-        sides = tuple(Side(side.ids[:limit], side.trained[:limit]) for side in sides)
+        sides = tuple(
+            Side(side.ids[:limit], side.trained[:limit], side.turns[:limit]) for side in sides
+        )
     # The first token is never predicted, so a label there trains nothing.
     if not all(any(side.trained[1:]) for side in sides):
         if rules.truncation == "drop":

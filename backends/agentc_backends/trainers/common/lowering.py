@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentc.backend_api import JobDraft, StageBackend, StageView
-from agentc.kinds.artifacts import CHECKPOINT
+from agentc.kinds.artifacts import CHECKPOINT, ArtifactType
 from agentc.kinds.field import Json
 from agentc_backends.trainers.common.zero import STAGES
 
@@ -17,6 +17,7 @@ def training_job(
     backend: StageBackend,
     config: Mapping[str, Json],
     extra_identity: Mapping[str, Json] | None = None,
+    produces: ArtifactType = CHECKPOINT,
 ) -> JobDraft:
     """The one job of a training stage: the program `job_kind` of the backend `library.kind`."""
     library, kind = backend.id.split(".")
@@ -33,7 +34,7 @@ def training_job(
         view=view,
         config=config,
         inputs=view.inputs,
-        produces=CHECKPOINT.name,
+        produces=produces.name,
         placement={"processes": processes, **_layout(view)},
         processes=processes,
         extra_identity=extra_identity or {},

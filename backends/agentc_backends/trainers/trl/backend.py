@@ -1,5 +1,6 @@
-"""Declares `trl.sft` and `trl.dpo` and lowers their stages to the exact keyword arguments of TRL
-1.16's SFTConfig and DPOConfig (Hugging Face names), plus LoRA settings and mask rules.
+"""Declares `trl.sft`, `trl.dpo` and `trl.critic` and lowers their stages to the exact keyword
+arguments of TRL 1.16's SFTConfig and DPOConfig (Hugging Face names), plus LoRA settings and mask
+rules; `critic_lowering.py` has what critics have besides.
 
 Only `output_dir`, `use_cpu`, `dataloader_pin_memory`, `ddp_backend` and `accelerator_config` are
 added by the job: the machine decides them.
@@ -8,6 +9,7 @@ added by the job: the machine decides them.
 from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
+from agentc.kinds.artifacts import CRITIC_CHECKPOINT
 from agentc.kinds.field import Json
 from agentc_backends.software import TORCH
 from agentc_backends.trainers.common.lowering import (
@@ -19,7 +21,8 @@ from agentc_backends.trainers.common.lowering import (
     warmed_schedule,
 )
 from agentc_backends.trainers.common.saves import SAVES
-from agentc_backends.trainers.trl.memory import dpo_memory, sft_memory
+from agentc_backends.trainers.trl.critic_lowering import critic_config
+from agentc_backends.trainers.trl.memory import critic_memory, dpo_memory, sft_memory
 
 
 def _lower_sft(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
@@ -73,6 +76,11 @@ def _likelihood(view: StageView) -> dict[str, Json]:
     if on == "chosen" and reduction == "auto":
         return {}
     return {"nll": {"on": on, "reduction": "token" if reduction == "auto" else reduction}}
+
+
+def _lower_critic(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    config = critic_config(view, _shared_arguments(view))
+    return (training_job(view, CRITIC, config, produces=CRITIC_CHECKPOINT),)
 
 
 def _shared_arguments(view: StageView) -> dict[str, Json]:
@@ -215,4 +223,16 @@ DPO = StageBackend(
         "hinge",
     },
     memory=dpo_memory,
+)
+
+CRITIC = StageBackend(
+    id="trl.critic",
+    kind="critic",
+    version=1,
+    doc="A critic of trajectories by log-ratios (TRL's DPOTrainer, with a weight for each token) "
+    "or by a value head (transformers' Trainer), which may read hidden texts of tasks.",
+    software=TORCH,
+    lower=_lower_critic,
+    capabilities=_TRAINER | {"nll_weight", "value_head"},
+    memory=critic_memory,
 )

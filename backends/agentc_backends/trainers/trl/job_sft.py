@@ -34,7 +34,16 @@ def train(job: Job) -> None:
     lengths = [len(side.ids) for side in sides]
     sample = sample_of(encoder, sides, prompts_of(rows))
     train_with(
-        job, encoder, counts, SFTConfig, RowTrainer, columns, lengths, lengths, sample, **left_out
+        job,
+        encoder,
+        counts,
+        SFTConfig,
+        RowTrainer,
+        columns,
+        lengths,
+        lengths,
+        sample,
+        facts=left_out,
     )
 
 

@@ -36,13 +36,21 @@ def dpo_memory(question: MemoryQuestion) -> TrainerMemory:
     return _memory(question, pairs=True)
 
 
-def _memory(question: MemoryQuestion, *, pairs: bool) -> TrainerMemory:
+def critic_memory(question: MemoryQuestion) -> TrainerMemory:
+    """Of trl.critic: as trl.dpo, but that a head is compared with no reference."""
+    head = question.text("parameterisation", "log_ratio") == "value_head"
+    return _memory(question, pairs=True, reference=not head)
+
+
+def _memory(
+    question: MemoryQuestion, *, pairs: bool, reference: bool | None = None
+) -> TrainerMemory:
     rows, accumulates = rows_at_once(question, None)
     count, adapters = processes(question), adapter_weights(question)
     half = question.text("dtype", "float32") == "bfloat16"
     sharding = question.text("sharding", "none")
     # The adapters' own base is the reference, with the adapters off.
-    second = pairs and not adapters
+    second = (pairs if reference is None else reference) and not adapters
     flow = 2 if half else 4
     held = [
         *_model(sharding, half, question.flag("offload")),

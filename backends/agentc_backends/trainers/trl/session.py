@@ -46,11 +46,14 @@ def train_with(
     lengths: Sequence[int],
     tokens: Sequence[int],
     sample: ScoringSample,
-    **facts: Any,
+    *,
+    trained: Callable[[Any], None] | None = None,
+    facts: Mapping[str, int] | None = None,
 ) -> None:
     """Train on rows of these lengths, by which they are batched, and of so many tokens, and write
     the checkpoint, with scores of `sample`. `columns` makes the data set with so many empty rows at
-    its end. Raises TrainingDivergedError, OutOfTimeError."""
+    its end; `trained` is called with the trainer before anything is saved. Raises
+    TrainingDivergedError, OutOfTimeError."""
     from datasets import Dataset
     from transformers.trainer_utils import set_seed
 
@@ -76,12 +79,14 @@ def train_with(
         sampler=StepSampler(lengths, global_batch=global_batch, multiple=multiple, seed=args.seed),
     )
     _fit(trainer, job)
-    facts |= sharding_facts(trainer.model, layout)
+    if trained is not None:
+        trained(trainer)
+    more = {**(facts or {}), **sharding_facts(trainer.model, layout)}
     scored = _score(trainer, layout, sample)
     _save_checkpoint(trainer, job, base, layout, lora, saved_as(save_dtype, "float32"))
     if first_process():
         write_scored_rows(job.out, scored)
-    record_facts(job, counts, trainer.state.global_step, _PACKAGES, **facts)
+    record_facts(job, counts, trainer.state.global_step, _PACKAGES, **more)
 
 
 def _machine_arguments(job: Job, layout: ModelLayout) -> dict[str, Any]:

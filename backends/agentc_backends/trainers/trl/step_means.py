@@ -23,6 +23,9 @@ DPO_COUNTS = {
 }
 """The same of DPOTrainer. Whatever else TRL gives is left out: it would count padding."""
 
+CRITIC_COUNTS = {name: of for name, of in DPO_COUNTS.items() if of == "pairs"}
+"""The same of a critic's trainer on pairs, which is ours."""
+
 
 class StepMeans:
     """Collects numbers by the step they belong to, until a line is due."""

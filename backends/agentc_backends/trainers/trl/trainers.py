@@ -30,8 +30,8 @@ from agentc_backends.trainers.trl.step_means import DPO_COUNTS, SFT_COUNTS, Step
 _ZERO_SCORE = {"sigmoid": math.log(2), "robust": math.log(2), "sigmoid_norm": math.log(2)}
 
 
-class _Ordered(LaidOut):
-    """Shared by both trainers: a given row order, numbers that count no padding (those of tokens
+class TrainerInOrder(LaidOut):
+    """Shared by all trainers: a given row order, numbers that count no padding (those of tokens
     are the Reporter's), and no model cards."""
 
     _order: StepSampler
@@ -70,7 +70,7 @@ class _Ordered(LaidOut):
         super().log({**logs, **self._means.take()}, start_time)  # type: ignore[misc]
 
 
-class RowTrainer(_Ordered, SFTTrainer):  # type: ignore[misc]
+class RowTrainer(TrainerInOrder, SFTTrainer):  # type: ignore[misc]
     """SFTTrainer on rows in a given order."""
 
     def __init__(
@@ -91,7 +91,7 @@ class RowTrainer(_Ordered, SFTTrainer):  # type: ignore[misc]
         return loss
 
 
-class PairTrainer(_Ordered, DPOTrainer):  # type: ignore[misc]
+class PairTrainer(TrainerInOrder, DPOTrainer):  # type: ignore[misc]
     """DPOTrainer on rows {chosen_ids, chosen_mask, rejected_ids, rejected_mask, ref_*_logps}.
 
     The loss of a step is the mean over its pairs; the `sft` term is the mean over the trained
@@ -121,7 +121,7 @@ class PairTrainer(_Ordered, DPOTrainer):  # type: ignore[misc]
         dpo_trainer.hash_module = lambda module: ""
         super().__init__(**options)
         self._settle_layout()
-        self._term_weights: list[float] = list(self.args.loss_weights)
+        self._term_weights: list[float] = list(self.args.loss_weights or [1.0])
 
     def _prepare_dataset(self, dataset: Dataset, *_: Any) -> Dataset:
         return dataset
@@ -187,7 +187,7 @@ class PairTrainer(_Ordered, DPOTrainer):  # type: ignore[misc]
         shape (2,)."""
         counts = sum(
             (
-                torch.stack((_held(batch["completion_mask"])[0], self._nll.counted(batch).sum()))
+                torch.stack((held_in(batch["completion_mask"])[0], self._nll.counted(batch).sum()))
                 for batch in batch_samples
             ),
             start=torch.zeros(2, dtype=torch.long),
@@ -205,7 +205,7 @@ class PairTrainer(_Ordered, DPOTrainer):  # type: ignore[misc]
         gradients are averaged)."""
         mask = inputs["completion_mask"]
         counted = self._nll.counted(inputs)
-        held_pairs, held_tokens = int(_held(mask)[0]), int(counted.sum())
+        held_pairs, held_tokens = int(held_in(mask)[0]), int(counted.sum())
         pairs, tokens = (
             (held_pairs, held_tokens)
             if num_items_in_batch is None
@@ -236,7 +236,7 @@ class PairTrainer(_Ordered, DPOTrainer):  # type: ignore[misc]
 
     def _places(self, mask: torch.Tensor) -> dict[str, tuple[int, int]]:
         """What TRL's numbers of a micro-batch are means over, and how much of it counts."""
-        pairs, chosen = _held(mask)
+        pairs, chosen = held_in(mask)
         counts = torch.stack((pairs, chosen, mask[:, 1:].sum()))
         held, scored, tokens = self._over_processes(counts).tolist()
         places = mask.size(0) // 2 * self.accelerator.num_processes
@@ -286,7 +286,7 @@ class PairCollator:
         return batch
 
 
-def _held(mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def held_in(mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Non-empty pairs and trained chosen tokens of a completion mask (2 * pairs, length)."""
     scored = mask[:, 1:].sum(dim=1)
     chosen, _ = scored.chunk(2)

@@ -1,0 +1,56 @@
+"""HiddenTexts: what a critic may know of each task, as a `privileged` stage collected it.
+
+No message of an exception holds a text, or a part of one. Neighbour: `privileged.py`, which says
+where a text stands in a conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentc.runtime.program import read_rows
+from agentc_backends.data.chat.privileged import Message, with_privileged
+from agentc_backends.data.chat.rows import RowsError
+
+WINDOW = 64
+"""So many characters in a row of a hidden text are no chance: whoever acts has seen them."""
+
+
+class HiddenTexts:
+    """By task. Raises RowsError where two folders say two things of a task."""
+
+    def __init__(self, folders: Iterable[Path], template: str) -> None:
+        self._template = template
+        self._texts: dict[str, str] = {}
+        for folder in folders:
+            for row in read_rows(folder / "privileged.jsonl"):
+                if self._texts.setdefault(row["task_id"], row["text"]) != row["text"]:
+                    raise RowsError(f"two hidden texts of the task {row['task_id']}")
+
+    def in_front(self, task_id: str, messages: Sequence[Mapping[str, Any]]) -> list[Message]:
+        """The conversation with the task's hidden text. Raises RowsError where there is none."""
+        return with_privileged(messages, self._template, self._text(task_id))
+
+    def require_unseen(self, task_id: str, opening: Iterable[Mapping[str, Any]]) -> None:
+        """Raises RowsError where an episode's opening holds a window of its hidden text: whoever
+        acted was told it."""
+        text = self._text(task_id)
+        windows = range(len(text) - WINDOW + 1)
+        for message in opening:
+            said = message["content"]
+            if any(text[start : start + WINDOW] in said for start in windows):
+                raise RowsError(
+                    f"the opening of the task {task_id} holds {WINDOW} characters of its hidden "
+                    "text: whoever acts in this environment is told what only a critic may know"
+                )
+
+    def _text(self, task_id: str) -> str:
+        text = self._texts.get(task_id)
+        if text is None:
+            raise RowsError(
+                f"there is no hidden text of the task {task_id}; collect them (`privileged`) on "
+                "the split of the rollouts, with the same `limit` or none"
+            )
+        return text

@@ -1,0 +1,98 @@
+"""What a critic stage becomes: the arguments of its trainer, and what is said of the critic beside
+its weights (agentc_critic.json). Neighbours: backend.py declares it, job_critic.py reads this.
+"""
+
+from __future__ import annotations
+
+from agentc.backend_api import StageView
+from agentc.kinds.field import Json
+from agentc_backends.trainers.common.lowering import token_mask
+
+_PAIRS_ALONE = "a value head is no log-ratio"
+
+
+def critic_config(view: StageView, arguments: dict[str, Json]) -> dict[str, Json]:
+    """The config of the job, whose trainer takes these arguments as all of this library do."""
+    if view.text("on_empty") == "keep_model":
+        view.refuse(
+            "on_empty",
+            "a model that was trained on nothing ranks nothing",
+            fix="leave it out: the stage fails where there is no pair",
+        )
+    head = view.text("parameterisation") == "value_head"
+    made: dict[str, Json] = {
+        "parameterisation": view.text("parameterisation"),
+        "beta": view.number("beta"),
+        "template": _template(view),
+        **(_of_a_head(view) if head else _of_log_ratios(view)),
+    }
+    config: dict[str, Json] = {
+        "arguments": arguments,
+        "critic": made,
+        "mask": token_mask(view, "assistant"),
+        "save_dtype": view.text("save_dtype"),
+        "lora": view.get("lora"),
+    }
+    if head:
+        del arguments["max_length"]
+        return config
+    arguments["beta"] = view.number("beta")
+    arguments["disable_dropout"] = True
+    arguments["precompute_ref_log_probs"] = True
+    return {**config, "nll_weight": view.number("nll_weight")}
+
+
+def _template(view: StageView) -> Json:
+    if "privileged" in view.inputs:
+        return view.text("template")
+    view.leave("template", "there is no `privileged` input whose texts it could hold")
+    return None
+
+
+def _of_log_ratios(view: StageView) -> dict[str, Json]:
+    if view.text("objective") != "bradley_terry":
+        view.refuse(
+            "objective",
+            "log-ratios compare trajectories; a reward is told by a head",
+            fix="set parameterisation: value_head, or leave objective out",
+        )
+    view.leave("pooling", "log-ratios pool no states")
+    sees = "history"
+    if "privileged" in view.inputs:
+        sees = view.text("reference_sees")
+    else:
+        view.leave("reference_sees", "there is no `privileged` input that it could read")
+    return {
+        "objective": "bradley_terry",
+        "normalisation": view.text("normalisation"),
+        "reference_sees": sees,
+    }
+
+
+def _of_a_head(view: StageView) -> dict[str, Json]:
+    for name in ("normalisation", "reference_sees", "nll_weight"):
+        view.leave(name, _PAIRS_ALONE)
+    if view.text("sharding") != "none":
+        view.refuse(
+            "sharding",
+            "trl.critic trains a head beside a model that every process holds whole",
+            fix="leave sharding out, or set parameterisation: log_ratio",
+        )
+    if view.get("lora") is not None:
+        view.refuse(
+            "lora",
+            "trl.critic trains a head with all weights of its model",
+            fix="leave lora out, or set parameterisation: log_ratio",
+        )
+    if "reference" in view.inputs:
+        view.refuse(
+            "parameterisation",
+            "a value head is compared with no reference",
+            fix="leave `reference` out, or set parameterisation: log_ratio",
+        )
+    return {
+        "objective": view.text("objective"),
+        "pooling": view.text("pooling"),
+        "normalisation": "none",
+        "reference_sees": "history",
+    }
