@@ -28,7 +28,7 @@ from agentc_backends.trainers.trl.sharding import ModelLayout
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class HeadItem:
     """Rows of tokens that one loss is of, and what their scores should be (1 and 0 of a pair)."""
 
     ids: list[list[int]]
@@ -47,7 +47,7 @@ def train_value_head(job: Job, rows: Sequence[Row], made: Mapping[str, Any]) -> 
     items, counts = (compared if compares else judged)(encoder, rows, rules)
 
     def columns(empty: int) -> dict[str, list[Any]]:
-        nothing = Item([[encoder.pad]] * (2 if compares else 1), [0.0] * (2 if compares else 1))
+        nothing = HeadItem([[encoder.pad]] * (2 if compares else 1), [0.0] * (2 if compares else 1))
         filled = [*items, *[nothing] * empty]
         return {
             "ids": [item.ids for item in filled],
@@ -90,14 +90,16 @@ def train_value_head(job: Job, rows: Sequence[Row], made: Mapping[str, Any]) -> 
 
 def compared(
     encoder: Encoder, rows: Sequence[Row], rules: MaskRules
-) -> tuple[list[Item], RowCounts]:
+) -> tuple[list[HeadItem], RowCounts]:
     """An item for each pair: the chosen trajectory and the rejected one, whole. Raises RowsError,
     FormatError."""
     pairs, counts = encode_pairs(encoder, rows, rules)
-    return [Item([one.ids, other.ids], [1.0, 0.0]) for one, other in pairs], counts
+    return [HeadItem([one.ids, other.ids], [1.0, 0.0]) for one, other in pairs], counts
 
 
-def judged(encoder: Encoder, rows: Sequence[Row], rules: MaskRules) -> tuple[list[Item], RowCounts]:
+def judged(
+    encoder: Encoder, rows: Sequence[Row], rules: MaskRules
+) -> tuple[list[HeadItem], RowCounts]:
     """An item for each turn of each trajectory: the conversation up to its end, whose target is
     the reward of the whole. A trajectory that several pairs have counts once. Raises RowsError,
     FormatError."""
@@ -127,7 +129,7 @@ def judged(encoder: Encoder, rows: Sequence[Row], rules: MaskRules) -> tuple[lis
                         }
                     )
                     rewards.append(reward)
-    kept: list[Item] = []
+    kept: list[HeadItem] = []
     counts = RowCounts()
     after = MaskRules(
         loss_on="after_prompt", max_length=rules.max_length, truncation=rules.truncation
@@ -138,7 +140,7 @@ def judged(encoder: Encoder, rows: Sequence[Row], rules: MaskRules) -> tuple[lis
         except NoRowsError:
             counts.dropped += 1
             continue
-        kept.append(Item([whole.ids], [reward]))
+        kept.append(HeadItem([whole.ids], [reward]))
         counts.longest = max(counts.longest, one.longest)
         for name in ("rows", "truncated", "tokens", "trained_tokens"):
             setattr(counts, name, getattr(counts, name) + getattr(one, name))
