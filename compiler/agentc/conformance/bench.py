@@ -25,7 +25,7 @@ from agentc.backend_api import (
 from agentc.diagnostics import Diagnostic, Sink
 from agentc.diagnostics.span import Origin, Source, Span
 from agentc.ir.module import Module, Prompt, Resource, Stage, Value
-from agentc.kinds import KINDS, MODEL_KIND, kind_named
+from agentc.kinds import KINDS, kind_named
 from agentc.kinds.field import string
 from agentc.passes import PassContext, Unit
 from agentc.passes.assign_keys import assign_keys
@@ -134,10 +134,7 @@ class Bench:
         given = [role for role in kind.roles if backend.takes(role.name)]
         roles = [role for role in given if role.name not in without]
         makers = {k.produces.name: k.name for k in KINDS}
-        made = [
-            _producer(f"in_{role.name}", makers.get(role.accepts[0].name, MODEL_KIND))
-            for role in roles
-        ]
+        made = [_producer(f"in_{role.name}", makers[role.accepts[0].name]) for role in roles]
         tested = Stage(
             id=TESTED,
             kind=kind.name,

@@ -115,7 +115,7 @@ def test_ranks_by_what_the_sampler_recorded(
     [
         (None, {"a": "1"}, "the critic was trained without"),
         ("The answer is {privileged}.", {}, "the stage has none"),
-        ("The answer is {privileged}.", {"b": "1"}, "there is no hidden text of task 'a'"),
+        ("The answer is {privileged}.", {"b": "1"}, "there is no hidden text of the task a"),
     ],
 )
 def test_hidden_texts_and_critic_must_go_together(

@@ -17,7 +17,7 @@ from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.rank.advantage import recorded, rewarded_turn
 from agentc_backends.agents.rank.scoring import score_turns
-from agentc_backends.agents.rank.shown import prompts, read_critic, read_hidden
+from agentc_backends.agents.rank.shown import prompts, read_critic
 
 
 async def rank(job: Job) -> None:
@@ -32,7 +32,7 @@ async def rank(job: Job) -> None:
             "the critic was trained behind hidden texts, and the stage has none: give it the "
             "`privileged` that the critic had"
         )
-    shown = prompts("privileged" if hidden else "history", critic.template, read_hidden(hidden))
+    shown = prompts("privileged" if hidden else "history", critic.template, hidden)
     scores = await score_turns(job, turns, shown, span)
     references = _references(job, turns)
     rewarded = [

@@ -12,7 +12,7 @@ import sys
 from agentc.runtime.program import Job, read_rows, write_rows
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.rank.scoring import score_turns
-from agentc_backends.agents.rank.shown import prompts, read_critic, read_hidden
+from agentc_backends.agents.rank.shown import prompts, read_critic
 
 
 async def score(job: Job) -> None:
@@ -21,7 +21,7 @@ async def score(job: Job) -> None:
     job.config.assert_all_read()
     turns = list(read_rows(job.input("candidates") / "candidates.jsonl"))
     template = read_critic(job.input("critic")).template if sees == "privileged" else None
-    shown = prompts(sees, template, read_hidden(job.inputs("privileged")))
+    shown = prompts(sees, template, job.inputs("privileged"))
     rows = await score_turns(job, turns, shown, span)
     write_rows(
         job.out / "scores.jsonl",

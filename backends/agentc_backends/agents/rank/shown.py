@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from agentc.runtime.program import read_rows
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompt import Message
 from agentc_backends.agents.rank.advantage import Normalisation
-from agentc_backends.data.chat.privileged import with_privileged
+from agentc_backends.data.chat.hidden_texts import HiddenTexts
+from agentc_backends.data.chat.rows import RowsError
 
 Row: TypeAlias = Mapping[str, Any]
 Sees: TypeAlias = Literal["history", "privileged"]
@@ -47,16 +47,11 @@ def read_critic(folder: Path) -> CriticNotes:
     )
 
 
-def read_hidden(folders: Sequence[Path]) -> dict[str, str]:
-    """Hidden texts by task. They are kept in memory, and nothing is written of them."""
-    rows = (row for folder in folders for row in read_rows(folder / "privileged.jsonl"))
-    return {row["task_id"]: row["text"] for row in rows}
-
-
 def prompts(
-    sees: Sees, template: str | None, hidden: Mapping[str, str]
+    sees: Sees, template: str | None, hidden: Sequence[Path]
 ) -> Callable[[Row], Sequence[Message]]:
-    """Makes the prompt of a turn. Raises FatalError where a critic's words and the texts do not go
+    """Makes the prompt of a turn. Hidden texts, of the folders `hidden`, are kept in memory, and
+    nothing is written of them. Raises FatalError where a critic's words and the texts do not go
     together; the function does where a task has none."""
     if sees == "history":
         return lambda turn: turn["prompt"]
@@ -64,15 +59,12 @@ def prompts(
         raise FatalError(
             "hidden texts are given, but the critic was trained without: leave `privileged` out"
         )
-    words = template
+    texts = HiddenTexts(hidden, template)
 
     def shown(turn: Row) -> Sequence[Message]:
-        text = hidden.get(turn["task_id"])
-        if text is None:
-            raise FatalError(
-                f"there is no hidden text of task {turn['task_id']!r}: the stage of `privileged` "
-                "takes another split, or a `limit` that leaves the task out"
-            )
-        return with_privileged(turn["prompt"], words, text)
+        try:
+            return texts.in_front(turn["task_id"], turn["prompt"])
+        except RowsError as error:
+            raise FatalError(str(error)) from error
 
     return shown

@@ -1,12 +1,17 @@
-"""Rules about candidates of turns."""
+"""Rules about candidates of turns, and the pairs that are drawn of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from agentc.diagnostics.codes.code import Code
+from agentc.ir.module import Stage
+from agentc.kinds.artifacts import REWARDED_TURNS
+from agentc.kinds.groups import COLLECTORS, kinds_where
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import StageContext
+from agentc.passes.checks.subject import Settings, StageContext, place, quoted
+from agentc.passes.checks.surroundings import collected_by, split_of
+from agentc.text import counted
 
 
 def candidates_differ(subject: StageContext) -> Iterator[Finding]:
@@ -24,7 +29,149 @@ def candidates_differ(subject: StageContext) -> Iterator[Finding]:
     )
 
 
+def turns_give_draws(subject: StageContext) -> Iterator[Finding]:
+    """A turn has as many candidates as the draws of its pairs need."""
+    settings = subject.settings
+    draw, wanted = settings.text("draw"), settings.integer("pairs_per_turn")
+    for sample in _samples(subject):
+        count = sample.integer("candidates")
+        if draw is None or count is None:
+            continue
+        if count < 2:
+            yield Finding(
+                message=f"a turn of `{sample.name}` has {counted(count, 'candidate')}, and a pair "
+                "has two sides",
+                path="turns",
+                notes=(sample.shown("candidates"),),
+                fix=f"set candidates of `{sample.name}` to 2 or more",
+            )
+        elif draw == "halves" and count % 2:
+            yield Finding(
+                message=f"{count} candidates of a turn have no two halves",
+                path="draw",
+                notes=(sample.shown("candidates"),),
+                fix=f"set candidates of `{sample.name}` to {count + 1}, or draw: best_worst",
+            )
+        elif (
+            draw == "halves"
+            and wanted is not None
+            and settings.get("replacement") is False
+            and wanted > (count // 2) ** 2
+        ):
+            most = (count // 2) ** 2
+            yield Finding(
+                message=f"{count} candidates make {counted(most, 'pair')} of an upper and a lower "
+                f"one, not {wanted}",
+                path="pairs_per_turn",
+                notes=(sample.shown("candidates"), settings.shown("replacement")),
+                fix=f"set pairs_per_turn to {most} or less",
+            )
+
+
+def hidden_as_trained(subject: StageContext) -> Iterator[Finding]:
+    """A critic ranks behind hidden texts exactly if it was trained behind them."""
+    shown = bool(subject.stage.inputs.get("privileged"))
+    for critic in _critics(subject):
+        trained = bool(critic.inputs.get("privileged"))
+        if trained and not shown:
+            yield Finding(
+                message=f"`{critic.id}` was trained behind hidden texts, and ranks without them "
+                "here",
+                path="critic",
+                notes=(f"it names its `privileged` in {place(critic, 'privileged')}",),
+                fix=f"set `privileged: {critic.inputs['privileged'][0]}` here",
+            )
+        elif shown and not trained:
+            yield Finding(
+                message=f"`{critic.id}` was trained without hidden texts, and is shown some here",
+                path="privileged",
+                fix=f"remove `privileged` here, or give it to `{critic.id}`",
+            )
+
+
+def reference_as_trained(subject: StageContext) -> Iterator[Finding]:
+    """A critic is compared with the reference that it was trained against."""
+    sampled = subject.settings.text("reference_context") == "sampler"
+    ours = subject.stage.inputs.get("reference", ())
+    if sampled:
+        drawn = [subject.module.stages.get(n) for n in subject.stage.inputs.get("candidates", ())]
+        ours = tuple(n for each in drawn if each is not None for n in each.inputs.get("policy", ()))
+    for critic in _critics(subject):
+        theirs = critic.inputs.get("reference") or critic.inputs.get("model", ())
+        if not ours or not theirs or ours == theirs:
+            continue
+        yield Finding(
+            message=f"`{critic.id}` was trained against `{theirs[0]}`, and is compared with "
+            f"`{ours[0]}` here",
+            path="reference_context" if sampled else "reference",
+            notes=("an advantage is what the critic has learned beyond its reference",),
+            fix=f"set reference_context: history, and reference: {theirs[0]}"
+            if sampled
+            else f"set `reference: {theirs[0]}`",
+        )
+
+
+def hidden_of_the_tasks(subject: StageContext) -> Iterator[Finding]:
+    """The hidden texts are of the split that the candidates' episodes were played on."""
+    played = [
+        stage
+        for stage in collected_by(subject.stage.inputs.get("candidates", ()), subject.module)
+        if stage.kind in COLLECTORS
+    ]
+    for name in subject.stage.inputs.get("privileged", ()):
+        hidden = subject.module.stages.get(name)
+        for stage in played if hidden is not None else ():
+            assert hidden is not None
+            ours, theirs = split_of(hidden), split_of(stage)
+            if ours == theirs:
+                continue
+            yield Finding(
+                message=f"`{hidden.id}` has the hidden texts of {quoted(ours)}, but `{stage.id}` "
+                f"plays tasks of {quoted(theirs)}",
+                path="privileged",
+                notes=(f"they are named in {place(hidden, 'split')} and {place(stage, 'split')}",),
+                fix="take both from the same split",
+            )
+            break
+
+
+def _critics(subject: StageContext) -> Iterator[Stage]:
+    for name in subject.stage.inputs.get("critic", ()):
+        stage = subject.module.stages.get(name)
+        if stage is not None:
+            yield stage
+
+
+def _samples(subject: StageContext) -> Iterator[Settings]:
+    """The stages whose candidates were ranked for the stage."""
+    for ranked in subject.stage.inputs.get("turns", ()):
+        stage = subject.module.stages.get(ranked)
+        for name in () if stage is None else stage.inputs.get("candidates", ()):
+            if name in subject.of_stages:
+                yield subject.of_stages[name]
+
+
+_OTHERWISE = Code(
+    "AGC679",
+    "ranked otherwise than the critic was trained",
+    "A critic that is a language model scores by what it learned beyond its reference. Without the "
+    "hidden texts that it was trained behind, with some that it never saw, or against another "
+    "reference, the difference is of something else.",
+)
+_RANKERS = kinds_where(lambda kind: kind.produces == REWARDED_TURNS)
 TURNS: tuple[Rule, ...] = (
+    Rule(code=_OTHERWISE, kinds=_RANKERS, check=hidden_as_trained),
+    Rule(code=_OTHERWISE, kinds=_RANKERS, check=reference_as_trained),
+    Rule(
+        code=Code(
+            "AGC688",
+            "hidden texts of other tasks",
+            "A turn is ranked behind the hidden text of its task. Tasks of another split have "
+            "none, and the stage would fail at the first of them.",
+        ),
+        kinds=_RANKERS,
+        check=hidden_of_the_tasks,
+    ),
     Rule(
         code=Code(
             "AGC677",
@@ -34,5 +181,16 @@ TURNS: tuple[Rule, ...] = (
         ),
         kinds=("sample",),
         check=candidates_differ,
+    ),
+    Rule(
+        code=Code(
+            "AGC678",
+            "draws that a turn cannot give",
+            "Pairs of a turn are drawn from the upper and the lower half of its candidates "
+            "(SWEET-RL, arXiv 2503.15478, section 4.2). An odd number has no halves, and n "
+            "candidates make no more than (n/2) x (n/2) different pairs.",
+        ),
+        kinds=kinds_where(lambda kind: kind.reads(REWARDED_TURNS)),
+        check=turns_give_draws,
     ),
 )
