@@ -1,8 +1,8 @@
 """`python -m benchmarks.memory [--only ID] [--write PAGE]`: the memory that trainings and the
 embedded server take on a processor, against what `agentc.memory` says they will.
 
-Measured is the peak of resident memory of the process that holds the model, less that of the same
-program with a model of next to nothing. glibc is told to give every larger block back when it is
+Measured is the peak of what the process that holds the model holds itself (`held_memory.py`), less
+that of the same program with a model of next to nothing. glibc is told to give every larger block back when it is
 freed (MALLOC_MMAP_THRESHOLD_), so that what counts is what is held, not what lies about.
 Neighbour: `memory_sizes.py`, what is measured.
 """
@@ -37,6 +37,7 @@ from agentc.backend_api import (
 from agentc.memory import MemoryNeed
 from agentc.runtime.software.environment import code_directory, job_variables
 from agentc.runtime.store.layout import StoreLayout
+from benchmarks.held_memory import HeldMemory
 from benchmarks.memory_sizes import (
     NOTHING,
     SERVED,
@@ -173,11 +174,12 @@ class _Bench:
             stdout=subprocess.DEVNULL,
         )
         try:
-            address = _address(ready, process)
-            shape = shape_of(size)
-            tokens = size.settings["cache_mb"] * 2**20 / _token_bytes(shape, size.settings)
-            _fill(address, tokens, _ASKED)
-            peak = sum(_peak(pid) for pid in (process.pid, *_children(process.pid)))
+            with HeldMemory(process.pid) as memory:
+                address = _address(ready, process)
+                shape = shape_of(size)
+                tokens = size.settings["cache_mb"] * 2**20 / _token_bytes(shape, size.settings)
+                _fill(address, tokens, _ASKED)
+            peak = sum(memory.peaks.values())
         finally:
             process.terminate()
             process.wait(_PATIENCE_S)
@@ -298,21 +300,6 @@ def _fill(address: str, tokens: float, longest: int) -> None:
         )
         with urllib.request.urlopen(request, timeout=_PATIENCE_S) as answer:
             asked += json.load(answer)["usage"]["prompt_tokens"]
-
-
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for each in map(int, children.read_text().split()):
-            found += [each, *_children(each)]
-    return found
-
-
-def _peak(pid: int) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return 0
 
 
 def _line(found: Measurement) -> str:

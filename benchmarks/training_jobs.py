@@ -17,6 +17,7 @@ from agentc.kinds import kind_named
 from agentc.runtime.software.environment import code_directory, ensure_environment, job_variables
 from agentc.runtime.software.lock_hashes import lock_digest
 from agentc.runtime.store.layout import StoreLayout
+from benchmarks.held_memory import HeldMemory
 from benchmarks.processes import CommandError
 
 _NOTHING: Mapping[str, str] = {}
@@ -47,8 +48,8 @@ class Stages:
         inputs: Mapping[str, Sequence[Path]],
         variables: Mapping[str, str] = _NOTHING,
     ) -> tuple[Path, int]:
-        """The same, with the resident memory in bytes that its largest process had at most;
-        `variables` are further ones of its environment."""
+        """The same, with the memory in bytes that its largest process held at most; `variables`
+        are further ones of its environment."""
         draft = lowered(backend, settings, inputs)
         staging = self.folder / name
         for part in ("data", "work", "logs"):
@@ -81,13 +82,12 @@ class Stages:
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-            # Of the process and of all that it has waited for, the largest.
-            _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+            with HeldMemory(process.pid) as memory:
+                process.wait()
         if process.returncode != 0:
             text = said.read_text(encoding="utf-8", errors="replace")
             raise CommandError(f"{name} ({backend.id}) failed:\n{text[-2000:]}")
-        return staging, usage.ru_maxrss * 1024
+        return staging, max(memory.peaks.values())
 
     def python(self, software: SoftwareEnvironment) -> Path:
         """The interpreter of a software environment, which is built when it is not there."""

@@ -22,8 +22,7 @@ def test_a_training_takes_what_is_counted(tmp_path: Path, monkeypatch: pytest.Mo
     missing = missing_environments((TORCH,))
     if missing:
         pytest.skip(f"software environments that are not built in {folder}: {', '.join(missing)}")
-    # The kernel takes pages of files back where other processes want memory, so that a peak can
-    # only be too small: the largest of a few holds.
+    # It is watched from outside: where the machine is busy a peak can pass unseen.
     measured = []
     for number in range(3):
         folder_of_run = tmp_path / str(number)
