@@ -2,8 +2,9 @@
 embedded server take on a processor, against what `agentc.memory` says they will.
 
 Measured is the peak of what the process that holds the model holds itself (`held_memory.py`), less
-that of the same program with a model of next to nothing. glibc is told to give every larger block back when it is
-freed (MALLOC_MMAP_THRESHOLD_), so that what counts is what is held, not what lies about.
+that of the same program with a model of next to nothing. glibc is told to give every larger block
+back when it is freed (MALLOC_MMAP_THRESHOLD_), so that what counts is what is held, not what lies
+about.
 Neighbour: `memory_sizes.py`, what is measured.
 """
 
