@@ -121,6 +121,8 @@ def test_version_1_covers_the_kinds_of_its_time() -> None:
         {"leases": (changed(whole_job().leases[0], environment="train"), whole_job().leases[1])},
         {"leases": (changed(whole_job().leases[0], backend="serve.b"), whole_job().leases[1])},
         {"leases": (changed(whole_job().leases[0], input="data"), whole_job().leases[1])},
+        {"leases": (*whole_job().leases, changed(whole_job().leases[0], role="simulator"))},
+        {"leases": (changed(whole_job().leases[0], role="critic"), whole_job().leases[1])},
     ],
 )
 def test_what_enters_a_key(changes: dict[str, Any]) -> None:
@@ -139,6 +141,8 @@ def test_what_enters_a_key(changes: dict[str, Any]) -> None:
         {"leases": tuple(reversed(whole_job().leases))},
         {"leases": (changed(whole_job().leases[0], port="chosen"), whole_job().leases[1])},
         {"leases": (changed(whole_job().leases[0], secrets={}), whole_job().leases[1])},
+        # Who asks whom follows from settings, which are in the key.
+        {"leases": (whole_job().leases[0], changed(whole_job().leases[1], needs=("simulator",)))},
     ],
 )
 def test_what_never_enters_a_key(changes: dict[str, Any]) -> None:

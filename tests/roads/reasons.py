@@ -62,6 +62,7 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
     },
     "agentc/runtime/servers": {
         "lease": "fills in port and files; starts the server, or tells the job how to open it",
+        "asked": "looks which servers are asked by which, with which keys",
         "probe": "compares the environment with what the plan expects",
     },
     "agentc/runtime/store": {

@@ -25,6 +25,7 @@ from agentc.kinds.field import (
     string,
     strings,
 )
+from agentc.lease_roles import LeaseRole
 from agentc_backends.environments.server.settings import (
     SETTINGS,
     Declared,
@@ -106,10 +107,11 @@ def environment_lease(
     inside: bool = False,
     secrets: Mapping[str, str] | None = None,
     ready_timeout_s: float = 60.0,
+    needs: tuple[LeaseRole, ...] = (),
 ) -> LeaseDraft:
     """The server that is told these settings but those of `left`. `identity` enters keys, else the
     settings as read; `expect` is what its identity must say, else the rules among them. `module` is
-    its program, else `job_serve.py` beside the dataclass."""
+    its program, else `job_serve.py` beside the dataclass; `needs` are servers that it asks."""
     name = backend.id.removeprefix("env.")
     beside = type(settings).__module__.rpartition(".")[0]
     program = ["-m", module or f"{beside}.job_serve", "--port", "0", "--ready-file", "{ready_file}"]
@@ -129,6 +131,7 @@ def environment_lease(
         expect={"name": name, **({"options": rules_of(settings)} if expect is None else expect)},
         secrets=secrets or {},
         ready_timeout_s=ready_timeout_s,
+        needs=needs,
     )
 
 

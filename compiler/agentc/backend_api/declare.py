@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agentc.backend_api.data_set import DataSet
 from agentc.backend_api.memory import MemoryQuestion, ServerMemory, TrainerMemory
-from agentc.kinds.field import Field, Json
+from agentc.kinds.artifacts import CHECKPOINT, ArtifactType
+from agentc.kinds.field import REQUIRED, Field, Json, group, string
+from agentc.lease_roles import LeaseRole
 
 if TYPE_CHECKING:
     from agentc.backend_api.draft import JobDraft, LeaseDraft, LowerContext
@@ -91,11 +93,37 @@ class ExpectedExpert:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatorRole:
+    """A model server that an environment's server asks for itself: one that plays somebody in the
+    world, or grades. `name` is its lease's role, and the key of an entry that says which:
+    `simulator: {server: NAME, model: NAME}`. The server must have `capability` and serve what
+    `accepts` says. An entry names one exactly where the lease of its settings `needs` it.
+    """
+
+    name: LeaseRole
+    doc: str
+    capability: str = "chat"
+    accepts: ArtifactType = CHECKPOINT
+
+    @property
+    def field(self) -> Field:
+        """What an entry may say of it."""
+        server = "Entry of `servers:` that it is asked at."
+        model = (
+            f"Model or stage whose {self.accepts.name} it serves; none where the server is "
+            "somebody else's, which serves its own."
+        )
+        asked = (string("server", server, REQUIRED), string("model", model, nullable=True))
+        return group(self.name, self.doc, asked, nullable=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentBackend:
     """Serves tasks to agents over the AgentGym protocol. `id` is `env.<name>`.
 
-    `fields` are the keys an `environments:` entry accepts; `splits` names its task splits;
-    `reward_range` and `success_at` are declared facts that contracts are checked against.
+    `fields` are the keys an `environments:` entry accepts, besides those of `simulators`; `splits`
+    names its task splits; `reward_range` and `success_at` are declared facts that contracts are
+    checked against.
     """
 
     id: str
@@ -128,6 +156,8 @@ class EnvironmentBackend:
     sandbox_setting: str | None = None
     """Where code that models wrote runs in a box of `agentc.runtime.sandbox`: the field that says
     which kind, so that preflight can try it."""
+    simulators: tuple[SimulatorRole, ...] = ()
+    """Model servers that its server asks under some of its settings."""
 
     def under(self, given: Mapping[str, Json]) -> EnvironmentBackend:
         """The declaration that holds under the settings of a spec's entry."""
@@ -155,6 +185,12 @@ class ServerBackend:
 
 
 Backend: TypeAlias = StageBackend | EnvironmentBackend | ServerBackend
+
+
+def entry_fields(backend: EnvironmentBackend | ServerBackend) -> tuple[Field, ...]:
+    """What an entry of `environments` or `servers` may say of its own, by its backend."""
+    asked = backend.simulators if isinstance(backend, EnvironmentBackend) else ()
+    return (*backend.fields, *(role.field for role in asked))
 
 
 def software_of(backend: Backend) -> tuple[SoftwareEnvironment, ...]:

@@ -60,6 +60,10 @@ class LeaseDraft:
     limits of a remote endpoint); like all placement it never enters a key. So does `ranks`, which
     a backend with the capability `multinode` gives where its view has several `nodes`.
 
+    `needs` are roles of other leases that this server asks by itself: they are ready before it is
+    started, and its program finds them in the file that AGENTC_LEASES names (`{role: lease}`, each
+    as in a job's file). Such a server is started by each job for itself.
+
     `devices` is how many of its job's GPUs the program takes, where the job has any on one node:
     no other server of the job gets them, and its program what is left. Where no server says so,
     the model's has all.
@@ -90,6 +94,7 @@ class LeaseDraft:
     settings: Mapping[str, Json] = field(default_factory=dict)
     inside: bool = False
     ranks: Ranks | None = None
+    needs: tuple[LeaseRole, ...] = ()
     devices: int = 0
     copies: int | Literal["auto"] | None = None
     entry: str = ""
@@ -139,6 +144,10 @@ class LowerContext(Protocol):
 
     def environment_lease(self, stage: StageView) -> LeaseDraft:
         """The lease of the environment that the stage uses."""
+        ...
+
+    def needed_leases(self, stage: StageView) -> tuple[LeaseDraft, ...]:
+        """The leases of the servers that this environment `needs`, in that order."""
         ...
 
     def environment_facts(self, stage: StageView) -> Mapping[str, Json]:

@@ -26,6 +26,9 @@ class _SampleContext:
     def environment_lease(self, stage: StageView) -> LeaseDraft:
         return _lease("environment")
 
+    def needed_leases(self, stage: StageView) -> tuple[LeaseDraft, ...]:
+        return ()
+
     def environment_facts(self, stage: StageView) -> Mapping[str, Json]:
         return {
             "name": "sample",

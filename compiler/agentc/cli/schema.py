@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """0, or 5 when the kind or backend does not exist."""
-    from agentc.backend_api import StageBackend, load_backends
+    from agentc.backend_api import StageBackend, entry_fields, load_backends
     from agentc.diagnostics.suggest import did_you_mean, listed
     from agentc.kinds import KINDS, kind_named
     from agentc.published.json_schema import fields_schema, kind_schema, language_schema
@@ -45,7 +45,7 @@ def execute(arguments: argparse.Namespace) -> int:
             hint = did_you_mean(arguments.backend, ids) or f"backends: {listed(ids, 40)}"
             print(f"agentc: no backend `{arguments.backend}`; {hint}", file=sys.stderr)
             return EXIT_NOT_FOUND
-        own = backend.options if isinstance(backend, StageBackend) else backend.fields
+        own = backend.options if isinstance(backend, StageBackend) else entry_fields(backend)
         schema = fields_schema(f"settings of {backend.id}", own)
     else:
         schema = language_schema(table)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from agentc.backend_api import BackendTable
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.span import Origin
 from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.front.asked_models import Ids, asked_models
 from agentc.front.bound_values import BoundValues, Settled
 from agentc.front.expand_repeat import Rounds, Unrolled, value_of_round
 from agentc.front.expressions import Evaluator
 from agentc.front.stage_draft import StageDraft
 from agentc.front.stage_references import ReferenceResolver, RefusedReference
 from agentc.front.take_defaults import Defaults
-from agentc.ir.module import Stage, Value
+from agentc.ir.module import Resource, Stage, Value
 from agentc.kinds import Kind
 from agentc.kinds.field import Field, Role, string
 from agentc.schema import language
@@ -42,6 +44,7 @@ class StageBinder:
     evaluator: Evaluator
     sink: Sink
     values: BoundValues
+    environments: Mapping[str, Resource]
     _concerned: dict[int, tuple[Field, ...]] = field(default_factory=dict)
 
     def bind(self, unrolled: Unrolled) -> Stage | None:
@@ -57,7 +60,7 @@ class StageBinder:
             backend=settled.backend or _AUTO,
             fields=settled.fields,
             options=settled.options,
-            inputs=self._inputs(draft),
+            inputs=self._inputs(draft) | self._asked(draft, settled.uses),
             uses=settled.uses,
             origin=Origin(declared.span, unrolled.steps),
             spans=draft.spans,
@@ -238,6 +241,10 @@ class StageBinder:
                 draft.whole = False  # structuring has reported it
         return inputs
 
+    def _asked(self, draft: StageDraft, uses: Mapping[str, str]) -> dict[str, Ids]:
+        entry = self.environments.get(uses.get("environment", ""))
+        return asked_models(draft, entry, partial(self._reference, draft), self.sink)
+
     def _role(self, draft: StageDraft, role: Role, node: Node) -> tuple[str, ...]:
         selected = self._selected(draft, role.name, node)
         if selected is None:
@@ -329,7 +336,7 @@ class StageBinder:
             if name in entries:
                 chosen[use] = str(name)
                 continue
-            if not entries and self._section_is_wrong(draft, use):
+            if not entries and draft.lacks_section(f"{use}s", self.spec, self.sink):
                 continue
             expected = f"one of {listed(entries)}" if entries else f"an entry of `{use}s:`"
             draft.report(
@@ -344,19 +351,9 @@ class StageBinder:
             )
         return chosen
 
-    def _section_is_wrong(self, draft: StageDraft, use: str) -> bool:
-        """Whether the section of a use could not be read, or is empty (reported then)."""
-        section = f"{use}s"
-        if section in self.spec.empty:
-            report_empty(section, self.spec.empty[section], self.sink)
-        elif section not in self.spec.broken:
-            return False
-        draft.whole = False
-        return True
-
     def _choose(self, draft: StageDraft, use: str, entries: Mapping[str, object]) -> None:
         name = draft.unrolled.declared.name.text
-        if self._section_is_wrong(draft, use):
+        if draft.lacks_section(f"{use}s", self.spec, self.sink):
             return
         if entries:
             message = f"stage `{name}` has to say which {use} it uses"

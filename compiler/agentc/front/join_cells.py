@@ -64,7 +64,8 @@ def join_cells(
         tables[use] = {}
         names = dict.fromkeys(name for cell in cells for name in table(cell.module))
         for name in names:
-            own = [table(cell.module).get(name) for cell in cells]
+            given = [table(cell.module).get(name) for cell in cells]
+            own = [_asking(entry, renamed[number]) for number, entry in enumerate(given)]
             content = [None if entry is None else _content(entry) for entry in own]
             on = _depends(cells, content, axes)
             for number, (cell, entry) in enumerate(zip(cells, own, strict=True)):
@@ -116,10 +117,25 @@ def _claims(
 
 
 _TABLES: dict[str, Callable[[Module], Mapping[str, Resource | Prompt]]] = {
-    "environment": lambda module: module.environments,
     "server": lambda module: module.servers,
+    "environment": lambda module: module.environments,  # after the servers that they name
     "prompt": lambda module: module.prompts,
 }
+
+
+def _asking(
+    entry: Resource | Prompt | None, names: Mapping[str, Mapping[str, str]]
+) -> Resource | Prompt | None:
+    """An entry of a cell with the joined names of the servers that it asks."""
+    if not isinstance(entry, Resource) or not entry.simulators:
+        return entry
+    known = names.get("server", {})
+    moved = {
+        role: replace(asked, json={**asked.json, "server": known.get(name, name)})
+        for role, asked in entry.simulators.items()
+        if isinstance(asked.json, dict) and (name := entry.asked_server(role)) is not None
+    }
+    return replace(entry, simulators=moved)
 
 
 def _moved(stage: Stage | None, names: Mapping[str, Mapping[str, str]]) -> Stage | None:
@@ -187,6 +203,8 @@ def _content(entry: Resource | Prompt) -> str:
         texts = (entry.system, entry.instruction, entry.acknowledgement, entry.observation_prefix)
         return json.dumps([*texts, entry.examples, entry.reply_format, entry.output_marker])
     parts = [entry.backend, *map(_plain, (entry.fields, entry.options, entry.sharing))]
+    if entry.simulators:
+        parts.append(_plain(entry.simulators))
     return json.dumps(parts, sort_keys=True)
 
 

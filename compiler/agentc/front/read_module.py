@@ -160,8 +160,7 @@ def _spec_of(reading: Reading) -> Spec:
 
 
 def _warn(spec: Spec, cells: Sequence[SweptModule], evaluator: Evaluator, sink: Sink) -> None:
-    stages = (stage for cell in cells for stage in cell.module.stages.values())
-    warn_unused(spec, stages, sink)
+    warn_unused(spec, [cell.module for cell in cells], sink)
     for name, declared in spec.params.items():
         if name not in evaluator.used:
             sink.warning(

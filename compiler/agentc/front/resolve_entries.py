@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend
+from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, entry_fields
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.span import Origin, Span
 from agentc.diagnostics.suggest import did_you_mean, listed
@@ -43,12 +43,14 @@ def resolve_resources(
         place = Place(f"{what}s.{name}", f"{what} `{name}` (backend {backend.id})")
         settings = MappingNode(tuple(entry.settings.values()), entry.span)
         own = {each.name for each in backend.fields}
-        sharing = [each for each in language.SHARING_FIELDS if each.name not in own]
-        fields = {each.name: each for each in (*backend.fields, *sharing)}
+        sharing = {each.name for each in language.SHARING_FIELDS if each.name not in own}
+        beside = (each for each in language.SHARING_FIELDS if each.name in sharing)
+        fields = {each.name: each for each in (*entry_fields(backend), *beside)}
         keys = read_keys(settings, fields, place, sink, table)
         whole = len(keys) == len(entry.settings)
         values: dict[str, Value] = {}
         placed: dict[str, Value] = {}
+        asked: dict[str, Value] = {}
         spans: dict[str, Span] = {}
         if entry.backend is not None:
             spans["backend"] = entry.backend.span
@@ -68,8 +70,12 @@ def resolve_resources(
             spans.update(coercion.spans)
             if isinstance(value, Failed):
                 whole = False
-            else:
-                (placed if each in sharing else values)[each.name] = Value(value, node.span)
+            elif each.name in sharing:
+                placed[each.name] = Value(value, node.span)
+            elif each.name in own:
+                values[each.name] = Value(value, node.span)
+            elif value is not None:
+                asked[each.name] = Value(value, node.span)
         if whole:
             found[name] = Resource(
                 name=name,
@@ -79,6 +85,7 @@ def resolve_resources(
                 origin=Origin(entry.span),
                 spans=spans,
                 sharing=placed,
+                simulators=asked,
             )
     return found
 

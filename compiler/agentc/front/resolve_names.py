@@ -7,11 +7,12 @@ and what depends on it, is left out, so later passes can go on and find further 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from agentc.backend_api import BackendTable
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.span import Origin
+from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.front.bind_stage import StageBinder
 from agentc.front.bound_values import BoundValues
 from agentc.front.claim_reading import ClaimReading
@@ -29,7 +30,7 @@ from agentc.front.resolve_entries import (
 from agentc.front.resolve_software import resolve_software
 from agentc.front.stage_references import ReferenceResolver, find_cycle
 from agentc.front.take_defaults import Defaults
-from agentc.ir.module import Module, Stage
+from agentc.ir.module import Module, Resource, Stage
 from agentc.kinds.field import Json
 from agentc.schema import language
 from agentc.source.tree import Scalar
@@ -55,6 +56,7 @@ def resolve_names(
     description = resolve_text(spec.description, description_field, params, evaluator, sink)
     environments = resolve_resources("environment", spec, params, table, evaluator, sink)
     servers = resolve_resources("server", spec, params, table, evaluator, sink)
+    _check_asked_servers(environments, spec, sink)
     prompts = resolve_prompts(spec, params, evaluator, sink)
     defaults = Defaults(spec)
     binder = StageBinder(
@@ -66,6 +68,7 @@ def resolve_names(
         evaluator=evaluator,
         sink=sink,
         values=values,
+        environments=environments,
     )
     stages: dict[str, Stage] = {}
     for number, unrolled in enumerate(rounds.stages):
@@ -117,6 +120,24 @@ def resolve_names(
         software=resolve_software(spec, sink),
         origin=Origin(spec.span),
     )
+
+
+def _check_asked_servers(environments: Mapping[str, Resource], spec: Spec, sink: Sink) -> None:
+    """Report servers that an environment asks and no entry declares."""
+    for entry in environments.values():
+        for role, asked in entry.simulators.items():
+            name = entry.asked_server(role)
+            if name is None or name in spec.servers or "servers" in spec.broken:
+                continue
+            span = entry.spans.get(f"{role}.server", asked.span or entry.origin.span)
+            known = listed(spec.servers)
+            sink.error(
+                "AGC402",
+                f"no server `{name}`",
+                span,
+                expected=f"one of {known}" if spec.servers else "an entry of `servers:`",
+                fix=did_you_mean(name, spec.servers),
+            )
 
 
 def _closed(stages: Mapping[str, Stage]) -> dict[str, Stage]:
@@ -177,14 +198,23 @@ def _has_broken_stages(spec: Spec) -> bool:
     return any(isinstance(each, StageDecl) and each.kind is None for each in [*declared, *inner])
 
 
-def warn_unused(spec: Spec, all_stages: Iterable[Stage], sink: Sink) -> None:
-    """Warn of models, environments, servers and prompts that no stage of any cell uses."""
-    stages = tuple(all_stages)
+def warn_unused(spec: Spec, modules: Sequence[Module], sink: Sink) -> None:
+    """Warn of models, environments, servers and prompts that no stage of any cell uses, nor any
+    environment that one uses."""
+    stages = tuple(stage for module in modules for stage in module.stages.values())
     used = {each for stage in stages for name in stage.inputs.values() for each in name}
     for name, model in spec.models.items():
         if name not in used and spec.stages:
             sink.warning("AGC411", f"no stage uses the model `{name}`", model.name.span)
     named = {(use, entry) for stage in stages for use, entry in stage.uses.items()}
+    named |= {
+        ("server", server)
+        for module in modules
+        for entry in module.environments.values()
+        if ("environment", entry.name) in named
+        for role in entry.simulators
+        if (server := entry.asked_server(role)) is not None
+    }
     declared: tuple[tuple[str, Mapping[str, Scalar]], ...] = (
         ("environment", {name: found.name for name, found in spec.environments.items()}),
         ("server", {name: found.name for name, found in spec.servers.items()}),

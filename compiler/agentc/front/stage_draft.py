@@ -9,6 +9,8 @@ from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.span import Span
 from agentc.front.expand_repeat import Unrolled
 from agentc.kinds import Kind
+from agentc.schema.structure import report_empty
+from agentc.syntax.nodes import Spec
 
 
 @dataclass(slots=True)
@@ -23,6 +25,15 @@ class StageDraft:
     taken: set[str] = field(default_factory=set)
     whole: bool = True
     fixed: bool = True
+
+    def lacks_section(self, section: str, spec: Spec, sink: Sink) -> bool:
+        """Whether a section that it needs could not be read, or is empty (reported then)."""
+        if section in spec.empty:
+            report_empty(section, spec.empty[section], sink)
+        elif section not in spec.broken:
+            return False
+        self.whole = False
+        return True
 
     def report(
         self,

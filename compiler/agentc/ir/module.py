@@ -58,7 +58,9 @@ class Stage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
     """An environment or a server as declared: a backend with settings, leased by jobs. `sharing`
-    holds what the spec says of its place: scope, replicas, placement."""
+    holds what the spec says of its place: scope, replicas, placement. `simulators` holds which
+    model server an environment asks in a role: `{"server": entry, "model": reference or absent}`;
+    each stage that uses it has the model among its inputs, under that role."""
 
     name: str
     backend: str
@@ -67,6 +69,19 @@ class Resource:
     origin: Origin
     spans: Mapping[str, Span] = field(default_factory=dict)
     sharing: Mapping[str, Value] = field(default_factory=dict)
+    simulators: Mapping[str, Value] = field(default_factory=dict)
+
+    def asked_server(self, role: str) -> str | None:
+        """The entry of `servers` that it asks in a role."""
+        found = self.simulators.get(role)
+        name = found.json.get("server") if found and isinstance(found.json, dict) else None
+        return name if isinstance(name, str) else None
+
+    def asked_model(self, role: str) -> str | None:
+        """The model or stage that is served to it in a role, as the spec refers to it."""
+        found = self.simulators.get(role)
+        name = found.json.get("model") if found and isinstance(found.json, dict) else None
+        return name if isinstance(name, str) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

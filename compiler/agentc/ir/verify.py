@@ -22,7 +22,8 @@ def verify_module(module: Module) -> list[str]:
             for parent in parents
             if parent not in module.stages
         ]
-        roles = {role.name for role in kind.roles}
+        asking = module.environments.get(stage.uses.get("environment", ""))
+        roles = {role.name for role in kind.roles} | {*(asking.simulators if asking else ())}
         faults += [
             f"{name} has the role {role}, which {stage.kind} lacks"
             for role in stage.inputs

@@ -8,19 +8,23 @@ unless the spec says how many. No key depends on it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from agentc.kinds.groups import TRAINERS
+from agentc.lease_roles import is_model_server
 from agentc.memory import MemoryNeed
-from agentc.passes.checks.memory_of import CARD, ModelHolder, holder_of
-from agentc.passes.checks.subject import subjects_of
+from agentc.passes.checks.memory_of import CARD, ModelHolder, asked_holders, holder_of
+from agentc.passes.checks.subject import StageContext, subjects_of
 from agentc.passes.context import PassContext
-from agentc.passes.lowering.resources import holds_model
+from agentc.passes.lowering.resources import is_own_model
 from agentc.passes.unit import Unit
 from agentc.plan.job import Job, JobMemory, Server
 from agentc.runtime.machine.device_shares import number_of_copies
 
+ACTING = "policy"
+"""The role of the server that holds the model of a stage itself."""
 Asking = TypeVar("Asking", Job, Server)
 
 
@@ -29,46 +33,87 @@ def forecast_memory(unit: Unit, context: PassContext) -> Unit:
     plan, module = unit.plan, unit.module
     if plan is None or module is None:
         return unit
-    stages: dict[str, JobMemory] = {}
+    stages: dict[tuple[str, str], JobMemory] = {}
     alike: dict[Hashable, JobMemory | None] = {}
     for subject in subjects_of(module, context.table, context.boundary):
-        holder = holder_of(subject)
-        if holder is None:
-            continue
-        ground = holder.ground
-        if ground not in alike:
-            need = holder.need()
-            alike[ground] = None if need is None else _memory(holder, need)
-        memory = alike[ground]
-        if memory is not None:
-            stages[subject.stage.id] = memory
+        for role, holder in _holders(subject):
+            ground = holder.ground
+            if ground not in alike:
+                need = holder.need()
+                alike[ground] = None if need is None else _memory(holder, need)
+            memory = alike[ground]
+            if memory is not None:
+                stages[subject.stage.id, role] = memory
     if not stages:
         return unit
     each: dict[Hashable, JobMemory] = {}
-    jobs = tuple(
-        _equipped(replace(job, memory=_of_job(stages[job.stage], job, each)))
-        if job.stage in stages and holds_model(job.draft)
-        else job
-        for job in plan.jobs
-    )
+    jobs = tuple(_with_memory(job, stages, each) for job in plan.jobs)
     by_id = plan.by_id()
     servers = tuple(
-        _equipped(replace(server, memory=stages.get(by_id[server.clients[0]].stage)))
-        if server.lease.draft.role == "policy"
+        _equipped(replace(server, memory=stages.get((by_id[server.clients[0]].stage, role))))
+        if is_model_server(role := server.lease.draft.role)
         else server
         for server in plan.servers
     )
     return replace(unit, plan=replace(plan, jobs=jobs, servers=servers))
 
 
+def _holders(subject: StageContext) -> Iterator[tuple[str, ModelHolder]]:
+    """Of a stage's model, and of those that its environment asks."""
+    holder = holder_of(subject)
+    if holder is not None:
+        yield ACTING, holder
+    yield from asked_holders(subject).items()
+
+
+def _with_memory(
+    job: Job, stages: Mapping[tuple[str, str], JobMemory], known: dict[Hashable, JobMemory]
+) -> Job:
+    """A job with what the models that it holds itself need together."""
+    if job.draft.kind in TRAINERS:
+        own = [ACTING]
+    else:
+        own = [lease.draft.role for lease in job.leases if is_own_model(lease.draft)]
+    found = [stages[job.stage, role] for role in own if (job.stage, role) in stages]
+    if not found:
+        return job
+    memory = found[0]
+    if (job.stage, ACTING) in stages and ACTING in own:
+        memory = _of_job(memory, job, known)
+    for other in found[1:]:
+        memory = _together(memory, other, known)
+    return _equipped(replace(job, memory=memory))
+
+
+def _together(memory: JobMemory, other: JobMemory, known: dict[Hashable, JobMemory]) -> JobMemory:
+    """Two servers of one job, on GPUs of their own: what the fuller GPU holds, and the sum of the
+    rest. The other's core is counted already, beside the job's program."""
+    key = (id(memory), id(other))
+    if key not in known:
+        fuller = memory if memory.device >= other.device else other
+        more = max(0, other.cores - 1)
+        known[key] = replace(
+            fuller,
+            mem_mb=memory.mem_mb + other.mem_mb,
+            staging=memory.staging + other.staging,
+            cores=memory.cores + more if memory.cores else 0,
+        )
+    return known[key]
+
+
 def _of_job(memory: JobMemory, job: Job, known: dict[Hashable, JobMemory]) -> JobMemory:
     """Each copy of a job's own server has its part of the host's memory, and its cores; the job's
     program and its other servers take one core each. `known` are those of the jobs before."""
-    lease = job.lease("policy")
+    lease = job.lease(ACTING)
     if lease is None or lease.server:
         return memory
     said = {"devices": lease.draft.devices, "copies": lease.draft.copies}
-    copies = number_of_copies(said, job.resources.gpus)
+    others = sum(
+        each.draft.devices * number_of_copies({"copies": each.draft.copies}, 0)
+        for each in job.leases
+        if each is not lease and is_own_model(each.draft)
+    )
+    copies = number_of_copies(said, job.resources.gpus, others)
     beside = 1 + sum(
         each is not lease and each.draft.port not in ("none", "inside") and not each.server
         for each in job.leases

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from agentc.backend_api import EnvironmentBackend
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Module, Stage
@@ -44,7 +45,7 @@ def _check_edges(stage: Stage, module: Module, context: PassContext) -> None:
     kind = kind_named(stage.kind)
     if kind is None or kind.gathers:
         return
-    for role in kind.roles:
+    for role in (*kind.roles, *_asked_by_environment(stage, module, context)):
         producers = stage.inputs.get(role.name, ())
         if not producers and not role.optional:
             context.sink.error(
@@ -68,6 +69,14 @@ def _check_edges(stage: Stage, module: Module, context: PassContext) -> None:
                     fix=made.meant_for,
                     steps=stage.origin.steps,
                 )
+
+
+def _asked_by_environment(stage: Stage, module: Module, context: PassContext) -> Iterator[Role]:
+    """The inputs that a stage has because its environment asks a model server."""
+    entry = module.environments.get(stage.uses.get("environment", ""))
+    backend = None if entry is None else context.table.backends.get(entry.backend)
+    for each in backend.simulators if isinstance(backend, EnvironmentBackend) else ():
+        yield Role(name=each.name, accepts=(each.accepts,), doc=each.doc, optional=True)
 
 
 def _inputs_of_all(module: Module) -> Iterator[Stage]:

@@ -187,6 +187,10 @@ class _Jobs:
                 role: tuple(_job_id(stage.id, i[1:]) if i.startswith(":") else i for i in ids)
                 for role, ids in inputs_of(draft, stage).items()
             }
+            for lease in draft.leases:
+                served = lease.input  # perhaps of a server that the environment asks
+                if served is not None and served not in inputs and served in stage.inputs:
+                    inputs[served] = stage.inputs[served]
             yield Job(
                 draft=replace(blueprint.draft, inputs=inputs),
                 id=_job_id(stage.id, draft.name),

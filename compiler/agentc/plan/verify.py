@@ -36,6 +36,7 @@ def verify_plan(plan: Plan) -> list[str]:
         ]
         if len({lease.draft.role for lease in job.leases}) != len(job.leases):
             faults.append(f"{job.id} has two leases of one role")
+        faults += _needs(job)
         faults += _written(job)
         if not keyed:
             continue
@@ -50,6 +51,20 @@ def verify_plan(plan: Plan) -> list[str]:
 
 def _work(draft: JobDraft) -> tuple[str, tuple[str, ...], str]:
     return draft.kind, draft.program, draft.produces
+
+
+def _needs(job: Job) -> list[str]:
+    there = {lease.draft.role for lease in job.leases}
+    return [
+        f"the {lease.draft.role} lease of {job.id} needs {role}, which the job does not lease"
+        for lease in job.leases
+        for role in lease.draft.needs
+        if role not in there
+    ] + [
+        f"the {lease.draft.role} lease of {job.id} needs others and is not the job's own server"
+        for lease in job.leases
+        if lease.draft.needs and (lease.draft.scope != "job" or lease.draft.port == "inside")
+    ]
 
 
 def _written(job: Job) -> list[str]:

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, StageBackend
+from agentc.backend_api import (
+    BackendTable,
+    EnvironmentBackend,
+    ServerBackend,
+    StageBackend,
+    entry_fields,
+)
 from agentc.kinds import KINDS, MODEL_KIND, Kind
 from agentc.kinds.field import Field, Json, Role
 from agentc.published.published import (
@@ -44,7 +50,7 @@ def language_schema(table: BackendTable) -> Schema:
             "title": backend.id,
             "description": backend.doc,
             **mapping_schema(
-                (*backend.fields, *_sharing_beside(backend.fields)),
+                (*entry_fields(backend), *_sharing_beside(backend.fields)),
                 extra={"backend": text_schema(language.RESOURCE_KEYS["backend"])},
             ),
         }

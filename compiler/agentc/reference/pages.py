@@ -9,6 +9,7 @@ from agentc.backend_api import (
     EnvironmentBackend,
     ServerBackend,
     StageBackend,
+    entry_fields,
     software_of,
 )
 from agentc.backend_api.honoured import honoured_fields
@@ -89,7 +90,7 @@ def backends_page(table: BackendTable) -> str:
             lines += ["", f"## Settings of `{kind.name}` by backend", ""]
             lines += _matrix(kind, backends)
     for backend in table:
-        own = backend.options if isinstance(backend, StageBackend) else backend.fields
+        own = backend.options if isinstance(backend, StageBackend) else entry_fields(backend)
         if own:
             where = "options" if isinstance(backend, StageBackend) else "settings"
             lines += ["", f"## `{backend.id}`: {where} of its own", "", *folded(backend.doc), ""]

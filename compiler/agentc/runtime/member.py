@@ -16,9 +16,9 @@ from agentc.runtime.machine.hardware import MachineProbe
 from agentc.runtime.machine.redact import Redactor
 from agentc.runtime.machine.supervise import Child, Supervisor
 from agentc.runtime.machine.time_limit import stopped_early
+from agentc.runtime.servers.asked import asked_roles, caller_variables
 from agentc.runtime.servers.lease import (
     LeasedServer,
-    caller_variables,
     fill,
     last_lines,
 )
@@ -264,7 +264,11 @@ class JobRun:
             "logs": str(staging.logs),
             "facts": str(staging.facts_file),
             "progress": str(staging.progress_file),
-            "leases": {lease.role: self._endpoint(lease) for lease in self.leases},
+            "leases": {
+                lease.role: self._endpoint(lease)
+                for lease in self.leases
+                if lease.role not in asked_roles(self.job)
+            },
             **({} if self.stop_by is None else {"stop_by": self.stop_by}),
         }
 

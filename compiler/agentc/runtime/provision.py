@@ -13,6 +13,7 @@ from agentc.runtime.machine.device_shares import starts_server
 from agentc.runtime.machine.supervise import Supervisor
 from agentc.runtime.member import JobRun
 from agentc.runtime.servers import lease
+from agentc.runtime.servers.asked import asked_roles, asker_secrets, caller_secrets, needed_specs
 from agentc.runtime.servers.server_copies import ServerCopies
 from agentc.runtime.servers.shared_lease import SharedLease, SharedServers, await_ready
 from agentc.runtime.software import environment
@@ -77,8 +78,21 @@ class Provision:
                     known[identity] = ServerCopies(copies) if len(copies) > 1 else copies[0]
                     leases += copies
                 member.leases.append(known[identity])
+            if asked_roles(member.job):
+                self._link(member, known)
         self._start(leases, members)
         return leases
+
+    def _link(self, member: JobRun, known: Mapping[str, Union[AnyLease, ServerCopies]]) -> None:
+        """Tell servers of the job's own which others they ask."""
+        for spec in member.job["leases"]:
+            needed = needed_specs(member.job, spec)
+            asking = known[self._identity(member.job, spec)]
+            for one in asking.copies if isinstance(asking, ServerCopies) else [asking]:
+                if needed and isinstance(one, lease.LeasedServer):
+                    one.needs = {
+                        each["role"]: known[self._identity(member.job, each)] for each in needed
+                    }
 
     def _prepare(self, member: JobRun, pythons: _Pythons, code: Path, views: DeviceViews) -> None:
         """What the job's program is started with."""
@@ -92,7 +106,7 @@ class Provision:
             "python": complete["python"],
             "versions": complete["versions"],
         }
-        secrets = environment.resolve_secrets(lease.caller_secrets(job))
+        secrets = environment.resolve_secrets(caller_secrets(job))
         software = environment.programs_of(path, complete)
         member.variables = environment.job_variables(code, *_needs(job), secrets, software)
         member.variables.update(views.program)
@@ -108,7 +122,10 @@ class Provision:
         """A server that the job starts, in all its copies; or an endpoint, or an environment that
         its program opens."""
         identity = self._identity(job, spec)
-        own = environment.resolve_secrets(spec.get("secrets") or {})
+        wanted = dict(spec.get("secrets") or {})
+        if spec.get("needs"):
+            wanted.update(asker_secrets(needed_specs(job, spec)))
+        own = environment.resolve_secrets(wanted)
         python: List[str] = []
         software: Optional[Path] = None
         record: Dict[str, Any] = {}
@@ -176,7 +193,10 @@ class Provision:
 
     def _identity(self, job: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
         """What is one server for several members of a session."""
-        return json.dumps([spec, str(self._served(job, spec))], sort_keys=True)
+        parts = [spec, str(self._served(job, spec))]
+        if spec.get("needs"):
+            parts += [self._identity(job, each) for each in needed_specs(job, spec)]
+        return json.dumps(parts, sort_keys=True)
 
     def _served(self, job: Mapping[str, Any], spec: Mapping[str, Any]) -> Optional[Path]:
         """Directory of the checkpoint that a lease serves."""

@@ -92,6 +92,15 @@ def module_entry(module: Module, name: str, context: PassContext) -> Environment
             f"`{name}` names a place outside of this folder: {attempt.outside.place}",
             fix=f"if it may be read: `--allow-path {Path(attempt.outside.place).parent}`",
         )
+    if attempt is not None and attempt.lease is not None and attempt.lease.needs:
+        entry = module.environments[name]
+        role = attempt.lease.needs[0]
+        context.sink.error(
+            "AGC603",
+            f"its server asks a model server as `{role}`, and no experiment is here to start one",
+            entry.spans.get(role),
+            fix="serve it with settings that need none",
+        )
     own = read_locks(module, context)
     if context.sink.has_errors or attempt is None or attempt.lease is None:
         return None

@@ -14,12 +14,15 @@ from agentc.kinds.prefix import PREFIX
 from agentc_backends.software import LIGHT
 
 
-def environment_lease(view: StageView, context: LowerContext) -> LeaseDraft:
+def environment_leases(view: StageView, context: LowerContext) -> tuple[LeaseDraft, ...]:
     """The lease of the stage's environment for a program that runs in LIGHT, where
-    `environment_at` says. No key depends on it: the program meets the same sessions."""
+    `environment_at` says, and of the servers that the environment asks. No key depends on where it
+    is: the program meets the same sessions."""
     lease = context.environment_lease(view)
     wanted = view.text("environment_at")
-    return replace(lease, port="inside") if wanted == "auto" and _fits(lease) else lease
+    if wanted == "auto" and _fits(lease):
+        return (replace(lease, port="inside"),)
+    return (lease, *(context.needed_leases(view) if lease.needs else ()))
 
 
 def _fits(lease: LeaseDraft) -> bool:

@@ -90,6 +90,8 @@ def _protocol(rollout: JobDraft, success_at: Json) -> dict[str, Json]:
     protocol["success_at"] = environments_own if success_at is None else success_at
     protocol["prompt"] = _prompt(rollout.config["prompt"])
     protocol["environment"] = _environment(leases["environment"])
+    for role in leases["environment"].needs:  # who speaks there; its model is in the key alone
+        protocol[role] = {"backend": leases[role].backend, **_environment(leases[role])}
     # With `on_overflow` it decides where an episode ends, or what of it is seen.
     protocol["max_model_len"] = leases["policy"].identity.get("max_model_len")
     return protocol
@@ -106,7 +108,7 @@ def _prompt(prompt: Json) -> Json:
     return {**looks, "sha256": hashlib.sha256(texts.encode()).hexdigest()[:16]}
 
 
-def _environment(lease: LeaseDraft) -> Json:
+def _environment(lease: LeaseDraft) -> dict[str, Json]:
     """Its version and the settings that the spec gave it; which tasks its splits hold is seen from
     the tasks themselves."""
     settings = {name: value for name, value in lease.identity.items() if name != "splits"}

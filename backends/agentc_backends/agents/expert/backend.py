@@ -7,7 +7,7 @@ from agentc.kinds.artifacts import TRAJECTORIES
 from agentc.kinds.field import Json
 from agentc_backends.agents.common.lowering import (
     checked_split,
-    environment_lease,
+    environment_leases,
     marks_actions,
     prompt_config,
 )
@@ -47,7 +47,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             config=config,
             inputs={},
             produces=TRAJECTORIES.name,
-            leases=(environment_lease(view, context),),
+            leases=environment_leases(view, context),
             extra_identity={"prompt": prompt_config(prompt)},
             contract={"reward_range": facts["reward_range"]},
         ),

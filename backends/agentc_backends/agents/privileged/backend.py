@@ -46,7 +46,8 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 
 
 def _telling(lease: LeaseDraft) -> LeaseDraft:
-    """The environment's server as this job alone has it, whatever the entry says of its place."""
+    """The environment's server as this job alone has it, whatever the entry says of its place, and
+    without those that it asks: nobody plays here."""
     return replace(
         lease,
         program=(*lease.program, PRIVILEGED),
@@ -54,6 +55,7 @@ def _telling(lease: LeaseDraft) -> LeaseDraft:
         replicas=1,
         copies=None,
         placement={},
+        needs=(),
     )
 
 

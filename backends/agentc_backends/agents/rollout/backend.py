@@ -12,7 +12,7 @@ from agentc.kinds.artifacts import TRAJECTORIES
 from agentc.kinds.field import Field, Json, boolean, choice, string
 from agentc_backends.agents.common.lowering import (
     checked_split,
-    environment_lease,
+    environment_leases,
     leave_prefix,
     marks_actions,
     prefix_config,
@@ -110,7 +110,7 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
         placement=placement,
         inputs=inputs,
         produces=TRAJECTORIES.name,
-        leases=(context.server_lease(view, "policy"), environment_lease(view, context)),
+        leases=(context.server_lease(view, "policy"), *environment_leases(view, context)),
         extra_identity={"prompt": prompt_config(prompt)},
         contract={"reward_range": facts["reward_range"]},
         resume=True,

@@ -7,7 +7,7 @@ from agentc.kinds.artifacts import SEARCH_TREES
 from agentc.kinds.field import Field, Json, choice, integer, string
 from agentc_backends.agents.common.lowering import (
     checked_split,
-    environment_lease,
+    environment_leases,
     leave_prefix,
     marks_actions,
     prefix_config,
@@ -134,7 +134,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             },
             inputs=inputs,
             produces=SEARCH_TREES.name,
-            leases=(context.server_lease(stage, "policy"), environment_lease(stage, context)),
+            leases=(context.server_lease(stage, "policy"), *environment_leases(stage, context)),
             extra_identity={"prompt": prompt_config(prompt)},
             contract={"reward_range": facts["reward_range"]},
             resume=True,

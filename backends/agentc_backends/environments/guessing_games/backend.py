@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
+from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView, SimulatorRole
 from agentc.kinds.field import Field, Json
 from agentc_backends.environments.declaration import effective, environment_lease, fields_of
 from agentc_backends.environments.guessing_games.settings import QUESTIONS, GuessingSettings
@@ -52,7 +52,8 @@ def _lease_of(name: str) -> Callable[[OptionView], LeaseDraft]:
             left=left,
             identity=identity,
             expect={"options": {**rules_of(settings), "oracle": oracle}},
-            inside=settings.oracle != "server",
+            inside=settings.oracle in ("table", "recorded"),
+            needs=("simulator",) if settings.oracle == "model" else (),
             secrets={} if key is None else {"AGENTC_ORACLE_KEY": key},
         )
 
@@ -65,9 +66,9 @@ def _left(oracle: str) -> dict[str, str]:
     if oracle != "recorded":
         left |= dict.fromkeys(_RECORDED, f"`oracle: {oracle}` reads no dialogues")
     if oracle != "server":
-        left |= dict.fromkeys(_SERVER, f"`oracle: {oracle}` calls no server")
-    else:
-        left["unknown"] = "`oracle: server` answers every question itself"
+        left |= dict.fromkeys(_SERVER, f"`oracle: {oracle}` calls no server of somebody else")
+    if oracle in ("server", "model"):
+        left["unknown"] = f"`oracle: {oracle}` answers every question itself"
     return left
 
 
@@ -78,6 +79,8 @@ def _oracle(options: OptionView, settings: GuessingSettings) -> dict[str, Json]:
             if getattr(settings, needed) is None:
                 options.refuse(needed, f"`oracle: server` needs `{needed}`", fix=f"give `{needed}`")
         return {"kind": "server", "url": settings.oracle_url, "model": settings.oracle_model}
+    if settings.oracle == "model":  # which one is in the key of the lease that it needs
+        return {"kind": "model"}
     oracle: dict[str, Json] = {"kind": settings.oracle, "unknown": settings.unknown}
     if settings.oracle == "recorded":
         content = None if settings.dialogues is None else options.file(settings.dialogues)
@@ -133,6 +136,7 @@ def _declared(name: str, fields: tuple[Field, ...], doc: str) -> EnvironmentBack
         expected_tasks=lambda given: _sizes(name, given),
         configured=configured,
         capabilities=frozenset({"expert", "fork", "snapshot", "privileged"}),
+        simulators=(SimulatorRole(name="simulator", doc="Who answers under `oracle: model`."),),
     )
     return plain
 

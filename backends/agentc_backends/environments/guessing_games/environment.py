@@ -64,7 +64,7 @@ class GuessingEnvironment:
         self.success_threshold = world.settings.success_at
         self.default_max_steps = world.settings.questions
         self.splits = tuple(world.splits)
-        self.blocking = world.oracle_identity["kind"] == "server"
+        self.blocking = world.oracle_identity["kind"] in ("server", "model")
         self._secret: Secret | None = None
         self._turns: list[tuple[str, str]] = []
         self._won = False

@@ -17,12 +17,14 @@ from agentc_backends.environments.guessing_games.environment import (
 from agentc_backends.environments.guessing_games.games import GAMES
 from agentc_backends.environments.guessing_games.oracles import (
     INSTRUCTIONS,
+    ModelOracle,
     Oracle,
     RecordedOracle,
     ServerOracle,
     TableOracle,
 )
 from agentc_backends.environments.guessing_games.settings import GuessingSettings
+from agentc_backends.environments.server.asked_model import AskedModel
 from agentc_backends.environments.server.program import Opener, program
 
 KEY_VARIABLE = "AGENTC_ORACLE_KEY"
@@ -36,6 +38,8 @@ def open_world(settings: GuessingSettings) -> Opener:
 def _oracle(settings: GuessingSettings) -> tuple[Oracle, dict[str, Any]]:
     """The oracle, and what the identity says of it."""
     game = GAMES[settings.game]
+    if settings.oracle == "model":
+        return ModelOracle(AskedModel("simulator"), INSTRUCTIONS[game.name]), {"kind": "model"}
     if settings.oracle == "server":
         url, model = settings.oracle_url or "", settings.oracle_model or ""
         key = os.environ.get(KEY_VARIABLE) or None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -16,12 +17,14 @@ from agentc_backends.agents.client.errors import EchoedSecretError
 from agentc_backends.agents.client.guard import Guard
 from agentc_backends.environments.guessing_games.expert import Table
 from agentc_backends.environments.guessing_games.questions import asked
+from agentc_backends.environments.server.asked_model import AskedModel
 from agentc_backends.environments.server.environment import EnvironmentFailure
 from agentc_backends.http_library import httpx2
 
 UNKNOWN = {"invalid": "Invalid Question.", "no": "No."}
 _MOST_CACHED = 100_000
 _ATTEMPTS = 3
+_REPLY_TOKENS = 64
 
 
 class Oracle(Protocol):
@@ -88,15 +91,12 @@ class RecordedOracle:
         return {term: weight / norm for term, weight in weights.items()}
 
 
-class ServerOracle:
-    """An OpenAI-compatible chat server, asked at temperature 0; equal questions are asked once."""
+class LanguageOracle(ABC):
+    """A language model that is asked at temperature 0; equal questions are asked once."""
 
-    def __init__(self, url: str, model: str, key: str | None, instruction: str) -> None:
+    def __init__(self, instruction: str) -> None:
         """`instruction` is the system prompt; `{secret}` in it is filled in."""
-        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._client = httpx2.Client(headers=headers, timeout=60.0)
-        self._guard = Guard(key)
-        self._url, self._model, self._instruction = url.rstrip("/"), model, instruction
+        self._instruction = instruction
         self._cache: dict[tuple[str, str], str] = {}
         self._lock = threading.Lock()
 
@@ -113,15 +113,44 @@ class ServerOracle:
                 return self._cache[asked_for]
         return self._cache[asked_for]
 
+    def _messages(self, secret: str, question: str) -> list[dict[str, str]]:
+        return [
+            {"role": "system", "content": self._instruction.replace("{secret}", secret)},
+            {"role": "user", "content": question},
+        ]
+
+    @abstractmethod
+    def _ask(self, secret: str, question: str) -> str: ...
+
+
+class ModelOracle(LanguageOracle):
+    """A model that the experiment serves: the simulator of its plan."""
+
+    def __init__(self, model: AskedModel, instruction: str) -> None:
+        super().__init__(instruction)
+        self._model = model
+
+    def _ask(self, secret: str, question: str) -> str:
+        messages = self._messages(secret, question)
+        return self._model.chat(messages, max_tokens=_REPLY_TOKENS, affinity=secret).text
+
+
+class ServerOracle(LanguageOracle):
+    """An OpenAI-compatible chat server at an address of its own."""
+
+    def __init__(self, url: str, model: str, key: str | None, instruction: str) -> None:
+        super().__init__(instruction)
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._client = httpx2.Client(headers=headers, timeout=60.0)
+        self._guard = Guard(key)
+        self._url, self._model = url.rstrip("/"), model
+
     def _ask(self, secret: str, question: str) -> str:
         body = {
             "model": self._model,
             "temperature": 0,
-            "max_tokens": 64,
-            "messages": [
-                {"role": "system", "content": self._instruction.replace("{secret}", secret)},
-                {"role": "user", "content": question},
-            ],
+            "max_tokens": _REPLY_TOKENS,
+            "messages": self._messages(secret, question),
         }
         problem = ""
         for _ in range(_ATTEMPTS):

@@ -19,9 +19,10 @@ class GuessingSettings:
         "`strict_v2`: a guess names one secret and nothing else, and its name decides.",
         "strict_v2")
     # The identity tells of the oracle apart, by what it answers from.
-    oracle: Literal["table", "recorded", "server"] = setting(
+    oracle: Literal["table", "recorded", "server", "model"] = setting(
         "Who answers: the table of facts, the most similar recorded question (`dialogues`; the "
-        "table where none is similar), or a language model at `oracle_url`.", "table", rule=False)
+        "table where none is similar), a language model at `oracle_url`, or one of the experiment "
+        "itself (`simulator`).", "table", rule=False)
     unknown: Literal["invalid", "no"] = setting(
         "What the table answers to a question that it cannot read: `Invalid Question.` or `No.`; "
         "the question counts.", "invalid", rule=False)

@@ -11,6 +11,7 @@ from agentc.passes.checks.lengths import LENGTHS
 from agentc.passes.checks.machines import MACHINES
 from agentc.passes.checks.measures import MEASURES
 from agentc.passes.checks.memory import MEMORY
+from agentc.passes.checks.model_servers import MODEL_SERVERS
 from agentc.passes.checks.models import MODELS
 from agentc.passes.checks.pair_rewards import PAIR_REWARDS
 from agentc.passes.checks.preferences import PREFERENCES
@@ -27,7 +28,7 @@ __all__ = ["RULES", "TOPICS", "Finding", "Rule"]
 
 TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Batches and rows", BATCHES),
-    ("Processes, GPUs, memory", MACHINES),
+    ("Processes, GPUs, memory", (*MACHINES, *MODEL_SERVERS)),
     ("What fits into a GPU", MEMORY),
     ("Tokens", (*LENGTHS, *SERVER_BATCHES)),
     ("Episodes", EPISODES),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from agentc.backend_api.parallel import MULTINODE
 from agentc.diagnostics.codes.code import Code
 from agentc.kinds.groups import SERVED, TRAINERS, WITHOUT_MODEL, kinds_where
+from agentc.passes.checks.model_servers import asked_servers, own_devices
 from agentc.passes.checks.parallel import IDLE_GPUS, PARALLEL, UNEVEN_NODES, shape_of
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext
@@ -40,6 +41,7 @@ def idle_gpus(subject: StageContext) -> Iterator[Finding]:
     if not gpus:
         return
     used, why, fix = gpus, "", ""
+    asked = sum(own_devices(subject, each) or 0 for each in asked_servers(subject).values())
     if stage.kind in TRAINERS:
         used = settings.integer("processes") or 1
         why = settings.shown("processes")
@@ -52,6 +54,7 @@ def idle_gpus(subject: StageContext) -> Iterator[Finding]:
         fix = "set placement.gpus to 0 here"
     elif subject.server() is not None:
         used, why, fix = _used_by_server(subject, gpus)
+    used += asked
     if used >= gpus:
         return
     yield Finding(

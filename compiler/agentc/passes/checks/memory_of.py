@@ -17,6 +17,7 @@ from agentc.memory import (
     serving_need,
     training_need,
 )
+from agentc.passes.checks.model_servers import asked_servers
 from agentc.passes.checks.model_shape import model_shape
 from agentc.passes.checks.parallel import shape_of
 from agentc.passes.checks.subject import Settings, StageContext
@@ -86,6 +87,20 @@ class ModelHolder:
             return None
         reference, nodes = self.reference, question.nodes
         return training_need(trained, self.model, gpus=gpus, nodes=nodes, reference=reference)
+
+
+def asked_holders(subject: StageContext) -> dict[str, ModelHolder]:
+    """Who holds the models that the stage's environment asks, by their roles; without those of
+    which nothing is known."""
+    found: dict[str, ModelHolder] = {}
+    for role, entry in asked_servers(subject).items():
+        served, model = subject.servers.get(entry.name), model_shape(subject, role)
+        if served is not None and served[0].memory is not None and model is not None:
+            backend, settings = served
+            shared = settings.text("scope") == "shared"
+            place = settings if shared else subject.settings
+            found[role] = ModelHolder(backend=backend, settings=settings, place=place, model=model)
+    return found
 
 
 def holder_of(subject: StageContext) -> ModelHolder | None:

@@ -27,6 +27,7 @@ from agentc.kinds import KINDS
 from agentc.kinds.field import Field, Json
 from agentc.lease_roles import FUSED_ROLES, LeaseRole, is_model_server
 from agentc.lock.references import OutsideReferences
+from agentc.passes.lowering.asked_servers import needless, undeclared_needs, wrongly_asked
 from agentc.passes.lowering.experiment import experiment_facts
 from agentc.runtime.store.content import OutsideLinkError, content_digest
 from agentc.source.boundary import Boundary, OutsideError
@@ -128,7 +129,21 @@ class ModuleContext:
     def server_lease(
         self, stage: StageView, checkpoint_role: str, role: LeaseRole = "policy"
     ) -> LeaseDraft:
-        attempt = self._used(stage, "server")
+        return self._served(self._used(stage, "server"), checkpoint_role, role)
+
+    def needed_leases(self, stage: StageView) -> tuple[LeaseDraft, ...]:
+        asking = None if self.stage is None else self.stage.uses.get("environment")
+        entry = self._module.environments.get(asking or "")
+        found = []
+        for role in self.environment_lease(stage).needs:
+            name = None if entry is None else entry.asked_server(role)
+            server = None if name is None else self.resource("server", name, self._room())
+            found.append(self._served(server, role, role))
+        return tuple(found)
+
+    def _served(
+        self, attempt: ResourceAttempt | None, checkpoint_role: str, role: LeaseRole
+    ) -> LeaseDraft:
         if attempt is None or attempt.lease is None:
             raise MissingResourceError("server")
         key = (id(attempt), checkpoint_role, role)  # attempts are kept as long as this context
@@ -187,15 +202,14 @@ class ModuleContext:
         `room`; None for one that is not declared or whose backend is unknown."""
         key = (section, name, room)
         if key not in self._leases:
-            entries = (
-                self._module.environments if section == "environment" else (self._module.servers)
-            )
-            entry = entries.get(name)
-            self._leases[key] = (
-                None
-                if entry is None
-                else attempt_resource(entry, self._table, self.content_of, room)
-            )
+            module = self._module
+            entry = (module.environments if section == "environment" else module.servers).get(name)
+            attempt = None
+            if entry is not None:
+                attempt = attempt_resource(entry, self._table, self.content_of, room)
+            if entry is not None and attempt is not None and _asks(entry, attempt):
+                attempt = _with_asked(entry, attempt, module.servers, self._table)
+            self._leases[key] = attempt
         return self._leases[key]
 
     def fields_of(self, backend: StageBackend) -> tuple[tuple[Field, ...], dict[str, Setting]]:
@@ -221,10 +235,10 @@ class ModuleContext:
         name = None if self.stage is None else self.stage.uses.get(section)
         if self.stage is None or name is None:
             return None
-        room = ONE_NODE
-        if section == "server":
-            room = allocation_of(_plain(self.stage.placement))
-        return self.resource(section, name, room)
+        return self.resource(section, name, self._room() if section == "server" else ONE_NODE)
+
+    def _room(self) -> Room:
+        return ONE_NODE if self.stage is None else allocation_of(_plain(self.stage.placement))
 
 
 def attempt_resource(
@@ -254,7 +268,9 @@ def attempt_resource(
     try:
         lease = backend.lease(view)
         if isinstance(backend, EnvironmentBackend):
-            lease = replace(lease, role="environment")
+            # What asks others is told where they are by whoever starts it.
+            lease = replace(lease, role="environment", inside=lease.inside and not lease.needs)
+            failure = undeclared_needs(backend, lease) if lease.needs else None
             declared = backend.under(values)
     except OutsideError as error:
         outside = path_escape(error, values)
@@ -274,6 +290,29 @@ def attempt_resource(
         refusals=tuple(dict.fromkeys(refusals)),
         reasons=view.reasons,
         failure=failure,
+    )
+
+
+def _asks(entry: Resource, attempt: ResourceAttempt) -> bool:
+    """Whether an environment names a model server, or its lease wants one."""
+    return bool(entry.simulators or (attempt.lease is not None and attempt.lease.needs))
+
+
+def _with_asked(
+    entry: Resource,
+    attempt: ResourceAttempt,
+    servers: Mapping[str, Resource],
+    table: BackendTable,
+) -> ResourceAttempt:
+    """An attempt with what is wrong of the servers that an environment asks."""
+    backend, lease = attempt.backend, attempt.lease
+    if not isinstance(backend, EnvironmentBackend) or lease is None:
+        return attempt
+    wrong = tuple(wrongly_asked(entry, backend, lease, servers, table))
+    return replace(
+        attempt,
+        unread=(*attempt.unread, *needless(entry, lease)),
+        refusals=(*attempt.refusals, *wrong),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePath
 
-from agentc.backend_api import JobDraft
+from agentc.backend_api import JobDraft, LeaseDraft
 from agentc.ir.module import Stage
 from agentc.kinds.field import Json
 from agentc.kinds.groups import MODEL_MAKERS, TRAINERS
@@ -62,11 +62,12 @@ def _is_heavy(draft: JobDraft) -> bool:
 
 def holds_model(draft: JobDraft) -> bool:
     """Whether the job trains a model, or starts a server of one within its own resources."""
-    serves = any(
-        is_model_server(lease.role) and lease.port != "none" and lease.scope != "shared"
-        for lease in draft.leases
-    )
-    return serves or draft.kind in TRAINERS
+    return draft.kind in TRAINERS or any(map(is_own_model, draft.leases))
+
+
+def is_own_model(lease: LeaseDraft) -> bool:
+    """Whether a lease means a model server within the job's own resources."""
+    return is_model_server(lease.role) and lease.port != "none" and lease.scope != "shared"
 
 
 def server_resources(role: str, placement: Mapping[str, Json]) -> Resources:

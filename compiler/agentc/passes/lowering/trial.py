@@ -138,7 +138,9 @@ def _attempt(stage: Stage, backend: StageBackend, context: ModuleContext) -> Low
         untaken=tuple(
             role
             for role, producers in stage.inputs.items()
-            if drafts
+            # Those of servers that its environment asks come with the lease.
+            if (kind.gathers or kind.role(role) is not None)
+            and drafts
             and producers
             and not any(draft.inputs.get(role) for draft in drafts)
             and backend.takes(role)

@@ -20,6 +20,7 @@ from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Seq
 from agentc.runtime.machine import rendezvous
 from agentc.runtime.machine.supervise import Child, Supervisor
 from agentc.runtime.program import write_json
+from agentc.runtime.servers.asked import LEASES_VARIABLE, tell
 from agentc.runtime.software.imported import FOLDER_VARIABLE, read_reports
 from agentc.runtime.store.staging import remove_tree
 
@@ -71,6 +72,9 @@ class LeasedServer:
         self._ready_file = folder / (self.name + ".ready.json")
         self._settings_file = folder / (self.name + ".settings.json")
         self._ranks_file = folder / (self.name + ".ranks.json")
+        self._leases_file = folder / (self.name + ".leases.json")
+        self.needs: Dict[str, Any] = {}
+        """Other leases of the job, by role, that its program asks; ready before it is started."""
         self.imported = folder / "imported" / self.name
         self._host = host
         self._held: Optional[socket.socket] = None
@@ -132,6 +136,9 @@ class LeasedServer:
         variables = {**self._variables, **fill_values(self.spec.get("variables") or {}, words)}
         variables["AGENTC_TOKEN"] = self.token
         variables[FOLDER_VARIABLE] = str(self.imported)
+        if self.needs:
+            tell(self._leases_file, self.needs)
+            variables[LEASES_VARIABLE] = str(self._leases_file)
         remove_tree(self.imported)
         try:
             self.child = supervisor.start(
@@ -221,12 +228,27 @@ def start_all(
     supervisor: Supervisor,
     over: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Start all servers at once and return when each is ready and is what it should be; false
-    when `over` says meanwhile that nobody needs them any more.
+    """Start all servers at once, but for those that ask others of them, which come second; return
+    when each is ready and is what it should be; false when `over` says meanwhile that nobody needs
+    them any more.
 
     Raises LeaseError (a server died, is late, or is another one) or StoppedError.
     """
-    leases = [lease for lease in leases if not lease.inside]
+    outer = [lease for lease in leases if not lease.inside]
+    first = [lease for lease in outer if not lease.needs]
+    if not _start_wave(first, supervisor, over, ()):
+        return False
+    asking = [lease for lease in outer if lease.needs]
+    return not asking or _start_wave(asking, supervisor, over, first)
+
+
+def _start_wave(
+    leases: Sequence[LeasedServer],
+    supervisor: Supervisor,
+    over: Callable[[], bool],
+    before: Sequence[LeasedServer],
+) -> bool:
+    """Those that need nothing that is not ready. `before` were, and must not die meanwhile."""
     for lease in leases:
         if not lease.remote:
             lease.start(supervisor)
@@ -236,6 +258,9 @@ def start_all(
             check.begin()
 
         def settled() -> bool:
+            gone = dead(before)
+            if gone is not None:
+                raise LeaseError(death_message(gone))
             for check in checks:
                 child = check.lease.child
                 if not check.done and child is not None and child.status is not None:
@@ -264,32 +289,6 @@ def distinct_name(role: str, identity: str, taken: Collection[str]) -> str:
     if role not in taken:
         return role
     return "%s-%s" % (role, hashlib.sha256(identity.encode("utf-8")).hexdigest()[:8])
-
-
-def caller_variables(job: Mapping[str, Any]) -> Dict[str, Dict[str, str]]:
-    """Role of each remote endpoint with secrets -> what its backend calls them -> the variable of
-    the job's program that holds the value. No two have one in common, so that no endpoint is sent
-    what is another's."""
-    taken = set(job.get("secrets") or {})
-    found: Dict[str, Dict[str, str]] = {}
-    for spec in job["leases"]:
-        wanted = spec.get("secrets") if spec.get("port") == "none" else None
-        if wanted:
-            suffix = "_" + str(spec["role"]).upper()
-            own = {name: name + suffix if name in taken else name for name in wanted}
-            found[spec["role"]] = own
-            taken.update(own.values())
-    return found
-
-
-def caller_secrets(job: Mapping[str, Any]) -> Dict[str, str]:
-    """Environment variable -> name of the secret, of all that the job's program is given."""
-    found = dict(job.get("secrets") or {})
-    variables = caller_variables(job)
-    for spec in job["leases"]:
-        for name, variable in variables.get(spec["role"], {}).items():
-            found[variable] = spec["secrets"][name]
-    return found
 
 
 def end_all(leases: Sequence[Any], supervisor: Supervisor) -> None:

@@ -131,22 +131,24 @@ def _check_model(lease: LeasedServer, deadline: float) -> None:
     status, answer = request(lease, "GET", _versioned(lease, "/v1/models"), None, 10.0, deadline)
     if status != 200 or not isinstance(answer, dict):
         raise ProbeError(
-            "the policy server answers GET /v1/models with %d: %s" % (status, _short(answer))
+            "the %s server answers GET /v1/models with %d: %s"
+            % (lease.role, status, _short(answer))
         )
     served = {entry.get("id"): entry for entry in answer.get("data") or []}
     name = lease.spec.get("served_name")
     entry = served.get(name)
     if entry is None:
         raise ProbeError(
-            "the policy server serves %s; expected a model named %r"
-            % (", ".join(repr(n) for n in served) or "no model", name)
+            "the %s server serves %s; expected a model named %r"
+            % (lease.role, ", ".join(repr(n) for n in served) or "no model", name)
         )
     root = entry.get("root")
     # A remote endpoint does not say where its files are; a local one must serve this checkpoint.
     known = lease.model is not None and not lease.remote and root is not None
     if known and os.path.realpath(root) != os.path.realpath(str(lease.model)):
         raise ProbeError(
-            "the policy server serves the wrong model: %s; expected %s" % (root, lease.model)
+            "the %s server serves the wrong model: %s; expected %s"
+            % (lease.role, root, lease.model)
         )
     _complete_one_token(lease, deadline)
 
@@ -172,8 +174,8 @@ def _complete_one_token(lease: LeasedServer, deadline: float) -> None:
         if status not in (404, 405):
             break
     raise ProbeError(
-        "the policy server cannot complete one token: %s answers %d: %s"
-        % (path, status, _short(answer))
+        "the %s server cannot complete one token: %s answers %d: %s"
+        % (lease.role, path, status, _short(answer))
     )
 
 

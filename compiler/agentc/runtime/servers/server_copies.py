@@ -20,6 +20,7 @@ class ServerCopies:
 
     def __init__(self, copies: Sequence[LeasedServer]) -> None:
         self.role = copies[0].role
+        self.spec = copies[0].spec
         self.copies = list(copies)
         for copy in copies:  # a client knows one token
             copy.token = copies[0].token

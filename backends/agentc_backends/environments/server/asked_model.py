@@ -1,0 +1,85 @@
+"""A model server that an environment asks by itself, found in the file that AGENTC_LEASES names.
+
+The environment's declaration says so by `simulators`, its lease by `needs`; the model never sees
+the agent's tokens, and the agent's process learns nothing of the model. Neighbours: `workers.py`,
+whose threads ask; `agents/client`, which sends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentc_backends.agents.client.chat import ChatClient, ChatReply
+from agentc_backends.agents.client.errors import ServiceError
+from agentc_backends.agents.client.leased import chat_client
+from agentc_backends.environments.server.environment import EnvironmentFailure
+
+LEASES_VARIABLE = "AGENTC_LEASES"
+_MOST_AT_ONCE = 64
+
+
+def asked_lease(role: str = "simulator") -> Mapping[str, Any]:
+    """Where the server of a role is: `{"url", "token", "model", ...}`, as in a job's file. Raises
+    ValueError where nobody has said."""
+    place = os.environ.get(LEASES_VARIABLE)
+    if place is None:
+        raise ValueError(f"no {role}: {LEASES_VARIABLE} names no file, so nobody started one")
+    found: Mapping[str, Any] | None = json.loads(Path(place).read_bytes()).get(role)
+    if found is None:
+        raise ValueError(f"no {role} in {place}")
+    return found
+
+
+class AskedModel:
+    """The model server of a role, or its copies, for threads that wait for their replies. Requests
+    of several threads are under way at once, within the limits that the lease states. It is looked
+    for with the first request: a world that only tells of its tasks needs none."""
+
+    def __init__(self, role: str = "simulator") -> None:
+        self._role = role
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._client: ChatClient | None = None
+
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        stop: Sequence[str] = (),
+        seed: int | None = None,
+        affinity: str = "",
+    ) -> ChatReply:
+        """The model's next message. Calls of equal `affinity` meet the same copy. Raises
+        EnvironmentFailure, with the client's error as its cause: the episode is void."""
+        request = self._chat(
+            messages,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            stop=stop,
+            seed=seed,
+            affinity=affinity,
+        )
+        try:
+            return asyncio.run_coroutine_threadsafe(request, self._running()).result()
+        except (ServiceError, ValueError, OSError) as error:
+            raise EnvironmentFailure(f"the model that the environment asks: {error}") from error
+
+    async def _chat(self, messages: Sequence[Mapping[str, str]], **wanted: Any) -> ChatReply:
+        if self._client is None:  # here, so that what it holds belongs to this loop
+            self._client = chat_client(asked_lease(self._role), concurrency=_MOST_AT_ONCE)
+        return await self._client.chat(messages, **wanted)
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, daemon=True).start()
+            return self._loop

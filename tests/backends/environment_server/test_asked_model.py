@@ -1,0 +1,113 @@
+"""A model that an environment asks: found by its role, asked from many threads, with its key."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentc_backends.environments.server.asked_model import LEASES_VARIABLE, AskedModel
+from agentc_backends.environments.server.environment import EnvironmentFailure
+
+
+class Endpoint(ThreadingHTTPServer):
+    """Says what it was asked, and keeps keys and the most requests at once."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.keys: set[str | None] = set()
+        self.at_once, self.most = 0, 0
+        self.together = threading.Barrier(2)
+        self.lock = threading.Lock()
+        self.pairs = False
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Endpoint
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with self.server.lock:
+            self.server.keys.add(self.headers["Authorization"])
+            self.server.at_once += 1
+            self.server.most = max(self.server.most, self.server.at_once)
+        if self.server.pairs:
+            self.server.together.wait()  # for ever, if requests came one by one
+        text = f"{body['messages'][-1]['content']} {body['temperature']} {body['max_tokens']}"
+        answer = {
+            "choices": [{"message": {"content": text}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+        }
+        with self.server.lock:
+            self.server.at_once -= 1
+        raw = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, *words: object) -> None:
+        del words
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    with Endpoint() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def told(folder: Path, monkeypatch: pytest.MonkeyPatch, **lease: Any) -> AskedModel:
+    file = folder / "leases.json"
+    file.write_text(json.dumps({"simulator": lease}))
+    monkeypatch.setenv(LEASES_VARIABLE, str(file))
+    return AskedModel("simulator")
+
+
+def hello(model: AskedModel, number: int = 0) -> str:
+    return model.chat([{"role": "user", "content": f"hello {number}"}], max_tokens=7).text
+
+
+def test_threads_ask_at_once_with_the_token_of_the_lease(
+    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"http://127.0.0.1:{endpoint.server_address[1]}"
+    model = told(tmp_path, monkeypatch, url=url, token="ours", model="m", log="/log")
+    endpoint.pairs = True
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda number: hello(model, number), range(8)))
+    assert found == [f"hello {number} 0.0 7" for number in range(8)]
+    assert endpoint.keys == {"Bearer ours"}
+
+
+def test_an_endpoint_of_others_gets_the_key_of_its_variable_within_its_limits(
+    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTC_REMOTE_TOKEN", "of the policy")
+    monkeypatch.setenv("AGENTC_REMOTE_TOKEN_SIMULATOR", "of-the-human")
+    model = told(
+        tmp_path, monkeypatch, token="", model="m", client={"concurrency": 1},
+        url=f"http://127.0.0.1:{endpoint.server_address[1]}/v1",
+        secrets={"AGENTC_REMOTE_TOKEN": "AGENTC_REMOTE_TOKEN_SIMULATOR"},
+    )  # fmt: skip
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda number: hello(model, number), range(8)))
+    assert (endpoint.keys, endpoint.most) == ({"Bearer of-the-human"}, 1)
+
+
+def test_what_does_not_answer_voids_the_episode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = told(tmp_path, monkeypatch, url="http://127.0.0.1:9", token="x", model="m", log="/log")
+    with pytest.raises(EnvironmentFailure, match="the model that the environment asks"):
+        hello(gone)
+    monkeypatch.delenv(LEASES_VARIABLE)
+    with pytest.raises(EnvironmentFailure, match="nobody started one"):
+        hello(AskedModel())
