@@ -36,6 +36,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--with-results", action="store_true", help="also the results that the store has"
     )
+    parser.add_argument(
+        "--with-hidden",
+        action="store_true",
+        help="of results also hidden texts of tasks, which whoever has the bundle can read",
+    )
     add_store_argument(parser)
 
 
@@ -62,7 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
         return EXIT_NOT_FOUND
     directory: Path = arguments.output
     try:
-        bundle = write_bundle(directory, compiled, store)
+        bundle = write_bundle(directory, compiled, store, hidden=arguments.with_hidden)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         print(f"agentc: cannot write {directory}: {reason}", file=sys.stderr)

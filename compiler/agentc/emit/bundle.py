@@ -29,6 +29,7 @@ from agentc.exit_codes import EXIT_STORE, CommandError
 from agentc.lock.collect import collect_lock
 from agentc.lock.document import render_lock
 from agentc.plan.job import Plan
+from agentc.runtime.contracts.critic_contracts import PRIVATE
 from agentc.runtime.software.environment import packages_of
 from agentc.runtime.store.content import sha256_of
 from agentc.runtime.store.layout import StoreLayout
@@ -69,9 +70,14 @@ class Bundle:
 
 
 def write_bundle(
-    directory: Path, compiled: Compilation, results: StoreLayout | None = None
+    directory: Path,
+    compiled: Compilation,
+    results: StoreLayout | None = None,
+    *,
+    hidden: bool = False,
 ) -> Bundle:
-    """Write the bundle of a compiled spec; `results` is the store whose objects go along.
+    """Write the bundle of a compiled spec; `results` is the store whose objects go along, those
+    that are private to their owner only where `hidden` texts are asked for.
 
     The directory appears whole or not at all. Raises BundleError when it is there already or
     something cannot be bundled, OSError when it cannot be written.
@@ -84,7 +90,7 @@ def write_bundle(
     directory.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
     try:
-        bundle = _fill(draft, compiled, compiled.plan, results)
+        bundle = _fill(draft, compiled, compiled.plan, results, hidden)
         draft.chmod(0o755)
         if directory.exists():
             directory.rmdir()
@@ -95,7 +101,9 @@ def write_bundle(
     return bundle
 
 
-def _fill(draft: Path, compiled: Compilation, plan: Plan, results: StoreLayout | None) -> Bundle:
+def _fill(
+    draft: Path, compiled: Compilation, plan: Plan, results: StoreLayout | None, hidden: bool
+) -> Bundle:
     source = compiled.files[0].resolve()
     compile_to(draft, plan, compiled.spec.source.text, draft)
     lock = collect_lock(plan, compiled.references, compiled.templates, compiled.scale)
@@ -105,7 +113,7 @@ def _fill(draft: Path, compiled: Compilation, plan: Plan, results: StoreLayout |
     _copy_packages(draft / "packages", plan)
     _copy_templates(draft, compiled)
     absent = _copy_files(draft, compiled.references.files, source.parent)
-    included = 0 if results is None else _copy_results(draft / STORE, plan, results)
+    included = 0 if results is None else _copy_results(draft / STORE, plan, results, hidden)
     contents = Contents(
         plan=plan,
         results=included,
@@ -166,10 +174,10 @@ def _copy_files(draft: Path, files: Iterable[str], beside: Path) -> tuple[str, .
     return tuple(absent)
 
 
-def _copy_results(store: Path, plan: Plan, results: StoreLayout) -> int:
+def _copy_results(store: Path, plan: Plan, results: StoreLayout, hidden: bool) -> int:
     """Copy the objects of a plan that the store has, after comparing every byte with their
-    manifests; returns how many jobs have theirs."""
-    made = {job.object for job in plan.jobs}
+    manifests; returns how many jobs have theirs. Private ones go along where that is wanted."""
+    made = {job.object for job in plan.jobs if hidden or job.draft.produces not in PRIVATE}
     sessions = [session.object for session in plan.sessions]
     there = find_published(results, [*made, *sessions])
     names = sorted(made & there)

@@ -5,6 +5,7 @@ docs/reference/checks.md shows them. A rule is added to the tuple of its topic.
 """
 
 from agentc.passes.checks.batches import BATCHES
+from agentc.passes.checks.critics import CRITICS
 from agentc.passes.checks.episodes import EPISODES
 from agentc.passes.checks.evaluations import EVALUATIONS
 from agentc.passes.checks.lengths import LENGTHS
@@ -35,6 +36,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Evaluations and comparisons", (*MEASURES, *EVALUATIONS)),
     ("Training", TRAINING),
     ("Pairs and preferences", (*PREFERENCES, *PAIR_REWARDS)),
+    ("Critics", CRITICS),
     ("Candidates of turns", TURNS),
     ("Prefixes", CONTINUATIONS),
     ("Searches", SEARCHES),
