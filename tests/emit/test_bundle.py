@@ -392,3 +392,26 @@ def test_a_bundle_says_that_it_is_code(sent: Path) -> None:
     assert "This directory is code" in readme
     assert "agentc bundle --check" in readme
     assert "lost or damaged" in readme
+
+
+def test_hidden_texts_stay_at_home_unless_asked_for(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(
+        "agentc: 1\nname: hidden\nenvironments:\n  city: {backend: guess_my_city}\n"
+        "stages:\n  hidden: {kind: privileged, split: train}\n"
+    )
+    assert main(["compile", str(spec), "-o", str(tmp_path / "compiled")]) == 0
+    job = json.loads((tmp_path / "compiled" / "plan.json").read_text())["jobs"][0]
+    object_folder = Path("objects") / job["kind"] / job["key"]
+    data = tmp_path / "store" / object_folder / "data"
+    data.mkdir(parents=True)
+    (data / "privileged.jsonl").write_text("{}\n")
+    digest = hashlib.sha256(b"{}\n").hexdigest()
+    manifest = {"manifest": 2, "kind": job["kind"], "key": job["key"],
+                "files": {"data/privileged.jsonl": digest}}  # fmt: skip
+    (data.parent / "artifact.json").write_text(manifest_text(manifest))
+    words = ["bundle", str(spec), "--with-results", "--store", str(tmp_path / "store"), "-o"]
+    assert main([*words, str(tmp_path / "plain")]) == 0
+    assert not (tmp_path / "plain/.agentc/store" / object_folder).exists()
+    assert main([*words, str(tmp_path / "whole"), "--with-hidden"]) == 0
+    assert (tmp_path / "whole/.agentc/store" / object_folder / "data/privileged.jsonl").exists()

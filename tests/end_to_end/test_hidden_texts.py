@@ -1,0 +1,78 @@
+"""What a critic may know stays in its artifact: a run of collect, privileged, pair and critic, and
+a byte search over everything that it left.
+
+The canaries are the hidden texts themselves: sentences that only `/privileged` says. They are
+looked for as text, in other spellings of JSON, and compressed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from smoke import agentc, require_software
+
+pytestmark = pytest.mark.slow
+
+SPEC = """
+agentc: 1
+name: hidden
+environments:
+  city: {backend: guess_my_city, questions: 2}
+servers:
+  guesser:
+    backend: scripted
+    max_model_len: 512
+    rules:
+      - reply: ["Action: Is it Mumbai?", "Action: Is it Ahmedabad?", "Action: Is it in Asia?"]
+prompts:
+  plain: {instruction: Find out the city.}
+models:
+  tiny: {backend: scratch, corpus: expert, context: 512, hidden_size: 16, layers: 1, heads: 1,
+         vocab_size: 300}
+stages:
+  expert: {kind: expert, split: train, limit: 8}
+  collect: {kind: rollout, policy: tiny, split: train, limit: 8, attempts: 6,
+            decode: {temperature: 1.0, max_tokens: 16}}
+  hidden: {kind: privileged, split: train, limit: 8}
+  pairs: {kind: pair, sources: self, rollouts: collect}
+  critic: {kind: critic, model: tiny, data: pairs, privileged: hidden, beta: 0.1, nll_weight: 0.01,
+           lr: 1e-3, global_batch: 4, max_length: 512, max_steps: 2}
+"""
+
+
+def leaks(folder: Path, canaries: list[str]) -> Iterator[Path]:
+    """Files that hold a canary, below a folder, but for those of privileged objects' data."""
+    words = [word.encode() for word in canaries]
+    words += [json.dumps(word)[1:-1].encode() for word in canaries]
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder).as_posix()
+        if not path.is_file() or "/objects/privileged/" in f"/{inside}" and "/data/" in inside:
+            continue
+        content = path.read_bytes()
+        if content[:2] == b"\x1f\x8b":
+            content += gzip.decompress(content)
+        if any(word in content for word in words):
+            yield path
+
+
+def test_hidden_texts_are_in_their_artifact_alone(tmp_path: Path) -> None:
+    require_software("trl.critic")
+    spec, store = tmp_path / "spec.yaml", tmp_path / "store"
+    spec.write_text(SPEC)
+    said = agentc("run", spec, "--store", store, "--plain")
+    [artifact] = store.glob("objects/privileged/*/data/privileged.jsonl")
+    canaries = [json.loads(line)["text"] for line in artifact.read_text().splitlines()]
+    assert len(canaries) == 8
+    assert artifact.stat().st_mode & 0o777 == 0o400
+    said += agentc("bundle", spec, "--store", store, "--with-results", "-o", tmp_path / "sent")
+    assert not any(word in said for word in canaries)
+    assert list(leaks(tmp_path, canaries)) == []
+    # And the search finds what it looks for: a critic that wrote its rows would be seen.
+    [critic] = store.glob("objects/critic/*/data")
+    critic.chmod(0o755)
+    (critic / "rows.jsonl").write_text(json.dumps({"prompt": canaries[3]}))
+    assert [path.name for path in leaks(tmp_path, canaries)] == ["rows.jsonl"]
