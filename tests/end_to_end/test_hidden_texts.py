@@ -50,7 +50,7 @@ def leaks(folder: Path, canaries: list[str]) -> Iterator[Path]:
     words += [json.dumps(word)[1:-1].encode() for word in canaries]
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder).as_posix()
-        if not path.is_file() or "/objects/privileged/" in f"/{inside}" and "/data/" in inside:
+        if not path.is_file() or ("/objects/privileged/" in f"/{inside}" and "/data/" in inside):
             continue
         content = path.read_bytes()
         if content[:2] == b"\x1f\x8b":
