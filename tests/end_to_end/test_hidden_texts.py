@@ -27,7 +27,7 @@ servers:
     backend: scripted
     max_model_len: 512
     rules:
-      - reply: ["Action: Is it Mumbai?", "Action: Is it Ahmedabad?", "Action: Is it in Asia?"]
+      - reply: ["Action: Is it Alexandria?", "Action: Is it Ahmedabad?", "Action: Is it in Asia?"]
 prompts:
   plain: {instruction: Find out the city.}
 models:
@@ -36,7 +36,7 @@ models:
 stages:
   expert: {kind: expert, split: train, limit: 8}
   collect: {kind: rollout, policy: tiny, split: train, limit: 8, attempts: 6,
-            decode: {temperature: 1.0, max_tokens: 16}}
+            decode: {temperature: 1.0, max_tokens: 64}}
   hidden: {kind: privileged, split: train, limit: 8}
   pairs: {kind: pair, sources: self, rollouts: collect}
   critic: {kind: critic, model: tiny, data: pairs, privileged: hidden, beta: 0.1, nll_weight: 0.01,
