@@ -15,11 +15,12 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import agentc as agentc_package
 from benchmarks.processes import CommandTimeoutError, Cost
 from benchmarks.reduced import ROOT
 from benchmarks.rivals import DVC, SNAKEMAKE, program
@@ -60,11 +61,12 @@ SHAPES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command line, and the directory to start it in."""
+    """A command line, the directory to start it in, and variables of its own."""
 
     name: str
     argv: tuple[str, ...]
     folder: Path
+    variables: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +109,7 @@ def measure_size(workplace: Workplace, shape: Shape, size: int, limit_s: float) 
     """Every command on a graph of about `size` jobs."""
     number = shape.number(size)
     jobs = 0
-    for lay_out in (_agentc, _dvc, _snakemake):
+    for lay_out in (agentc_commands, _dvc, _snakemake):
         for command in lay_out(workplace, shape, number):
             if not jobs:
                 jobs = len(jobs_of(workplace.folder / "compiled" / "plan.json"))
@@ -149,7 +151,7 @@ def _measure(
     load = os.getloadavg()[0]
     while len(costs) < REPEATS and not any(cost.wall_s > LONG_S for cost in costs):
         try:
-            variables = {"DVC_NO_ANALYTICS": "true", "PYTHONPATH": ""}
+            variables = {"DVC_NO_ANALYTICS": "true", "PYTHONPATH": "", **command.variables}
             argv = list(command.argv)
             costs.append(workplace.run(argv, command.folder, limit_s=limit_s, **variables))
         except CommandTimeoutError:
@@ -165,7 +167,8 @@ def _measure(
     )
 
 
-def _agentc(workplace: Workplace, shape: Shape, number: int) -> list[Command]:
+def agentc_commands(workplace: Workplace, shape: Shape, number: int) -> list[Command]:
+    """agentc's own, and Snakemake on what it compiled, which lies there afterwards."""
     folder = workplace.folder / "agentc"
     folder.mkdir()
     spec = str(folder / "eto.yaml")
@@ -185,6 +188,8 @@ def _agentc(workplace: Workplace, shape: Shape, number: int) -> list[Command]:
             name="`snakemake -n` of what agentc compiled",
             argv=(program(SNAKEMAKE, "snakemake"), "-n", "-q", "rules", "-c1"),
             folder=compiled,
+            # Snakemake is that of the hand-written file; what agentc compiles imports agentc.
+            variables={"PYTHONPATH": str(Path(agentc_package.__file__).parents[1])},
         ),
     ]
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from benchmarks.compilers import SHAPES, Shape, agentc_spec, dvc_params
+from benchmarks.compilers import SHAPES, Shape, agentc_commands, agentc_spec, dvc_params
+from benchmarks.workplace import Workplace
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
@@ -57,3 +58,18 @@ def test_dvc_has_as_many_stages(shape: Shape, tmp_path: Path) -> None:
     stages = yaml.safe_load(text)["stages"].values()
     count = sum(len(params[s["foreach"][2:-1]]) if "foreach" in s else 1 for s in stages)
     assert count == kinds_by_agentc(shape, tmp_path).total()
+
+
+def test_a_snakemake_without_agentc_finds_what_the_compiled_snakefile_imports(
+    tmp_path: Path,
+) -> None:
+    """The rival's has an environment of its own; `-S` is a Python without installed packages."""
+    dry_run = agentc_commands(Workplace(tmp_path), SHAPES["rounds"], 1)[-1]
+    text = (dry_run.folder / "Snakefile").read_text(encoding="utf-8")
+    imports = "\n".join(re.findall(r"^(?:from|import) .*agentc.*$", text, re.MULTILINE))
+    assert imports
+    found = subprocess.run(
+        [sys.executable, "-S", "-c", imports], env=dry_run.variables, check=False
+    )
+    assert found.returncode == 0
+    assert subprocess.run([sys.executable, "-S", "-c", imports], env={}, check=False).returncode

@@ -86,6 +86,16 @@ def test_every_scale_is_checked_before_it_is_chosen(
     assert code in codes(compile_text(tmp_path, f"scales:\n  smoke: {overlay}\n"))
 
 
+def test_a_slip_in_a_scale_may_mean_what_the_spec_sets_already(tmp_path: Path) -> None:
+    spec = "sft: {kind: sft, placement: {gpus: 0},"
+    path = tmp_path / "spec.yaml"
+    more = "scales:\n  smoke: {stages: {sft: {placement: {pus: 2}}}}\n"
+    path.write_text(SPEC.replace("sft: {kind: sft,", spec) + more, encoding="utf-8")
+    compiled = compile_spec(path, {}, load_backends(), scale="smoke")
+    fixes = [found.fix for found in compiled.diagnostics if found.code == "AGC201"]
+    assert fixes == ["did you mean `cpus` or `gpus`?"]
+
+
 def test_an_unknown_scale(tmp_path: Path) -> None:
     compiled = compile_text(tmp_path, "scales:\n  smoke: {}\n", "smok")
     assert codes(compiled) == ["AGC431"]

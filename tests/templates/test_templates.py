@@ -178,3 +178,21 @@ def test_every_shipped_template_reads_and_documents_its_parameters() -> None:
         assert template.doc
         assert all(param.doc for param in template.params.values()), name
     assert len(shipped_names()) >= 6
+
+
+@pytest.mark.parametrize(
+    ("stage", "meant"),
+    [
+        ("{use: ./all.yaml, placement: {pus: 2}}", "did you mean `cpus` or `gpus`?"),
+        ("{kind: expert, split: train, placement: {gpus: 0, pus: 2}}", "did you mean `cpus`?"),
+    ],
+)
+def test_a_slip_may_mean_what_the_template_sets_already(
+    tmp_path: Path, stage: str, meant: str
+) -> None:
+    """What stands in the same braces cannot be meant once more."""
+    body = "body: {kind: expert, split: train, placement: {gpus: 0}}\n"
+    spec = HEAD + TAIL.replace("{kind: expert, split: train}", stage)
+    template = f"agentc: 1\ntemplate: stage\ndoc: d\n{body}"
+    compiled = compile_text(tmp_path, spec, all=template)
+    assert [found.fix for found in compiled.diagnostics if found.code == "AGC201"] == [meant]

@@ -4,12 +4,13 @@ nearest valid name, or with the place where such a key belongs."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, StageBackend
 from agentc.diagnostics.odd_characters import without_accents
 from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.span import Span
 from agentc.diagnostics.suggest import distance, listed, offer, suggestions, synonyms
 from agentc.kinds import KINDS
 from agentc.schema import language
@@ -50,15 +51,27 @@ def as_mapping(node: Node, place: Place, sink: Sink, expected: str) -> Mapping |
     return None
 
 
-def _nearest(key: str, words: Sequence[str], found: Collection[str]) -> tuple[str, ...]:
-    """What a key may have been meant for: one that is not there yet, unless one that is there is
-    nearer (what stands beside `use` may set what the template sets)."""
-    free = suggestions(key, (name for name in words if name not in found))
+def _nearest(key: str, words: Sequence[str], beside: Collection[str]) -> tuple[str, ...]:
+    """What a key may have been meant for: one that is not there yet, unless one that stands
+    `beside` it is nearer."""
+    free = suggestions(key, (name for name in words if name not in beside))
     near = suggestions(key, words)
     if free and near and free[0] not in near:
         nearer = distance(key.lower(), near[0].lower(), 3) < distance(key.lower(), free[0], 3)
         return near if nearer else free
     return free or near
+
+
+def _beside(node: Mapping, key: Scalar, found: Iterable[Entry]) -> set[str]:
+    """Keys that were written in one mapping with this one. What a template or the spec below a
+    scale has may be set again here, so a slip may mean that too."""
+    here = _encloses(node.span, key.span)
+    return {each.key.text for each in found if _encloses(node.span, each.key.span) == here}
+
+
+def _encloses(outer: Span, inner: Span) -> bool:
+    begin, end = (outer.line, outer.column), (outer.end_line, outer.end_column)
+    return inner.source == outer.source and begin <= (inner.line, inner.column) < end
 
 
 def read_keys(
@@ -77,7 +90,7 @@ def read_keys(
     unknown = [entry for entry in node.entries if entry.key.text not in found]
     for entry in unknown[:_MOST_UNKNOWN]:
         key = entry.key.text
-        near = _nearest(key, words, found)
+        near = _nearest(key, words, _beside(node, entry.key, found.values()))
         notes, hint = belongs(key, place, table, words)
         meant = [name for name in synonyms(key) if name in words]
         slip = bool(near) and distance(key.lower(), near[0].lower(), 1) <= 1
