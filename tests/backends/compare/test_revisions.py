@@ -34,13 +34,19 @@ def rows(lengths: dict[str, list[int | None]]) -> list[dict[str, Any]]:
     return [*made, {"id": "g", "task_id": "z", "part": "good"}]
 
 
-def compared(of: Path, run_job: Any) -> Any:
+JUDGE = {"judge": {"parser": "strict", "temperature": 0.0, "instruction": None}}
+
+
+def compared(of: Path, run_job: Any, *judges: dict[str, Any]) -> Any:
+    """Two revisions compared; the rules that they were judged by, where they tell them."""
     folders = []
     for name, lengths in (("r.1.revise", FIRST), ("r.2.revise", LAST)):
         folders.append(of / name)
         folders[-1].mkdir()
         text = "".join(json.dumps(row) + "\n" for row in rows(lengths))
         (folders[-1] / "rows.jsonl").write_text(text, encoding="utf-8")
+    for folder, judge in zip(folders, judges, strict=False):
+        (folder / "judged_by.json").write_text(json.dumps(judge), encoding="utf-8")
     config = {
         "names": ["r.1.revise", "r.2.revise"], "baseline_name": "r.1.revise", "confidence": 0.95,
     }  # fmt: skip
@@ -90,6 +96,28 @@ def test_nothing_in_common_is_said() -> None:
         "one and other have no task in common with revisions of both, so that nothing is said of "
         "their difference"
     ]
+
+
+@pytest.mark.parametrize(
+    "judges", [(), (JUDGE,), (JUDGE, JUDGE)], ids=["of before", "one of before", "alike"]
+)
+def test_one_judge_is_not_mentioned(
+    run_job: Any, tmp_path: Path, judges: tuple[dict[str, Any], ...]
+) -> None:
+    done = compared(tmp_path, run_job, *judges)
+    assert json.loads((done.data / "comparison.json").read_text("utf-8"))["notes"] == []
+
+
+def test_two_judges_are_told(run_job: Any, tmp_path: Path) -> None:
+    other = {"judge": {**JUDGE["judge"], "parser": "published", "temperature": 1.0}}
+    done = compared(tmp_path, run_job, JUDGE, other)
+    (note,) = json.loads((done.data / "comparison.json").read_text("utf-8"))["notes"]
+    assert note == (
+        "r.1.revise and r.2.revise were judged under two protocols (judge.parser strict and "
+        "published; judge.temperature 0.0 and 1.0): their difference is that of protocol and "
+        "judge together"
+    )
+    assert note in done.output
 
 
 def test_the_terminal_names_what_was_compared(run_job: Any, tmp_path: Path) -> None:

@@ -81,7 +81,9 @@ def test_a_side_that_was_acted_without_all_of_its_turns_is_counted(
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"forgotten": 3}))
     short = run_job(MODULE, CONFIG, inputs=given, staging=tmp_path / "short")
     assert short.facts["forgotten"] == 1
-    assert "1 of 1 pairs have a side whose policy no longer saw all of its turns" in short.output
+    told = "1 of 1 pairs have a side whose policy no longer saw all of its turns"
+    assert f"warning: {told}" in short.output
+    assert short.facts["warnings"][0].startswith(told)
 
 
 def test_no_pairs_is_a_failure_that_shows_the_counts(run_job: Any, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tests.support.patience import PATIENCE_S
 
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc_backends.agents.revise.thoughts import THOUGHTS
+from agentc_backends.results.inference.measured import read_metrics
 
 MODULE = "agentc_backends.agents.revise.job_revise"
 PLACEMENT = {"concurrency": 8, "error_budget": 0.0}
@@ -127,6 +128,8 @@ def test_rows_judgements_and_facts(tmp_path: Path, run_job: Any, judge: Any) -> 
     assert facts["action_tokens"] == 3 * (1 + 2 + 2)
     judged = [json.loads(t) for t in (done.data / "judgements.jsonl").read_text().splitlines()]
     assert [row["node"] for row in judged] == [1, 3, 4]
+    rules = read_metrics(done.data)["protocol"]
+    assert rules == {"judge": {**CONFIG["judge"], **CONFIG["decode"]}}
 
 
 def test_neither_concurrency_nor_a_kill_changes_a_row(

@@ -10,6 +10,9 @@ import pytest
 
 pytest.importorskip("transformers")
 
+from tests.torch.trl.jobs import make_job
+
+from agentc.runtime.program import Job
 from agentc_backends.data.chat.formats import format_named
 from agentc_backends.data.chat.rows import (
     IGNORED,
@@ -218,15 +221,18 @@ def test_nothing_to_train_on_is_refused(encoder: Encoder) -> None:
 
 
 def test_rows_whose_policy_did_not_see_all_turns_are_counted_and_told(
-    encoder: Encoder, capsys: pytest.CaptureFixture[str]
+    encoder: Encoder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    job = Job(make_job(tmp_path, "sft", {}, {}))
     long = row("c", PROMPT + GOOD * 30) | {"forgotten": 9}
     given = [row("a", PROMPT + GOOD), row("b", PROMPT + GOOD) | {"forgotten": 1}, long]
     length = len(encoder.encode(PROMPT + GOOD).ids)
     _, counts = encode_rows(encoder, given, rules("after_prompt", length, "drop"))
     assert (counts.rows, counts.dropped, counts.forgotten) == (2, 1, 1)
-    warn_of_forgotten(counts)
+    warn_of_forgotten(job, counts)
     assert "in 1 of 2 rows the policy no longer saw all turns" in capsys.readouterr().err
+    (kept,) = json.loads((tmp_path / "facts.json").read_text("utf-8"))["warnings"]
+    assert kept.startswith("in 1 of 2 rows")
     _, counts = encode_rows(encoder, given[:1], rules("after_prompt"))
-    warn_of_forgotten(counts)
+    warn_of_forgotten(job, counts)
     assert capsys.readouterr().err == ""

@@ -1,5 +1,6 @@
-"""Where two evaluations were played by different rules: what a comparison and a claim about a
-difference say besides their numbers. The rules are `protocol` in metrics.json."""
+"""Where two evaluations were played, or two revisions judged, by different rules: what a comparison
+and a claim about a difference say besides their numbers. The rules are `protocol` in metrics.json,
+and those of the judge in a revision's judged_by.json."""
 
 from __future__ import annotations
 
@@ -10,6 +11,18 @@ Metrics: TypeAlias = Mapping[str, Any]
 
 _UNSET = object()
 _LONGEST = 60
+
+
+def told_apart(one: tuple[str, Metrics], other: tuple[str, Metrics]) -> str | None:
+    """A sentence for two of these names, where their rules differ."""
+    apart = protocols_apart(one[1], other[1])
+    if apart is None:
+        return None
+    what, whose = ("judged", "judge") if "length_range" in one[1] else ("played", "policy")
+    return (
+        f"{one[0]} and {other[0]} were {what} under two protocols ({apart}): their difference is "
+        f"that of protocol and {whose} together"
+    )
 
 
 def protocols_apart(one: Metrics, other: Metrics) -> str | None:

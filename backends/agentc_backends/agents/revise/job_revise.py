@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from agentc.runtime.program import Job, JobConfig, read_rows, write_rows
+from agentc.runtime.program import Job, JobConfig, read_rows, write_json, write_rows
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.prompt import OBSERVATION_PREFIX
 from agentc_backends.agents.revise.collect import SPLICED, collect
@@ -26,12 +26,14 @@ from agentc_backends.agents.revise.rules import (
 )
 from agentc_backends.agents.revise.serving import connect
 from agentc_backends.agents.revise.trees import RevisionTree, read_trees
+from agentc_backends.results.inference.measured import JUDGED_BY
 
 
 async def revise(job: Job) -> None:
     """Make the rows of the job of its trees and write rows.jsonl."""
     rules, judge_rules = _rules(job.config), _judge_rules(job.config)
     decode = job.config["decode"]
+    protocol = judge_protocol(job.config)
     job.config.assert_all_read()
     counts = RevisionCounts()
     trees, counts.trees_broken = read_trees(
@@ -48,12 +50,20 @@ async def revise(job: Job) -> None:
             asking.try_out if asking.replayer is not None else None,
         )
         facts = counts.facts() | _asked(job, asking.judge)
+    if protocol is not None:
+        write_json(job.out / JUDGED_BY, protocol)
     job.facts(**facts)
     print("revise:", ", ".join(f"{name} {value}" for name, value in facts.items()))
     if not rows:
         raise ReviseError(_nothing(trees, rules, counts))
     write_rows(job.out / "rows.jsonl", rows)
     job.progress(len(rows), len(rows), "rows", force=True)
+
+
+def judge_protocol(config: JobConfig) -> dict[str, Any] | None:
+    """All that decides what an answer of the judge means besides the actor that is asked: what a
+    comparison of revisions holds against another's. None where nothing is judged."""
+    return None if config["judge"] is None else {"judge": {**config["judge"], **config["decode"]}}
 
 
 def _asked(job: Job, judge: Judge | None) -> dict[str, Any]:

@@ -6,11 +6,11 @@ Shared by every trainer, so that all are held to one label set. Neighbour: `toke
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from agentc.runtime.program import Job
 from agentc_backends.data.chat.tokens import Encoder
 
 IGNORED = -100
@@ -96,17 +96,15 @@ def encode_rows(
     return kept, _checked(counts, rules)
 
 
-def warn_of_forgotten(counts: RowCounts) -> None:
+def warn_of_forgotten(job: Job, counts: RowCounts) -> None:
     """Tell people where rows hold turns that their policy no longer saw (`on_overflow:
     drop_oldest`): the first of several processes does."""
     if counts.forgotten and os.environ.get("RANK", "0") == "0":
-        print(
-            f"warning: in {counts.forgotten} of {counts.rows} rows the policy no longer saw all "
+        job.warn(
+            f"in {counts.forgotten} of {counts.rows} rows the policy no longer saw all "
             "turns when it acted (`on_overflow: drop_oldest`); the whole conversation is trained "
             "on, so that these replies stand behind a context that they were not made in. "
-            "`on_overflow: end`, or a longer max_model_len of the server, would avoid that",
-            file=sys.stderr,
-            flush=True,
+            "`on_overflow: end`, or a longer max_model_len of the server, would avoid that"
         )
 
 

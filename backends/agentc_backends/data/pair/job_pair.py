@@ -45,12 +45,11 @@ def main() -> int:
         if on_empty == "error":
             return 1
     if counts.forgotten:
-        print(
-            f"pairs: warning: {counts.forgotten} of {len(pairs)} pairs have a side whose policy "
+        job.warn(
+            f"{counts.forgotten} of {len(pairs)} pairs have a side whose policy "
             "no longer saw all of its turns (`on_overflow: drop_oldest`); the pair holds the whole "
             "conversation, so that replies are trained behind a context that they were not made "
-            "in. `on_overflow: end`, or a longer max_model_len of the server, would avoid that",
-            file=sys.stderr,
+            "in. `on_overflow: end`, or a longer max_model_len of the server, would avoid that"
         )
     write_rows(job.out / "pairs.jsonl", pairs)
     job.progress(len(pairs), len(pairs), "pairs", force=True)

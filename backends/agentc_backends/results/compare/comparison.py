@@ -7,7 +7,7 @@ from typing import Any
 
 from agentc_backends.agents.evaluate.attempts import best_of_rows
 from agentc_backends.agents.evaluate.metrics import mean_of
-from agentc_backends.agents.evaluate.protocols import protocols_apart
+from agentc_backends.agents.evaluate.protocols import told_apart
 from agentc_backends.results.inference.described import described_difference, holm
 from agentc_backends.results.inference.scores import (
     Metrics,
@@ -126,12 +126,9 @@ def _notes(first: tuple[str, Metrics], second: tuple[str, Metrics]) -> Iterator[
             f"{one_name} and {_lost(other)} of {other_name}, {len(one['tasks'])} in all; a rerun "
             "on servers that answer would give them scores"
         )
-    apart = protocols_apart(one, other)
-    if apart:
-        yield (
-            f"{one_name} and {other_name} were played under two protocols ({apart}): "
-            "their difference is that of protocol and policy together"
-        )
+    apart = told_apart(first, second)
+    if apart is not None:
+        yield apart
 
 
 def _lost(metrics: Metrics) -> int:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
-from typing import Any
 
-from agentc.runtime.program import load_job, read_rows, write_json
+from agentc.runtime.program import load_job, write_json
 from agentc_backends.results.compare.comparison import ComparisonError, compare
 from agentc_backends.results.compare.revisions import compare_revisions
-from agentc_backends.results.inference.revisions import revision_metrics
+from agentc_backends.results.inference.measured import read_metrics
 
 
 def main() -> int:
@@ -21,12 +18,12 @@ def main() -> int:
     names, baseline_name = config["names"], config["baseline_name"]
     wins = config.get("wins", False)
     config.assert_all_read()
-    rows = list(zip(names, map(_metrics, job.inputs("of")), strict=True))
+    rows = list(zip(names, map(read_metrics, job.inputs("of")), strict=True))
     others = job.inputs("baseline")
     if baseline_name in names:
         baseline = rows[names.index(baseline_name)]
     else:
-        baseline = (baseline_name, _metrics(others[0]))
+        baseline = (baseline_name, read_metrics(others[0]))
         rows.insert(0, baseline)
     of_revisions = "length_range" in baseline[1]
     try:
@@ -46,14 +43,6 @@ def main() -> int:
     for note in comparison["notes"]:
         print(note)
     return 0
-
-
-def _metrics(folder: Path) -> dict[str, Any]:
-    """Of an evaluation, or of the rows of a revision; the compiler lets no comparison mix them."""
-    if (folder / "rows.jsonl").exists():
-        return revision_metrics(read_rows(folder / "rows.jsonl"))
-    metrics: dict[str, Any] = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
-    return metrics
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentc_backends.agents.evaluate.metrics import mean_of
+from agentc_backends.agents.evaluate.protocols import told_apart
 from agentc_backends.results.compare.comparison import TEST, adjust, difference_of
 from agentc_backends.results.inference.revisions import (
     REVISED,
@@ -36,10 +37,13 @@ def compare_revisions(
         "rows": made,
         "confidence": confidence,
         "notes": [
-            f"{baseline[0]} and {row['name']} have no task in common with revisions of both, so "
-            "that nothing is said of their difference"
-            for row in made
-            if row["name"] != baseline[0] and row[f"{REVISED}_difference"] is None
+            *(
+                f"{baseline[0]} and {row['name']} have no task in common with revisions of both, "
+                "so that nothing is said of their difference"
+                for row in made
+                if row["name"] != baseline[0] and row[f"{REVISED}_difference"] is None
+            ),
+            *filter(None, (told_apart(baseline, row) for row in rows)),
         ],
         "test": TEST,
     }

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
-from agentc.runtime.program import load_job, read_rows, write_json
-from agentc_backends.results.inference.revisions import revision_metrics
+from agentc.runtime.program import load_job, write_json
+from agentc_backends.results.inference.measured import read_metrics
 from agentc_backends.results.judge.rules import VerdictRules
 from agentc_backends.results.judge.verdicts import judge_all
 
@@ -23,7 +20,7 @@ def main() -> int:
     stages = config["stages"]
     config.assert_all_read()
     folders = zip(stages, job.inputs("of"), strict=True)
-    metrics = {stage: _metrics(folder) for stage, folder in folders}
+    metrics = {stage: read_metrics(folder) for stage, folder in folders}
     judged = judge_all(claims, metrics, rules, scale)
     document = {
         "claims": judged,
@@ -38,14 +35,6 @@ def main() -> int:
     for one in judged:
         print(f"{one['name']}: {one['verdict']} ({one['because']})")
     return 0
-
-
-def _metrics(folder: Path) -> dict[str, Any]:
-    """Of an evaluation, or of the rows of a revision."""
-    if (folder / "rows.jsonl").exists():
-        return revision_metrics(read_rows(folder / "rows.jsonl"))
-    metrics: dict[str, Any] = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
-    return metrics
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentc_backends.agents.evaluate.protocols import protocols_apart
+from agentc_backends.agents.evaluate.protocols import told_apart
 from agentc_backends.results.inference.described import described, described_difference, holm
 from agentc_backends.results.inference.pooled import Pooled
 from agentc_backends.results.inference.printed import Printed, interval_of_difference
@@ -113,12 +113,11 @@ def _protocols_apart(
 ) -> str | None:
     """Where an evaluation and its baseline were played by different rules."""
     for stage, baseline in runs:
-        apart = None if baseline is None else protocols_apart(metrics[stage], metrics[baseline])
+        if baseline is None:
+            continue
+        apart = told_apart((stage, metrics[stage]), (baseline, metrics[baseline]))
         if apart is not None:
-            return (
-                f"{stage} and {baseline} were played under two protocols ({apart}): the difference "
-                "is that of protocol and policy together"
-            )
+            return apart
     return None
 
 

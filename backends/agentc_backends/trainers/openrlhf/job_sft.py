@@ -23,7 +23,7 @@ def train(job: Job) -> None:
     rows, left_out = rows_to_imitate(job, choice)
     encoder = load_encoder(job.input("model"))
     sides, counts = encode_rows(encoder, rows, settings.mask)
-    warn_of_forgotten(counts)
+    warn_of_forgotten(job, counts)
 
     def data_set(schedule: Schedule, tokenizer: Any) -> Any:
         from agentc_backends.trainers.openrlhf.datasets import TokenRows

@@ -19,7 +19,7 @@ def train(job: Job) -> None:
     rows, left_out = rows_to_imitate(job, read_choice(job.config))
     encoder = load_encoder(job.input("model"))
     sides, counts = encode_rows(encoder, rows, MaskRules(**job.config["mask"]))
-    warn_of_forgotten(counts)
+    warn_of_forgotten(job, counts)
 
     from trl import SFTConfig
 

@@ -43,7 +43,7 @@ def train(job: Job) -> None:
     into_transformers_4(base, model)
     encoder = _encoder(model)
     sides, counts = encode_rows(encoder, chosen, MaskRules(**mask))
-    warn_of_forgotten(counts)
+    warn_of_forgotten(job, counts)
     packing = settings["pack_to_max_length"]
     if packing:
         random.Random(f"{settings['seed']}/pack").shuffle(sides)
