@@ -1,5 +1,6 @@
-"""`python -m benchmarks.memory [--only ID] [--write PAGE]`: the memory that trainings and the
-embedded server take on a processor, against what `agentc.memory` says they will.
+"""`python -m benchmarks.memory [--only ID] [--write PAGE [--add]]`: the memory that trainings and
+the embedded server take on a processor, against what `agentc.memory` says they will. With `--add`,
+only what the page does not show yet.
 
 Measured is the peak of what the process that holds the model holds itself (`held_memory.py`), less
 that of the same program with a model of next to nothing. glibc is told to give every larger block
@@ -23,7 +24,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,14 +87,17 @@ def measure(
     say: Callable[[str], None] = lambda line: None,
     *,
     sizes: Sequence[MemorySize] = SIZES,
+    known: Container[tuple[str, str]] = (),
 ) -> Iterator[Measurement]:
-    """Every size of every trainer, then of the server. Raises CommandError."""
+    """Every size of every trainer, then of the server, but those `known` by backend and name.
+    Raises CommandError."""
     bench = _Bench(folder)
     for backend in TRAINERS:
-        if only and backend not in only:
+        left = [size for size in sizes if (backend, size.name) not in known]
+        if not left or (only and backend not in only):
             continue
         base = bench.trained(backend, NOTHING)
-        for size in sizes:
+        for size in left:
             found = bench.trained(backend, size)
             said = Measurement(
                 backend=backend,
@@ -103,10 +107,11 @@ def measure(
             )
             say(_line(said))
             yield said
-    if not only or SERVER in only:
+    left = [size for size in SERVED if (SERVER, size.name) not in known]
+    if left and (not only or SERVER in only):
         nothing = MemorySize(name="", model=NOTHING.model, settings={"cache_mb": 16})
         base = bench.served(nothing)
-        for size in SERVED:
+        for size in left:
             found = bench.served(size)
             # The cache of the smallest server is hardly filled.
             less = sum(part.size for part in base[1].parts if part.name != "keys and values")
@@ -314,19 +319,29 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def markdown(found: Sequence[Measurement]) -> str:
-    """The table: a line for each size of each backend."""
+def lines_of(table: str) -> dict[tuple[str, str], str]:
+    """The lines of a table as `markdown` makes it, by backend and name of the size."""
+    lines = table.strip().splitlines()[2:]
+    cells = [[cell.strip() for cell in line.split("|")] for line in lines]
+    return {(row[1], row[2]): line for row, line in zip(cells, lines, strict=True)}
+
+
+def markdown(found: Iterable[Measurement], known: Mapping[tuple[str, str], str]) -> str:
+    """The table: a line for each size of each backend, of now or `known` from before."""
     lines = ["| | what weighs | weights | counted, MB | measured, MB | error | most of it |",
              "|---|---|---|---|---|---|---|"]  # fmt: skip
+    made = dict(known)
     for each in found:
         parts = sorted(each.need.parts, key=lambda part: -part.size)[:3]
         most = ", ".join(f"{part.name} {part.size / 1e6:.0f}" for part in parts)
         count = shape_of(each.size).parameters / 1e6
-        lines.append(
+        made[each.backend, each.size.name] = (
             f"| {each.backend} | {each.size.name} | {count:.1f}M | {each.need.device / 1e6:.0f} | "
             f"{each.measured / 1e6:.0f} | {each.error:+.0%} | {most} |"
         )
-    return "\n".join(lines)
+    order = [(backend, size.name) for backend in TRAINERS for size in SIZES]
+    order += [(SERVER, size.name) for size in SERVED]
+    return "\n".join([*lines, *(made[each] for each in order if each in made)])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -334,21 +349,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.memory", description=__doc__)
     parser.add_argument("--only", action="append", default=[], metavar="ID", help="a backend")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page")
+    parser.add_argument("--add", action="store_true", help="measure what that page lacks")
     options = parser.parse_args(arguments)
+    if options.add and options.write is None:
+        parser.error("--add goes with --write")
+    before, known, after = "", {}, ""
+    if options.write is not None:
+        before, rest = options.write.read_text(encoding="utf-8").split(BEGIN)
+        written, after = rest.split(END)
+        known = lines_of(written) if options.add else {}
     os.environ.setdefault("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
     with tempfile.TemporaryDirectory(prefix="agentc-memory-") as folder:
         try:
-            found = list(measure(Path(folder), options.only, _say))
+            found = list(measure(Path(folder), options.only, _say, known=known))
         except CommandError as error:
             print(error, file=sys.stderr)
             return 1
-    table = markdown(found)
+    table = markdown(found, known)
     if options.write is None:
         print(table)
     else:
-        page = options.write.read_text(encoding="utf-8")
-        before, rest = page.split(BEGIN)
-        _, after = rest.split(END)
         options.write.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
     return 1 if any(abs(each.error) > 0.15 for each in found) else 0
 

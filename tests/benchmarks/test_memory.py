@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from benchmarks.memory import BEGIN, END, measure
+from benchmarks.memory import BEGIN, END, lines_of, markdown, measure
 from benchmarks.memory_sizes import SERVED, SERVER, SIZES, TRAINERS, counted
 from benchmarks.reduced import ROOT
 from benchmarks.training_jobs import missing_environments
@@ -46,3 +46,10 @@ def test_the_page_shows_what_is_counted_today() -> None:
         sizes = SERVED if backend == SERVER else SIZES
         (size,) = (each for each in sizes if each.name == name)
         assert f"{counted(table, backend, size).device / 1e6:.0f}" == count, (backend, name)
+
+
+def test_lines_of_before_stay() -> None:
+    page = (ROOT / "docs" / "design" / "memory.md").read_text(encoding="utf-8")
+    table = page.split(BEGIN)[1].split(END)[0].strip()
+    assert markdown([], lines_of(table)) == table
+    assert ("trl.dpo", "long rows") in lines_of(table)
