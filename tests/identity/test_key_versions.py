@@ -18,6 +18,9 @@ from agentc.plan.keys import KEY_VERSION, job_key, session_key
 
 FOLDER = Path(__file__).parent
 VERSION_1: dict[str, Any] = json.loads((FOLDER / "keys-1.json").read_text(encoding="utf-8"))
+SINCE: dict[str, Any] = json.loads((FOLDER / "keys-1-since.json").read_text(encoding="utf-8"))
+"""Kinds and fields that came while version 1 was in use, fields set to what is not their default
+(`non_default`); what comes later is added, and what is there is not edited."""
 LOCKS = {name: EnvLock(name=name, lock=f"{name}==1.0\n") for name in ("train", "serve")}
 
 _INTERVAL = (
@@ -90,14 +93,31 @@ def test_version_1_whole_job() -> None:
 def test_version_1_settings_of(name: str) -> None:
     """Every field that the kind had when the version was made, set to what is not its default.
     Fields that came later are absent here, so they must not change the key."""
+    assert key_of_kind(name, VERSION_1["kinds"][name]["values"]) == VERSION_1["kinds"][name]["key"]
+
+
+@pytest.mark.parametrize("name", SINCE)
+def test_settings_that_came_since(name: str) -> None:
+    assert key_of_kind(name, SINCE[name]["values"]) == SINCE[name]["key"]
+    # Each of them but placement is a part of it.
+    bare = key_of_kind(name, {})
+    kind = kind_named(name)
+    assert kind is not None
+    for field in kind.fields:
+        if field.name in SINCE[name]["values"]:
+            one = {field.name: SINCE[name]["values"][field.name]}
+            assert (key_of_kind(name, one) != bare) == (field.identity == "semantic"), field.name
+
+
+def key_of_kind(name: str, values: dict[str, Any]) -> str:
+    """The key of a job with these settings, and all others at their default."""
     kind = kind_named(name)
     assert kind is not None
     table = (*kind.fields, *RETIRED.get(name, ()))
-    view = OptionView(table=table, values=VERSION_1["kinds"][name]["values"])
+    view = OptionView(table=table, values=values)
     for field in table:
         view.get(field.name)
-    job = changed(whole_job(), kind=name, identity={"settings": view.identity(), "facts": {}})
-    assert key(job) == VERSION_1["kinds"][name]["key"]
+    return key(changed(whole_job(), kind=name, identity={"settings": view.identity(), "facts": {}}))
 
 
 def test_version_1_covers_the_kinds_of_its_time() -> None:
@@ -182,4 +202,5 @@ def non_default(field: Field) -> Any:
         case "integer":
             return (field.default if isinstance(field.default, int) else 100) + 1
         case _:
-            return (field.default if isinstance(field.default, (int, float)) else 0.25) / 2 + 0.125
+            value = (field.default if isinstance(field.default, (int, float)) else 0.25) / 2 + 0.125
+            return value if value != field.default else value / 2
