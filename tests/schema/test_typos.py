@@ -22,6 +22,7 @@ from agentc.backend_api import BackendTable, load_backends
 from agentc.diagnostics import Diagnostic, Sink
 from agentc.diagnostics.span import Source
 from agentc.front.read_module import build_module
+from agentc.schema import language
 from agentc.source.load import load_text
 from agentc.source.tree import Mapping, Node, Scalar, Sequence
 
@@ -43,6 +44,11 @@ NAMED = (
 """Sections whose keys are names that the spec chooses."""
 UNKNOWN = {"AGC201", "AGC406", "AGC429", "AGC432"}
 """An unknown key; a default that no stage takes; what a template or a scale does not know."""
+
+
+PLACEMENT = {field.name for field in language.PLACEMENT_FIELDS}
+"""Of `gpus` a slip makes `gpu`, which is a key as well: what stands there is then no card
+(AGC661, `known_card` of tests/checks)."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +109,7 @@ def slips(spec: str, all_classes: bool) -> dict[int, list[list[Slip]]]:
                 for slip in slips_of(
                     entry.key.text, random.Random(f"{path}{entry.key.text}"), all_classes
                 )
-                if slip not in siblings
+                if slip not in siblings and not (path[-1:] == ("placement",) and slip in PLACEMENT)
             ]
         )
     return found

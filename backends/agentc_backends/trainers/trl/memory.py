@@ -21,8 +21,10 @@ from agentc_backends.trainers.common.memory import (
 )
 
 _TILE = (4096, 32768)
-_TILE_WIDTH_GPU, _TILE_WIDTH_CPU = 2, 24
-"""On a GPU one kernel does a tile in place; elsewhere torch makes six tiles of one."""
+_TILE_WIDTH_GPU, _TILE_WIDTH_CPU = 2, 33
+"""On a GPU one kernel does a tile in place; elsewhere torch holds eight and a quarter for one: the
+tile, what it is scaled to (twice), its logarithm, its exponential, the gradient, a sum of it before
+and after it is added, and a mask of a byte for each number (`_backward_tile` of TRL)."""
 
 
 def sft_memory(question: MemoryQuestion) -> TrainerMemory:

@@ -39,7 +39,16 @@ def _unknown(place: Settings) -> Iterator[Finding]:
     said = place.get(CARD)
     if said is None:
         return
-    if str(said).isdecimal() and int(str(said)) <= _MOST_COUNTED and place.get(_COUNT) is None:
+    number = int(str(said)) if str(said).isdecimal() else None
+    if number == 0:
+        yield Finding(
+            message="`gpu` is the memory of each GPU, which cannot be 0 GB",
+            path=CARD,
+            at=place.entry if isinstance(place.entry, Resource) else None,
+            fix="for their number write `gpus: 0`",
+        )
+        return
+    if number is not None and number <= _MOST_COUNTED and place.get(_COUNT) is None:
         yield Finding(
             message=f"`gpu` is the memory of each GPU: {said} GB, and nobody asks for a GPU",
             path=CARD,
