@@ -108,37 +108,34 @@ def train_with(
     os.environ["TORCH_EXTENSIONS_DIR"] = str(job.work / _OPERATORS)
     prepare_machine()
     join_group()
-    try:
-        begun = agreed(partial(_settle, job.work))
-        trained = job.work / _TRAINED
-        base = job.input("model")
-        flags = [*settings.flags, *_models(job, base), "--ckpt.output_dir", str(trained)]
-        flags += ["--ckpt.path", str(job.work / FOLDER), "--ckpt.max_num", "2"]
-        flags += ["--ckpt.save_steps", str(save_every)]
-        flags += ["--ckpt.load_enable"] if begun else []
+    begun = agreed(partial(_settle, job.work))
+    trained = job.work / _TRAINED
+    base = job.input("model")
+    flags = [*settings.flags, *_models(job, base), "--ckpt.output_dir", str(trained)]
+    flags += ["--ckpt.path", str(job.work / FOLDER), "--ckpt.max_num", "2"]
+    flags += ["--ckpt.save_steps", str(save_every)]
+    flags += ["--ckpt.load_enable"] if begun else []
 
-        from agentc_backends.trainers.openrlhf.reporting import StepReporter
+    from agentc_backends.trainers.openrlhf.reporting import StepReporter
 
-        reporter = StepReporter(
-            job,
-            schedule.tokens(tokens),
-            begun=begun,
-            log_every=settings.value("--logger.logging_steps"),
-        )
-        scored: list[ScoredRows] = []
+    reporter = StepReporter(
+        job,
+        schedule.tokens(tokens),
+        begun=begun,
+        log_every=settings.value("--logger.logging_steps"),
+    )
+    scored: list[ScoredRows] = []
 
-        def finished(log_probs: Callable[[Side], list[float]]) -> None:
-            scored.append(score_rows(sample, _COMPUTED_IN, log_probs))
+    def finished(log_probs: Callable[[Side], list[float]]) -> None:
+        scored.append(score_rows(sample, _COMPUTED_IN, log_probs))
 
-        _replace(command, partial(make_data, schedule), reporter, finished)
-        _run(f"openrlhf.cli.train_{command}", flags)
-        if first_process():
-            publish(trained, base, job.out, settings.save_dtype)
-            write_scored_rows(job.out, scored[0])
-            record_facts(job, counts, len(schedule.held), _PACKAGES, **facts)
-        dist.barrier()
-    finally:
-        dist.destroy_process_group()
+    _replace(command, partial(make_data, schedule), reporter, finished)
+    _run(f"openrlhf.cli.train_{command}", flags)
+    if first_process():
+        publish(trained, base, job.out, settings.save_dtype)
+        write_scored_rows(job.out, scored[0])
+        record_facts(job, counts, len(schedule.held), _PACKAGES, **facts)
+    dist.barrier()
 
 
 def _settle(work: Path) -> int:
