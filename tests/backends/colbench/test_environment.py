@@ -126,6 +126,20 @@ def test_the_reference_is_in_no_snapshot(opened: Opened) -> None:
     assert done.step("more")[2]
 
 
+def test_the_reference_is_the_hidden_text_and_nowhere_else(opened: Opened) -> None:
+    """A canary in the reference comes out by one door alone."""
+    canary = "kettle-7431"
+    reference = f"{bulk()}    # {canary}\n"
+    task = code_task(BULK_TASK.description, reference, BULK_TASK.calls)
+    world = opened(task)
+    assert world.hidden_text(task.id) == (reference, "text/x-python")
+    assert "privileged" in world.capabilities
+    said: list[object] = [world.identity(), world.facts(), world.reset(task.id)]
+    for action in ("Is there a discount?", "What is total?", f"{MARKER}\n{bulk()}", "more"):
+        said += [world.step(action), world.snapshot()]
+    assert canary not in repr(said)
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -177,5 +177,5 @@ BACKEND = EnvironmentBackend(
     expected_expert=_expected_expert,
     configured=_configured,
     sandbox_setting="sandbox",
-    capabilities=frozenset({"expert", "fork", "snapshot"}),
+    capabilities=frozenset({"expert", "fork", "snapshot", "privileged"}),
 )

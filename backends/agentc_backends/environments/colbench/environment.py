@@ -18,7 +18,11 @@ from agentc_backends.environments.colbench.invented import InventedTask
 from agentc_backends.environments.colbench.judging import AnswerJudge
 from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.tasks import CodeTask, digest
-from agentc_backends.environments.server.environment import EnvironmentFailure, EpisodeError
+from agentc_backends.environments.server.environment import (
+    EnvironmentFailure,
+    EpisodeError,
+    HiddenText,
+)
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.environments.server.world import ExpertAction
 
@@ -73,7 +77,7 @@ class ColBenchEnvironment:
     def capabilities(self) -> frozenset[str]:
         # Nobody writes an expert for real tasks: one that reads the reference would leak it.
         own = {"expert"} if self._world.invented else set()
-        return frozenset({"fork", "snapshot", *own})
+        return frozenset({"fork", "snapshot", "privileged", *own})
 
     def tasks(self, split: str) -> Sequence[str]:
         return self._world.splits[split]
@@ -131,6 +135,10 @@ class ColBenchEnvironment:
         )
         last = f"{settings.answer_marker}\n{answer}"
         return [ExpertAction(text) for text in (*questions, last)]
+
+    def hidden_text(self, task_id: str) -> HiddenText:
+        """The reference."""
+        return HiddenText(self._world.tasks[task_id].reference, "text/x-python")
 
     def snapshot(self) -> dict[str, Any]:
         """The whole episode as JSON values. The task is named by its id: nothing of its reference

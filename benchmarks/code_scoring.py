@@ -1,0 +1,162 @@
+"""Scores of answers to programming tasks, ours beside a plain loop's, for results and for time.
+
+`python -m benchmarks.code_scoring [--tasks FILE] [--limit N]`. The plain loop does what the
+released evaluator of ColBench does, in our own words: for each test it executes the reference and
+the answer in its own process and compares what a call of each gives, with an alarm after a second.
+Ours runs the reference once, and the answer in a box. Answers are each task's reference, the same
+with its first number one larger, and an empty function.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import io
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from agentc.runtime.sandbox.kinds import CodeBox
+from agentc.runtime.sandbox.probe import probe
+from agentc_backends.environments.code_tests.answer import code_of
+from agentc_backends.environments.code_tests.suite import score, suite_of, verdicts
+from agentc_backends.environments.colbench.invented import invent
+from agentc_backends.environments.colbench.settings import ColBenchSettings
+from agentc_backends.environments.colbench.tasks import CodeTask, read_tasks
+
+_SECONDS = 1
+Case = tuple[CodeTask, tuple[str, ...]]
+
+
+class _LateError(Exception):
+    """The alarm rang."""
+
+
+def main() -> None:
+    """Prints a table in Markdown, and the answers that are scored differently."""
+    parser = argparse.ArgumentParser(prog="benchmarks.code_scoring", description=__doc__)
+    parser.add_argument("--tasks", type=Path, help="a JSONL file; without it they are invented")
+    parser.add_argument("--limit", type=int, default=200)
+    options = parser.parse_args()
+    cases = [(task, answers_of(task)) for task in _tasks(options.tasks, options.limit)]
+    number = sum(len(answers) for _, answers in cases)
+    print(f"{len(cases)} tasks, {number} answers")
+    print("| what | answers a second | CPU for an answer | mean score | scored as the loop does |")
+    print("|---|---|---|---|---|")
+    loop = _row("the plain loop, in its own process", lambda: [*map(plain_scores, cases)], None)
+    for each in probe():
+        if each.box is None:
+            print(f"| {each.kind} | {each.reason} | | | |")
+            continue
+        for at_once in (1, 2):
+            _row(f"{each.kind}, {at_once} at once", _boxed(each.box, cases, at_once), loop)
+
+
+def answers_of(task: CodeTask) -> tuple[str, ...]:
+    """A right one, one that may be wrong, a wrong one."""
+    name = re.findall(r"def (\w+)", task.reference)[-1]
+    return (task.reference, _changed(task.reference), f"def {name}(*_, **__): pass")
+
+
+def plain_scores(case: Case) -> tuple[float, ...]:
+    """The share of tests that each answer passes, by the plain loop."""
+    task, answers = case
+    return tuple(
+        sum(_passes(task.reference, code_of(answer, "published"), call) for call in task.calls)
+        / len(task.calls)
+        for answer in answers
+    )
+
+
+def boxed_scores(box: CodeBox, case: Case) -> tuple[float, ...]:
+    """The same by ours, which takes the reference's values once."""
+    task, answers = case
+    suite = suite_of(box, task.reference, task.calls, namespace="published")
+    return tuple(score(verdicts(box, suite, answer)) for answer in answers)
+
+
+def _passes(reference: str, answer: str, call: str) -> bool:
+    with contextlib.redirect_stdout(io.StringIO()):
+        expected, given = _value(reference, call), _value(answer, call)
+    return expected is not None and bool(expected == given)
+
+
+def _value(source: str, call: str) -> Any:
+    """Of a call, where definitions are locals of a function; None where anything goes wrong."""
+    space: dict[str, Any] = {}
+    signal.signal(signal.SIGALRM, _ring)
+    signal.alarm(_SECONDS)
+    try:
+        exec(source, {}, space)
+        return eval(call, {}, space)
+    except (Exception, SystemExit):
+        return None
+    finally:
+        signal.alarm(0)
+
+
+def _ring(*_: object) -> None:
+    raise _LateError
+
+
+def _changed(source: str) -> str:
+    """The source with its first number one larger, as Python writes it out again."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            node.value += 1
+            break
+    return ast.unparse(tree)
+
+
+def _tasks(file: Path | None, limit: int) -> Sequence[CodeTask]:
+    if file is not None:
+        return read_tasks(file.read_bytes(), file.name)[:limit]
+    return [each.task for each in invent(ColBenchSettings(invented_tasks=limit)).values()]
+
+
+def _boxed(
+    box: CodeBox, cases: Sequence[Case], at_once: int
+) -> Callable[[], list[tuple[float, ...]]]:
+    def play() -> list[tuple[float, ...]]:
+        with ThreadPoolExecutor(at_once) as pool:
+            return [*pool.map(lambda case: boxed_scores(box, case), cases)]
+
+    return play
+
+
+def _row(
+    what: str, play: Callable[[], list[tuple[float, ...]]], loop: Sequence[float] | None
+) -> list[float]:
+    started, spent = time.perf_counter(), _processor_seconds()
+    scores = [each for case in play() for each in case]
+    seconds, spent = time.perf_counter() - started, _processor_seconds() - spent
+    compared = scores if loop is None else loop
+    same = sum(one == other for one, other in zip(scores, compared, strict=True))
+    cells = [f"{len(scores) / seconds:.0f}", f"{spent / len(scores) * 1e3:.1f} ms"]
+    print(
+        f"| {what} | {' | '.join(cells)} | {sum(scores) / len(scores):.4f} | {same} |", flush=True
+    )
+    for index in _differing(scores, compared):
+        print(f"  answer {index % 3} of task {index // 3}: {compared[index]} and {scores[index]}")
+    return scores
+
+
+def _differing(scores: Sequence[float], others: Sequence[float]) -> Iterator[int]:
+    return (n for n, pair in enumerate(zip(scores, others, strict=True)) if pair[0] != pair[1])
+
+
+def _processor_seconds() -> float:
+    """Of this process and of all that it has waited for."""
+    told = os.times()
+    return told.user + told.system + told.children_user + told.children_system
+
+
+if __name__ == "__main__":
+    main()
