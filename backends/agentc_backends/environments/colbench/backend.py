@@ -6,11 +6,19 @@ follow what files hold.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agentc.backend_api import EnvironmentBackend, ExpectedExpert, LeaseDraft, OptionView
+from agentc.backend_api import (
+    EnvironmentBackend,
+    ExpectedExpert,
+    LeaseDraft,
+    OptionView,
+    SimulatorRole,
+)
 from agentc.kinds.field import Json
+from agentc_backends.environments.colbench.humans.prompt import PLACES, lacking_places
 from agentc_backends.environments.colbench.settings import INVENTED, ColBenchSettings
 from agentc_backends.environments.colbench.splits import (
     DEFAULT,
@@ -33,6 +41,7 @@ from agentc_backends.software import LIGHT, SANDBOX
 
 _ROUNDS = ColBenchSettings().rounds
 _OF_INVENTED = ("family", "invented_tasks", "invented_seed", "careless", "wander")
+_OF_MODEL = ("human_temperature", "human_max_tokens", "human_prompt")
 _WHERE = (
     "ColBench's tasks are facebook/collaborative_agent_bench on Hugging Face (not ours to ship); "
     "without `tasks` they are invented"
@@ -52,6 +61,11 @@ def _lease(options: OptionView) -> LeaseDraft:
         # Keys follow what files hold, wherever they lie.
         identity = {name: v for name, v in identity.items() if name not in ("tasks", "splits")}
         identity["tasks_sha256"] = expect["tasks_sha256"] = found
+    digest_of_prompt = _prompt_digest(options, settings)
+    if digest_of_prompt is not None:
+        settings = replace(settings, human_prompt_sha256=digest_of_prompt)
+        identity = {**identity, "human_prompt": digest_of_prompt}
+    expect["human_prompt_sha256"] = digest_of_prompt
     lease = environment_lease(
         BACKEND,
         options,
@@ -61,6 +75,7 @@ def _lease(options: OptionView) -> LeaseDraft:
         expect=expect,
         # Boxes are tried, references run, and other jobs may start at the same time.
         ready_timeout_s=300.0,
+        needs=("simulator",) if settings.human == "model" else (),
     )
     return replace(lease, software=LIGHT if invented else SANDBOX)
 
@@ -72,7 +87,31 @@ def _left(options: OptionView, invented: bool) -> dict[str, str]:
         left |= dict.fromkeys(_OF_INVENTED, "`tasks` names a file: nothing is invented")
     if not invented or options.text("family") != "prices":
         left["custom"] = "only `family: prices` has customs"
+    if options.text("human") != "model":
+        left |= dict.fromkeys(_OF_MODEL, "`human: scripted` asks no model")
     return left
+
+
+def _prompt_digest(options: OptionView, settings: ColBenchSettings) -> str | None:
+    """Of the file with a model's prompt, which has to have all places."""
+    if settings.human_prompt is None:
+        return None
+    content = options.file(settings.human_prompt)
+    wrong = "cannot be read" if content is None else ""
+    try:
+        lacking = lacking_places((content or b"").decode("utf-8"))
+    except UnicodeDecodeError:
+        wrong, lacking = "is no text in UTF-8", []
+    if lacking and not wrong:
+        wrong = f"has no place {{{lacking[0]}}}"
+    if content is None or wrong:
+        options.refuse(
+            "human_prompt",
+            f"{settings.human_prompt} {wrong}",
+            fix="name a text with {" + "}, {".join(PLACES) + "} in it",
+        )
+        return None
+    return hashlib.sha256(content).hexdigest()
 
 
 def _rules(options: OptionView, settings: ColBenchSettings) -> dict[str, SplitRule]:
@@ -177,5 +216,6 @@ BACKEND = EnvironmentBackend(
     expected_expert=_expected_expert,
     configured=_configured,
     sandbox_setting="sandbox",
+    simulators=(SimulatorRole(name="simulator", doc="The human, under `human: model`."),),
     capabilities=frozenset({"expert", "fork", "snapshot", "privileged"}),
 )

@@ -95,6 +95,7 @@ class ColBenchEnvironment:
             "version": self.version,
             "options": {**rules_of(settings), "invented": settings.is_invented},
             "tasks_sha256": self._world.digest,
+            "human_prompt_sha256": settings.human_prompt_sha256,
         }
 
     def facts(self) -> dict[str, Any]:
@@ -121,8 +122,12 @@ class ColBenchEnvironment:
                 raise self._failed(f"the sandbox fails: {error}") from error
             episode.verdicts = judged
             return _THANKS, self._reward(judged), True, False, {"report": episode.report()}
-        reply = self._world.human.reply(episode.task, episode.said, action)
-        return episode.tell(action, reply), 0.0, False, False, {}
+        human, asked = self._world.human, (episode.task, episode.said, action)
+        reply = human.reply(*asked)
+        again = episode.refused(reply)
+        if again:
+            reply = human.reply(*asked, again=True)
+        return episode.tell(action, reply, again=again), 0.0, False, False, {}
 
     def expert_steps(self, task_id: str, *, seed: int = 0) -> Sequence[ExpertAction]:
         """Questions, and the answer; by seed where the expert is careless."""

@@ -51,12 +51,18 @@ class CodeDialogue:
             self.answer, self.answer_from = action, "limit"
         return True
 
-    def tell(self, action: str, reply: str) -> str:
-        """Takes the human's reply to an action; returns it as the agent reads it."""
+    def refused(self, reply: str) -> bool:
+        """Whether a human's reply holds code and none is to be told."""
+        guarded = self.settings.guard == "refuse"
+        return guarded and code_starts(reply, self.task.reference) is not None
+
+    def tell(self, action: str, reply: str, *, again: bool = False) -> str:
+        """Takes the human's reply to an action; returns it as the agent reads it. `again`: what
+        was said first was refused."""
         self.counts["unknown"] += _does_not_know(reply)
         start = code_starts(reply, self.task.reference)
+        self.counts["code_like"] += again or start is not None
         if start is not None:
-            self.counts["code_like"] += 1
             if self.settings.guard == "cut":
                 reply = reply[:start].rstrip()
             elif self.settings.guard == "refuse":

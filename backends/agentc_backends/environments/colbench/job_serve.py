@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -11,12 +12,16 @@ from agentc.runtime.sandbox.probe import NoBoxError
 from agentc.runtime.sandbox.process import BoxError
 from agentc_backends.environments.code_tests.canaries import BrokenBoxError
 from agentc_backends.environments.colbench.environment import ColBenchEnvironment, ColBenchShared
+from agentc_backends.environments.colbench.humans.human import Human
+from agentc_backends.environments.colbench.humans.model import ModelHuman
+from agentc_backends.environments.colbench.humans.prompt import PROMPT
 from agentc_backends.environments.colbench.humans.scripted import ScriptedHuman
 from agentc_backends.environments.colbench.invented import InventedTask, invent
 from agentc_backends.environments.colbench.judging import CeilingError, open_judge
 from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.splits import read_rules, resolve
 from agentc_backends.environments.colbench.tasks import CodeTask, TasksError, digest, read_tasks
+from agentc_backends.environments.server.asked_model import AskedModel
 from agentc_backends.environments.server.program import Opener, program, spec_content
 
 _REFUSALS = (OSError, NoBoxError, BoxError, BrokenBoxError, CeilingError)
@@ -32,8 +37,25 @@ def open_world(settings: ColBenchSettings) -> Opener:
     except NoInterpreterError as error:
         raise ValueError(f"{error}; {error.remedy}") from error
     judge.check_ceiling([task for tasks in splits.values() for task in tasks])
-    world = ColBenchShared(settings, splits, invented, judge, ScriptedHuman())
+    world = ColBenchShared(settings, splits, invented, judge, _human(settings))
     return partial(ColBenchEnvironment, world)
+
+
+def _human(settings: ColBenchSettings) -> Human:
+    if settings.human == "scripted":
+        return ScriptedHuman()
+    prompt = PROMPT
+    if settings.human_prompt is not None:
+        content = spec_content(settings.human_prompt) or b""
+        if hashlib.sha256(content).hexdigest() != settings.human_prompt_sha256:
+            raise ValueError(f"{settings.human_prompt} is not what it was when it was compiled")
+        prompt = content.decode("utf-8")
+    return ModelHuman(
+        AskedModel("simulator"),
+        temperature=settings.human_temperature,
+        max_tokens=settings.human_max_tokens,
+        prompt=prompt,
+    )
 
 
 def _splits(

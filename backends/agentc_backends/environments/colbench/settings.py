@@ -48,9 +48,21 @@ class ColBenchSettings:
         "What follows it, up to the next one, is the answer.", "I WANT TO ANSWER:", pattern="\\S")
     reply_chars: int = setting(
         "The human's replies are cut after as many characters.", 400, minimum=10, maximum=100_000)
+    human: Literal["scripted", "model"] = setting(
+        "Who answers. `scripted`: tells one fact to a question about it; invented tasks bring "
+        "their facts along, those of others are read off the reference, which is weak and for "
+        "trying things out. `model`: the model that `simulator` names, which is shown the "
+        "reference.", "scripted")
+    human_temperature: float = setting(
+        "Of a model's replies.", 0.0, minimum=0, maximum=2)
+    human_max_tokens: int = setting("Of a model's reply.", 4096, minimum=1, maximum=1_000_000)
+    human_prompt: str | None = setting(
+        "A file of text with places for `{description}`, `{reference}` and `{dialogue}`, in place "
+        "of our own words.", None, rule=False)
     guard: Literal["count", "cut", "refuse"] = setting(
         "What becomes of a human's reply with 40 characters of the reference in a row: it is "
-        "counted, cut before them, or replaced by `I cannot write code.`", "count")
+        "counted, cut before them, or replaced by `I cannot write code.` (a model is asked once "
+        "more before).", "count")
     reward: Literal["tests_passed", "all_tests"] = setting(
         "The share of the tests that pass, or 1 where all do. A success is all of them.",
         "tests_passed")
@@ -66,6 +78,8 @@ class ColBenchSettings:
     sandbox: Literal["auto", "bubblewrap", "landlock"] = setting(
         "The box that answers run in; `auto`: bubblewrap if it works on the machine, else "
         "Landlock. There is no running without one.", "auto", identity="placement")
+    human_prompt_sha256: str | None = setting(
+        "What the human's prompt has to be.", None, in_spec=False)
     tasks_sha256: str | None = setting("What the files' tasks have to be.", None, in_spec=False)
 
     @property

@@ -26,9 +26,11 @@ _SAY_NOTHING = frozenset(_COMMON.split())
 class ScriptedHuman:
     """Answers from facts alone."""
 
-    def reply(self, task: CodeTask, said: Sequence[tuple[str, str]], question: str) -> str:
-        """To the agent's question; `said` are the rounds before it, which change nothing here."""
-        del said
+    def reply(
+        self, task: CodeTask, said: Sequence[tuple[str, str]], question: str, *, again: bool = False
+    ) -> str:
+        """To the agent's question; what was said before changes nothing here."""
+        del said, again
         asked = words_of(question)
         if task.facts:
             return _named(task.facts, asked)
