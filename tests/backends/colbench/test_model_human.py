@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agentc_backends.environments.server.asked_model import AskedModel
 from tests.backends.colbench.conftest import BULK_TASK, Opened, code_task
 from tests.backends.conftest import Started
 
@@ -16,6 +15,7 @@ from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
 from agentc_backends.environments.colbench.humans.model import ModelHuman
 from agentc_backends.environments.colbench.humans.prompt import PROMPT, filled, lacking_places
+from agentc_backends.environments.server.asked_model import AskedModel
 from agentc_backends.environments.server.environment import EnvironmentFailure
 
 CODE = "total = quantity * 7\n    if quantity > 12:"
