@@ -109,4 +109,4 @@ def expert(
 
 
 def _sentence(kind: str, price: int | None) -> str:
-    return f'No, not "{kind}".' if price is None else f'Yes, "{kind}": {price}.'
+    return f'No, not "{kind}".' if price is None else f'Yes, {{"{kind}": {price}}}.'
