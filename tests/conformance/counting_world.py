@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from agentc_backends.environments.server.environment import HiddenText
 from agentc_backends.environments.server.process import add_server_arguments, serve
 
 TASKS = {"train": ("ants", "bees"), "test": ("cats",)}
@@ -44,7 +45,7 @@ class CountingWorld:
 
     @property
     def capabilities(self) -> frozenset[str]:
-        held = {"expert", "fork", "snapshot"}
+        held = {"expert", "fork", "privileged", "snapshot"}
         return frozenset(held | {"seed"} if self._fault == "seed_without_effect" else held)
 
     @property
@@ -61,6 +62,9 @@ class CountingWorld:
 
     def numbered_tasks(self) -> tuple[str, ...]:
         return ("ants", "bees", "cats")
+
+    def hidden_text(self, task_id: str) -> HiddenText:
+        return HiddenText(text=f"{task_id} are three")
 
     def identity(self) -> dict[str, Any]:
         return {"name": self.name}

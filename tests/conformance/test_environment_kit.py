@@ -20,7 +20,7 @@ DECLARED = DeclaredEnvironment(
     reward_range=(0.0, 1.0),
     success_at=1.0,
     max_turns=20,
-    capabilities=frozenset({"expert", "fork", "snapshot"}),
+    capabilities=frozenset({"expert", "fork", "privileged", "snapshot"}),
 )
 
 

@@ -177,7 +177,7 @@ BROKEN = {
         "backend.py", "version=PAIR.version", "version=7", "says version 7 of acme.pair",
     ),
     "input is lost": (
-        "backend.py", 'inputs={"rollouts": view.inputs["rollouts"]}', "inputs={}",
+        "backend.py", 'inputs={"rollouts": rollouts}', "inputs={}",
         "no job takes the input rollouts",
     ),
     "wrong product": (

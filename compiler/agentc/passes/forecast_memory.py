@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from agentc.kinds.groups import TRAINERS
-from agentc.lease_roles import is_model_server
+from agentc.runtime.lease_roles import is_model_server
 from agentc.memory import MemoryNeed
 from agentc.passes.checks.memory_of import CARD, ModelHolder, asked_holders, holder_of
 from agentc.passes.checks.subject import StageContext, subjects_of

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agentc.lease_roles import FUSED_ROLES
+from agentc.runtime.lease_roles import FUSED_ROLES
 from agentc.passes.context import PassContext
 from agentc.passes.unit import Unit
 from agentc.plan.canonical import CanonicalTexts, canonical_text

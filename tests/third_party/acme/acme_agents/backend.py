@@ -31,6 +31,9 @@ def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             capability="expert",
             fix="set `sources: self`",
         )
+    rollouts = view.inputs.get("rollouts", ())
+    if not rollouts:
+        view.refuse("rollouts", "acme.pair pairs rollouts, and there are none")
     return (
         JobDraft(
             kind="pair",
@@ -43,7 +46,7 @@ def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
                 "margin": view.number("margin"),
                 "shortest_first": view.flag("shortest_first"),
             },
-            inputs={"rollouts": view.inputs["rollouts"]},
+            inputs={"rollouts": rollouts},
             produces=PREFERENCE_PAIRS.name,
         ),
     )
@@ -57,6 +60,7 @@ PAIR = StageBackend(
     software=ACME,
     lower=lower,
     capabilities=frozenset({"self"}),
+    inputs=("rollouts",),
     options=(
         boolean("shortest_first", "Of equally good attempts take the one with fewer turns.", True),
     ),
