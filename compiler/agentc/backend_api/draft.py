@@ -39,8 +39,8 @@ class Ranks:
 class LeaseDraft:
     """A server that a job needs while it runs.
 
-    `role` is what it is to the job (`agentc.runtime.lease_roles`). `backend`/`version`/`identity` (semantic
-    settings) enter the key of every job that uses it. `program` is argv after the interpreter, e.g.
+    `role` is what it is to the job (`agentc.runtime.lease_roles`). `backend`/`version`/`identity`
+    (semantic settings) enter the key of every job that uses it. `program` is argv after the interpreter, e.g.
     `("-m", "acme.job_serve", "--port", "0", "--ready-file", "{ready_file}")`.
     `settings` are what an environment is told: JSON values, in the file `{settings}`.
     `port`: "chosen" when the program binds port 0 itself and writes {host, port} to the ready
