@@ -11,7 +11,7 @@ from agentc.backend_api.data_set import DataSet
 from agentc.backend_api.memory import MemoryQuestion, ServerMemory, TrainerMemory
 from agentc.kinds.artifacts import CHECKPOINT, ArtifactType
 from agentc.kinds.field import REQUIRED, Field, Json, group, string
-from agentc.lease_roles import LeaseRole
+from agentc.runtime.lease_roles import LeaseRole
 
 if TYPE_CHECKING:
     from agentc.backend_api.draft import JobDraft, LeaseDraft, LowerContext

@@ -132,9 +132,7 @@ def _copy_packages(target: Path, plan: Plan) -> None:
     programs += [lease.draft.program for job in plan.jobs for lease in job.leases]
     own = Path(agentc.__file__).parent
     (target / "agentc").mkdir(parents=True)
-    # `lease_roles` imports nothing, and the runtime reads it.
-    for name in ("__init__.py", "lease_roles.py"):
-        shutil.copyfile(own / name, target / "agentc" / name)
+    shutil.copyfile(own / "__init__.py", target / "agentc" / "__init__.py")
     shutil.copytree(own / "runtime", target / "agentc" / "runtime", ignore=_LEFT_OUT)
     for name in packages_of(map(module_of, programs)):
         if name == "agentc":

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 from agentc.kinds.groups import TRAINERS
-from agentc.lease_roles import is_model_server
 from agentc.memory import MemoryNeed
 from agentc.passes.checks.memory_of import CARD, ModelHolder, asked_holders, holder_of
 from agentc.passes.checks.subject import StageContext, subjects_of
@@ -21,6 +20,7 @@ from agentc.passes.context import PassContext
 from agentc.passes.lowering.resources import is_own_model
 from agentc.passes.unit import Unit
 from agentc.plan.job import Job, JobMemory, Server
+from agentc.runtime.lease_roles import is_model_server
 from agentc.runtime.machine.device_shares import number_of_copies
 
 ACTING = "policy"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence
 
-from agentc.lease_roles import is_model_server
+from agentc.runtime.lease_roles import is_model_server
 from agentc.runtime.machine import devices, prologue
 from agentc.runtime.machine.device_shares import (
     TooFewDevicesError,

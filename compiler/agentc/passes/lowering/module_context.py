@@ -25,10 +25,10 @@ from agentc.backend_api.view import Lookups, Setting, given_paths
 from agentc.ir.module import Module, Prompt, Resource, Stage, Value
 from agentc.kinds import KINDS
 from agentc.kinds.field import Field, Json
-from agentc.lease_roles import FUSED_ROLES, LeaseRole, is_model_server
 from agentc.lock.references import OutsideReferences
 from agentc.passes.lowering.asked_servers import needless, undeclared_needs, wrongly_asked
 from agentc.passes.lowering.experiment import experiment_facts
+from agentc.runtime.lease_roles import FUSED_ROLES, LeaseRole, is_model_server
 from agentc.runtime.store.content import OutsideLinkError, content_digest
 from agentc.source.boundary import Boundary, OutsideError
 from agentc.source.characters import strip_forbidden

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
-from agentc.lease_roles import is_model_server
+from agentc.runtime.lease_roles import is_model_server
 
 AUTO = "auto"
 
