@@ -61,7 +61,7 @@ def _check_edges(stage: Stage, module: Module, context: PassContext) -> None:
             if made is not None and made not in role.accepts:
                 context.sink.error(
                     "AGC501",
-                    f"`{role.name}` of a {stage.kind} stage takes {_types(role)}, "
+                    f"`{role.name}` of a stage of kind {stage.kind} takes {_types(role)}, "
                     f"but `{producer}` makes {made.name}",
                     stage_span(stage, role.name),
                     expected=_wanted(role),
