@@ -4,7 +4,10 @@ are asked for, and a toy game whose sessions can be saved, forked and counted.""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+from tests.backends.inside.test_same_results import inside
 
 from agentc_backends.agents.client.errors import ContextOverflowError
 from agentc_backends.agents.common.episode import EpisodeRules, Reply, Step
@@ -163,3 +166,7 @@ def drawn(row: Mapping[str, Any]) -> list[tuple[str, int, float, Any]]:
             paths[node["id"]] = f"{paths[node['parent']]} {node['action']}".strip()
         lines.append((paths[node["id"]], node["visits"], node["value"], node["end"]))
     return lines
+
+
+def leases(policy: Any, folder: Path) -> dict[str, Any]:
+    return {"policy": policy.lease, "environment": inside("textcraft", folder)}
