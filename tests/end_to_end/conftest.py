@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 import time
@@ -27,12 +28,25 @@ def _environments(repository: Path) -> None:
 
 @pytest.fixture(scope="session")
 def smoke(tmp_path_factory: pytest.TempPathFactory) -> Smoke:
-    """ETO with its two rounds, real models, servers and trainers, on few tasks and steps."""
-    folder = tmp_path_factory.mktemp("smoke")
-    size = Size(
-        expert_tasks=24, sft_steps=6, dpo_steps=3, explored_tasks=12, evaluated_tasks=8, exploring=8
-    )
-    spec = write_reduced(folder / "smoke.yaml", size)
-    began = time.monotonic()
-    agentc("run", spec, "--store", folder / "store", "--plain")
-    return Smoke(spec, folder / "store", time.monotonic() - began)
+    """ETO with its two rounds, real models, servers and trainers, on few tasks and steps.
+
+    It is run once for all workers, by the first that asks; nobody writes into its store.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # each worker has a folder of its own in it
+    folder = folder / "smoke"
+    folder.mkdir(exist_ok=True)
+    took = folder / "seconds"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not took.exists():
+            size = Size(
+                expert_tasks=24, sft_steps=6, dpo_steps=3, explored_tasks=12, evaluated_tasks=8,
+                exploring=8,
+            )  # fmt: skip
+            spec = write_reduced(folder / "smoke.yaml", size)
+            began = time.monotonic()
+            agentc("run", spec, "--store", folder / "store", "--plain")
+            took.write_text(str(time.monotonic() - began), encoding="utf-8")
+    return Smoke(folder / "smoke.yaml", folder / "store", float(took.read_text(encoding="utf-8")))
