@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,7 @@ import pytest
 
 from agentc.backend_api import EnvironmentBackend, load_backends
 from agentc.conformance import BackendUnderTest, Bench, Skipped
+from agentc.conformance.check import Check
 from agentc.conformance.programs import built_pythons
 from agentc.conformance.serving import served_checks
 from agentc.runtime.software.lock_hashes import lock_digest
@@ -158,27 +160,52 @@ def all_checks() -> Iterator[Any]:
                 yield pytest.param(backend, given, check.name, id=name, marks=marks)
 
 
+class Kept:
+    """The subjects under check, each with its one server, which waits for the next check."""
+
+    def __init__(self, folders: Callable[[], Path]) -> None:
+        self._folders = folders
+        self._subjects: dict[tuple[str, Any], tuple[Path, dict[str, Check]]] = {}
+        self.servers = ExitStack()
+
+    def subject(
+        self, backend: EnvironmentBackend, given: Callable[[], Any]
+    ) -> tuple[Path, dict[str, Check]]:
+        """Where the spec of a backend under some settings would lie, and its checks by name."""
+        if (backend.id, given) not in self._subjects:
+            folder = self._folders()
+            actions = ACTIONS.get(backend.id, ())
+            made = served_checks(
+                subject_of(backend, given(), folder), actions=actions, kept=self.servers
+            )
+            self._subjects[backend.id, given] = folder, {check.name: check for check in made}
+        return self._subjects[backend.id, given]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+    found = Kept(lambda: tmp_path_factory.mktemp("subject"))
+    with found.servers:
+        yield found
+
+
 @pytest.mark.parametrize(("backend", "given", "name"), list(all_checks()))
 def test_environment(
     backend: EnvironmentBackend,
     given: Callable[[], dict[str, Any]],
     name: str,
-    tmp_path: Path,
+    kept: Kept,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AGENTC_ALLOW_LAUNCH", "1")
-    folder = SPEC_FOLDERS.get(backend.id)
-    if folder is not None:
-        if not folder.is_dir():
-            pytest.skip(f"there is no {folder}")
-        monkeypatch.setenv("AGENTC_SPEC_DIR", str(folder))
-    file = SPEC_FILES.get(backend.id)
-    if file is not None:
-        shutil.copy(file, tmp_path)
-        monkeypatch.setenv("AGENTC_SPEC_DIR", str(tmp_path))
-    subject = subject_of(backend, given(), tmp_path)
-    checks = served_checks(subject, actions=ACTIONS.get(backend.id, ()))
+    folder, checks = kept.subject(backend, given)
+    where = SPEC_FOLDERS.get(backend.id, folder)
+    if not where.is_dir():
+        pytest.skip(f"there is no {where}")
+    if backend.id in SPEC_FILES:
+        shutil.copy(SPEC_FILES[backend.id], where)
+    monkeypatch.setenv("AGENTC_SPEC_DIR", str(where))
     try:
-        next(check for check in checks if check.name == name).run()
+        checks[name].run()
     except Skipped as reason:
         pytest.skip(str(reason))

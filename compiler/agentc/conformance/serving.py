@@ -4,7 +4,7 @@ the software environment that it names."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -16,9 +16,16 @@ from agentc.conformance.subject import BackendUnderTest
 from agentc.plan.job import Lease
 
 
-def served_checks(subject: BackendUnderTest, *, actions: Sequence[str] = ()) -> Iterator[Check]:
+def served_checks(
+    subject: BackendUnderTest, *, actions: Sequence[str] = (), kept: ExitStack | None = None
+) -> Iterator[Check]:
     """What the server of an environment's backend is held to. A check is skipped where the
-    software environment is not built (`Subject.pythons`)."""
+    software environment is not built (`Subject.pythons`).
+
+    Each check starts a server of its own. With `kept`, those that want nothing special of theirs
+    share one, which ends with that stack: a fourteenth of the starts, and episodes of one check
+    behind those of another.
+    """
     backend = subject.backend
     if not isinstance(backend, EnvironmentBackend) or not backend.available:
         return
@@ -27,8 +34,19 @@ def served_checks(subject: BackendUnderTest, *, actions: Sequence[str] = ()) -> 
     def found() -> tuple[Lease, Path]:
         return lease_of(subject)
 
+    @cache
+    def shared(stack: ExitStack) -> ServedEnvironment:
+        return stack.enter_context(alone())
+
     def start(
         *, hash_seed: int = 0, extra: Sequence[str] = ()
+    ) -> AbstractContextManager[ServedEnvironment]:
+        if kept is not None and hash_seed == 0 and not extra:
+            return nullcontext(shared(kept))
+        return alone(hash_seed, extra)
+
+    def alone(
+        hash_seed: int = 0, extra: Sequence[str] = ()
     ) -> AbstractContextManager[ServedEnvironment]:
         lease, python = found()
         return served(
