@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.agents.rank.advantage import advantage, recorded, rewarded_turn
+from agentc_backends.agents.rank.advantage import advantage, recorded, rewarded_turn, valued_turn
 from agentc_backends.data.ranked.ranking import ascending, halves
 
 # (critic | reference) log-probabilities of the tokens of four candidates of one turn.
@@ -67,3 +67,13 @@ def test_a_turn_that_one_model_could_not_score_has_no_candidates(lost: str) -> N
     found = rewarded_turn(turn(), rows["critic"], rows["reference"], "turn")
     assert (found["candidates"], found["candidates_unique"], found["end"]) == ([], 0, "overflow")
     assert found["spread"] == 0
+
+
+def test_a_head_s_values_are_the_advantages() -> None:
+    values = {"end": "scored", "values": [0.5, -2.0, 3.0, 0.0]}
+    found = valued_turn(turn(), values)
+    assert [c["advantage"] for c in found["candidates"]] == [0.5, -2.0, 3.0, 0.0]
+    assert found["candidates"][1]["critic"] == {"value": -2.0}
+    assert found["spread"] == 5.0
+    lost = valued_turn(turn(), {"end": "overflow", "values": []})
+    assert (lost["candidates"], lost["spread"], lost["end"]) == ([], 0.0, "overflow")

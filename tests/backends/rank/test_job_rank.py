@@ -11,6 +11,7 @@ import pytest
 from tests.backends.conftest import Start, Started
 
 from agentc.runtime.contracts.artifacts import ContractError, check_artifact
+from agentc_backends.agents.rank.advantage import valued_turn
 
 REFERENCE = "agentc_backends.agents.rank.job_reference"
 RANK = "agentc_backends.agents.rank.job_rank"
@@ -148,3 +149,25 @@ def test_a_critic_with_a_head_is_no_language_model(
     )  # fmt: skip
     assert done.code == 1
     assert "parameterisation is value_head" in done.output
+    assert "rank with rank.value_head" in done.output
+
+
+def test_the_rows_of_a_head_have_values_and_no_reference(tmp_path: Path) -> None:
+    given = {"critic": [str(critic(tmp_path / "critic", parameterisation="value_head"))]}
+    valued = valued_turn(turn("a"), {"end": "scored", "values": [0.5, -2.0, 3.0]})
+    check_artifact("RewardedTurns", folder(tmp_path / "a", "turns.jsonl", valued), {}, given, {})
+    other = {**valued["candidates"][0], "advantage": 0.25}
+    first = {**valued["candidates"][0], "reference": {"sum": -1.0, "n": 1}}
+    for name, candidate, wrong in (
+        ("b", other, "advantage is 0.25, but its value is 0.5"),
+        ("c", first, "compared with none"),
+        ("d", {**other, "critic": {"sum": -1.0, "n": 1}}, "expected {value}"),
+    ):
+        row = {**valued, "candidates": [candidate, *valued["candidates"][1:]]}
+        data = folder(tmp_path / name, "turns.jsonl", row)
+        with pytest.raises(ContractError, match=wrong):
+            check_artifact("RewardedTurns", data, {}, given, {})
+    # Of a critic that compares log-ratios such rows are none.
+    ratios = {"critic": [str(critic(tmp_path / "ratios"))]}
+    with pytest.raises(ContractError, match=r"expected \{sum, n\}"):
+        check_artifact("RewardedTurns", tmp_path / "a", {}, ratios, {})

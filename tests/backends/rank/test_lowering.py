@@ -16,11 +16,18 @@ CHAIN = (EXAMPLES / "AGC678" / "mended.yaml").read_text("utf-8")
 RANKED = "    reference: base\n    privileged: hidden\n"
 
 
-def compiled(folder: Path, ranked: str = RANKED) -> tuple[dict[str, Job], list[str]]:
-    """Jobs by id, and the messages of errors, of the chain with this part of its rank stage."""
+HEAD = "    parameterisation: value_head\n"
+
+
+def compiled(
+    folder: Path, ranked: str = RANKED, critic: str = ""
+) -> tuple[dict[str, Job], list[str]]:
+    """Jobs by id, and the messages of errors, of the chain with this part of its rank stage, and
+    this one added to its critic."""
     assert RANKED in CHAIN
     spec = folder / "spec.yaml"
-    spec.write_text(CHAIN.replace(RANKED, ranked), "utf-8")
+    chain = CHAIN.replace("    beta: 0.1\n", f"    beta: 0.1\n{critic}")
+    spec.write_text(chain.replace(RANKED, ranked), "utf-8")
     made = compile_spec(spec, {}, load_backends())
     errors = [each.message for each in made.diagnostics if each.severity == "error"]
     return {} if made.plan is None else {job.id: job for job in made.plan.jobs}, errors
@@ -74,6 +81,7 @@ def test_a_reference_behind_hidden_texts_has_the_critic_s_words(tmp_path: Path) 
     ("ranked", "wrong"),
     [
         ("    privileged: hidden\n", "the stage names none"),
+        ("    privileged: hidden\n    backend: advantage\n", "the stage names none"),
         (
             "    privileged: hidden\n    reference_context: sampler\n    span: published\n",
             "no sampler records",
@@ -84,3 +92,20 @@ def test_what_cannot_be_is_refused(tmp_path: Path, ranked: str, wrong: str) -> N
     _, errors = compiled(tmp_path, ranked)
     assert len(errors) == 1
     assert wrong in errors[0]
+
+
+def test_a_critic_with_a_head_ranks_in_one_job_without_a_server(tmp_path: Path) -> None:
+    jobs, errors = compiled(tmp_path, "    privileged: hidden\n", HEAD)
+    assert errors == []
+    [draft] = [job.draft for job in jobs.values() if job.stage == "ranked"]
+    assert draft.backend == "rank.value_head"
+    assert draft.leases == ()
+    assert set(draft.inputs) == {"candidates", "critic", "privileged"}
+
+
+@pytest.mark.parametrize("more", ["", "    backend: advantage\n"])
+def test_a_critic_with_a_head_has_no_reference(tmp_path: Path, more: str) -> None:
+    _, errors = compiled(tmp_path, RANKED + more, HEAD)
+    assert errors == [
+        "`critic` is a head on a model, whose values are compared with no reference's"
+    ]

@@ -1,5 +1,6 @@
 """Advantages of candidates from two models' scores (SWEET-RL, arXiv 2503.15478, equation 3): the
-mean log-probability of a reply's tokens under the critic, less that under the reference. Pure."""
+mean log-probability of a reply's tokens under the critic, less that under the reference; or what a
+head says of it (table 3, "Regression Head"). Pure."""
 
 from __future__ import annotations
 
@@ -31,8 +32,7 @@ def rewarded_turn(
     has no candidates."""
     for scores in (critic, reference):
         if scores["end"] != "scored":
-            lost = {"candidates": [], "candidates_unique": 0, "spread": 0.0}
-            return {**turn, **lost, "end": scores["end"]}
+            return _without_candidates(turn, scores["end"])
     candidates = [
         {
             **candidate,
@@ -44,5 +44,24 @@ def rewarded_turn(
             turn["candidates"], critic["scores"], reference["scores"], strict=True
         )
     ]
+    return _with_spread(turn, candidates)
+
+
+def valued_turn(turn: Row, values: Row) -> dict[str, Any]:
+    """A row of turns.jsonl from a head's values of the turn's candidates. Nothing is subtracted:
+    every candidate of a turn continues the same history."""
+    if values["end"] != "scored":
+        return _without_candidates(turn, values["end"])
+    pairs = zip(turn["candidates"], values["values"], strict=True)
+    return _with_spread(
+        turn, [{**each, "advantage": value, "critic": {"value": value}} for each, value in pairs]
+    )
+
+
+def _without_candidates(turn: Row, end: str) -> dict[str, Any]:
+    return {**turn, "candidates": [], "candidates_unique": 0, "spread": 0.0, "end": end}
+
+
+def _with_spread(turn: Row, candidates: list[dict[str, Any]]) -> dict[str, Any]:
     values = [each["advantage"] for each in candidates]
     return {**turn, "candidates": candidates, "spread": max(values) - min(values)}

@@ -1,11 +1,12 @@
-"""Declares `rank.advantage` and lowers a rank stage to two jobs, each with one model to serve."""
+"""Declares `rank.advantage`, which serves two models in two jobs, and `rank.value_head`, whose one
+job loads its critic."""
 
 from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import CANDIDATE_SCORES, REWARDED_TURNS
 from agentc.kinds.field import Json
-from agentc_backends.software import LIGHT
+from agentc_backends.software import LIGHT, TORCH
 
 _REFERENCE = "reference"
 
@@ -128,4 +129,40 @@ BACKEND = StageBackend(
     software=LIGHT,
     lower=lower,
     capabilities=frozenset({"log_ratio", "resume", "infrastructure_errors"}),
+)
+
+
+def lower_value_head(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    """One job, which loads the critic itself."""
+    for name in ("reference_context", "span"):
+        view.leave(name, "a head's value is compared with no reference's")
+    for name in ("concurrency", "error_budget"):
+        view.leave(name, "no server is asked")
+    roles = ("candidates", "critic", "privileged")
+    return (
+        JobDraft(
+            kind="rank",
+            backend=VALUE_HEAD.id,
+            version=VALUE_HEAD.version,
+            software=TORCH,
+            program=("-m", "agentc_backends.agents.rank.job_value_head"),
+            view=view,
+            config={},
+            inputs={role: view.inputs[role] for role in roles if view.inputs.get(role)},
+            produces=REWARDED_TURNS.name,
+            resume=True,
+        ),
+    )
+
+
+VALUE_HEAD = StageBackend(
+    id="rank.value_head",
+    kind="rank",
+    version=1,
+    doc="Values by a critic with a head: what the head makes of the history with a reply. It needs "
+    "no reference and no server.",
+    software=TORCH,
+    lower=lower_value_head,
+    capabilities=frozenset({"value_head", "resume"}),
+    inputs=("candidates", "critic", "privileged"),
 )

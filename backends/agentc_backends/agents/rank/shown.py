@@ -28,23 +28,43 @@ class CriticNotes:
     normalisation: Normalisation
     template: str | None
     reference: str
+    pooling: str | None
 
 
-def read_critic(folder: Path) -> CriticNotes:
-    """The notes of a CriticCheckpoint. Raises FatalError where it is of another kind than can be
-    ranked with on a server."""
+def read_critic(folder: Path, *, head: bool = False) -> CriticNotes:
+    """The notes of a CriticCheckpoint. Raises FatalError where it is of another kind than the job
+    ranks with: one with a `head`, or one that a server can tell the log-probabilities of."""
     notes = json.loads((folder / _CRITIC).read_text(encoding="utf-8"))
-    if notes["parameterisation"] != "log_ratio":
+    if notes["parameterisation"] != ("value_head" if head else "log_ratio"):
         raise FatalError(
-            f"the critic's parameterisation is {notes['parameterisation']}: its score is no ratio "
-            "of log-probabilities, which are all that a server tells"
+            f"the critic's parameterisation is {notes['parameterisation']}: "
+            + (
+                "it has no head to score with; rank with rank.advantage"
+                if head
+                else "its score is no ratio of log-probabilities, which are all that a server "
+                "tells; rank with rank.value_head"
+            )
         )
     return CriticNotes(
         notes["parameterisation"],
         cast(Normalisation, notes["normalisation"]),
         notes["template"],
         notes["reference"],
+        notes.get("pooling"),
     )
+
+
+def shown_to_critic(
+    critic: CriticNotes, hidden: Sequence[Path]
+) -> Callable[[Row], Sequence[Message]]:
+    """Makes the prompt of a turn for the critic: behind hidden texts exactly if it was trained
+    behind them. Raises FatalError, as `prompts` does."""
+    if critic.template is not None and not hidden:
+        raise FatalError(
+            "the critic was trained behind hidden texts, and the stage has none: give it the "
+            "`privileged` that the critic had"
+        )
+    return prompts("privileged" if hidden else "history", critic.template, hidden)
 
 
 def prompts(

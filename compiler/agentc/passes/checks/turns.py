@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agentc.backend_api import StageBackend
 from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Stage
 from agentc.kinds.artifacts import REWARDED_TURNS
@@ -111,6 +112,33 @@ def reference_as_trained(subject: StageContext) -> Iterator[Finding]:
         )
 
 
+def ranked_as_parameterised(subject: StageContext) -> Iterator[Finding]:
+    """A critic with a head is asked for its values, another one for log-ratios."""
+    backend = subject.table.backends.get(subject.stage.backend)
+    words = backend.capabilities if isinstance(backend, StageBackend) else frozenset()
+    does = words & {"value_head", "log_ratio"}
+    for name in subject.stage.inputs.get("critic", ()):
+        critic = subject.of_stages.get(name)
+        made = None if critic is None else critic.text("parameterisation")
+        if critic is None or made is None or not does or made in does:
+            continue
+        head = made == "value_head"
+        trained = critic.entry.inputs if isinstance(critic.entry, Stage) else {}
+        against = [*trained.get("reference", ()), *trained.get("model", ())][:1]
+        yield Finding(
+            message=f"`{name}` is a head on a model, whose values are compared with no reference's"
+            if head
+            else f"`{name}` is a model whose log-probabilities are compared with a reference's, "
+            "and the stage names none",
+            path="critic",
+            notes=(critic.shown("parameterisation"), f"{subject.stage.backend} is to rank"),
+            fix="leave `reference`, `reference_context`, `span`, `concurrency` and `backend` out: "
+            "rank.value_head is taken then"
+            if head
+            else "".join(f"set `reference: {each}`" for each in against) or "name its `reference`",
+        )
+
+
 def hidden_of_the_tasks(subject: StageContext) -> Iterator[Finding]:
     """The hidden texts are of the split that the candidates' episodes were played on."""
     played = [
@@ -156,12 +184,14 @@ _OTHERWISE = Code(
     "ranked otherwise than the critic was trained",
     "A critic that is a language model scores by what it learned beyond its reference. Without the "
     "hidden texts that it was trained behind, with some that it never saw, or against another "
-    "reference, the difference is of something else.",
+    "reference, the difference is of something else. A critic with a head (`parameterisation: "
+    "value_head`) has no reference: rank.value_head takes its values as they are.",
 )
 _RANKERS = kinds_where(lambda kind: kind.produces == REWARDED_TURNS)
 TURNS: tuple[Rule, ...] = (
     Rule(code=_OTHERWISE, kinds=_RANKERS, check=hidden_as_trained),
     Rule(code=_OTHERWISE, kinds=_RANKERS, check=reference_as_trained),
+    Rule(code=_OTHERWISE, kinds=_RANKERS, check=ranked_as_parameterised),
     Rule(
         code=Code(
             "AGC688",

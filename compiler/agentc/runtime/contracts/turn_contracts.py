@@ -77,9 +77,12 @@ def check_scores(artifact: Artifact) -> Iterator[Finding]:
 
 
 def check_rewarded(artifact: Artifact) -> Iterator[Finding]:
-    """Turns whose candidates have finite advantages, which follow from their scores."""
+    """Turns whose candidates have finite advantages, which follow from their scores; with a head
+    they are its values."""
     name = "turns.jsonl"
-    by_sum = _compares_sums(artifact)
+    notes = _critic_notes(artifact)
+    by_sum = notes.get("normalisation") == "none"
+    head = notes.get("parameterisation") == "value_head"
     for number, row in rows_of(artifact, name):
         if isinstance(row, str):
             yield (name, number, None, row)
@@ -91,7 +94,8 @@ def check_rewarded(artifact: Artifact) -> Iterator[Finding]:
             continue
         values: List[float] = []
         for place, candidate in enumerate(candidates):
-            for message in _reward_findings(candidate, by_sum):
+            found = _value_findings(candidate) if head else _reward_findings(candidate, by_sum)
+            for message in found:
                 yield (name, number, "candidates", "candidate %d: %s" % (place, message))
             value: Any = candidate.get("advantage") if isinstance(candidate, dict) else None
             if is_finite(value):
@@ -101,14 +105,29 @@ def check_rewarded(artifact: Artifact) -> Iterator[Finding]:
             yield (name, number, "spread", "is %s, not %g" % (shown(row.get("spread")), spread))
 
 
-def _compares_sums(artifact: Artifact) -> bool:
-    """Whether the critic of the job compares sums and not means."""
+def _critic_notes(artifact: Artifact) -> Mapping[str, Any]:
+    """What the critic of the job says of itself; nothing where there is none."""
     for folder in artifact.inputs.get("critic", []):
         path = Path(folder) / _CRITIC
         if path.is_file():
-            notes = json.loads(path.read_text(encoding="utf-8"))
-            return bool(notes.get("normalisation") == "none")
-    return False
+            notes: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            return notes
+    return {}
+
+
+def _value_findings(candidate: Any) -> Iterator[str]:
+    """Of a candidate that a head valued: `critic` is {value}, which is its advantage, and there is
+    no reference."""
+    if not isinstance(candidate, dict):
+        return  # said already
+    told = candidate.get("critic")
+    value: Any = told.get("value") if isinstance(told, dict) else None
+    if not is_finite(value):
+        yield "critic: expected {value}, a number, found %s" % shown(told)
+    elif candidate.get("advantage") != value:
+        yield "advantage is %s, but its value is %g" % (shown(candidate.get("advantage")), value)
+    if "reference" in candidate:
+        yield "reference: a head's value is compared with none"
 
 
 def _reward_findings(candidate: Any, by_sum: bool) -> Iterator[str]:

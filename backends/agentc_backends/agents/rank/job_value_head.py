@@ -1,0 +1,103 @@
+"""Job: values of candidates by a critic with a head.
+`python -m agentc_backends.agents.rank.job_value_head JOB.json`.
+
+No lease: the job loads the critic itself. Finished turns lie in `work/values.jsonl`. Of hidden
+texts nothing is written.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agentc.runtime.program import Job, read_rows
+from agentc_backends.agents.common.failures import OutOfTimeError
+from agentc_backends.agents.common.journal import Journal
+from agentc_backends.agents.common.program import run_job
+from agentc_backends.agents.common.prompt import Message
+from agentc_backends.agents.common.rest import WorkProgress
+from agentc_backends.agents.rank.advantage import valued_turn
+from agentc_backends.agents.rank.head_values import HeadScorer
+from agentc_backends.agents.rank.ranked import finish
+from agentc_backends.agents.rank.shown import read_critic, shown_to_critic
+from agentc_backends.data.models.checkpoint import settle_libraries
+
+Row = dict[str, Any]
+
+
+async def rank(job: Job) -> None:
+    """Have the head say what every candidate is worth and write turns.jsonl."""
+    job.config.assert_all_read()
+    turns = list(read_rows(job.input("candidates") / "candidates.jsonl"))
+    critic = read_critic(job.input("critic"), head=True)
+    shown = shown_to_critic(critic, job.inputs("privileged"))
+    settle_libraries()
+    scorer = HeadScorer(job.input("critic"), critic.pooling or "mean")
+    asked = [turn for turn in turns if turn["end"] == "sampled"]
+    with Journal(job.work / "values.jsonl", ("id",)) as journal:
+        values = {row["id"]: row for row in _valued(job, journal, asked, shown, scorer)}
+    job.facts(
+        rows=len(turns),
+        scores=sum(len(row["values"]) for row in values.values()),
+        scored_tokens=sum(row["tokens"] for row in values.values()),
+        ends=dict(sorted(Counter(row["end"] for row in values.values()).items())),
+    )
+    unasked = {"end": "", "values": []}
+    finish(
+        job,
+        [
+            valued_turn(turn, values.get(turn["id"]) or {**unasked, "end": turn["end"]})
+            for turn in turns
+        ],
+    )
+
+
+def _valued(
+    job: Job,
+    journal: Journal,
+    turns: Sequence[Row],
+    shown: Callable[[Row], Sequence[Message]],
+    scorer: HeadScorer,
+) -> list[Row]:
+    """The values of all turns; what the journal holds is not computed again. Raises OutOfTimeError
+    when a turn more may not end in time."""
+    progress = WorkProgress(job=job, total=len(turns), noun="turns", speed="tokens_per_s", digits=1)
+    left = job.time_left()
+    deadline = None if left is None else time.monotonic() + left
+    longest = 0.0
+    rows: list[Row] = []
+    for turn in turns:
+        row = journal.finished.get((turn["id"],))
+        if row is None:
+            began = time.monotonic()
+            if deadline is not None and began + longest > deadline:
+                raise OutOfTimeError(f"{len(rows)} of {len(turns)} turns are ranked")
+            row = _of_turn(turn, shown(turn), scorer)
+            journal.append(row)
+            longest = max(longest, time.monotonic() - began)
+            progress.add(None, row["tokens"])
+        else:
+            progress.resumed += 1
+            progress.add(None)
+        rows.append(row)
+        progress.show()
+    return rows
+
+
+def _of_turn(turn: Row, prompt: Sequence[Message], scorer: HeadScorer) -> Row:
+    """The row of one turn; too long a one has no values."""
+    before = scorer.encoder.encode_prompt(prompt)
+    replies = [candidate["tokens"] for candidate in turn["candidates"]]
+    named = {"id": turn["id"], "task_id": turn["task_id"]}
+    if scorer.window is not None and len(before) + max(map(len, replies)) > scorer.window:
+        return {**named, "end": "overflow", "values": [], "tokens": 0}
+    tokens = len(before) * len(replies) + sum(map(len, replies))
+    values = scorer.values(before, replies)
+    return {**named, "end": "scored", "values": values, "tokens": tokens}
+
+
+if __name__ == "__main__":
+    sys.exit(run_job("rank", rank))
