@@ -14,6 +14,7 @@ from agentc.kinds.groups import ACTING, SERVED, TRAINERS
 
 NAMES = {kind.name for kind in KINDS}
 ALLOWED = {
+    "backends/agentc_backends/agents/rank/backend.py": "inputs, which are called as kinds are",
     "backends/agentc_backends/environments/colbench/backend.py": "capabilities",
     "backends/agentc_backends/environments/guessing_games/backend.py": "capabilities",
     "backends/agentc_backends/environments/guessing_games/environment.py": "capabilities",

@@ -9,6 +9,7 @@ from agentc.kinds.field import Json
 from agentc_backends.software import LIGHT, TORCH
 
 _REFERENCE = "reference"
+_OF_A_HEAD = ("candidates", "critic", "privileged")
 
 
 def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
@@ -138,7 +139,6 @@ def lower_value_head(view: StageView, context: LowerContext) -> tuple[JobDraft, 
         view.leave(name, "a head's value is compared with no reference's")
     for name in ("concurrency", "error_budget"):
         view.leave(name, "no server is asked")
-    roles = ("candidates", "critic", "privileged")
     return (
         JobDraft(
             kind="rank",
@@ -148,7 +148,7 @@ def lower_value_head(view: StageView, context: LowerContext) -> tuple[JobDraft, 
             program=("-m", "agentc_backends.agents.rank.job_value_head"),
             view=view,
             config={},
-            inputs={role: view.inputs[role] for role in roles if view.inputs.get(role)},
+            inputs={role: view.inputs[role] for role in _OF_A_HEAD if view.inputs.get(role)},
             produces=REWARDED_TURNS.name,
             resume=True,
         ),
@@ -164,5 +164,5 @@ VALUE_HEAD = StageBackend(
     software=TORCH,
     lower=lower_value_head,
     capabilities=frozenset({"value_head", "resume"}),
-    inputs=("candidates", "critic", "privileged"),
+    inputs=_OF_A_HEAD,
 )
