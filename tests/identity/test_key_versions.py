@@ -142,7 +142,7 @@ def test_version_1_covers_the_kinds_of_its_time() -> None:
         {"leases": (changed(whole_job().leases[0], backend="serve.b"), whole_job().leases[1])},
         {"leases": (changed(whole_job().leases[0], input="data"), whole_job().leases[1])},
         {"leases": (*whole_job().leases, changed(whole_job().leases[0], role="simulator"))},
-        {"leases": (changed(whole_job().leases[0], role="critic"), whole_job().leases[1])},
+        {"leases": (changed(whole_job().leases[0], role="simulator"), whole_job().leases[1])},
     ],
 )
 def test_what_enters_a_key(changes: dict[str, Any]) -> None:

@@ -39,14 +39,14 @@ stages:
 """
 
 
-def with_critic(table: BackendTable) -> BackendTable:
+def with_second(table: BackendTable) -> BackendTable:
     """The installed backends, of which a rollout asks a second model beside the acting one."""
     plain = table.backends["rollout.react"]
     assert isinstance(plain, StageBackend)
 
     def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         (draft,) = plain.lower(view, context)
-        second = context.server_lease(view, "policy", "critic")
+        second = context.server_lease(view, "policy", "simulator")
         return (replace(draft, leases=(*draft.leases, second)),)
 
     return BackendTable({**table.backends, plain.id: replace(plain, lower=lower)})
@@ -64,27 +64,27 @@ def test_the_table_is_closed_and_sessions_are_joined_on_policies() -> None:
     assert get_args(LeaseRole) == tuple(role.name for role in ROLES)
     assert FUSED_ROLES == ("policy",)
     served = [role.name for role in ROLES if is_model_server(role.name)]
-    assert served == ["policy", "simulator", "critic", "scorer"]
+    assert served == ["policy", "simulator"]
 
 
 def test_a_server_is_leased_as_the_role_that_a_stage_needs(tmp_path: Path) -> None:
-    job = plan_of(tmp_path, with_critic(load_backends())).by_id()["a"]
+    job = plan_of(tmp_path, with_second(load_backends())).by_id()["a"]
     found = {lease.draft.role: lease.draft for lease in job.leases}
-    assert set(found) == {"policy", "environment", "critic"}
-    assert found["critic"] == replace(found["policy"], role="critic")
+    assert set(found) == {"policy", "environment", "simulator"}
+    assert found["simulator"] == replace(found["policy"], role="simulator")
     assert job.resources.cpus == 2
 
 
 def test_a_remote_endpoint_has_the_role_and_loads_no_checkpoint(tmp_path: Path) -> None:
     remote = "{backend: openai, url: 'http://127.0.0.1:9/v1', model: m}"
-    job = plan_of(tmp_path, with_critic(load_backends()), remote).by_id()["a"]
+    job = plan_of(tmp_path, with_second(load_backends()), remote).by_id()["a"]
     found = {lease.draft.role: lease.draft.input for lease in job.leases}
-    assert found == {"policy": None, "environment": None, "critic": None}
+    assert found == {"policy": None, "environment": None, "simulator": None}
     assert job.resources.cpus == 1, "it starts no model server"
 
 
 def test_each_model_server_of_a_session_starts_once(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, with_critic(load_backends()))
+    plan = plan_of(tmp_path, with_second(load_backends()))
     assert [session.members for session in plan.sessions] == [("a", "b")]
     work = find_work(plan_document(plan), StoreLayout(tmp_path / "store"))
     assert (work.server_starts, work.saved_starts) == (2, 2)
@@ -96,12 +96,12 @@ def test_each_model_server_of_a_session_starts_once(tmp_path: Path) -> None:
 
 def test_gpus_of_two_model_servers_are_disjoint_and_one_takes_the_rest() -> None:
     policy = {"role": "policy", "backend": "serve.a", "devices": 1, "copies": "auto"}
-    second = {"role": "critic", "backend": "serve.b", "devices": 2, "copies": None}
+    second = {"role": "simulator", "backend": "serve.b", "devices": 2, "copies": None}
     given, left = divide(list("0123456"), {"first": policy, "second": second})
     assert (given["first"], given["second"], left) == (
         [["0"], ["1"], ["2"], ["3"], ["4"]], [["5", "6"]], [],
     )  # fmt: skip
     twice = {"first": policy, "second": {**second, "copies": 2}}
     assert [len(one) for one in divide(list("0123456"), twice)[0].values()] == [3, 2]
-    with pytest.raises(TooFewDevicesError, match=r"critic server \(serve\.b\) 2"):
+    with pytest.raises(TooFewDevicesError, match=r"simulator server \(serve\.b\) 2"):
         divide(["0", "1"], {"first": policy, "second": second})

@@ -84,9 +84,8 @@ class JobProfile:
 
     @property
     def asked_server(self) -> ServerProfile | None:
-        """The model server that the job's program asks most: that of the acting model, else that
-        of the critic."""
-        return self.servers.get("policy") or self.servers.get("critic")
+        """The model server that the job's program asks."""
+        return self.servers.get("policy")
 
     def all_inputs(self) -> tuple[str, ...]:
         """Every input object."""

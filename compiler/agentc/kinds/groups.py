@@ -32,6 +32,8 @@ PAIR_TRAINERS = kinds_where(
 ACTING = kinds_where(lambda kind: kind.acts)
 SERVED = kinds_where(lambda kind: "server" in kind.uses)
 """Kinds that ask a model server."""
+LEASING = kinds_where(lambda kind: bool({"server", "environment"}.intersection(kind.uses)))
+"""Kinds whose jobs may lease one: to ask it, or for an environment that asks it."""
 ON_TASKS = kinds_where(lambda kind: kind.has("split"))
 """Kinds that take tasks of a split."""
 COLLECTORS = kinds_where(lambda kind: kind.collects)

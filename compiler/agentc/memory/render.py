@@ -8,9 +8,11 @@ from typing import Any
 
 from agentc.memory.cards import card_label
 from agentc.memory.need import gigabytes
-from agentc.text import aligned
+from agentc.text import aligned, some
 
 _MIB = 2**20
+_NAMED = 4
+"""Jobs of a group by name; of more it says how many."""
 _ANYWHERE_MIB = 8000
 """What Snakemake gives a job at most where nobody says."""
 
@@ -39,7 +41,7 @@ def memory_text(jobs: Iterable[Mapping[str, Any]]) -> str:
                 names.append(name)
     if not groups:
         return ""
-    rows = [(", ".join(names), first, second) for (first, second), names in groups.items()]
+    rows = [(some(names, _NAMED), first, second) for (first, second), names in groups.items()]
     head = "memory, expected at most (1e9 bytes; docs/design/memory.md)"
     return "\n".join([head, *aligned(rows, indent="  ")]) + "\n"
 

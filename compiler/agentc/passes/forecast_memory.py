@@ -8,14 +8,15 @@ unless the spec says how many. No key depends on it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
 from agentc.kinds.groups import TRAINERS
 from agentc.memory import MemoryNeed
-from agentc.passes.checks.memory_of import CARD, ModelHolder, asked_holders, holder_of
-from agentc.passes.checks.subject import StageContext, subjects_of
+from agentc.passes.checks.leased_models import POLICY
+from agentc.passes.checks.memory_of import CARD, ModelHolder, holders_of
+from agentc.passes.checks.subject import subjects_of
 from agentc.passes.context import PassContext
 from agentc.passes.lowering.resources import is_own_model
 from agentc.passes.unit import Unit
@@ -23,8 +24,6 @@ from agentc.plan.job import Job, JobMemory, Server
 from agentc.runtime.lease_roles import is_model_server
 from agentc.runtime.machine.device_shares import number_of_copies
 
-ACTING = "policy"
-"""The role of the server that holds the model of a stage itself."""
 Asking = TypeVar("Asking", Job, Server)
 
 
@@ -36,7 +35,7 @@ def forecast_memory(unit: Unit, context: PassContext) -> Unit:
     stages: dict[tuple[str, str], JobMemory] = {}
     alike: dict[Hashable, JobMemory | None] = {}
     for subject in subjects_of(module, context.table, context.boundary):
-        for role, holder in _holders(subject):
+        for role, holder in holders_of(subject).items():
             ground = holder.ground
             if ground not in alike:
                 need = holder.need()
@@ -58,27 +57,19 @@ def forecast_memory(unit: Unit, context: PassContext) -> Unit:
     return replace(unit, plan=replace(plan, jobs=jobs, servers=servers))
 
 
-def _holders(subject: StageContext) -> Iterator[tuple[str, ModelHolder]]:
-    """Of a stage's model, and of those that its environment asks."""
-    holder = holder_of(subject)
-    if holder is not None:
-        yield ACTING, holder
-    yield from asked_holders(subject).items()
-
-
 def _with_memory(
     job: Job, stages: Mapping[tuple[str, str], JobMemory], known: dict[Hashable, JobMemory]
 ) -> Job:
     """A job with what the models that it holds itself need together."""
     if job.draft.kind in TRAINERS:
-        own = [ACTING]
+        own = [POLICY]
     else:
         own = [lease.draft.role for lease in job.leases if is_own_model(lease.draft)]
     found = [stages[job.stage, role] for role in own if (job.stage, role) in stages]
     if not found:
         return job
     memory = found[0]
-    if (job.stage, ACTING) in stages and ACTING in own:
+    if (job.stage, POLICY) in stages and POLICY in own:
         memory = _of_job(memory, job, known)
     for other in found[1:]:
         memory = _together(memory, other, known)
@@ -104,7 +95,7 @@ def _together(memory: JobMemory, other: JobMemory, known: dict[Hashable, JobMemo
 def _of_job(memory: JobMemory, job: Job, known: dict[Hashable, JobMemory]) -> JobMemory:
     """Each copy of a job's own server has its part of the host's memory, and its cores; the job's
     program and its other servers take one core each. `known` are those of the jobs before."""
-    lease = job.lease(ACTING)
+    lease = job.lease(POLICY)
     if lease is None or lease.server:
         return memory
     said = {"devices": lease.draft.devices, "copies": lease.draft.copies}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-LeaseRole = Literal["policy", "environment", "simulator", "critic", "scorer"]
+LeaseRole = Literal["policy", "environment", "simulator"]
 
 
 class RoleTraits(NamedTuple):
@@ -23,11 +23,16 @@ class RoleTraits(NamedTuple):
 
 
 ROLES: tuple[RoleTraits, ...] = (
-    RoleTraits("policy", "The model that acts.", serves_model=True, fuses=True),
+    # A critic that ranks is asked as a policy is: by this role alone jobs on one server are joined,
+    # and copies fill the GPUs. A second model that a program asks would need a role of its own.
+    RoleTraits(
+        "policy",
+        "The model that the job's program asks: one that acts, or one that scores.",
+        serves_model=True,
+        fuses=True,
+    ),
     RoleTraits("environment", "The world that it acts in.", serves_model=False),
     RoleTraits("simulator", "A model that plays somebody in the world.", serves_model=True),
-    RoleTraits("critic", "A model that values what the acting one did.", serves_model=True),
-    RoleTraits("scorer", "A model by which the world grades.", serves_model=True),
 )
 MODEL_ROLES = frozenset(role.name for role in ROLES if role.serves_model)
 FUSED_ROLES = tuple(role.name for role in ROLES if role.fuses)

@@ -173,3 +173,23 @@ def test_rows_are_draws_less_what_was_dropped(scores: Sequence[float]) -> None:
     pairs, counts = ranked_pairs([turn(scores, f"t#{n}@0") for n in range(20)], rules())
     assert len(pairs) == counts.drawn - sum(counts.dropped.values())
     assert len({pair["id"] for pair in pairs}) == len(pairs)
+
+
+LONG = ("question?", "another one?", "def f(n):\n    return n", "def f(n):\n    return 2 * n")
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_pairs_of_like_length_alone(replacement: bool) -> None:
+    """The upper half holds a question and an answer, and so does the lower."""
+    given = turn((0.4, 0.1, 0.3, 0.2), texts=LONG)
+    pairs, counts = ranked_pairs([given], rules(replacement=replacement, length_ratio=1.5))
+    assert set(places(pairs)) == {(0, 1), (2, 3)}
+    assert counts.drawn == (4 if replacement else 2)
+    assert len(places(ranked_pairs([given], rules(replacement=False))[0])) == 4
+
+
+def test_a_turn_without_candidates_of_like_length_is_counted() -> None:
+    given = turn((0.2, 0.1), texts=(LONG[0], LONG[3]))
+    for draw in ("halves", "best_worst"):
+        pairs, counts = ranked_pairs([given], rules(draw=draw, length_ratio=1.5))
+        assert (pairs, counts.facts(0)["skipped"]) == ([], {"none_of_like_length": 1})

@@ -108,6 +108,14 @@ def test_inner_jobs_of_evaluations_are_found_through_manifests(
     assert names.index("sft") < names.index("evaluate_sft:rollout") < names.index("evaluate_sft")
 
 
+def test_a_job_within_a_stage_is_called_as_in_the_plan(example_store: Any) -> None:
+    """Two jobs of one kind, of which one is no stage; and one that another experiment made first."""
+    scores = example_store.add("older:reference", "rank", "CandidateScores", {}, stage=False)
+    example_store.add("ranked", "rank", "RewardedTurns", {}, inputs={"scores": [scores]})
+    names = [node.name for node in collect(example_store.inputs, []).nodes]
+    assert names[-2:] == ["ranked:reference", "ranked"]
+
+
 def test_the_learning_curve_follows_the_models(example_store: Any, experiment: Any) -> None:
     [chart] = learning_curves(collected(example_store, experiment))
     [line] = chart["lines"]

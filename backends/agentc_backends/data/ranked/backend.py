@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import PREFERENCE_PAIRS
-from agentc.kinds.field import Field, Json, boolean, choice, integer
+from agentc.kinds.field import Field, Json, boolean, choice, integer, number
 from agentc_backends.software import LIGHT
 
 OPTIONS: tuple[Field, ...] = (
@@ -19,6 +19,9 @@ OPTIONS: tuple[Field, ...] = (
             "is another one.", True),
     boolean("dedup", "Keep pairs with the same texts behind the same prompt once; false: as "
             "published.", True),
+    number("length_ratio", "Draw pairs of like length alone: the longer side has at most so many "
+           "times the characters of the shorter, so that with 1.5 questions meet questions and "
+           "answers answers; null: any pair.", None, minimum=1, nullable=True),
     choice("order", "`hash`: each turn draws by a seed of its own; `published`: one generator with "
            "the seed 42 draws for all turns in order and shuffles the pairs, as the released "
            "script does.", ("hash", "published"), "hash"),
@@ -43,6 +46,14 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     for name in _OF_TRAJECTORIES:
         view.leave(name, "it is about whole trajectories; ranked turns are paired by advantage")
     config = {**_draws(view), **_seeded(view)}
+    if (length_ratio := view.get("length_ratio")) is not None:
+        config["length_ratio"] = length_ratio
+        if config["order"] == "published":
+            view.refuse(
+                "length_ratio",
+                "`order: published` draws as the released script does, which knows no lengths",
+                fix="leave `order` out, or length_ratio",
+            )
     on_empty = view.text("on_empty")
     if on_empty != "error":
         config["on_empty"] = on_empty

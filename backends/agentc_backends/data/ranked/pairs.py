@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -34,6 +34,7 @@ class RankedRules:
     order: Literal["hash", "published"]
     margin: float
     seed: int
+    length_ratio: float | None = None
 
 
 @dataclass(slots=True)
@@ -88,13 +89,17 @@ def _pairs_of(
 ) -> Iterable[dict[str, Any]]:
     scores = _scores(turn, rules)
     order = ascending(scores)
+    alike = _alike(turn, rules.length_ratio)
     if rules.draw == "best_worst":
-        found = best_and_worst(order)
+        found = [pair for pair in best_and_worst(order) if alike is None or alike(*pair)]
     else:
         generator = published or turn_generator("ranked", rules.seed, turn["id"])
         found = drawn(
-            order, rules.pairs_per_turn, replacement=rules.replacement, generator=generator
-        )
+            order, rules.pairs_per_turn, replacement=rules.replacement, generator=generator,
+            alike=alike,
+        )  # fmt: skip
+    if not found and alike is not None:
+        counts.skipped["none_of_like_length"] += 1
     counts.drawn += len(found)
     rank = {place: len(order) - at for at, place in enumerate(order)}
     copies: Counter[tuple[int, int]] = Counter()
@@ -111,6 +116,19 @@ def _pairs_of(
         copies[chosen, rejected] += 1
         copy = copies[chosen, rejected]
         yield _row(turn, scores, chosen, rejected, (rank[chosen], rank[rejected]), copy)
+
+
+def _alike(turn: Row, ratio: float | None) -> Callable[[int, int], bool] | None:
+    """Whether two candidates are of like length, in characters; None where any pair will do."""
+    if ratio is None:
+        return None
+    lengths = [len(candidate["text"]) for candidate in turn["candidates"]]
+
+    def alike(one: int, other: int) -> bool:
+        shorter, longer = sorted((lengths[one], lengths[other]))
+        return longer <= ratio * max(shorter, 1)
+
+    return alike
 
 
 def _scores(turn: Row, rules: RankedRules) -> Sequence[float]:

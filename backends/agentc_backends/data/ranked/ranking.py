@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 PUBLISHED_SEED = 42
@@ -27,16 +27,25 @@ def halves(order: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
 
 
 def drawn(
-    order: Sequence[int], pairs: int, *, replacement: bool, generator: random.Random
+    order: Sequence[int],
+    pairs: int,
+    *,
+    replacement: bool,
+    generator: random.Random,
+    alike: Callable[[int, int], bool] | None = None,
 ) -> list[tuple[int, int]]:
     """So many (chosen, rejected): each chosen from the upper half, each rejected from the lower.
-    Without replacement no two are the same, and there are no more than can be told apart."""
+    Without replacement no two are the same, and there are no more than can be told apart. With
+    `alike` they are drawn from the pairs of which it holds."""
     lower, upper = halves(order)
     if not lower:
         return []
-    if not replacement:
+    if alike is not None or not replacement:
         every = [(high, low) for low, high in product(lower, upper)]
-        return generator.sample(every, min(pairs, len(every)))
+        fit = [pair for pair in every if alike is None or alike(*pair)]
+        if not replacement:
+            return generator.sample(fit, min(pairs, len(fit)))
+        return generator.choices(fit, k=pairs) if fit else []
     found: list[tuple[int, int]] = []
     for _ in range(pairs):
         # The lower one first, as published.

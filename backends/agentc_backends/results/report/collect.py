@@ -80,26 +80,32 @@ def collect(
     """
     round_of = {stage: entry["round"] for entry in rounds for stage in entry["stages"]}
     found: dict[str, ExperimentJob] = {}
-    names: dict[str, str] = {}
+    stages: dict[str, str] = {}
+    inside: dict[str, str] = {}
     roots: set[Path] = set()
     for stage, folders in inputs.items():
         for data in folders:
             name = f"{data.parent.parent.name}/{data.parent.name}"
             roots.add(data.parents[2])
-            names.setdefault(name, stage)
-    pending = list(names)
+            stages.setdefault(name, stage)
+    pending = list(stages)
     while pending:
         name = pending.pop(0)
         if name in found:
             continue
-        node = _read(name, names[name], roots, round_of)
-        if node is None:
+        stage = stages.get(name) or inside[name]
+        manifest = _manifest(name, roots)
+        if manifest is None:
             continue
+        value = json.loads(manifest.read_text("utf-8"))
+        # A job within a stage is called as in the plan, after the stage that is shown here.
+        within = "" if name in stages else f":{_part(value, name)}"
+        node = ExperimentJob(
+            f"{stage}{within}", name, value, manifest.parent, round_of.get(stage)
+        )  # fmt: skip
         found[name] = node
         for _, parent in node.parents:
-            if parent not in names:
-                names[parent] = f"{node.name}:{parent.split('/')[0]}"
-                round_of.setdefault(names[parent], round_of.get(node.name))
+            inside.setdefault(parent, stage)
             pending.append(parent)
     return Collection(_ordered(found), found)
 
@@ -118,16 +124,14 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _read(
-    name: str, stage: str, roots: Iterable[Path], round_of: Mapping[str, int | None]
-) -> ExperimentJob | None:
-    for root in roots:
-        folder = root / name
-        manifest = folder / "artifact.json"
-        if manifest.is_file():
-            value = json.loads(manifest.read_text("utf-8"))
-            return ExperimentJob(stage, name, value, folder, round_of.get(stage))
-    return None
+def _manifest(name: str, roots: Iterable[Path]) -> Path | None:
+    places = (root / name / "artifact.json" for root in roots)
+    return next((place for place in places if place.is_file()), None)
+
+
+def _part(manifest: Mapping[str, Any], name: str) -> str:
+    """What a job is called within its stage: `reference` of `ranked:reference`, else its kind."""
+    return str(manifest.get("id", "")).partition(":")[2] or name.split("/")[0]
 
 
 def _ordered(found: Mapping[str, ExperimentJob]) -> tuple[ExperimentJob, ...]:

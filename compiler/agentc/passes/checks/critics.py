@@ -1,16 +1,20 @@
-"""Rules about critics: hidden texts that are of the tasks that they learn from."""
+"""Rules about critics: hidden texts that are of the tasks that they learn from, and rows that hold
+whole episodes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Stage
 from agentc.kinds.artifacts import PRIVILEGED_INFORMATION
-from agentc.kinds.groups import kinds_where
+from agentc.kinds.groups import ACTING, kinds_where
+from agentc.passes.checks.lengths import served_window
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext, place, quoted
 from agentc.passes.checks.surroundings import collected_by, split_of
+from agentc.text import counted
 
 _TOLD = kinds_where(lambda kind: kind.trains and kind.reads(PRIVILEGED_INFORMATION))
 
@@ -51,6 +55,38 @@ def hidden_texts_of_the_tasks(subject: StageContext) -> Iterator[Finding]:
             return
 
 
+def rows_hold_an_episode(subject: StageContext) -> Iterator[Finding]:
+    """A critic's rows (`max_length`) hold the longest episode that they may be of."""
+    length = subject.settings.integer("max_length")
+    for episodes in collected_by(subject.stage.inputs.get("data", ()), subject.module):
+        settings, environment = subject.of_stages[episodes.id], subject.environment(episodes)
+        reply = settings.integer("decode.max_tokens")
+        turns = settings.integer("max_turns") or (environment and environment.max_turns)
+        if episodes.kind not in ACTING or length is None or reply is None or not turns:
+            continue
+        window = served_window(replace(subject, stage=episodes, settings=settings))
+        if length >= (turns * reply if window is None else min(turns * reply, window[0])):
+            continue
+        told = " and the hidden text" if subject.stage.inputs.get("privileged") else ""
+        happens = {
+            "error": "fails the stage",
+            "drop": "leaves such a row out",
+            "right": "cuts such a row, last turns first",
+        }[subject.settings.text("truncation") or "error"]
+        yield Finding(
+            message=f"an episode of `{episodes.id}` may have {turns * reply} tokens of replies, "
+            f"but a row of the critic holds {length}",
+            path="max_length",
+            notes=(
+                f"{counted(turns, 'turn')} x {counted(reply, 'token')}; what the agent is told"
+                f"{told} come{'' if told else 's'} on top",
+                f"`truncation: {subject.settings.text('truncation')}` {happens}",
+            ),
+            fix=f"raise max_length, or lower decode.max_tokens of `{episodes.id}`",
+        )
+        return
+
+
 def _tasks(stage: Stage) -> str:
     return f"the split {quoted(split_of(stage))} of `{stage.uses.get('environment')}`"
 
@@ -70,5 +106,17 @@ CRITICS: tuple[Rule, ...] = (
         ),
         kinds=_TOLD,
         check=hidden_texts_of_the_tasks,
+    ),
+    Rule(
+        code=Code(
+            "AGC669",
+            "episodes longer than a critic's row",
+            "A critic learns from whole episodes, behind the hidden text of their task. Of an "
+            "episode that is longer than `max_length` the turns beyond it are lost, or the pair "
+            "is; `truncation` says which, and the artifact counts them.",
+        ),
+        kinds=_TOLD,
+        check=rows_hold_an_episode,
+        severity="warning",
     ),
 )

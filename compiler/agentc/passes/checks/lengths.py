@@ -8,7 +8,8 @@ from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.diagnostic import Severity
 from agentc.ir.module import Prompt, Stage
 from agentc.kinds import kind_named
-from agentc.kinds.groups import ACTING, SERVED, TRAINERS, kinds_where
+from agentc.kinds.groups import ACTING, LEASING, TRAINERS, kinds_where
+from agentc.passes.checks.leased_models import leased_servers
 from agentc.passes.checks.model_shape import model_context
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext
@@ -48,28 +49,28 @@ def _within_context(subject: StageContext, path: str) -> Iterator[Finding]:
 
 
 def server_within_context(subject: StageContext) -> Iterator[Finding]:
-    """The server's `max_model_len` is within the model's context, where that is known."""
-    served, model = subject.server(), model_context(subject)
-    if served is None or model is None:
-        return
-    wanted = served[1].integer("max_model_len")
-    if wanted is None or wanted <= model.tokens:
-        return
-    yield Finding(
-        message=f"max_model_len is {wanted}, but `{model.name}`, which `{subject.stage.id}` has "
-        f"it serve, has a context of {model.tokens} tokens",
-        path="max_model_len",
-        at=served[1].entry,
-        severity=model.severity,
-        notes=(model.shown, "the server would refuse to start"),
-        fix=f"set max_model_len to {model.tokens} or less, or leave it out",
-    )
+    """A server's `max_model_len` is within the context of each model that it loads, where known."""
+    for server in leased_servers(subject):
+        wanted = server.settings.integer("max_model_len")
+        for role in server.models:
+            model = model_context(subject, role)
+            if model is None or wanted is None or wanted <= model.tokens:
+                continue
+            yield Finding(
+                message=f"max_model_len is {wanted}, but `{model.name}`, which {server.whose} has "
+                f"it serve, has a context of {model.tokens} tokens",
+                path="max_model_len",
+                at=server.settings.entry,
+                severity=model.severity,
+                notes=(model.shown, "the server would refuse to start"),
+                fix=f"set max_model_len to {model.tokens} or less, or leave it out",
+            )
 
 
 def room_for_prompt(subject: StageContext) -> Iterator[Finding]:
     """The longest reply (`decode.max_tokens`) leaves room for a prompt in the server's window."""
     path = _longest(subject)
-    reply, window = subject.settings.integer(path), _window(subject)
+    reply, window = subject.settings.integer(path), served_window(subject)
     if reply is None or window is None or reply < window[0]:
         return
     room, shown, severity = window
@@ -89,7 +90,7 @@ def room_for_prompt(subject: StageContext) -> Iterator[Finding]:
 
 def prompt_fits(subject: StageContext) -> Iterator[Finding]:
     """The prompt's own text (instruction and examples) leaves room for a task and a reply."""
-    prompt, window = subject.prompt(), _window(subject)
+    prompt, window = subject.prompt(), served_window(subject)
     reply = subject.settings.integer("decode.max_tokens") or 0
     if prompt is None or window is None or reply >= window[0]:
         return
@@ -171,7 +172,7 @@ def replies_like_training(subject: StageContext) -> Iterator[Finding]:
         )
 
 
-def _window(subject: StageContext) -> tuple[int, str, Severity | None] | None:
+def served_window(subject: StageContext) -> tuple[int, str, Severity | None] | None:
     """The tokens of prompt and reply that the server holds, what says so, and how sure that is."""
     served, model = subject.server(), model_context(subject)
     length = None if served is None else served[1].integer("max_model_len")
@@ -225,7 +226,7 @@ LENGTHS: tuple[Rule, ...] = (
             "The server would be told to hold more tokens than the model has positions, which it "
             "refuses when it starts.",
         ),
-        kinds=SERVED,
+        kinds=LEASING,
         check=server_within_context,
     ),
     Rule(

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from agentc.backend_api.parallel import MULTINODE
 from agentc.diagnostics.codes.code import Code
 from agentc.kinds.groups import SERVED, TRAINERS, WITHOUT_MODEL, kinds_where
-from agentc.passes.checks.model_servers import asked_servers, own_devices
+from agentc.passes.checks.leased_models import asked_servers
+from agentc.passes.checks.model_servers import own_devices
 from agentc.passes.checks.parallel import IDLE_GPUS, PARALLEL, UNEVEN_NODES, shape_of
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext

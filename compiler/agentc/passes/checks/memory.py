@@ -11,11 +11,12 @@ from agentc.backend_api import ServerBackend
 from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import did_you_mean
 from agentc.ir.module import Resource
-from agentc.kinds.groups import SERVED, TRAINERS, kinds_where
+from agentc.kinds.groups import LEASING, TRAINERS, kinds_where
 from agentc.memory import CARDS, card_bytes
 from agentc.memory.cards import card_label
 from agentc.memory.need import gigabytes
-from agentc.passes.checks.memory_of import CARD, ModelHolder, holder_of
+from agentc.passes.checks.leased_models import leased_servers
+from agentc.passes.checks.memory_of import CARD, ModelHolder, holders_of
 from agentc.passes.checks.remedies import remedies
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import Settings, StageContext
@@ -30,9 +31,9 @@ _COUNT, _MOST_COUNTED = "placement.gpus", 8
 def known_card(subject: StageContext) -> Iterator[Finding]:
     """`placement.gpu` is a card of the table, or a number of GB."""
     yield from _unknown(subject.settings)
-    served = subject.server()
-    if served is not None and served[1].text("scope") == "shared":
-        yield from _unknown(served[1])
+    for server in leased_servers(subject):
+        if server.is_shared:
+            yield from _unknown(server.settings)
 
 
 def _unknown(place: Settings) -> Iterator[Finding]:
@@ -72,16 +73,17 @@ def _unknown(place: Settings) -> Iterator[Finding]:
 
 def fits_into_gpu(subject: StageContext) -> Iterator[Finding]:
     """What a stage holds at most fits into the GPU that `placement.gpu` names."""
-    served = subject.server()
-    if subject.settings.get(CARD) is None and (served is None or served[1].get(CARD) is None):
-        return
-    holder = holder_of(subject)
-    card = None if holder is None else holder.card
-    need = None if holder is None or card is None else holder.need()
-    if holder is None or card is None or need is None or need.fits(card):
+    for holder in holders_of(subject).values():
+        yield from _fits(holder, subject)
+
+
+def _fits(holder: ModelHolder, subject: StageContext) -> Iterator[Finding]:
+    card = holder.card
+    need = None if card is None else holder.need()
+    if card is None or need is None or need.fits(card):
         return
     server = isinstance(holder.backend, ServerBackend)
-    who = f"the server of `{subject.stage.id}`" if server else f"`{subject.stage.id}`"
+    who = f"`{subject.stage.id}`" if holder.leased is None else holder.leased.who
     label = card_label(holder.get(CARD))
     room = gigabytes(card * need.share)
     has = f"{label} has {room}" if need.share == 1 else f"{need.share:g} of {label} is {room}"
@@ -126,7 +128,7 @@ MEMORY: tuple[Rule, ...] = (
             "names can hold: the job would wait in the queue and then end with an error. The sum "
             "is in the message; docs/design/memory.md says how it is made.",
         ),
-        kinds=(*TRAINERS, *SERVED),
+        kinds=(*TRAINERS, *LEASING),
         check=fits_into_gpu,
     ),
     Rule(

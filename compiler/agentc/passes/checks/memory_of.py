@@ -17,9 +17,8 @@ from agentc.memory import (
     serving_need,
     training_need,
 )
-from agentc.passes.checks.model_servers import asked_servers
+from agentc.passes.checks.leased_models import POLICY, LeasedServer, leased_servers
 from agentc.passes.checks.model_shape import model_shape
-from agentc.passes.checks.parallel import shape_of
 from agentc.passes.checks.subject import Settings, StageContext
 
 CARD = "placement.gpu"
@@ -28,13 +27,14 @@ CARD = "placement.gpu"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelHolder:
     """Who holds the weights of a stage's model: the trainer itself (`settings` and `place` are the
-    stage's), or its server. `place` says which machine it gets."""
+    stage's), or a server that it leases. `place` says which machine it gets."""
 
     backend: StageBackend | ServerBackend
     settings: Settings
     place: Settings
     model: Architecture
     reference: Architecture | None = None
+    leased: LeasedServer | None = None
     changes: Mapping[str, Json] = field(default_factory=dict)
 
     @property
@@ -89,39 +89,37 @@ class ModelHolder:
         return training_need(trained, self.model, gpus=gpus, nodes=nodes, reference=reference)
 
 
-def asked_holders(subject: StageContext) -> dict[str, ModelHolder]:
-    """Who holds the models that the stage's environment asks, by their roles; without those of
-    which nothing is known."""
+def holders_of(subject: StageContext) -> dict[str, ModelHolder]:
+    """Who holds the stage's models, by the roles of servers; a trainer's own under that of the
+    policy. Of several models that one server loads one after the other it is the largest. Without
+    those of which nothing is known."""
+    if subject.stage.kind in TRAINERS:
+        trained = _trainer(subject)
+        return {} if trained is None else {POLICY: trained}
     found: dict[str, ModelHolder] = {}
-    for role, entry in asked_servers(subject).items():
-        served, model = subject.servers.get(entry.name), model_shape(subject, role)
-        if served is not None and served[0].memory is not None and model is not None:
-            backend, settings = served
-            shared = settings.text("scope") == "shared"
-            place = settings if shared else subject.settings
-            found[role] = ModelHolder(backend=backend, settings=settings, place=place, model=model)
+    for server in leased_servers(subject):
+        shapes = [model_shape(subject, role) for role in server.models]
+        known = [shape for shape in shapes if shape is not None]
+        if server.backend.memory is not None and known:
+            found[server.role] = ModelHolder(
+                backend=server.backend,
+                settings=server.settings,
+                place=server.place,
+                model=max(known, key=lambda shape: shape.parameters),
+                leased=server,
+            )
     return found
 
 
-def holder_of(subject: StageContext) -> ModelHolder | None:
-    """Who holds the stage's model; None where it has none, or nothing is known of its shape."""
-    if subject.stage.kind in TRAINERS:
-        backend = subject.table.backends.get(subject.stage.backend)
-        model = model_shape(subject)
-        if not isinstance(backend, StageBackend) or backend.memory is None or model is None:
-            return None
-        return ModelHolder(
-            backend=backend,
-            settings=subject.settings,
-            place=subject.settings,
-            model=model,
-            reference=model_shape(subject, "reference"),
-        )
-    served, model = subject.server(), model_shape(subject, "policy")
-    if served is None or served[0].memory is None or model is None:
+def _trainer(subject: StageContext) -> ModelHolder | None:
+    backend = subject.table.backends.get(subject.stage.backend)
+    model = model_shape(subject)
+    if not isinstance(backend, StageBackend) or backend.memory is None or model is None:
         return None
-    server, settings = served
-    spread = shape_of(subject)
-    shared = settings.text("scope") == "shared"
-    place = spread.place if spread is not None else settings if shared else subject.settings
-    return ModelHolder(backend=server, settings=settings, place=place, model=model)
+    return ModelHolder(
+        backend=backend,
+        settings=subject.settings,
+        place=subject.settings,
+        model=model,
+        reference=model_shape(subject, "reference"),
+    )

@@ -11,24 +11,13 @@ from agentc.backend_api.parallel import allocation_of
 from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Resource
 from agentc.kinds.groups import kinds_where
+from agentc.passes.checks.leased_models import asked_servers
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext
 from agentc.passes.lowering.module_context import attempt_resource
 from agentc.text import counted
 
 _ASKING = kinds_where(lambda kind: "environment" in kind.uses)
-
-
-def asked_servers(subject: StageContext) -> dict[str, Resource]:
-    """By role, the entries of the servers that the environment of a stage asks."""
-    entry = subject.module.environments.get(subject.stage.uses.get("environment", ""))
-    found: dict[str, Resource] = {}
-    for role in () if entry is None else entry.simulators:
-        name = None if entry is None else entry.asked_server(role)
-        server = subject.module.servers.get(name or "")
-        if server is not None:
-            found[role] = server
-    return found
 
 
 def own_devices(subject: StageContext, server: Resource) -> int | None:

@@ -54,9 +54,10 @@ class ModelContext:
     severity: Severity
 
 
-def model_context(subject: StageContext) -> ModelContext | None:
-    """That of the model that a stage descends from; None where nobody knows."""
-    model = subject.model()
+def model_context(subject: StageContext, role: str = "") -> ModelContext | None:
+    """That of the model that a stage (or the first input of a role) descends from; None where
+    nobody knows."""
+    model = subject.model(role)
     if model is None:
         return None
     folder = subject.folders.get(model.name)

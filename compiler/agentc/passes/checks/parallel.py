@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from agentc.backend_api.parallel import MULTINODE, parallel_sizes
 from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Resource
-from agentc.kinds.groups import SERVED
+from agentc.kinds.groups import LEASING
+from agentc.passes.checks.leased_models import POLICY, LeasedServer, leased_servers
 from agentc.passes.checks.model_shape import model_shape
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import Settings, StageContext
@@ -22,16 +23,21 @@ from agentc.text import counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How a stage's server spreads. `place` says what it gets: the stage, or the server's entry
-    where that is a job of its own (`entry`, else None)."""
+    """How a server spreads. `place` says what it gets: the stage, or the server's entry where that
+    is a job of its own (`entry`, else None)."""
 
-    server: Settings
+    leased: LeasedServer
     place: Settings
     entry: Resource | None
     nodes: int
     gpus: int | None
     tensor: int
     pipeline: int
+
+    @property
+    def server(self) -> Settings:
+        """The server's own."""
+        return self.leased.settings
 
     @property
     def devices(self) -> int:
@@ -59,22 +65,28 @@ class Shape:
 
 
 def shape_of(subject: StageContext) -> Shape | None:
-    """The shape of the stage's server; None for one that cannot spread over devices."""
-    served = subject.server()
-    if served is None or not served[1].declares("tensor_parallel"):
-        return None
-    backend, server = served
-    shared = server.text("scope") == "shared"
-    place = server if shared else subject.settings
-    several = MULTINODE in backend.capabilities and server.text("scope") != "node"
+    """The shape of the stage's own server; None for one that cannot spread over devices."""
+    return next((each for each in shapes_of(subject) if each.leased.role == POLICY), None)
+
+
+def shapes_of(subject: StageContext) -> Iterator[Shape]:
+    """Those of all model servers that it leases."""
+    for leased in leased_servers(subject):
+        if leased.settings.declares("tensor_parallel"):
+            yield _shape(leased)
+
+
+def _shape(leased: LeasedServer) -> Shape:
+    server, place = leased.settings, leased.place
+    several = MULTINODE in leased.backend.capabilities and server.text("scope") != "node"
     nodes = (place.integer("placement.nodes") or 1) if several else 1
     gpus = place.integer("placement.gpus")
     sizes = server.integer("tensor_parallel"), server.integer("pipeline_parallel")
     tensor, pipeline = parallel_sizes(*sizes, nodes, gpus)
     return Shape(
-        server=server,
+        leased=leased,
         place=place,
-        entry=server.entry if shared and isinstance(server.entry, Resource) else None,
+        entry=server.entry if leased.is_shared and isinstance(server.entry, Resource) else None,
         nodes=nodes,
         gpus=gpus,
         tensor=tensor,
@@ -84,16 +96,18 @@ def shape_of(subject: StageContext) -> Shape | None:
 
 def parallel_within_gpus(subject: StageContext) -> Iterator[Finding]:
     """The server's tensor_parallel x pipeline_parallel devices are within the GPUs it gets."""
-    shape = shape_of(subject)
-    if shape is None or shape.devices == 1 or shape.uneven:
+    for shape in shapes_of(subject):
+        yield from _within_gpus(shape)
+
+
+def _within_gpus(shape: Shape) -> Iterator[Finding]:
+    if shape.devices == 1 or shape.uneven:
         return
     needed, gpus = shape.devices, shape.gpus
     if gpus is not None and gpus >= needed:
         return
     has = "no GPU" if not gpus else counted(gpus, "GPU", "GPUs")
-    who, asks = f"the server of `{subject.stage.id}`", "the stage asks"
-    if shape.entry is not None:
-        who, asks = f"the server `{shape.server.name}`", "its placement asks"
+    who, asks = shape.leased.who, "the stage asks" if shape.entry is None else "its placement asks"
     without = "server" if shape.entry is None else "placement"
     yield Finding(
         message=f"{who} spreads over {needed} devices, but {asks} for {has}",
@@ -109,8 +123,12 @@ def parallel_within_gpus(subject: StageContext) -> Iterator[Finding]:
 
 def server_gpus_idle(subject: StageContext) -> Iterator[Finding]:
     """No GPU is reserved for a shared server that it does not spread over."""
-    shape = shape_of(subject)
-    if shape is None or shape.entry is None or not shape.gpus or shape.uneven:
+    for shape in shapes_of(subject):
+        yield from _idle(shape)
+
+
+def _idle(shape: Shape) -> Iterator[Finding]:
+    if shape.entry is None or not shape.gpus or shape.uneven:
         return
     idle = shape.gpus - shape.devices
     if idle <= 0:
@@ -127,9 +145,14 @@ def server_gpus_idle(subject: StageContext) -> Iterator[Finding]:
 
 def heads_divide(subject: StageContext) -> Iterator[Finding]:
     """The attention heads of a model divide by the server's tensor_parallel, where known."""
-    shape, model = shape_of(subject), subject.model()
-    known = None if shape is None else model_shape(subject)
-    if shape is None or model is None or known is None:
+    for shape in shapes_of(subject):
+        for role in shape.leased.models:
+            yield from _heads(subject, shape, role)
+
+
+def _heads(subject: StageContext, shape: Shape, role: str) -> Iterator[Finding]:
+    model, known = subject.model(role), model_shape(subject, role)
+    if model is None or known is None:
         return
     wanted, heads = shape.tensor, known.heads
     if heads % wanted == 0:
@@ -141,7 +164,7 @@ def heads_divide(subject: StageContext) -> Iterator[Finding]:
         at=shape.server.entry,
         notes=(
             f"{heads} / {wanted} = {heads / wanted:g} heads for each device",
-            model.shown("repo" if subject.scratch_model() is None else "heads"),
+            model.shown("repo" if subject.scratch_model(role) is None else "heads"),
         ),
         fix=f"set tensor_parallel to {either(divisors_near(heads, wanted))}",
     )
@@ -149,8 +172,12 @@ def heads_divide(subject: StageContext) -> Iterator[Finding]:
 
 def server_nodes_share_equally(subject: StageContext) -> Iterator[Finding]:
     """Each node of a server has the same number of its GPUs, and of its devices."""
-    shape = shape_of(subject)
-    if shape is None or shape.nodes == 1:
+    for shape in shapes_of(subject):
+        yield from _share_equally(shape)
+
+
+def _share_equally(shape: Shape) -> Iterator[Finding]:
+    if shape.nodes == 1:
         return
     nodes, shown = shape.nodes, shape.place.shown("placement.nodes")
     if shape.gpus and shape.gpus % nodes:
@@ -190,7 +217,7 @@ UNEVEN_NODES = Code(
 )
 
 PARALLEL: tuple[Rule, ...] = (
-    Rule(code=IDLE_GPUS, kinds=SERVED, check=server_gpus_idle, severity="warning"),
+    Rule(code=IDLE_GPUS, kinds=LEASING, check=server_gpus_idle, severity="warning"),
     Rule(
         code=Code(
             "AGC624",
@@ -199,7 +226,7 @@ PARALLEL: tuple[Rule, ...] = (
             "over; `placement.gpus` of the stage, or of a shared server, is the number that it "
             "gets.",
         ),
-        kinds=SERVED,
+        kinds=LEASING,
         check=parallel_within_gpus,
     ),
     Rule(
@@ -208,8 +235,8 @@ PARALLEL: tuple[Rule, ...] = (
             "attention heads that tensor_parallel does not divide",
             "Tensor parallelism gives each device the same number of attention heads.",
         ),
-        kinds=SERVED,
+        kinds=LEASING,
         check=heads_divide,
     ),
-    Rule(code=UNEVEN_NODES, kinds=SERVED, check=server_nodes_share_equally),
+    Rule(code=UNEVEN_NODES, kinds=LEASING, check=server_nodes_share_equally),
 )

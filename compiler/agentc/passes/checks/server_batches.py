@@ -8,19 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentc.diagnostics.codes.code import Code
-from agentc.kinds.groups import SERVED
-from agentc.passes.checks.model_shape import model_context
-from agentc.passes.checks.parallel import shape_of
+from agentc.kinds.groups import LEASING
+from agentc.passes.checks.model_shape import ModelContext, model_context
+from agentc.passes.checks.parallel import Shape, shapes_of
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext
 
 
 def prompts_within_a_pass(subject: StageContext) -> Iterator[Finding]:
     """A server that computes prompts whole takes its longest one in one pass."""
-    served, shape = subject.server(), shape_of(subject)
-    if served is None or shape is None:
-        return
-    server, model = served[1], model_context(subject)
+    for shape in shapes_of(subject):
+        for role in shape.leased.models:
+            yield from _within_a_pass(shape, model_context(subject, role))
+
+
+def _within_a_pass(shape: Shape, model: ModelContext | None) -> Iterator[Finding]:
+    server = shape.server
     window, shown = server.integer("max_model_len"), server.shown("max_model_len")
     if window is None and model is not None:
         window, shown = model.tokens, model.shown
@@ -31,7 +34,7 @@ def prompts_within_a_pass(subject: StageContext) -> Iterator[Finding]:
     if pieces or window is None or batch is None or batch >= window:
         return
     yield Finding(
-        message=f"max_num_batched_tokens is {batch}, but a prompt of `{subject.stage.id}` may have "
+        message=f"max_num_batched_tokens is {batch}, but a prompt of {shape.leased.whose} may have "
         f"up to {window} tokens, and is computed whole",
         path="max_num_batched_tokens",
         at=server.entry,
@@ -54,7 +57,7 @@ SERVER_BATCHES: tuple[Rule, ...] = (
             "A server takes `max_num_batched_tokens` tokens through its model at once. Where it "
             "does not compute prompts in pieces, the longest prompt has to fit into one pass.",
         ),
-        kinds=SERVED,
+        kinds=LEASING,
         check=prompts_within_a_pass,
     ),
 )

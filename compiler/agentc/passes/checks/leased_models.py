@@ -1,0 +1,98 @@
+"""The model servers that a stage's jobs lease: its own, and those that its environment asks.
+
+Rules about what a server holds and spreads over look at each of them. Neighbours: `parallel.py` and
+`memory_of.py`, which ask here; `model_servers.py`, on how several share a job's GPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agentc.backend_api import ServerBackend
+from agentc.ir.module import Resource
+from agentc.kinds import kind_named
+from agentc.kinds.artifacts import CHECKPOINT, CRITIC_CHECKPOINT
+from agentc.passes.checks.subject import Settings, StageContext
+
+POLICY = "policy"
+"""The role of a stage's own server."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeasedServer:
+    """A server with the inputs of the stage whose models it loads, one at a time (`models`).
+    `place` says what machine it gets: the stage, or the server's entry where that is a job of its
+    own. `who` and `whose` name it and who wants it, for messages."""
+
+    role: str
+    backend: ServerBackend
+    settings: Settings
+    place: Settings
+    models: tuple[str, ...]
+    who: str
+    whose: str
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is a job of its own."""
+        return self.settings.text("scope") == "shared"
+
+
+def leased_servers(subject: StageContext) -> Iterator[LeasedServer]:
+    """The stage's own server first, then those of its environment; without endpoints of others,
+    which load nothing."""
+    stage = subject.stage
+    own = subject.server()
+    if own is not None and "remote" not in own[0].capabilities:
+        yield _leased(subject, POLICY, own, _served(subject), f"`{stage.id}`")
+    asked = asked_servers(subject)
+    environment = stage.uses.get("environment")
+    for role, entry in asked.items():
+        found = subject.servers.get(entry.name)
+        if found is not None and "remote" not in found[0].capabilities:
+            yield _leased(subject, role, found, (role,), f"the environment `{environment}`")
+
+
+def asked_servers(subject: StageContext) -> dict[str, Resource]:
+    """By role, the entries of the servers that the environment of a stage asks."""
+    entry = subject.module.environments.get(subject.stage.uses.get("environment", ""))
+    found: dict[str, Resource] = {}
+    for role in () if entry is None else entry.simulators:
+        name = None if entry is None else entry.asked_server(role)
+        server = subject.module.servers.get(name or "")
+        if server is not None:
+            found[role] = server
+    return found
+
+
+def _leased(
+    subject: StageContext,
+    role: str,
+    server: tuple[ServerBackend, Settings],
+    models: tuple[str, ...],
+    whose: str,
+) -> LeasedServer:
+    backend, settings = server
+    shared = settings.text("scope") == "shared"
+    named = shared or role != POLICY
+    return LeasedServer(
+        role=role,
+        backend=backend,
+        settings=settings,
+        place=settings if shared else subject.settings,
+        models=models,
+        who=f"the server `{settings.name}`" if named else f"the server of {whose}",
+        whose=whose,
+    )
+
+
+def _served(subject: StageContext) -> tuple[str, ...]:
+    """The inputs that are models: one that acts, or a critic and its reference."""
+    kind = kind_named(subject.stage.kind)
+    models = (CHECKPOINT, CRITIC_CHECKPOINT)
+    return tuple(
+        role.name
+        for role in (() if kind is None else kind.roles)
+        if any(each in models for each in role.accepts) and subject.stage.inputs.get(role.name)
+    )
