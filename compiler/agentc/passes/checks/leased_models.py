@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agentc.backend_api import ServerBackend
+from agentc.backend_api import ServerBackend, StageBackend
 from agentc.ir.module import Resource
 from agentc.kinds import kind_named
 from agentc.kinds.artifacts import CHECKPOINT, CRITIC_CHECKPOINT
@@ -43,7 +43,7 @@ def leased_servers(subject: StageContext) -> Iterator[LeasedServer]:
     """The stage's own server first, then those of its environment; without endpoints of others,
     which load nothing."""
     stage = subject.stage
-    own = subject.server()
+    own = None if _loads_its_model(subject) else subject.server()
     if own is not None and "remote" not in own[0].capabilities:
         yield _leased(subject, POLICY, own, _served(subject), f"`{stage.id}`")
     asked = asked_servers(subject)
@@ -85,6 +85,12 @@ def _leased(
         who=f"the server `{settings.name}`" if named else f"the server of {whose}",
         whose=whose,
     )
+
+
+def _loads_its_model(subject: StageContext) -> bool:
+    """Whether the program does without a server, though stages of its kind may name one."""
+    backend = subject.table.backends.get(subject.stage.backend)
+    return isinstance(backend, StageBackend) and "value_head" in backend.capabilities
 
 
 def _served(subject: StageContext) -> tuple[str, ...]:
