@@ -109,7 +109,7 @@ def test_inner_jobs_of_evaluations_are_found_through_manifests(
 
 
 def test_a_job_within_a_stage_is_called_as_in_the_plan(example_store: Any) -> None:
-    """Two jobs of one kind, of which one is no stage; and one that another experiment made first."""
+    """Two jobs of one kind, one of which is no stage and was made by another experiment."""
     scores = example_store.add("older:reference", "rank", "CandidateScores", {}, stage=False)
     example_store.add("ranked", "rank", "RewardedTurns", {}, inputs={"scores": [scores]})
     names = [node.name for node in collect(example_store.inputs, []).nodes]
