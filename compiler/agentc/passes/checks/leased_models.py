@@ -20,7 +20,7 @@ POLICY = "policy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeasedServer:
+class LeasedModelServer:
     """A server with the inputs of the stage whose models it loads, one at a time (`models`).
     `place` says what machine it gets: the stage, or the server's entry where that is a job of its
     own. `who` and `whose` name it and who wants it, for messages."""
@@ -39,7 +39,7 @@ class LeasedServer:
         return self.settings.text("scope") == "shared"
 
 
-def leased_servers(subject: StageContext) -> Iterator[LeasedServer]:
+def leased_servers(subject: StageContext) -> Iterator[LeasedModelServer]:
     """The stage's own server first, then those of its environment; without endpoints of others,
     which load nothing."""
     stage = subject.stage
@@ -72,11 +72,11 @@ def _leased(
     server: tuple[ServerBackend, Settings],
     models: tuple[str, ...],
     whose: str,
-) -> LeasedServer:
+) -> LeasedModelServer:
     backend, settings = server
     shared = settings.text("scope") == "shared"
     named = shared or role != POLICY
-    return LeasedServer(
+    return LeasedModelServer(
         role=role,
         backend=backend,
         settings=settings,

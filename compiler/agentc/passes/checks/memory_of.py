@@ -17,7 +17,7 @@ from agentc.memory import (
     serving_need,
     training_need,
 )
-from agentc.passes.checks.leased_models import POLICY, LeasedServer, leased_servers
+from agentc.passes.checks.leased_models import POLICY, LeasedModelServer, leased_servers
 from agentc.passes.checks.model_shape import model_shape
 from agentc.passes.checks.subject import Settings, StageContext
 
@@ -34,7 +34,7 @@ class ModelHolder:
     place: Settings
     model: Architecture
     reference: Architecture | None = None
-    leased: LeasedServer | None = None
+    leased: LeasedModelServer | None = None
     changes: Mapping[str, Json] = field(default_factory=dict)
 
     @property

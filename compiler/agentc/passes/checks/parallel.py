@@ -13,7 +13,7 @@ from agentc.backend_api.parallel import MULTINODE, parallel_sizes
 from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Resource
 from agentc.kinds.groups import LEASING
-from agentc.passes.checks.leased_models import POLICY, LeasedServer, leased_servers
+from agentc.passes.checks.leased_models import POLICY, LeasedModelServer, leased_servers
 from agentc.passes.checks.model_shape import model_shape
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import Settings, StageContext
@@ -26,7 +26,7 @@ class Shape:
     """How a server spreads. `place` says what it gets: the stage, or the server's entry where that
     is a job of its own (`entry`, else None)."""
 
-    leased: LeasedServer
+    leased: LeasedModelServer
     place: Settings
     entry: Resource | None
     nodes: int
@@ -76,7 +76,7 @@ def shapes_of(subject: StageContext) -> Iterator[Shape]:
             yield _shape(leased)
 
 
-def _shape(leased: LeasedServer) -> Shape:
+def _shape(leased: LeasedModelServer) -> Shape:
     server, place = leased.settings, leased.place
     several = MULTINODE in leased.backend.capabilities and server.text("scope") != "node"
     nodes = (place.integer("placement.nodes") or 1) if several else 1
