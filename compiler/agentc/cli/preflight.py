@@ -98,6 +98,7 @@ def _look(
     from agentc.placement import settle_plan
     from agentc.placement.profile import SLURM
     from agentc.preflight import hub, offline
+    from agentc.preflight.browser import check_browsers
     from agentc.preflight.cluster import check_cluster, read_cluster
     from agentc.preflight.machine import check_machine, check_own_servers
     from agentc.preflight.memory import check_memory
@@ -121,6 +122,7 @@ def _look(
         *offline.check_secrets(compiled, work),
         *offline.check_ports(work, profile),
         *check_boxes(work, table, elsewhere=cluster),
+        *check_browsers(work, table, elsewhere=cluster),
         *offline.check_shapes(settled, table),
         *check_memory(settled, here=not cluster),
         *check_minutes(settled, estimates),

@@ -203,7 +203,7 @@ class BoxedProcess:
             if not chunk:
                 raise BoxError("the box did not start: %s" % self._complaint())
             text += chunk
-        return _child(text)
+        return child_pid(text)
 
     def _complaint(self) -> str:
         """What it said last on its standard error, before nothing could be said there."""
@@ -258,7 +258,7 @@ def _lockdown() -> str:
     return Path(__file__).with_name("lockdown.py").read_text(encoding="utf-8")
 
 
-def _child(text: bytes) -> int:
+def child_pid(text: bytes) -> int:
     for word in text.replace(b",", b" ").replace(b"}", b" ").split(b'"child-pid":')[1:]:
         return int(word.split()[0])
     raise BoxError("bubblewrap does not say which process it started")

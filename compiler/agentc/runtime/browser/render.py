@@ -1,0 +1,206 @@
+"""A page's picture and the texts in it: in a browser that is started again when a page has hurt it.
+
+Scripts are off, whatever a page asks for is answered by a function of ours or refused, and each
+page has a tab of its own. Neighbours: `process.py`, `blocks.py` (the texts).
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from contextlib import suppress
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+from urllib.parse import urlsplit
+
+from agentc.runtime.browser.blocks import MEASURE, TextBlock, read_blocks
+from agentc.runtime.browser.box import BrowserBox
+from agentc.runtime.browser.devtools import (
+    BrowserEndError,
+    Event,
+    LateReplyError,
+    RefusedError,
+)
+from agentc.runtime.browser.process import BoxedBrowser, UseExceededError, start_browser
+
+WIDTH, WINDOW_HEIGHT, HEIGHT = 1280, 720, 8192
+"""Pixels: of each picture, of the window that a page is laid out for, of the tallest picture."""
+VERDICTS = ("ok", "clipped", "timeout", "memory", "crash")
+_MOST_HOSTS = 50
+
+Answer = Callable[[str], Optional[Tuple[str, bytes]]]
+"""From an address to type and content of what is there; None refuses it."""
+
+
+class RenderLimits(NamedTuple):
+    """Of a page: processor time of the whole browser (a busy machine makes none late), time by the
+    clock for those that only wait, and memory. After so many `pages` it is started anew."""
+
+    seconds: float = 8.0
+    wall_seconds: float = 300.0
+    memory_mb: int = 2048
+    pages: int = 500
+
+
+class Rendered(NamedTuple):
+    """What came of a page. `png` is empty unless the verdict is `ok` or `clipped` (there was more
+    below); `height` is the page's own. `refused` counts addresses that nobody answered, by host."""
+
+    verdict: str
+    refused: Dict[str, int]
+    png: bytes = b""
+    height: int = 0
+    blocks: Tuple[TextBlock, ...] = ()
+
+
+class Renderer:
+    """For one thread at a time. Starts its browser with the first page, and ends it with `close`.
+    `restarts` counts how often one was started anew."""
+
+    def __init__(
+        self,
+        answer: Answer = lambda url: None,
+        limits: Optional[RenderLimits] = None,
+        box: Optional[BrowserBox] = None,
+    ) -> None:
+        self._answer, self._limits, self._box = answer, limits or RenderLimits(), box
+        self._browser: Optional[BoxedBrowser] = None
+        self._context = ""
+        self._pages = 0
+        self._starts = 0
+
+    @property
+    def restarts(self) -> int:
+        return max(0, self._starts - 1)
+
+    def facts(self) -> Dict[str, str]:
+        """What pages are rendered by. Raises NoBrowserError."""
+        browser = self._started()
+        return {
+            "kind": "bubblewrap",
+            "version": browser.box.bubblewrap,
+            "browser": browser.version,
+            "inner_sandbox": "yes" if browser.box.inner else "no",
+        }
+
+    def render(self, html: str) -> Rendered:
+        """Raises NoBrowserError where no browser starts; what a page does is a verdict."""
+        browser = self._started()
+        page = _Page(browser, self._context, self._answer, self._limits.wall_seconds)
+        browser.allow(self._limits.seconds)
+        verdict = "crash"
+        try:
+            self._pages += 1
+            found = page.rendered(html)
+            browser.allow(None)
+            if self._pages >= self._limits.pages:
+                self.close()
+            return found
+        except LateReplyError:
+            verdict = "timeout"
+        except UseExceededError as error:
+            verdict = "timeout" if error.what == "time" else error.what
+        except (BrowserEndError, RefusedError, ValueError, KeyError, TypeError):
+            pass
+        # What such a page leaves behind slows, or ends, the pages after it.
+        self.close()
+        return Rendered(verdict, page.refused)
+
+    def close(self) -> None:
+        """May be called twice; another page starts another browser."""
+        if self._browser is not None:
+            self._browser.end()
+            self._browser = None
+
+    def _started(self) -> BoxedBrowser:
+        if self._browser is not None and not self._browser.answers():
+            self.close()  # somebody ended it between two pages, of which neither is to blame
+        if self._browser is None:
+            self._browser = start_browser(self._box, self._limits.memory_mb)
+            self._box = self._browser.box
+            self._starts += 1
+            self._pages = 0
+            until = time.monotonic() + self._limits.wall_seconds
+            made = self._browser.devtools.call("Target.createBrowserContext", until=until)
+            self._context = made["browserContextId"]
+        return self._browser
+
+
+class _Page:
+    """A tab, from its opening to its end."""
+
+    def __init__(
+        self, browser: BoxedBrowser, context: str, answer: Answer, wall_seconds: float
+    ) -> None:
+        self._tools, self._context, self._answer = browser.devtools, context, answer
+        self._until = time.monotonic() + wall_seconds
+        self._session = ""
+        self._loaded = False
+        self.refused: Dict[str, int] = {}
+        self._tools.on_event = self._heard
+
+    def rendered(self, html: str) -> Rendered:
+        size = {"width": WIDTH, "height": WINDOW_HEIGHT}
+        where = {"url": "about:blank", "browserContextId": self._context, **size}
+        target = self._of_browser("Target.createTarget", **where)["targetId"]
+        attached = self._of_browser("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        self._ask("Page.enable")
+        self._ask("Inspector.enable")
+        self._ask("Emulation.setScriptExecutionDisabled", value=True)
+        self._ask("Emulation.setDeviceMetricsOverride", deviceScaleFactor=1, mobile=False, **size)
+        # Pictures of what moves are to be equal too.
+        self._ask("Animation.enable")
+        self._ask("Animation.setPlaybackRate", playbackRate=0)
+        self._ask("Fetch.enable", patterns=[{"urlPattern": "*"}])
+        frame = self._call("Page.getFrameTree")["frameTree"]["frame"]["id"]
+        self._loaded = False
+        self._call("Page.setDocumentContent", frameId=frame, html=html)
+        self._tools.wait_for(lambda: self._loaded, self._until)
+        height = int(self._call("Page.getLayoutMetrics")["cssContentSize"]["height"])
+        shown = min(max(height, WINDOW_HEIGHT), HEIGHT)
+        clip = {"x": 0, "y": 0, "width": WIDTH, "height": shown, "scale": 1}
+        shot = {"format": "png", "captureBeyondViewport": True, "clip": clip}
+        png = base64.b64decode(self._call("Page.captureScreenshot", **shot)["data"])
+        wanted = {"expression": MEASURE, "returnByValue": True}
+        value = self._call("Runtime.evaluate", **wanted)["result"].get("value")
+        with suppress(RefusedError):
+            self._of_browser("Target.closeTarget", targetId=target)
+        verdict = "ok" if height <= HEIGHT else "clipped"
+        return Rendered(verdict, self.refused, png, height, read_blocks(value))
+
+    def _of_browser(self, method: str, **params: Any) -> Dict[str, Any]:
+        return self._tools.call(method, params, until=self._until)
+
+    def _call(self, method: str, **params: Any) -> Dict[str, Any]:
+        return self._tools.call(method, params, session=self._session, until=self._until)
+
+    def _ask(self, method: str, **params: Any) -> None:
+        self._tools.send(method, params, session=self._session, until=self._until)
+
+    def _heard(self, event: Event) -> None:
+        if event.get("sessionId") != self._session:
+            return
+        method = event["method"]
+        if method == "Page.loadEventFired":
+            self._loaded = True
+        elif method == "Inspector.targetCrashed":
+            raise BrowserEndError
+        elif method == "Fetch.requestPaused":
+            self._asked_for(event["params"]["requestId"], event["params"]["request"]["url"])
+
+    def _asked_for(self, request: str, url: str) -> None:
+        answer = self._answer(url)
+        if answer is None:
+            host = urlsplit(url).hostname or urlsplit(url).scheme
+            if host in self.refused or len(self.refused) < _MOST_HOSTS:
+                self.refused[host] = self.refused.get(host, 0) + 1
+            self._ask("Fetch.failRequest", requestId=request, errorReason="BlockedByClient")
+            return
+        kind, content = answer
+        self._ask(
+            "Fetch.fulfillRequest",
+            requestId=request,
+            responseCode=200,
+            responseHeaders=[{"name": "content-type", "value": kind}],
+            body=base64.b64encode(content).decode(),
+        )

@@ -1,0 +1,70 @@
+"""The browser's own life: where there is none, when it is started anew, what is left of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from tests.browser.test_pages import PAGE
+
+from agentc.runtime.browser.box import NoBrowserError, find_box
+from agentc.runtime.browser.process import BoxedBrowser, start_browser
+from agentc.runtime.browser.render import Renderer, RenderLimits
+from agentc.runtime.browser.tree import use_of_tree
+
+
+def test_without_chromium_it_is_refused_with_what_to_install() -> None:
+    with pytest.raises(NoBrowserError, match=r"no Chromium .*`apt install bubblewrap chromium"):
+        find_box(programs=("/nowhere/chromium",))
+
+
+def test_without_bubblewrap_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NoBrowserError, match=r"bwrap is not installed.*`apt install bubblewrap"):
+        find_box()
+
+
+def test_a_program_that_is_no_browser(renderer: Renderer) -> None:
+    box = find_box(programs=("/usr/bin/false",))
+    with pytest.raises(NoBrowserError, match="it does not start"):
+        start_browser(box)
+
+
+def test_it_is_started_anew_after_so_many_pages_and_where_it_has_ended(
+    renderer: Renderer,
+) -> None:
+    short = Renderer(limits=RenderLimits(pages=2))
+    try:
+        verdicts = [short.render("<p>x").verdict for _ in range(3)]
+        assert (verdicts, short.restarts) == (["ok"] * 3, 1)
+        browser = short._browser
+        assert isinstance(browser, BoxedBrowser)
+        os.kill(browser._pid, signal.SIGKILL)
+        assert (short.render("<p>x").verdict, short.restarts) == ("ok", 2)
+    finally:
+        short.close()
+
+
+def test_one_that_takes_too_much_memory_is_ended(renderer: Renderer) -> None:
+    small = Renderer(limits=RenderLimits(memory_mb=20))
+    try:
+        assert small.render(PAGE).verdict == "memory"
+    finally:
+        small.close()
+
+
+def test_nothing_is_left_of_one_that_was_ended(renderer: Renderer) -> None:
+    open_before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - `iterdir` opens one itself
+    made = Renderer()
+    made.render("<p>x")
+    browser = made._browser
+    assert isinstance(browser, BoxedBrowser)
+    pid = browser._pid
+    assert use_of_tree(pid).memory > 10 << 20
+    made.close()
+    assert use_of_tree(pid) == (0, 0.0)
+    assert not Path("/proc", str(pid)).exists()
+    assert len(os.listdir("/proc/self/fd")) == open_before  # noqa: PTH208
+    made.close()
