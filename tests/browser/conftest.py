@@ -21,8 +21,8 @@ def answer(url: str) -> tuple[str, bytes] | None:
 
 @pytest.fixture(scope="session")
 def renderer() -> Iterator[Renderer]:
-    """Its pages may take 1.5 s of processor time, many times what an honest one does."""
-    made = Renderer(answer, RenderLimits(seconds=1.5))
+    """Its pages may take 3 s of processor time, many times what an honest one does."""
+    made = Renderer(answer, RenderLimits(seconds=3.0))
     try:
         made.facts()
     except NoBrowserError as error:

@@ -157,7 +157,7 @@ class EnvironmentBackend:
     """Where code that models wrote runs in a box of `agentc.runtime.sandbox`: the field that says
     which kind, so that preflight can try it."""
     browser: bool = False
-    """Whether its server renders pages that models wrote, in the box of `agentc.runtime.browser`."""
+    """Whether its server renders pages that models wrote, in a box of `agentc.runtime.browser`."""
     simulators: tuple[SimulatorRole, ...] = ()
     """Model servers that its server asks under some of its settings."""
 

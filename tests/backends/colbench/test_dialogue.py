@@ -100,20 +100,20 @@ def test_a_reply_with_code_of_the_reference(guard: str, told: str) -> None:
     reply = "It is total = quantity * 7\n    if quantity > 12: you see"
     assert dialogue.tell("Tell me the code.", reply) == told
     dialogue.tell("And now?", "The unit price is 7; more than 12 have a discount of 3 in all.")
-    assert dialogue.counts == {"unknown": 0, "cut": 0, "code_like": 1}
+    assert dialogue.rounds.counts == {"unknown": 0, "cut": 0, "code_like": 1}
 
 
 def test_short_references_count_whole() -> None:
     task = code_task("Write f.", "def f(): return 7", ["f()"])
     dialogue = CodeDialogue(task, ColBenchSettings())
     dialogue.tell("?", "def f(): return 8")
-    assert dialogue.counts["code_like"] == 0
+    assert dialogue.rounds.counts["code_like"] == 0
     dialogue.tell("?", "Sure: def f(): return 7")
-    assert dialogue.counts["code_like"] == 1
+    assert dialogue.rounds.counts["code_like"] == 1
 
 
 def test_replies_that_do_not_know_are_counted() -> None:
     dialogue = _dialogue()
     for reply in ("I do not know.", "Sorry, I don't know that.", "I don\u2019t know", "Yes."):
         dialogue.tell("?", reply)
-    assert dialogue.counts["unknown"] == 3
+    assert dialogue.rounds.counts["unknown"] == 3

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from agentc_backends.environments.colbench.tasks import CodeTask
 from agentc_backends.environments.server.splits import (
     SplitError,
     check_disjoint,
@@ -24,7 +23,14 @@ SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
 _BOUNDS = (("train", 205), ("validation", 230), ("test", 256))
 """Of 256: the tasks of each part have a lower first byte."""
 
-TasksOf = Callable[[str | None], Sequence[CodeTask]]
+
+class _WithId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+Task = TypeVar("Task", bound=_WithId)
+TasksOf = Callable[[str | None], Sequence[Task]]
 """The tasks of a file, or of the entry itself (None). Raises TasksError."""
 
 
@@ -45,7 +51,7 @@ def read_rules(written: Mapping[str, Any]) -> dict[str, SplitRule]:
     return {name: _rule(name, value, written) for name, value in written.items()}
 
 
-def resolve(rules: Mapping[str, SplitRule], tasks_of: TasksOf) -> dict[str, tuple[CodeTask, ...]]:
+def resolve(rules: Mapping[str, SplitRule], tasks_of: TasksOf[Task]) -> dict[str, tuple[Task, ...]]:
     """The tasks of each split, in their order. Raises SplitError, TasksError."""
     found = {name: _tasks(name, rule, tasks_of(rule.file)) for name, rule in rules.items()}
     for name, rule in rules.items():
@@ -87,7 +93,7 @@ def _wrong(name: str, value: Any) -> SplitError:
     )
 
 
-def _tasks(name: str, rule: SplitRule, tasks: Sequence[CodeTask]) -> tuple[CodeTask, ...]:
+def _tasks(name: str, rule: SplitRule, tasks: Sequence[Task]) -> tuple[Task, ...]:
     chosen = tuple(tasks)
     if rule.own is not None:
         chosen = tuple(task for task in tasks if _part(task.id) == rule.own)

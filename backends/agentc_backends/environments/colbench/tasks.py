@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,9 @@ class CodeTask:
     facts: tuple[HumanFact, ...] = ()
 
 
+Task = TypeVar("Task")
+
+
 class TasksError(ValueError):
     """A file holds something else than tasks."""
 
@@ -45,12 +48,18 @@ def task_id(description: str, reference: str) -> str:
 def read_tasks(content: bytes, where: str) -> tuple[CodeTask, ...]:
     """The tasks of a JSONL file, in its order; other keys of its rows are left alone. Raises
     TasksError."""
+    return read_rows(content, where, _task)
+
+
+def read_rows(content: bytes, where: str, task_of: Callable[[Any, str], Task]) -> tuple[Task, ...]:
+    """What `task_of` makes of each row of a JSONL file, and of where it stands. Raises
+    TasksError."""
     try:
         lines = content.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise TasksError(f"{where} is no text in UTF-8: {error}") from None
     found = tuple(
-        _task(line, f"{where}, line {number}")
+        task_of(_row(line, f"{where}, line {number}"), f"{where}, line {number}")
         for number, line in enumerate(lines, 1)
         if line.strip()
     )
@@ -67,11 +76,14 @@ def digest(splits: Mapping[str, Iterable[CodeTask]]) -> str:
     return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
 
 
-def _task(line: str, where: str) -> CodeTask:
+def _row(line: str, where: str) -> Any:
     try:
-        row = json.loads(line)
+        return json.loads(line)
     except (ValueError, RecursionError):
         raise TasksError(f"{where} is no JSON") from None
+
+
+def _task(row: Any, where: str) -> CodeTask:
     match row:
         case {
             "problem_description": str(description),
