@@ -43,7 +43,7 @@ class DialogueSettings(Protocol):
 
 
 @dataclass(slots=True)
-class Rounds:
+class DialogueRounds:
     """`said` are the rounds so far: the agent's reply, and the human's as the agent read it."""
 
     said: list[tuple[str, str]] = field(default_factory=list)
@@ -98,11 +98,11 @@ class Rounds:
         return {"said": [list(each) for each in self.said], "counts": dict(self.counts)}
 
 
-def restored_rounds(snapshot: Mapping[str, Any], most: int) -> Rounds:
+def restored_rounds(snapshot: Mapping[str, Any], most: int) -> DialogueRounds:
     """What `saved` wrote, of fewer than `most` rounds. Raises ValueError."""
     match snapshot:
         case {"said": list(said), "counts": dict(counts)} if len(said) < most:
-            return Rounds([_round(each) for each in said], _counts(counts))
+            return DialogueRounds([_round(each) for each in said], _counts(counts))
     raise ValueError("not a snapshot of an episode with these options")
 
 

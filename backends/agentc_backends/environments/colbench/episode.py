@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from agentc_backends.environments.code_tests.calls import Failure
 from agentc_backends.environments.code_tests.suite import CallVerdict
-from agentc_backends.environments.colbench.dialogue import Rounds, restored_rounds
+from agentc_backends.environments.colbench.dialogue import DialogueRounds, restored_rounds
 from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.tasks import CodeTask
 
@@ -25,7 +25,7 @@ class CodeDialogue:
 
     task: CodeTask
     settings: ColBenchSettings
-    rounds: Rounds = field(default_factory=Rounds)
+    rounds: DialogueRounds = field(default_factory=DialogueRounds)
     answer: str | None = None
     answer_from: Literal["marker", "limit"] | None = None
     verdicts: tuple[CallVerdict, ...] | None = None

@@ -27,7 +27,7 @@ class LateReplyError(Exception):
     """No reply came within the time."""
 
 
-class RefusedError(Exception):
+class DevtoolsError(Exception):
     """The browser answered with an error."""
 
 
@@ -58,13 +58,13 @@ class Devtools:
         until: float,
     ) -> Dict[str, Any]:
         """The result of a method, by the clock's time `until` (monotonic). Raises LateReplyError,
-        BrowserEndError, RefusedError."""
+        BrowserEndError, DevtoolsError."""
         number = self.send(method, params, session=session, until=until)
         while True:
             message = self._next(until)
             if message.get("id") == number:
                 if "error" in message:
-                    raise RefusedError("%s: %s" % (method, message["error"].get("message")))
+                    raise DevtoolsError("%s: %s" % (method, message["error"].get("message")))
                 result: Dict[str, Any] = message["result"]
                 return result
             if "method" in message:

@@ -25,8 +25,8 @@ from agentc.runtime.browser.box import (
 from agentc.runtime.browser.devtools import (
     BrowserEndError,
     Devtools,
+    DevtoolsError,
     LateReplyError,
-    RefusedError,
 )
 from agentc.runtime.browser.tree import TreeUse, use_of_tree
 from agentc.runtime.sandbox.process import child_pid
@@ -79,7 +79,7 @@ class BoxedBrowser:
         self.devtools = Devtools(self._orders, self._answers, self._watch)
         try:
             self._await_start(told)
-        except (BrowserEndError, LateReplyError, RefusedError):
+        except (BrowserEndError, LateReplyError, DevtoolsError):
             text = os.pread(complaint, _CHUNK, 0).decode("utf-8", "replace").strip()
             self.end()
             last = text.splitlines()[-1][:_SHOWN] if text else "it does not answer"
@@ -94,7 +94,7 @@ class BoxedBrowser:
         self.allow(None)
         try:
             self.devtools.call("Browser.getVersion", until=time.monotonic() + _END_S)
-        except (BrowserEndError, LateReplyError, RefusedError):
+        except (BrowserEndError, LateReplyError, DevtoolsError):
             return False
         return True
 

@@ -16,9 +16,9 @@ from agentc.runtime.browser.blocks import MEASURE, TextBlock, read_blocks
 from agentc.runtime.browser.box import BrowserBox
 from agentc.runtime.browser.devtools import (
     BrowserEndError,
+    DevtoolsError,
     Event,
     LateReplyError,
-    RefusedError,
 )
 from agentc.runtime.browser.process import BoxedBrowser, UseExceededError, start_browser
 
@@ -99,7 +99,7 @@ class Renderer:
             verdict = "timeout"
         except UseExceededError as error:
             verdict = "timeout" if error.what == "time" else error.what
-        except (BrowserEndError, RefusedError, ValueError, KeyError, TypeError):
+        except (BrowserEndError, DevtoolsError, ValueError, KeyError, TypeError):
             pass
         # What such a page leaves behind slows, or ends, the pages after it.
         self.close()
@@ -163,7 +163,7 @@ class _Page:
         png = base64.b64decode(self._call("Page.captureScreenshot", **shot)["data"])
         wanted = {"expression": MEASURE, "returnByValue": True}
         value = self._call("Runtime.evaluate", **wanted)["result"].get("value")
-        with suppress(RefusedError):
+        with suppress(DevtoolsError):
             self._of_browser("Target.closeTarget", targetId=target)
         verdict = "ok" if height <= HEIGHT else "clipped"
         return Rendered(verdict, self.refused, png, height, read_blocks(value))
