@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentc.backend_api import Backend, BackendTable, StageBackend, load_backends
+from agentc.backend_api import (
+    Backend,
+    BackendTable,
+    EnvironmentBackend,
+    LeaseDraft,
+    OptionView,
+    StageBackend,
+    load_backends,
+)
 from agentc.cli import main
 from agentc.conformance import BackendUnderTest, Bench, Check, Skipped, checks_of
+from agentc.conformance.check import Fault
 from agentc.conformance.programs import built_pythons, check_config_read
 from agentc.runtime.store.layout import StoreLayout
 
@@ -31,6 +41,11 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
 TRIED: Mapping[str, Mapping[str, list[Any]]] = {
     # Second values that cannot be guessed from a setting's schema.
     "dataset.path": {"path": ["other.jsonl"]},
+    "env.colbench_backend": {
+        "tasks": ["functions.jsonl"],
+        "human_prompt": ["prompt.txt", "other.txt"],
+        "splits": [{"test": {"range": [0, 1]}}, {"test": {"range": [1, 2]}}],
+    },
     "env.agentgym": {
         "splits": [{"test": {"range": [0, 8]}}],
         "fingerprint": ["0123456789abcdef" * 2],
@@ -38,6 +53,7 @@ TRIED: Mapping[str, Mapping[str, list[Any]]] = {
         "dialect.success_at": [0.5],
     },
 }
+_OF_MODEL = ("human_temperature", "human_max_tokens")
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +64,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).mkdir()
         (folder / name / "config.json").write_text(f'{{"name": "{name}"}}')
         (folder / f"{name}.jsonl").write_text(f'{{"name": "{name}"}}\n')
+    for name in ("prompt", "other"):
+        text = f"{name}: {{description}} {{reference}} {{dialogue}}"
+        (folder / f"{name}.txt").write_text(text)
+    functions = Path(__file__).with_name("two_functions.jsonl")
+    (folder / "functions.jsonl").write_bytes(functions.read_bytes())
     return folder
 
 
@@ -65,6 +86,40 @@ def all_checks() -> Iterator[Any]:
     for backend in TABLE:
         for check in checks_of(subject_of(backend, Path())):
             yield pytest.param(backend, check.name, id=f"{backend.id}-{check.name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "asking", "told"),
+    [
+        ("env.colbench_backend", {"human": "model"}, {*_OF_MODEL}),
+        ("env.guess_my_city", {"oracle": "model"}, set()),
+        ("env.twenty_questions", {"oracle": "model"}, set()),
+    ],
+)
+def test_settings_of_environments_that_ask_a_model_are_flipped_there(
+    name: str, asking: dict[str, Any], told: set[str], models: Path
+) -> None:
+    """The kit gives them an endpoint to ask, and finds out one that keeps a setting to itself."""
+    subject = subject_of(TABLE.backends[name], models)
+    outcome = subject.lower(asking)
+    assert outcome.complaints() == ""
+    assert [lease["role"] for lease in outcome.written[-1]["leases"]] == [
+        *("policy", "environment", "simulator")
+    ]
+    backend = subject.backend
+    assert isinstance(backend, EnvironmentBackend)
+    assert [role.name for role in backend.simulators] == ["simulator"]
+
+    def silent(options: OptionView) -> LeaseDraft:
+        lease = backend.lease(options)
+        kept = {each: value for each, value in lease.settings.items() if each not in told}
+        return replace(lease, settings=kept)
+
+    mute = replace(subject, backend=replace(backend, lease=silent))
+    for setting in told:
+        check_named(subject, f"setting {setting}").run()
+        with pytest.raises(Fault, match="changes nothing that the job is told"):
+            check_named(mute, f"setting {setting}").run()
 
 
 def check_named(subject: BackendUnderTest, name: str) -> Check:

@@ -1,5 +1,6 @@
-"""What a critic may know stays in its artifact: a run of collect, privileged, pair and critic, and
-a byte search over everything that it left.
+"""What a critic may know stays in its artifact: a run of all of SWEET-RL's stages, its report and
+a bundle of it, and a byte search over everything that they left. No stage knows the environment,
+which is not the one that the method was made for.
 
 The canaries are the hidden texts themselves: sentences that only `/privileged` says. They are
 looked for as text, in other spellings of JSON, and compressed.
@@ -9,7 +10,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -28,6 +31,7 @@ servers:
     max_model_len: 512
     rules:
       - reply: ["Action: Is it Alexandria?", "Action: Is it Ahmedabad?", "Action: Is it in Asia?"]
+  own: {backend: transformers, max_model_len: 512}
 prompts:
   plain: {instruction: Find out the city.}
 models:
@@ -35,13 +39,29 @@ models:
          vocab_size: 300}
 stages:
   expert: {kind: expert, split: train, limit: 8}
-  collect: {kind: rollout, policy: tiny, split: train, limit: 8, attempts: 6,
+  collect: {kind: rollout, server: guesser, policy: tiny, split: train, limit: 8, attempts: 6,
             decode: {temperature: 1.0, max_tokens: 64}}
   hidden: {kind: privileged, split: train, limit: 8}
   pairs: {kind: pair, sources: self, rollouts: collect}
   critic: {kind: critic, model: tiny, data: pairs, privileged: hidden, beta: 0.1, nll_weight: 0.01,
            lr: 1e-3, global_batch: 4, max_length: 512, max_steps: 2}
+  turns: {kind: sample, server: own, policy: tiny, rollouts: collect, limit: 3, candidates: 4,
+          decode: {temperature: 1.0, max_tokens: 16}}
+  ranked: {kind: rank, server: own, candidates: turns, critic: critic, reference: tiny,
+           privileged: hidden, reference_context: privileged}
+  better: {kind: pair, turns: ranked, options: {pairs_per_turn: 2}}
+  sweet: {kind: dpo, model: tiny, data: better, beta: 0.1, nll_weight: 0.01, lr: 1e-3,
+          global_batch: 4, max_length: 512, max_steps: 2}
+  start: {kind: evaluate, server: own, policy: tiny, split: validation, limit: 3,
+          decode: {temperature: 1.0, max_tokens: 16}}
+  end: {kind: evaluate, server: own, policy: sweet, split: validation, limit: 3,
+        decode: {temperature: 1.0, max_tokens: 16}}
+  gain: {kind: compare, of: [start, end]}
 """
+MADE = [
+    *("compare", "critic", "dpo", "evaluate", "expert", "model", "pair", "privileged", "rank"),
+    *("report", "rollout", "sample"),
+]
 
 
 def leaks(folder: Path, canaries: list[str]) -> Iterator[Path]:
@@ -59,16 +79,46 @@ def leaks(folder: Path, canaries: list[str]) -> Iterator[Path]:
             yield path
 
 
+@contextmanager
+def watched_arguments() -> Iterator[set[bytes]]:
+    """What every process was started with that could be seen meanwhile."""
+    seen: set[bytes] = set()
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.1):
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                with suppress(OSError):  # it has ended, or is somebody else's
+                    seen.add(path.read_bytes())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        watcher.join()
+
+
 def test_hidden_texts_are_in_their_artifact_alone(tmp_path: Path) -> None:
     require_software("trl.critic")
     spec, store = tmp_path / "spec.yaml", tmp_path / "store"
     spec.write_text(SPEC)
-    said = agentc("run", spec, "--store", store, "--plain")
+    with watched_arguments() as seen:
+        said = agentc("run", spec, "--store", store, "--plain")
+    assert sorted(path.name for path in store.glob("objects/*")) == MADE
     [artifact] = store.glob("objects/privileged/*/data/privileged.jsonl")
     canaries = [json.loads(line)["text"] for line in artifact.read_text().splitlines()]
     assert len(canaries) == 8
     assert artifact.stat().st_mode & 0o777 == 0o400
-    said += agentc("bundle", spec, "--store", store, "--with-results", "-o", tmp_path / "sent")
+    assert any(b"job_privileged" in words for words in seen)
+    assert not any(word.encode() in words for words in seen for word in canaries)
+    report = Path(agentc("report", spec, "--store", store).strip())
+    said += report.read_text()
+    bundle = ("bundle", spec, "--store", store, "-o")
+    said += agentc(*bundle, tmp_path / "plain") + agentc(
+        *bundle, tmp_path / "sent", "--with-results"
+    )
     assert not any(word in said for word in canaries)
     assert list(leaks(tmp_path, canaries)) == []
     # And the search finds what it looks for: a critic that wrote its rows would be seen.

@@ -4,19 +4,15 @@ policy's server, by a shared server, and at somebody's endpoint with a key of it
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from smoke import agentc
-from tests.support.patience import PATIENCE_S, wait_for
+from tests.support.by_hand_server import served
+from tests.support.patience import PATIENCE_S
 
-from agentc.runtime.software.lock_hashes import lock_digest
 from agentc_backends.environments.guessing_games.oracles import INSTRUCTIONS
 from agentc_backends.software import LIGHT, TORCH
 
@@ -102,29 +98,6 @@ def games(tmp_path_factory: pytest.TempPathFactory) -> Games:
 def own(games: Games) -> list[list[str]]:
     """The games where each job starts the simulator beside the policy's server."""
     return games.answers("{backend: transformers}")
-
-
-@contextmanager
-def served(folder: Path, software: Any, module: str, key: str, *words: str) -> Iterator[str]:
-    """The address of a server that somebody else runs, which wants that key."""
-    ready = folder / f"{module.split('.')[-2]}.json"
-    root = Path(__file__).parents[2]
-    environments = Path(os.environ["AGENTC_ENVIRONMENTS"])
-    python = environments / lock_digest(software.text)[:16] / "bin" / "python"
-    argv = [str(python), "-m", module, "--host", "127.0.0.1", "--port", "0"]
-    variables = {
-        **os.environ, "AGENTC_TOKEN": key, "PYTHONPATH": f"{root / 'compiler'}:{root / 'backends'}",
-        "OMP_NUM_THREADS": "1",
-    }  # fmt: skip
-    server = subprocess.Popen([*argv, "--ready-file", str(ready), *words], env=variables)
-    try:
-        wait_for(lambda: ready.exists() or server.poll() is not None)
-        assert server.poll() is None
-        told = json.loads(ready.read_text())
-        yield f"http://{told['host']}:{told['port']}/v1"
-    finally:
-        server.terminate()
-        server.wait()
 
 
 def post(url: str, body: dict[str, Any], key: str) -> Any:

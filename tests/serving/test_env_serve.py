@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -14,8 +15,10 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.support.by_hand_server import served
 from tests.support.patience import PATIENCE_S
 
 from agentc.cli import main
@@ -34,6 +37,21 @@ prompts: {react: {instruction: Act., reply_format: react}}
 stages:
   expert: {kind: expert, environment: short, split: test}
   other: {kind: expert, environment: guess, split: train}
+"""
+
+ASKED = """\
+agentc: 1
+name: asked
+environments:
+  city: {{backend: guess_my_city, oracle: model, simulator: {{server: host}}}}
+  started: {{backend: guess_my_city, oracle: model, simulator: {{server: ours, model: base}}}}
+servers:
+  host: {{backend: openai, url: "{url}", model: somebody, api_key: {{secret: HOST_KEY}}}}
+  ours: {{backend: transformers}}
+models: {{base: {{backend: scratch, corpus: expert}}}}
+stages:
+  expert: {{kind: expert, environment: city, split: train}}
+  other: {{kind: expert, environment: started, split: train}}
 """
 
 
@@ -138,6 +156,32 @@ def test_a_token_of_ones_own(serve: Callable[..., Serving]) -> None:
     assert serving.process.wait(PATIENCE_S) == 0
 
 
+def test_a_server_that_asks_a_model_at_somebodys_endpoint(
+    serve: Callable[..., Serving], tmp_path: Path
+) -> None:
+    """The model's key goes to the model alone: who plays has another."""
+    rules = json.dumps([{"match": "Asia", "reply": "Not in Asia."}])
+    words = ("--rules", rules, "--served-name", "somebody")
+    module = "agentc_backends.servers.scripted.job_serve"
+    with served(tmp_path, LIGHT, module, "key-of-the-host", *words) as url:
+        (tmp_path / "spec.yaml").write_text(ASKED.format(url=url), encoding="utf-8")
+        serving = serve("--spec", "spec.yaml", "city", HOST_KEY="key-of-the-host")
+        token = serving.lines[1].removeprefix("token: ")
+        number = post(serving.url + "/create", {}, token)
+        number = number["id"] if isinstance(number, dict) else number
+        post(serving.url + "/reset", {"id": number, "task_id": "Paris, France"}, token)
+        heard = post(serving.url + "/step", {"id": number, "action": "Is it in Asia?"}, token)
+        assert heard["observation"] == "Not in Asia."
+        serving.stop()
+
+
+def post(url: str, body: dict[str, Any], token: str) -> Any:
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+        return json.loads(answer.read())
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
@@ -153,6 +197,8 @@ def test_a_token_of_ones_own(serve: Callable[..., Serving]) -> None:
         (["--spec", "spec.yaml"], 2, "it has `short`, `guess`"),
         (["--spec", "spec.yaml", "shorts"], 5, "did you mean `short`?"),
         (["--spec", "spec.yaml", "short", "max_depth=2"], 2, "the settings are the spec's"),
+        (["--spec", "asked.yaml", "started"], 1, "make `ours` that endpoint"),
+        (["guess_my_city", "oracle=model"], 1, "with these settings it asks a model server"),
     ],
 )
 def test_what_is_wrong_is_said(
@@ -164,6 +210,8 @@ def test_what_is_wrong_is_said(
     says: str,
 ) -> None:
     (tmp_path / "spec.yaml").write_text(SPEC, encoding="utf-8")
+    asked = ASKED.format(url="http://127.0.0.1:1/v1")
+    (tmp_path / "asked.yaml").write_text(asked, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert main(["env-serve", *words]) == code
     assert says in capsys.readouterr().err

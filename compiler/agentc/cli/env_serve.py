@@ -21,6 +21,8 @@ HELP = "serve an environment by hand, until Ctrl-C"
 _EPILOG = """\
 Settings are those of an entry under `environments:`, with values in YAML, and checked alike. The
 software environment is built on first use. Without $AGENTC_TOKEN in the shell a token is drawn.
+An environment that asks a model (`simulator`) is served from a spec, where that model is somebody's
+endpoint (`backend: openai`).
 
   agentc env-serve textcraft max_depth=2
   agentc env-serve --spec specs/quickstart.yaml practice --port 8000

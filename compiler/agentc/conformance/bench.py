@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from agentc.backend_api import (
     LowerContext,
     OptionView,
     ServerBackend,
+    SimulatorRole,
     SoftwareEnvironment,
     StageBackend,
     StageView,
@@ -30,6 +31,7 @@ from agentc.kinds.field import string
 from agentc.passes import PassContext, Unit
 from agentc.passes.assign_keys import assign_keys
 from agentc.passes.lower import lower
+from agentc.passes.lowering.module_context import attempt_resource
 from agentc.plan.job import EnvLock, Job
 from agentc.plan.render import plan_document
 from agentc.syntax.nodes import Spec
@@ -106,16 +108,28 @@ class Bench:
     ) -> LoweringOutcome:
         """Lower a rollout that leases an environment or server with the given values."""
         own = _resource("own", backend.id, values)
-        world = _resource("world", _ENVIRONMENT, {})
-        server = _resource("server", _SERVER, {})
+        worlds = {"world": _resource("world", _ENVIRONMENT, {})}
+        servers = {"server": _resource("server", _SERVER, {})}
+        made: list[ServerBackend] = []
         if isinstance(backend, EnvironmentBackend):
-            world = own
+            # It asks as many models as its lease needs with these values.
+            told = {}
+            for role in self._asked(backend, own):
+                made.append(_endpoint(role))
+                servers[made[-1].id] = _resource(made[-1].id, made[-1].id, {})
+                told[str(role.name)] = Value({"server": made[-1].id}, _SPAN)
+            worlds = {"world": replace(own, simulators=told)}
         else:
-            server = own
-        values = {"split": "train"}
+            servers = {"server": own}
         return self._compile(
-            _MADE[_ACTOR], values, (), "Act.", {"world": world}, {"server": server}, backend
+            _MADE[_ACTOR], {"split": "train"}, (), "Act.", worlds, servers, backend, *made
         )
+
+    def _asked(self, backend: EnvironmentBackend, entry: Resource) -> list[SimulatorRole]:
+        """The model servers that the entry's lease needs."""
+        attempt = attempt_resource(entry, BackendTable({backend.id: backend}))
+        needs = () if attempt is None or attempt.lease is None else attempt.lease.needs
+        return [role for role in backend.simulators if role.name in needs]
 
     def _compile(
         self,
@@ -225,7 +239,8 @@ def _draft(
 def _act(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     """The made-up rollout: it only leases what the stage names."""
     stage.get("split")
-    leases = (context.server_lease(stage, "policy"), context.environment_lease(stage))
+    own = (context.server_lease(stage, "policy"), context.environment_lease(stage))
+    leases = (*own, *context.needed_leases(stage))
     context.prompt(stage)
     return (_draft("rollout", _ACTOR, stage, "Trajectories", *leases),)
 
@@ -266,6 +281,33 @@ def _lease_server(options: OptionView) -> LeaseDraft:
         program=("--flavour", flavour),
         identity=options.identity(),
         capabilities=_SERVER_CAPABILITIES,
+    )
+
+
+def _endpoint(role: SimulatorRole) -> ServerBackend:
+    """A made-up endpoint of somebody else that an environment may ask: no model has to be made."""
+    name = f"made.{role.name}"
+    capabilities = frozenset({"remote", role.capability})
+
+    def lease(options: OptionView) -> LeaseDraft:
+        return LeaseDraft(
+            backend=name,
+            version=1,
+            software=None,
+            program=(),
+            identity=options.identity(),
+            port="none",
+            url="http://127.0.0.1:1/v1",
+            capabilities=capabilities,
+        )
+
+    return ServerBackend(
+        id=name,
+        version=1,
+        doc="A made-up endpoint.",
+        software=_NONE,
+        lease=lease,
+        capabilities=capabilities,
     )
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, LeaseDraft, SoftwareEnvironment
 from agentc.diagnostics import Sink
 from agentc.diagnostics.span import Source
 from agentc.front.read_module import build_module
-from agentc.ir.module import Module
+from agentc.ir.module import Module, Resource
 from agentc.lock.references import OutsideReferences
 from agentc.passes import PassContext
 from agentc.passes.lowering.module_context import ModuleContext
@@ -28,12 +28,13 @@ _NAME = "environment"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentEntry:
     """A checked entry: its declaration under its settings, the lease of its server, the software
-    that it runs in, and where relative paths start."""
+    that it runs in, where relative paths start, and by role the endpoints that its server asks."""
 
     backend: EnvironmentBackend
     lease: LeaseDraft
     software: SoftwareEnvironment
     directory: Path
+    asked: Mapping[str, LeaseDraft] = field(default_factory=dict)
 
 
 def typed_entry(
@@ -92,15 +93,9 @@ def module_entry(module: Module, name: str, context: PassContext) -> Environment
             f"`{name}` names a place outside of this folder: {attempt.outside.place}",
             fix=f"if it may be read: `--allow-path {Path(attempt.outside.place).parent}`",
         )
-    if attempt is not None and attempt.lease is not None and attempt.lease.needs:
-        entry = module.environments[name]
-        role = attempt.lease.needs[0]
-        context.sink.error(
-            "AGC603",
-            f"its server asks a model server as `{role}`, and no experiment is here to start one",
-            entry.spans.get(role),
-            fix="serve it with settings that need none",
-        )
+    asked = {}
+    if attempt is not None and attempt.lease is not None:
+        asked = dict(_endpoints(module.environments[name], attempt.lease, lowering, context.sink))
     own = read_locks(module, context)
     if context.sink.has_errors or attempt is None or attempt.lease is None:
         return None
@@ -111,4 +106,35 @@ def module_entry(module: Module, name: str, context: PassContext) -> Environment
         lease=attempt.lease,
         software=own.get(software.name, software),
         directory=context.directory,
+        asked=asked,
     )
+
+
+def _endpoints(
+    entry: Resource, lease: LeaseDraft, lowering: ModuleContext, sink: Sink
+) -> Iterator[tuple[str, LeaseDraft]]:
+    """The model servers that an environment's server asks, by role: somebody else's alone, for
+    what jobs start has its model from an experiment."""
+    for role in lease.needs:
+        server = entry.asked_server(role)
+        attempt = None if server is None else lowering.resource("server", server)
+        if attempt is None or attempt.lease is None:
+            if server is None and not sink.has_errors:
+                sink.error(
+                    "AGC603",
+                    f"its server asks a model server as `{role}`, and settings that are typed name "
+                    "none",
+                    fix="write the entry and its server into a spec, and name both here: --spec",
+                )
+            continue
+        if attempt.lease.port == "none":
+            yield role, replace(attempt.lease, role=role)
+            continue
+        sink.error(
+            "AGC603",
+            f"its server asks `{server}` as `{role}`, and no experiment is here to start that one "
+            "with its model",
+            entry.spans.get(role),
+            fix=f"start the model yourself, and make `{server}` that endpoint: `backend: openai, "
+            "url: ..., model: ...`",
+        )

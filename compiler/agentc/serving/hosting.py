@@ -6,15 +6,17 @@ starts it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentc.backend_api import LeaseDraft
 from agentc.runtime.machine import process
 from agentc.runtime.machine.redact import Redactor
 from agentc.runtime.machine.supervise import Supervisor
+from agentc.runtime.servers.asked import asker_secrets
 from agentc.runtime.servers.lease import LeasedServer, dead, death_message, end_all, start_all
 from agentc.runtime.software import environment
 from agentc.runtime.software.lock_hashes import lock_digest
@@ -59,7 +61,9 @@ def hosted(
     Raises LeaseError, SoftwareEnvironmentError, StoppedError, OSError.
     """
     draft, lock = entry.lease, entry.software.text
-    secrets = environment.resolve_secrets(draft.secrets, sent=True)
+    asked = {role: _spec(each) for role, each in entry.asked.items()}
+    wanted = {**draft.secrets, **asker_secrets(list(asked.values()))}
+    secrets = environment.resolve_secrets(wanted, sent=True)
     mark = process.mark(f"env-serve/{os.getpid()}", str(folder))
     with Supervisor(mark, Redactor(list(secrets.values()))) as supervisor:
         digest = lock_digest(lock)
@@ -71,16 +75,21 @@ def hosted(
         )
         variables.setdefault("AGENTC_SPEC_DIR", str(entry.directory.absolute()))
         (folder / "logs").mkdir()
-        lease = LeasedServer(
-            _spec(entry, address),
-            python=environment.python_command(built, record, layout.root, code),
-            variables=variables,
-            model=None,
-            folder=folder,
-            logs=folder / "logs",
-        )
+
+        def leased(spec: Mapping[str, Any]) -> LeasedServer:
+            return LeasedServer(
+                spec,
+                python=environment.python_command(built, record, layout.root, code),
+                variables=variables,
+                model=None,
+                folder=folder,
+                logs=folder / "logs",
+            )
+
+        lease = leased({**_spec(draft), "program": _bound(draft.program, address)})
         lease.token = address.token
-        start_all([lease], supervisor)
+        lease.needs = {role: leased(spec) for role, spec in asked.items()}
+        start_all([*lease.needs.values(), lease], supervisor)
 
         def wait() -> str:
             supervisor.wait(lambda: dead([lease]) is not None)
@@ -92,25 +101,32 @@ def hosted(
             end_all([lease], supervisor)
 
 
-def _spec(entry: EnvironmentEntry, address: Address) -> dict[str, Any]:
-    """The lease as a plan has it. The last of two equal options wins, so a program that binds a
-    port of its own choice takes the one that was asked for."""
-    draft = entry.lease
-    program = [*draft.program]
+def _bound(words: Sequence[str], address: Address) -> list[str]:
+    """The last of two equal options wins, so a program that binds a port of its own choice takes
+    the one that was asked for."""
+    program = [*words]
     if address.port:
         program += ["--port", str(address.port)]
     if address.host != "127.0.0.1":
         program += ["--host", address.host]
+    return program
+
+
+def _spec(draft: LeaseDraft) -> dict[str, Any]:
+    """The lease as a plan has it."""
     return {
         "role": draft.role,
         "backend": draft.backend,
-        "program": program,
+        "program": [*draft.program],
         "settings": dict(draft.settings),
         "port": draft.port,
         "probe": draft.probe,
         "identity_check": draft.identity_check,
         "expect": dict(draft.expect),
         "url": draft.url,
+        "client": dict(draft.client),
+        "served_name": draft.served_name,
+        "secrets": dict(draft.secrets),
         "variables": dict(draft.variables),
         "ready_timeout_s": draft.ready_timeout_s,
     }

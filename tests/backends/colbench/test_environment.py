@@ -97,18 +97,85 @@ def test_a_box_that_fails_voids_the_episode(
     assert answered(world, DOUBLE, DOUBLE.reference)[0] == 1.0
 
 
-def test_nobody_is_judged_by_references_that_fail(
-    opened: Opened,
+@pytest.fixture
+def boxes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The answers that went into a box, in their order."""
+    judged: list[str] = []
+
+    def counted(box: Any, tests: Any, reply: str) -> Any:
+        judged.append(reply)
+        return suite.verdicts(box, tests, reply)
+
+    monkeypatch.setattr(judging, "verdicts", counted)
+    return judged
+
+
+def test_equal_answers_to_equal_tasks_are_judged_once(opened: Opened, boxes: list[str]) -> None:
+    other = code_task("Write g.", bulk(), ["bulk_price(1)"])
+    world = opened(BULK_TASK, DOUBLE, other)
+    near, broken = bulk(over=">="), "def bulk_price(quantity): return quantity / 0"
+    for _ in range(2):
+        assert answered(world, BULK_TASK, near)[0] == 0.9
+        # In other words about it, the same code.
+        assert answered(world, BULK_TASK, f"So:\n```python\n{near}```")[0] == 0.9
+        assert answered(world, BULK_TASK, broken)[1]["verdicts"] == ["error"] * 10
+        assert answered(world, other, near)[0] == 1.0
+        assert answered(world, BULK_TASK, bulk())[0] == 1.0, "it gave the values in the first place"
+    assert boxes == [f"\n{near}", f"\n{broken}", f"\n{near}"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import random\n    return random.choice([x])",
+        "from time import time\n    return x if time() else 0",
+        "return x if id(x) else 0",
+        "return x if __import__('time').time() else 0",
+    ],
+)
+def test_what_chance_or_a_clock_may_decide_is_judged_again(
+    opened: Opened, boxes: list[str], body: str
 ) -> None:
-    wrong = [code_task(f"Task {n}.", "def f(): return None", ["f()"]) for n in range(9)]
+    world = opened(DOUBLE)
+    for _ in range(2):
+        answered(world, DOUBLE, f"def f(x):\n    x = 2 * x\n    {body}")
+    assert len(boxes) == 2
+
+
+def test_what_the_machine_may_decide_is_judged_again(opened: Opened, boxes: list[str]) -> None:
+    world = opened(DOUBLE, test_timeout_s=0.2)
+    for _ in range(2):
+        _, report = answered(world, DOUBLE, "def f(x):\n    while x == 2: pass\n    return 2 * x")
+        assert report["verdicts"] == ["timeout", "pass"]
+    assert len(boxes) == 2
+
+
+def test_verdicts_that_are_kept_are_bounded(
+    opened: Opened, boxes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "_KEPT", 2)
+    world = opened(DOUBLE)
+    first, second, third = (f"def f(x): return {n} * x" for n in range(3))
+    for answer in (first, second, first, third, first, second):
+        answered(world, DOUBLE, answer)
+    assert len(boxes) == 4, "the reference and the one asked for longest ago went first"
+
+
+def test_nobody_is_judged_by_references_that_fail(opened: Opened) -> None:
+    """All must pass; those that say nothing are passed over."""
     right = [code_task(f"Task {n}.", f"def f(): return {n}", ["f()"]) for n in range(9)]
+    silent = [code_task(f"Task {n}.", "def f(): return None", ["f()"]) for n in range(9)]
+    absent = code_task("Last.", "def f():\n    import not_there", ["f()"])
+    chance = code_task("Last.", "import random\ndef f(): return random.random()", ["f()"])
     judge = opened(DOUBLE)._world.judge
     judge.check_ceiling(right)
-    judge.check_ceiling([*right[:7], wrong[7], *wrong])
-    with pytest.raises(CeilingError, match="2 of 8 references do not pass"):
-        judge.check_ceiling([*right[:6], *wrong[6:8]])
-    with pytest.raises(CeilingError, match=wrong[0].id):
-        judge.check_ceiling(wrong[:1])
+    judge.check_ceiling([*silent[:8], *right])
+    judge.check_ceiling([*right[:8], absent])
+    for each in (absent, chance):
+        with pytest.raises(CeilingError, match=f"{each.id} does not pass"):
+            judge.check_ceiling([*right[:7], each])
+    with pytest.raises(CeilingError, match="no reference gives values"):
+        judge.check_ceiling(silent)
 
 
 def test_the_reference_is_in_no_snapshot(opened: Opened) -> None:

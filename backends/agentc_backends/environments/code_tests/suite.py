@@ -21,6 +21,12 @@ from agentc_backends.environments.code_tests.calls import (
 )
 from agentc_backends.environments.code_tests.values import equal, equals_nothing
 
+EQUALS_NOTHING = (
+    "the reference gives None",
+    "the reference gives a value that equals nothing",
+)
+"""Why no answer can pass a test whose reference does run."""
+
 CallVerdict: TypeAlias = Literal["pass", "fail", "no_answer"] | Failure
 
 
@@ -82,7 +88,7 @@ def _unusable(result: CallResult) -> str:
     if result.failure is not None:
         return f"the reference ends in {result.failure} {result.detail}".rstrip()
     if result.value is None:
-        return "the reference gives None"
+        return EQUALS_NOTHING[0]
     if equals_nothing(result.value):
-        return "the reference gives a value that equals nothing"
+        return EQUALS_NOTHING[1]
     return ""

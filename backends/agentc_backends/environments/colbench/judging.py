@@ -1,14 +1,17 @@
 """The box in which answers of a server's episodes run, and the tests of its tasks.
 
 A task's reference runs once, in a box of its own; its values are kept here, and never enter a box.
+Verdicts on code whose values follow from its text are kept too (`../code_tests/repeatable.py`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future
 from importlib.util import find_spec
@@ -21,9 +24,12 @@ from agentc.runtime.sandbox.interpreter import (
 )
 from agentc.runtime.sandbox.kinds import CodeBox
 from agentc.runtime.sandbox.probe import choose_box
+from agentc_backends.environments.code_tests.answer import code_of
 from agentc_backends.environments.code_tests.calls import CallLimits
 from agentc_backends.environments.code_tests.canaries import assert_holds
+from agentc_backends.environments.code_tests.repeatable import repeatable
 from agentc_backends.environments.code_tests.suite import (
+    EQUALS_NOTHING,
     CallSuite,
     CallVerdict,
     suite_of,
@@ -33,8 +39,11 @@ from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.tasks import CodeTask
 
 _CEILING = 8
-"""So many references are held against themselves before anybody is judged; one of as many may be
-the data's own fault (a package that is not there, chance, a value that equals nothing)."""
+"""So many references are held against themselves before anybody is judged, and all must pass."""
+_KEPT = 4096
+"""Verdicts that are kept at a time: a few hundred bytes each."""
+_FOLLOW = frozenset({"pass", "fail", "error"})
+"""What a process gives again. Time, memory and an end by a signal are the machine's as well."""
 
 
 class CeilingError(Exception):
@@ -55,6 +64,7 @@ class AnswerJudge:
         )
         self._places = threading.BoundedSemaphore(max(2, len(os.sched_getaffinity(0))))
         self._suites: dict[str, Future[CallSuite]] = {}
+        self._judged: OrderedDict[tuple[str, bytes], tuple[CallVerdict, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
     def facts(self) -> dict[str, str]:
@@ -66,23 +76,55 @@ class AnswerJudge:
         suite = self._suite(task)
         if answer is None:
             return verdicts(self._box, suite, None)
+        code = code_of(answer, self._namespace)
+        known = self._known(task, code)
+        if known is not None:
+            return known
+        judged = self._judge(suite, answer)
+        self._keep(task, code, judged)
+        return judged
+
+    def check_ceiling(self, tasks: Sequence[CodeTask]) -> None:
+        """Holds references against themselves, those of the first tasks whose values can be
+        compared at all: None and NaN equal nothing anywhere, which is the data's own doing. Raises
+        CeilingError, BoxError."""
+        held = 0
+        for task in tasks[: 2 * _CEILING]:
+            suite = self._suite(task)
+            if set(suite.unusable.values()) & set(EQUALS_NOTHING):
+                continue
+            judged = self._judge(suite, task.reference)
+            if set(judged) != {"pass"}:
+                raise CeilingError(
+                    f"the reference of task {task.id} does not pass its own tests "
+                    f"({', '.join(judged)}), so answers cannot be judged here. Where the task "
+                    "itself is at fault (it needs a package, or draws by chance), leave it out"
+                )
+            held += 1
+            if held == _CEILING:
+                return
+        if not held:
+            raise CeilingError("no reference gives values that can be compared")
+
+    def _judge(self, suite: CallSuite, answer: str) -> tuple[CallVerdict, ...]:
         with self._places:
             return verdicts(self._box, suite, answer)
 
-    def check_ceiling(self, tasks: Sequence[CodeTask]) -> None:
-        """Holds the first tasks' references against themselves. Raises CeilingError, BoxError."""
-        first = tasks[:_CEILING]
-        failed = {
-            task.id: judged
-            for task in first
-            if set(judged := self.verdicts(task, task.reference)) != {"pass"}
-        }
-        if len(failed) > len(first) // _CEILING:
-            named = "; ".join(f"{each}: {', '.join(judged)}" for each, judged in failed.items())
-            raise CeilingError(
-                f"{len(failed)} of {len(first)} references do not pass their own tests ({named}), "
-                "so answers cannot be judged here"
-            )
+    def _known(self, task: CodeTask, code: str) -> tuple[CallVerdict, ...] | None:
+        with self._lock:
+            found = self._judged.get(_key(task, code))
+            if found is not None:
+                self._judged.move_to_end(_key(task, code))
+            return found
+
+    def _keep(self, task: CodeTask, code: str, judged: tuple[CallVerdict, ...]) -> None:
+        """Where equal code would be judged alike."""
+        if not _FOLLOW.issuperset(judged) or not repeatable(code):
+            return
+        with self._lock:
+            self._judged[_key(task, code)] = judged
+            if len(self._judged) > _KEPT:
+                self._judged.popitem(last=False)
 
     def _suite(self, task: CodeTask) -> CallSuite:
         """Made once; whoever else needs it meanwhile waits. A failure is not kept."""
@@ -93,17 +135,24 @@ class AnswerJudge:
                 found = self._suites[task.id] = Future()
         if mine:
             try:
-                with self._places:
-                    found.set_result(
-                        suite_of(
-                            self._box, task.reference, task.calls, self._limits, self._namespace
-                        )
-                    )
+                found.set_result(self._made(task))
             except BaseException as error:
                 with self._lock:
                     del self._suites[task.id]
                 found.set_exception(error)
         return found.result()
+
+    def _made(self, task: CodeTask) -> CallSuite:
+        with self._places:
+            suite = suite_of(self._box, task.reference, task.calls, self._limits, self._namespace)
+        if not suite.unusable:  # what it gives is what is expected
+            code = code_of(task.reference, self._namespace)
+            self._keep(task, code, tuple("pass" for _ in task.calls))
+        return suite
+
+
+def _key(task: CodeTask, code: str) -> tuple[str, bytes]:
+    return task.id, hashlib.sha256(code.encode("utf-8", "surrogatepass")).digest()
 
 
 def open_judge(settings: ColBenchSettings) -> AnswerJudge:
