@@ -8,7 +8,7 @@ evaluation) are found through the manifests of those that do.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -42,7 +42,7 @@ class ExperimentJob:
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """Rows of a row artifact; empty for others."""
-        for name in ("trajectories.jsonl", "pairs.jsonl", "rows.jsonl", "turns.jsonl"):
+        for name in ("trajectories.jsonl", "pairs.jsonl", "rows.jsonl"):
             path = self.folder / "data" / name
             if path.is_file():
                 return read_lines(path)
@@ -112,7 +112,11 @@ def collect(
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """Rows of a JSONL file; a line that is no JSON (a log cut off) is left out."""
-    rows = []
+    return list(iterate_lines(path))
+
+
+def iterate_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The same rows, one at a time."""
     with path.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             try:
@@ -120,8 +124,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
             except ValueError:
                 continue
             if isinstance(row, dict):
-                rows.append(row)
-    return rows
+                yield row
 
 
 def _manifest(name: str, roots: Iterable[Path]) -> Path | None:

@@ -18,7 +18,16 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from agentc_backends.results.report import browser, charts, claims, graph, searches, sweep, tables
+from agentc_backends.results.report import (
+    browser,
+    charts,
+    claims,
+    graph,
+    searches,
+    sweep,
+    tables,
+    turns,
+)
 from agentc_backends.results.report.collect import Collection
 
 _DRAWN = (
@@ -27,6 +36,11 @@ _DRAWN = (
     "SearchTrees",
     "SFTDataset",
     "PreferencePairs",
+    "PrivilegedInformation",
+    "CriticCheckpoint",
+    "Candidates",
+    "CandidateScores",
+    "RewardedTurns",
     "Metrics",
     "Comparison",
     "Verdicts",
@@ -76,6 +90,10 @@ def render_page(
         searches=searches.searches(collection),
         revisions=searches.revisions(collection),
         mixtures=searches.mixtures(collection),
+        hidden_texts=turns.hidden_texts(collection),
+        sampled=turns.sampled(collection),
+        ranked=turns.ranked(collection),
+        turn_pairs=turns.turn_pairs(collection),
         training=charts.training_charts(collection),
         distributions=[browser.rewards(n) for n in collection.of_type("Trajectories")],
         graph=graph.draw_graph(collection),
