@@ -42,4 +42,7 @@ def asked_models(
         elif found:
             message = f"`{name}.model` takes one stage, not {listed(found)}"
             draft.report(sink, "AGC404", message, span)
+        elif draft.whole:
+            message = f"`{name}.model` is empty in this round: `{model}` carries nothing yet"
+            draft.report(sink, "AGC205", message, span, fix="name a stage in `from`")
     return inputs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,14 +15,13 @@ from agentc.front.bound_values import BoundValues, Settled
 from agentc.front.expand_repeat import Rounds, Unrolled, value_of_round
 from agentc.front.expressions import Evaluator
 from agentc.front.stage_draft import StageDraft
-from agentc.front.stage_references import ReferenceResolver, RefusedReference
+from agentc.front.stages_meant import StagesMeant
 from agentc.front.take_defaults import Defaults
 from agentc.ir.module import Resource, Stage, Value
 from agentc.kinds import Kind
 from agentc.kinds.field import Field, Role, string
 from agentc.schema import language
 from agentc.schema.keys import Place, read_keys
-from agentc.schema.structure import report_empty
 from agentc.source.tree import Entry, Node, Unknown, described, items_of, text_of
 from agentc.source.tree import Mapping as MappingNode
 from agentc.syntax.nodes import Spec, StageDecl
@@ -38,7 +37,7 @@ class StageBinder:
 
     spec: Spec
     rounds: Rounds
-    references: ReferenceResolver
+    meant: StagesMeant
     defaults: Defaults
     table: BackendTable
     evaluator: Evaluator
@@ -243,7 +242,7 @@ class StageBinder:
 
     def _asked(self, draft: StageDraft, uses: Mapping[str, str]) -> dict[str, Ids]:
         entry = self.environments.get(uses.get("environment", ""))
-        return asked_models(draft, entry, partial(self._reference, draft), self.sink)
+        return asked_models(draft, entry, partial(self.meant.of, draft), self.sink)
 
     def _role(self, draft: StageDraft, role: Role, node: Node) -> tuple[str, ...]:
         selected = self._selected(draft, role.name, node)
@@ -252,18 +251,12 @@ class StageBinder:
         ids: list[str] = []
         items, listed_items = items_of(selected)
         for item in items:
-            for stage_id in self._reference(draft, role, item, draft.unrolled):
+            for stage_id in self.meant.of(draft, role, item, draft.unrolled):
                 draft.spans[f"{role.name}.{len(ids)}"] = item.span
                 ids.append(stage_id)
+        if not ids and (draft.whole or not items):
+            self.meant.report_nothing(draft, role.name, selected)
         if role.many or not draft.whole:
-            if not items:
-                draft.report(
-                    self.sink,
-                    "AGC205",
-                    f"`{role.name}` cannot be empty",
-                    selected.span,
-                    expected="the name of a stage, or a list of names",
-                )
             return tuple(ids)
         if len(ids) > 1 or listed_items:
             shown = listed(ids) if len(ids) > 1 else "a list"
@@ -275,42 +268,6 @@ class StageBinder:
                 fix=f"write `{role.name}: {ids[0]}`" if len(ids) == 1 else None,
             )
         return tuple(ids)
-
-    def _reference(self, draft: StageDraft, role: Role, node: Node, at: Unrolled) -> Sequence[str]:
-        if isinstance(node, Unknown):
-            draft.whole = False
-            return ()
-        text = text_of(node)
-        if text is None:
-            draft.report(
-                self.sink,
-                "AGC203",
-                f"`{role.name}` cannot be {described(node)}",
-                node.span,
-                expected="the name of a stage" + (", or a list of names" if role.many else ""),
-            )
-            return ()
-        found = self.references.resolve(text, at)
-        if isinstance(found, tuple):
-            return found
-        if not isinstance(found, RefusedReference):
-            outside = Unrolled(id=at.repeat or at.id, declared=at.declared, scope=at.scope)
-            start = self.evaluator.evaluate(found, at.scope, at.steps)
-            return self._reference(draft, role, start, outside)
-        draft.whole = False
-        if found.code == "AGC401" and not found.fix and "models" in self.spec.empty:
-            report_empty("models", self.spec.empty["models"], self.sink)
-        elif found.code is not None:
-            self.sink.error(
-                found.code,
-                found.message,
-                node.span,
-                expected=found.expected,
-                notes=found.notes,
-                fix=found.fix,
-                steps=draft.unrolled.steps,
-            )
-        return ()
 
     def _uses(self, draft: StageDraft) -> dict[str, str]:
         chosen: dict[str, str] = {}

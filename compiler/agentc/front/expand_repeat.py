@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.front.carried import Carried, carried_into, check_carry
 from agentc.front.expressions import Evaluator
 from agentc.kinds.field import Json
 from agentc.schema import language
@@ -21,6 +21,8 @@ from agentc.source.tree import Mapping as MappingNode
 from agentc.syntax.nodes import RepeatDecl, Spec, StageDecl
 
 MOST_STAGES = 100_000
+MOST_CARRIED = 1_000_000
+"""Stages that the carried names of a repeat may stand for, in all stages of all rounds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,16 +30,16 @@ class Unrolled:
     """One stage of one round, or a stage outside of repeats.
 
     `names` are what it can refer to besides the names of the top level, with the stage that each
-    means: the stages of its round, and carried names from round 2 on (None for one whose `next`
-    is broken). `carried` are the carried names of round 1, as references to be resolved outside.
-    `fixed`: the number of rounds is written as such in the repeat itself.
+    means: the stages of its round. `carried` are the carried names, with what each stands for (None
+    for one whose `next` is broken, from round 2 on). `fixed`: the number of rounds is written as
+    such in the repeat itself.
     """
 
     id: str
     declared: StageDecl
     scope: Mapping[str, Json]
-    names: Mapping[str, str | None] = field(default_factory=dict)
-    carried: Mapping[str, Node] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    carried: Mapping[str, Carried | None] = field(default_factory=dict)
     round: int | None = None
     repeat: str | None = None
     fixed: bool = False
@@ -78,10 +80,23 @@ def expand_repeat(
             )
             count = 1
         counts[name] = count
-        _check_carry(spec, declared, sink)
+        check_carry(spec, declared, sink)
         fixed = _is_fixed(declared, count)
+        carried: dict[str, Carried | None] = {}
+        most = MOST_CARRIED
         for number in range(1, count + 1):
-            stages += _round(declared, number, scope, steps, fixed=fixed)
+            carried = carried_into(declared, number, carried)
+            most -= len(declared.stages) * sum(len(parts or ()) for parts in carried.values())
+            if most < 0:
+                sink.error(
+                    "AGC105",
+                    f"what repeat `{name}` carries stands for more than {MOST_CARRIED} stages",
+                    declared.name.span,
+                    notes=("a list that is carried on grows with every round",),
+                    fix="lower `n`",
+                )
+                break
+            stages += _round(declared, number, scope, steps, carried, fixed=fixed)
     return Rounds(stages=tuple(stages), counts=counts)
 
 
@@ -144,20 +159,12 @@ def _round(
     number: int,
     scope: Mapping[str, Json],
     steps: tuple[str, ...],
+    carried: Mapping[str, Carried | None],
     *,
     fixed: bool,
 ) -> Iterator[Unrolled]:
     repeat = declared.name.text
-    names: dict[str, str | None] = {name: f"{repeat}.{number}.{name}" for name in declared.stages}
-    carried: dict[str, Node] = {}
-    for carry in declared.carry:
-        name = carry.name.text
-        if number == 1:
-            carried[name] = carry.start
-        elif isinstance(carry.next, Scalar) and carry.next.text in declared.stages:
-            names[name] = f"{repeat}.{number - 1}.{carry.next.text}"
-        else:
-            names[name] = None
+    names = {name: f"{repeat}.{number}.{name}" for name in declared.stages}
     for name, stage in declared.stages.items():
         yield Unrolled(
             id=f"{repeat}.{number}.{name}",
@@ -190,26 +197,3 @@ def _count(
     node = evaluator.evaluate(declared.rounds, scope)
     value = Coercion(sink).field(node, language.ROUNDS, f"{declared.name.text}.n")
     return value if isinstance(value, int) else 1
-
-
-def _check_carry(spec: Spec, declared: RepeatDecl, sink: Sink) -> None:
-    for carry in declared.carry:
-        name = carry.name.text
-        taken = name in declared.stages or name in spec.stages or name in spec.models
-        if taken:
-            sink.error(
-                "AGC207",
-                f"the carried name `{name}` is the name of a stage or model already",
-                carry.name.span,
-                fix="choose another name, such as `policy`",
-            )
-        node = carry.next
-        if isinstance(node, Scalar) and node.text in declared.stages:
-            continue
-        sink.error(
-            "AGC409",
-            f"`next` of carried `{name}` cannot be {described(node)}",
-            node.span,
-            expected=f"a stage of this repeat: {listed(declared.stages)}",
-            fix=did_you_mean(node.text, declared.stages) if isinstance(node, Scalar) else None,
-        )

@@ -200,23 +200,23 @@ def _measuring(
     revised = named.of_revisions
     possible = list(_stages_of(SFT_DATASET if revised else METRICS, reading))
     declared = StageDecl(name=spec.claims[written.name].key, kind=None, span=written.span)
-    found = reading.references.resolve(
+    meant = reading.references.resolve(
         text, Unrolled(id="claims", declared=declared, scope=reading.params)
     )
-    if isinstance(found, RefusedReference):
-        if found.code is not None:
-            unknown = found.code == "AGC401"
+    if isinstance(meant, RefusedReference):
+        if meant.code is not None:
+            unknown = meant.code == "AGC401"
             reading.sink.error(
-                found.code,
-                found.message,
+                meant.code,
+                meant.message,
                 written.at(key),
-                expected=_one_of(possible) if unknown else found.expected,
-                notes=found.notes,
-                fix=(did_you_mean(text, possible) if unknown else None) or found.fix,
+                expected=_one_of(possible) if unknown else meant.expected,
+                notes=meant.notes,
+                fix=(did_you_mean(text, possible) if unknown else None) or meant.fix,
             )
         return None
-    if not isinstance(found, tuple):
-        return None  # carried names exist inside of repeats only
+    # Carried names, which may mean nodes, exist inside of repeats only.
+    found = tuple(each for each in meant if isinstance(each, str))
     if len(found) != 1:
         reading.sink.error(
             "AGC404",

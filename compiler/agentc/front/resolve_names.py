@@ -29,6 +29,7 @@ from agentc.front.resolve_entries import (
 )
 from agentc.front.resolve_software import resolve_software
 from agentc.front.stage_references import ReferenceResolver, find_cycle
+from agentc.front.stages_meant import StagesMeant
 from agentc.front.take_defaults import Defaults
 from agentc.ir.module import Module, Resource, Stage
 from agentc.kinds.field import Json
@@ -59,10 +60,11 @@ def resolve_names(
     _check_asked_servers(environments, spec, sink)
     prompts = resolve_prompts(spec, params, evaluator, sink)
     defaults = Defaults(spec)
+    references = ReferenceResolver(spec, rounds)
     binder = StageBinder(
         spec=spec,
         rounds=rounds,
-        references=ReferenceResolver(spec, rounds),
+        meant=StagesMeant(spec=spec, references=references, evaluator=evaluator, sink=sink),
         defaults=defaults,
         table=table,
         evaluator=evaluator,
@@ -95,7 +97,7 @@ def resolve_names(
     discrepancies = resolve_discrepancies(spec, params, evaluator, sink)
     reading = ClaimReading(
         rounds=rounds,
-        references=binder.references,
+        references=references,
         stages=stages,
         environments=environments,
         table=table,

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.front.carried import Carried
 from agentc.front.expand_repeat import Rounds, Unrolled
 from agentc.schema.keys import tidied
 from agentc.source.scalars import read_integer
-from agentc.source.tree import Node
 from agentc.syntax.nodes import RepeatDecl, Spec
 
 
@@ -60,8 +60,8 @@ class ReferenceResolver:
         object.__setattr__(self, "repeats", repeats)
         object.__setattr__(self, "outer", sorted(names))
 
-    def resolve(self, text: str, at: Unrolled) -> tuple[str, ...] | Node | RefusedReference:
-        """Stage ids in order; or, for a carried name in round 1, the node to resolve instead."""
+    def resolve(self, text: str, at: Unrolled) -> Carried | RefusedReference:
+        """Stage ids in order; of a carried name also `from`, a node to resolve outside."""
         parts = text.strip().split(".")
         if len(parts) == 1:
             return self._bare(parts[0], at)
@@ -70,23 +70,23 @@ class ReferenceResolver:
             return self._unknown_dotted(text, parts, at)
         return self._in_repeat(repeat, parts[1:], text)
 
-    def _bare(self, name: str, at: Unrolled) -> tuple[str, ...] | Node | RefusedReference:
-        if name in at.carried:
-            return at.carried[name]
+    def _bare(self, name: str, at: Unrolled) -> Carried | RefusedReference:
         if name in at.names:
-            target = at.names[name]
-            return RefusedReference(code=None) if target is None else (target,)
+            return (at.names[name],)
+        if name in at.carried:
+            found = at.carried[name]
+            return RefusedReference(code=None) if found is None else found
         if name in self.spec.models:
             return (name,)
-        found = self.spec.stages.get(name)
-        if isinstance(found, RepeatDecl):
+        outer = self.spec.stages.get(name)
+        if isinstance(outer, RepeatDecl):
             return RefusedReference(
                 code="AGC412",
                 message=f"`{name}` is a repeat, not a stage",
-                expected=f"one of its stages: {listed(f'{name}.{s}' for s in found.stages)}",
+                expected=f"one of its stages: {listed(f'{name}.{s}' for s in outer.stages)}",
                 notes=(f"`{name}.*.STAGE` in a list means that of every round",),
             )
-        if found is not None:
+        if outer is not None:
             return (name,)
         return self._unknown(name, at)
 

@@ -305,10 +305,14 @@ def _short(backend: str, family: str) -> tuple[str, ...]:
 
 
 def _repeat() -> Schema:
+    names: Schema = {"type": "array", "items": {"type": "string"}}
     carry: Schema = {
         "title": "carried name",
         "type": "object",
-        "properties": {key: text_schema(doc) for key, doc in language.CARRY_KEYS.items()},
+        "properties": {
+            key: {"description": doc, "anyOf": [{"type": "string"}, names]}
+            for key, doc in language.CARRY_KEYS.items()
+        },
         "required": [*language.CARRY_KEYS],
         "additionalProperties": False,
     }

@@ -295,8 +295,11 @@ REPEAT_INNER_KEYS: dict[str, str] = {
     "stages": "The stages of one round.",
 }
 CARRY_KEYS: dict[str, str] = {
-    "from": "The stage outside the repeat that round 1 takes.",
-    "next": "The stage of this round that the next round takes.",
+    "from": "The stage outside the repeat that round 1 takes; or a list, `[]` for none.",
+    "next": (
+        "The stage of this round that the next round takes, or a carried name; or a list: "
+        "`[past, pairs]` as the `next` of `past` gathers `pairs` of all rounds."
+    ),
 }
 USES: dict[str, str] = {
     "environment": "Entry of `environments:`; may be left out when there is exactly one.",

@@ -62,7 +62,8 @@ class StageDecl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarryDecl:
-    """A name inside a repeat: `start` in round 1, the previous round's `next` afterwards."""
+    """A name inside a repeat: `start` in round 1, the previous round's `next` afterwards. Either
+    may be a list."""
 
     name: Scalar
     start: Node

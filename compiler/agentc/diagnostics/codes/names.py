@@ -56,7 +56,8 @@ NAMES: tuple[Code, ...] = (
         "a carried stage that cannot be carried",
         "`from:` names a stage outside the "
         "repeat (round 1 takes it); `next:` names a stage inside of it (round k takes that of "
-        "round k-1).",
+        "round k-1), or a carried name. Either may be a list: `past: {from: [], next: [past, "
+        "pairs]}` is the pairs of all rounds before.",
     ),
     Code(
         "AGC410",
