@@ -22,7 +22,9 @@ from agentc_backends.environments.sciworld.splits import DEFAULT, read_splits
 from agentc_backends.environments.server.environment import EnvironmentFailure
 from agentc_backends.environments.server.program import Opener, program
 
-_EPISODES_AT_ONCE = 64
+_EPISODE_MB = 16
+"""Of a JVM's memory for each episode: what one holds is 11 to 13 MB, and a JVM that is nearly full
+does little but look for memory."""
 
 
 def open_world(settings: SciworldSettings) -> Opener:
@@ -32,7 +34,7 @@ def open_world(settings: SciworldSettings) -> Opener:
     pool = JvmPool(
         partial(Jvm, find_java(), heap_mb=settings.heap_mb),
         processes=_processes(settings),
-        episodes_at_once=_EPISODES_AT_ONCE,
+        episodes_at_once=_episodes_at_once(settings),
         loads_each=settings.loads_each,
     )
     atexit.register(pool.close)
@@ -45,11 +47,15 @@ def _processes(settings: SciworldSettings) -> int:
     return settings.processes or len(os.sched_getaffinity(0))
 
 
+def _episodes_at_once(settings: SciworldSettings) -> int:
+    return settings.heap_mb // _EPISODE_MB
+
+
 _, main = program(
     SciworldSettings,
     open_world,
     refusals=(NoJavaError, EnvironmentFailure),
-    most_sessions=lambda settings: _processes(settings) * _EPISODES_AT_ONCE,
+    most_sessions=lambda settings: _processes(settings) * _episodes_at_once(settings),
 )
 
 if __name__ == "__main__":

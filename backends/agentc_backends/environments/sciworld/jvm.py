@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, find_jar_path
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from scienceworld.constants import JAR_PATH
 
 from agentc_backends.environments.server.environment import EnvironmentFailure
@@ -32,10 +32,16 @@ _FLAGS = (
     "-XX:+UnlockExperimentalVMOptions",
     # Every object has the same hash code, so sets keep the order of insertion.
     "-XX:hashCode=2",
+    # Else the thread that ran out ends alone, and whoever called it waits for an answer.
+    "-XX:+ExitOnOutOfMemoryError",
 )
+_OUT_OF_MEMORY = 3
+"""The status that Java exits with then."""
 _START_SECONDS = 60.0
 _CALL_SECONDS = 300.0
 _END_SECONDS = 5.0
+_LAST_SECONDS = 1.0
+"""Between the end of a connection and that of the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,7 @@ class Jvm:
         # The simulator writes a table of its own into the folder that it runs in.
         self._folder = tempfile.TemporaryDirectory(prefix="agentc-sciworld-")
         self._gateway: Any = None
+        self._heap_mb = heap_mb
         self._process, port, token = _start(java, heap_mb, self._folder.name)
         self._gateway = JavaGateway(
             gateway_parameters=GatewayParameters(
@@ -68,10 +75,12 @@ class Jvm:
         self.loads = 0
         try:
             self._prepare()
-        except BaseException as error:
+        except (Py4JError, OSError) as error:
+            cause = self._cause(error)
             self.end()
-            if isinstance(error, (Py4JError, OSError)):
-                raise EnvironmentFailure(f"the simulator did not start: {error}") from error
+            raise EnvironmentFailure(f"the simulator did not start: {cause}") from error
+        except BaseException:
+            self.end()
             raise
 
     @property
@@ -99,8 +108,9 @@ class Jvm:
                     self._switch(simulation)
                 yield
             except (Py4JError, OSError) as error:
+                cause = self._cause(error)
                 self.end()
-                raise EnvironmentFailure(f"the simulator failed: {error}") from error
+                raise EnvironmentFailure(f"the simulator failed: {cause}") from error
 
     def end(self) -> None:
         """Stop the process, at once; calls that run fail."""
@@ -132,6 +142,21 @@ class Jvm:
     def has_simplifications(self, words: str) -> None:
         """Which are in force after a load."""
         self._simplifications = words
+
+    def _cause(self, error: Exception) -> str:
+        """Why a call failed; to be asked before the end, which an exception of Java's has to be
+        asked for its words before."""
+        if not isinstance(error, Py4JJavaError):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_LAST_SECONDS)
+        if self._process.poll() == _OUT_OF_MEMORY:
+            return f"{self._heap_mb} MB (`heap_mb`) are too little for the episodes of its JVM"
+        if type(error) is Py4JError and self.alive:
+            return f"it does not answer ({error})"
+        try:
+            return str(error)
+        except (Py4JError, OSError):
+            return type(error).__name__
 
     def _switch(self, simulation: Simulation) -> None:
         self._leave()

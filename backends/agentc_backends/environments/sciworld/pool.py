@@ -32,7 +32,7 @@ class JvmPool:
         start: Callable[[], Jvm],
         *,
         processes: int,
-        episodes_at_once: int = 64,
+        episodes_at_once: int,
         loads_each: int = 400,
     ) -> None:
         self._start = start
