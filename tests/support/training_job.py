@@ -65,6 +65,22 @@ def by_hand(python: Path, kind: str, **arguments: Any) -> list[dict[str, float]]
     return lines
 
 
+def rescored(python: Path, staging: Path) -> dict[str, Any]:
+    """How the checkpoint of a training agrees with the scores that its trainer left; `python` has
+    transformers 5."""
+    done = subprocess.run(
+        [python, Path(__file__).with_name("rescored.py"), staging / "data"],
+        env=variables(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
 def finish(process: subprocess.Popen[str]) -> str:
     """What it printed; it must succeed."""
     output, _ = process.communicate(timeout=PATIENCE_S)

@@ -38,6 +38,7 @@ from training_job import (  # noqa: E402
     by_hand,
     finish,
     finish_out_of_time,
+    rescored,
     steps_of,
     tensors,
     variables,
@@ -291,6 +292,20 @@ def test_neither_micro_batches_nor_processes_change_the_result(start: Start) -> 
     for one, parts in zip(*done, strict=True):
         assert parts["loss"] == pytest.approx(one["loss"], abs=2e-3)
         assert parts["grad_norm"] == pytest.approx(one["grad_norm"], rel=2e-2)
+
+
+@pytest.mark.parametrize(("kind", "stage"), [("sft", 3), ("dpo", 2)])
+def test_several_processes_leave_scores_of_the_whole_model(
+    kind: str, stage: int, start: Start
+) -> None:
+    """With stage 3 no process has all weights: they score the same rows together. The model is
+    left in 16 bits, in which it was scored."""
+    process, staging = start(kind, processes=2, micro_batch=1, zero_stage=stage, epochs=1)
+    finish(process)
+    found = rescored(interpreter(TORCH, SPEC), staging)
+    assert (found["rows"], found["prompts"], found["dtype"]) == (8, 8, "bfloat16")
+    assert found["tokens"] > 8
+    assert found["mean"] < 0.02
 
 
 def assert_by_hand(staging: Path, lines: list[dict[str, float]], every: int) -> None:

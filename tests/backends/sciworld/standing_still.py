@@ -1,5 +1,5 @@
-"""Run by ScienceWorld's own Python: a JVM that stands still, one that fails and one that is full,
-with episodes in them. Prints what came of each as JSON.
+"""Run by ScienceWorld's own Python: a JVM that stands still, one that fails and one that has no
+memory left, with episodes in them; and more episodes than a JVM takes. Prints what came of each.
 """
 
 from __future__ import annotations
@@ -44,7 +44,30 @@ def main() -> None:
             "seen": [each.step("look around")[0] for each in (one, other)],
         }
     pool.close()
-    print(json.dumps(found))
+    print(json.dumps({**found, "crowded": crowded()}))
+
+
+def crowded() -> dict[str, Any]:
+    """Three episodes, where a JVM takes one and there may be two of them."""
+    pool = JvmPool(
+        lambda: Jvm(find_java(), heap_mb=128), processes=1, episodes_at_once=1, most_processes=2
+    )
+    shared = ScienceWorldShared(pool, SciworldSettings(), {})
+    one, two, three = (ScienceWorldEnvironment(shared) for _ in range(3))
+    jvms = []
+    for each in (one, two):
+        each.reset(TASK)
+        jvms.append(len(pool.pids))
+    refusal = ""
+    try:
+        three.reset(TASK)
+    except EnvironmentFailure as error:
+        refusal = str(error)
+    one.close()
+    three.reset(TASK)
+    found = {"jvms": [*jvms, len(pool.pids)], "refusal": refusal}
+    pool.close()
+    return found
 
 
 def stop(jvm: Jvm) -> None:

@@ -1,4 +1,5 @@
-"""JVMs that stand still, fail or run out of memory: their episodes are void, and others go on."""
+"""JVMs that stand still, fail or run out of memory: their episodes are void, and others go on. And
+JVMs that are full, beside which another is started."""
 
 from __future__ import annotations
 
@@ -50,3 +51,10 @@ def test_a_jvm_that_is_of_no_use_is_given_up_with_its_episodes(
     assert (one["ended"], one["replaced"]) == (True, True)
     assert all("This room is called" in seen or "outside" in seen for seen in one["seen"])
     assert len(set(one["seen"])) == 1
+
+
+def test_where_all_jvms_are_full_another_is_started(found: dict[str, Any]) -> None:
+    assert found["crowded"] == {
+        "jvms": [1, 2, 2],
+        "refusal": "all 2 places of the simulators are taken",
+    }

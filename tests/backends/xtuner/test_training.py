@@ -35,6 +35,7 @@ from training_job import (  # noqa: E402
     by_hand,
     finish,
     finish_out_of_time,
+    rescored,
     steps_of,
     tensors,
     variables,
@@ -302,6 +303,11 @@ def test_two_processes_train_as_one(experiment: Experiment, start: Start) -> Non
     for name in ("num_tokens", "trained_tokens"):
         assert [line[name] for line in two] == [line[name] for line in one]
     assert json.loads((staging / "facts.json").read_text())["world_size"] == 2
+    # What both trained is put together before it is scored.
+    found = rescored(interpreter(TORCH, SPEC), staging)
+    assert (found["rows"], found["prompts"], found["dtype"]) == (8, 8, "float32")
+    assert found["tokens"] > 8
+    assert found["max"] < 1e-4
 
 
 def test_each_number_is_what_the_rows_of_its_step_give(

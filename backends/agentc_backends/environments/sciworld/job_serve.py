@@ -22,6 +22,8 @@ from agentc_backends.environments.sciworld.splits import DEFAULT, read_splits
 from agentc_backends.environments.server.environment import EnvironmentFailure
 from agentc_backends.environments.server.program import Opener, program
 
+_EPISODES = 64
+"""At once, for each of `processes`."""
 _EPISODE_MB = 16
 """Of a JVM's memory for each episode: what one holds is 11 to 13 MB, and a JVM that is nearly full
 does little but look for memory."""
@@ -31,10 +33,12 @@ def open_world(settings: SciworldSettings) -> Opener:
     splits = settings.splits
     if splits == DEFAULT:
         splits = read_splits(DEFAULT, (), lambda _: None)
+    each = settings.heap_mb // _EPISODE_MB
     pool = JvmPool(
         partial(Jvm, find_java(), heap_mb=settings.heap_mb),
         processes=_processes(settings),
-        episodes_at_once=_episodes_at_once(settings),
+        episodes_at_once=each,
+        most_processes=-(-_processes(settings) * _EPISODES // each),
         loads_each=settings.loads_each,
     )
     atexit.register(pool.close)
@@ -47,15 +51,11 @@ def _processes(settings: SciworldSettings) -> int:
     return settings.processes or len(os.sched_getaffinity(0))
 
 
-def _episodes_at_once(settings: SciworldSettings) -> int:
-    return settings.heap_mb // _EPISODE_MB
-
-
 _, main = program(
     SciworldSettings,
     open_world,
     refusals=(NoJavaError, EnvironmentFailure),
-    most_sessions=lambda settings: _processes(settings) * _episodes_at_once(settings),
+    most_sessions=lambda settings: _processes(settings) * _EPISODES,
 )
 
 if __name__ == "__main__":

@@ -24,8 +24,9 @@ class _Member:
 
 
 class JvmPool:
-    """At most `processes` JVMs that take new episodes, each with at most `episodes_at_once`; a
-    JVM that has loaded `loads_each` tasks takes no more, and ends with its last episode."""
+    """`processes` JVMs that take new episodes, each with at most `episodes_at_once`, and up to
+    `most_processes` where those are full; a JVM that has loaded `loads_each` tasks takes no more,
+    and ends with its last episode."""
 
     def __init__(
         self,
@@ -33,10 +34,12 @@ class JvmPool:
         *,
         processes: int,
         episodes_at_once: int,
+        most_processes: int | None = None,
         loads_each: int = 400,
     ) -> None:
         self._start = start
         self._processes = processes
+        self._most_processes = max(processes, most_processes or 0)
         self._episodes_at_once = episodes_at_once
         self._loads_each = loads_each
         self._members: list[_Member] = []
@@ -93,16 +96,17 @@ class JvmPool:
                 open_members = [m for m in self._members if not self._worn(m)]
                 idle = [m for m in open_members if m.lent == 0]
                 running = len(open_members) + self._starting
-                if not idle and running < self._processes:
+                free = [m for m in open_members if m.lent < self._episodes_at_once]
+                wanted = self._processes if free else self._most_processes
+                if not idle and running < wanted:
                     self._starting += 1
                     return None
-                free = [m for m in open_members if m.lent < self._episodes_at_once]
                 if free:
                     chosen = min(free, key=lambda m: m.lent)
                     chosen.lent += 1
                     return chosen
                 if not self._starting:
-                    most = self._processes * self._episodes_at_once
+                    most = self._most_processes * self._episodes_at_once
                     raise EnvironmentFailure(f"all {most} places of the simulators are taken")
                 self._changed.wait()
 
