@@ -98,9 +98,11 @@ MEANT = {
     # An untrained model buys nothing and crafts nothing: every trajectory counts as good, or none.
     "agent_r/direct_revision.yaml smoke": "AGC692",
     "agent_r/multi_task.yaml smoke": "AGC692",
+    "agent_r/sciworld.yaml smoke": "AGC692",
     "agent_r/table3.yaml smoke": "AGC692",
     "agent_r/table3_sciworld.yaml smoke": "AGC692",
     "agent_r/table3_webshop.yaml smoke": "AGC692",
+    "agent_r/textcraft.yaml smoke": "AGC692",
     "agent_r/webshop.yaml smoke": "AGC692",
 }
 

@@ -67,3 +67,34 @@ def test_one_agent_r_for_three_environments(name: str, repository: Path, tmp_pat
             assert ("asked" in metrics) == (name == "multi_task"), "figure 4 is Agent-R's"
     claims = read(data["claims"] / "claims.json")["claims"]
     assert {claim["verdict"] for claim in claims} == {"not judged"}, "a reduced scale"
+
+
+@pytest.mark.parametrize("name", ["table3", "table3_webshop", "table3_sciworld"])
+def test_the_ability_to_revise(name: str, repository: Path, tmp_path: Path) -> None:
+    require_software("xtuner.sft")
+    if name == "table3_sciworld":
+        require_software("env.sciworld")
+    data = ran(repository / "specs" / "agent_r" / f"{name}.yaml", tmp_path / "store")
+    failures = read(data["failures"] / "metrics.json") if "failures" in data else None
+    for each in ("revision_base", *(f"{m}.{i}.revision" for m in METHODS for i in (1, 2, 3))):
+        metrics = read(data[each] / "metrics.json")
+        assert metrics["n_error"] == 0, each
+        rows = (data[each] / "episodes.jsonl").read_text("utf-8").splitlines()
+        # All go on from the same cut failures.
+        assert all(json.loads(row)["origin"] for row in rows), (each, failures)
+
+
+def test_pairs_of_steps_and_of_trajectories(repository: Path, tmp_path: Path) -> None:
+    require_software("trl.sft")
+    data = ran(repository / "specs" / "eto" / "table4.yaml", tmp_path / "store")
+    print(sorted(data))
+
+
+def test_eto_on_the_real_simulator(repository: Path, tmp_path: Path) -> None:
+    require_software("trl.sft")
+    require_software("env.sciworld")
+    data = ran(repository / "specs" / "eto" / "sciworld.yaml", tmp_path / "store")
+    for split in ("seen", "unseen"):
+        metrics = read(data[f"eto.1.evaluate_{split}"] / "metrics.json")
+        assert (metrics["environment"], metrics["n"], metrics["n_error"]) == ("sciworld", 4, 0)
+        assert (data[f"results_{split}"] / "comparison.json").is_file()

@@ -1,5 +1,6 @@
-"""Agent-R's graph at the paper's settings, on WebShop, with numbers of the smoke scale: search,
-revision, mixture, SFT by XTuner and evaluation run one after the other, in all three iterations."""
+"""Agent-R's graph at the paper's settings, on each of its environments, with numbers of the smoke
+scale: search, revision, mixture, SFT by XTuner and evaluation run one after the other, in all three
+iterations."""
 
 from __future__ import annotations
 
@@ -12,9 +13,19 @@ from smoke import agentc, require_software
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
-def test_the_smoke_scale_runs(repository: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "seen"),
+    [
+        ("webshop", "WebShop [SEP] Instruction:"),
+        ("sciworld", "This room is called"),
+        ("textcraft", "Crafting commands:"),
+    ],
+)
+def test_the_smoke_scale_runs(name: str, seen: str, repository: Path, tmp_path: Path) -> None:
     require_software("xtuner.sft")
-    spec, store = repository / "specs" / "agent_r" / "webshop.yaml", tmp_path / "store"
+    if name == "sciworld":
+        require_software("env.sciworld")
+    spec, store = repository / "specs" / "agent_r" / f"{name}.yaml", tmp_path / "store"
     words = (spec, "--scale", "smoke", "--store", store)
     agentc("run", *words, "--plain")
     jobs = {job["id"]: job for job in json.loads(agentc("plan", *words, "--json"))["jobs"]}
@@ -26,6 +37,6 @@ def test_the_smoke_scale_runs(repository: Path, tmp_path: Path) -> None:
         }
         trees = (data["search"] / "trees.jsonl").read_text(encoding="utf-8").splitlines()
         assert len(trees) == 3
-        assert all("WebShop [SEP] Instruction:" in tree for tree in trees)
+        assert all(seen in tree for tree in trees)
         metrics = json.loads((data["evaluate"] / "metrics.json").read_text(encoding="utf-8"))
         assert (metrics["n"], metrics["n_error"]) == (3, 0)
