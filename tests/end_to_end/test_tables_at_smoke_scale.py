@@ -11,6 +11,7 @@ import pytest
 from smoke import agentc, require_software
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
+METHODS = ("direct_revision", "agent_r")
 
 
 def ran(spec: Path, store: Path) -> dict[str, Path]:
@@ -75,19 +76,30 @@ def test_the_ability_to_revise(name: str, repository: Path, tmp_path: Path) -> N
     if name == "table3_sciworld":
         require_software("env.sciworld")
     data = ran(repository / "specs" / "agent_r" / f"{name}.yaml", tmp_path / "store")
-    failures = read(data["failures"] / "metrics.json") if "failures" in data else None
-    for each in ("revision_base", *(f"{m}.{i}.revision" for m in METHODS for i in (1, 2, 3))):
+    revised = [f"{name}.{number}.revision" for name in METHODS for number in (1, 2, 3)]
+    cut = set()
+    for each in ("revision_base", *revised):
         metrics = read(data[each] / "metrics.json")
-        assert metrics["n_error"] == 0, each
-        rows = (data[each] / "episodes.jsonl").read_text("utf-8").splitlines()
-        # All go on from the same cut failures.
-        assert all(json.loads(row)["origin"] for row in rows), (each, failures)
+        assert (metrics["n"] > 0, metrics["n_error"]) == (True, 0), each
+        rows = (data[f"{each}:rollout"] / "trajectories.jsonl").read_text("utf-8").splitlines()
+        cut.add(tuple(sorted(str(json.loads(row)["origin"]) for row in rows)))
+    assert len(cut) == 1, "all go on from the same cut failures"
 
 
 def test_pairs_of_steps_and_of_trajectories(repository: Path, tmp_path: Path) -> None:
     require_software("trl.sft")
     data = ran(repository / "specs" / "eto" / "table4.yaml", tmp_path / "store")
-    print(sorted(data))
+    turns = {}
+    for name in ("trajectory", "step", "step_gently", "mixture"):
+        rows = (data[f"{name}.1.pairs"] / "pairs.jsonl").read_text("utf-8").splitlines()
+        pairs = [json.loads(row) for row in rows]
+        assert pairs, name
+        turns[name] = {sum(m["role"] == "assistant" for m in pair["chosen"]) for pair in pairs}
+        assert read(data[f"{name}.1.evaluate"] / "metrics.json")["n_error"] == 0, name
+    # Of steps one reply is contrasted, of trajectories all that follow the goal.
+    assert turns["step"] == turns["step_gently"] == {1}
+    assert max(turns["trajectory"]) > 1
+    assert turns["mixture"] >= {1, *turns["trajectory"]}
 
 
 def test_eto_on_the_real_simulator(repository: Path, tmp_path: Path) -> None:
