@@ -15,13 +15,16 @@ pytest.importorskip("torch")
 
 import torch
 from tests.backends.conftest import write_job
+from tests.torch.trl.jobs import small_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc.runtime.program import Job, read_rows
 from agentc_backends.agents.rank.job_value_head import rank
+from agentc_backends.data.chat.rows import MaskRules
 from agentc_backends.data.chat.tokens import Encoder, load_encoder
 from agentc_backends.data.models.value_head import new_head, read_head, write_head
+from agentc_backends.trainers.trl.value_training import compared, judged
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "transformers_server"))
 
@@ -130,3 +133,40 @@ def test_values_are_those_of_whole_rows(pooling: str, tmp_path: Path) -> None:
     assert journal.read_bytes() == b"".join(kept)
     for path in (tmp_path / "job").rglob("*"):
         assert not path.is_file() or SECRET.encode() not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("chat_format", "said"), [("chatml", "{}"), ("llama-2", " {} "), ("vicuna", " {}")]
+)
+def test_a_head_ranks_rows_as_it_was_trained_on(
+    chat_format: str, said: str, tmp_path: Path
+) -> None:
+    """To the token: nothing that a format writes behind a reply is in one and not in the other.
+    `said` is a reply as a policy of the format draws it, before its end."""
+    encoder = load_encoder(small_model(tmp_path / "model", chat_format=chat_format))
+    prompt = [{"role": "user", "content": "craft"}]
+    sides = {
+        "chosen": [{"role": "assistant", "content": "get torch"}],
+        "rejected": [
+            {"role": "assistant", "content": "get stick"},
+            {"role": "user", "content": "no"},
+            {"role": "assistant", "content": "get chest", "cut": True},
+        ],
+    }
+    row = {"id": "a", "prompt": prompt, **sides, "chosen_id": "a#0", "rejected_id": "a#1",
+           "chosen_reward": 1.0, "rejected_reward": 0.0}  # fmt: skip
+    rules = MaskRules(loss_on="assistant", max_length=512, truncation="error")
+    [pair], _ = compared(encoder, [row], rules)
+    after, _ = judged(encoder, [row], rules)
+    expected = []
+    for side in sides.values():
+        for place, reply in enumerate(side):
+            if reply["role"] == "assistant":
+                before = encoder.encode_prompt([*prompt, *side[:place]])
+                text = said.format(reply["content"])
+                text = text.rstrip() if reply.get("cut") else text
+                drawn = encoder.tokenizer.encode(text, add_special_tokens=False)
+                end = [] if reply.get("cut") else [encoder.tokenizer.eos_token_id]
+                expected.append([*before, *drawn, *end])
+    assert [item.ids for item in after] == [[ids] for ids in expected]
+    assert pair.ids == [expected[0], expected[2]]

@@ -15,6 +15,7 @@ from agentc_backends.data.chat.rows import (
     NoRowsError,
     RowCounts,
     RowsError,
+    Side,
     encode_pairs,
     encode_rows,
 )
@@ -91,10 +92,13 @@ def train_value_head(job: Job, rows: Sequence[Row], made: Mapping[str, Any]) -> 
 def compared(
     encoder: Encoder, rows: Sequence[Row], rules: MaskRules
 ) -> tuple[list[HeadItem], RowCounts]:
-    """An item for each pair: the chosen trajectory and the rejected one, whole. Raises RowsError,
-    FormatError."""
+    """An item for each pair: the chosen trajectory and the rejected one, each to the end of its
+    last reply. Raises RowsError, FormatError."""
     pairs, counts = encode_pairs(encoder, rows, rules)
-    return [HeadItem([one.ids, other.ids], [1.0, 0.0]) for one, other in pairs], counts
+    end = encoder.tokenizer.eos_token_id
+    return [
+        HeadItem([_said(one, end), _said(other, end)], [1.0, 0.0]) for one, other in pairs
+    ], counts
 
 
 def judged(
@@ -140,10 +144,22 @@ def judged(
         except NoRowsError:
             counts.dropped += 1
             continue
-        kept.append(HeadItem([whole.ids], [reward]))
+        kept.append(HeadItem([_said(whole, encoder.tokenizer.eos_token_id)], [reward]))
         counts.longest = max(counts.longest, one.longest)
         for name in ("rows", "truncated", "tokens", "trained_tokens"):
             setattr(counts, name, getattr(counts, name) + getattr(one, name))
     if not kept:
         raise NoRowsError(f"no turn to train on: {counts.dropped} are longer than max_length")
     return kept, counts
+
+
+def _said(row: Side, end: int | None) -> list[int]:
+    """The row up to the end of its last reply, with the token `end` that a policy stops at: what a
+    ranking gives the head. What formats write behind it (a line end, the opening of another turn)
+    would be the last token otherwise, and a token of the mean."""
+    last = max(place for place, said in enumerate(row.trained) if said)
+    first = last
+    while first > 0 and row.trained[first - 1]:
+        first -= 1
+    ends = [place for place in range(first, last + 1) if row.ids[place] == end]
+    return row.ids[: 1 + (ends[-1] if ends else last)]
