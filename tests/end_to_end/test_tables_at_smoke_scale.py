@@ -110,3 +110,22 @@ def test_eto_on_the_real_simulator(repository: Path, tmp_path: Path) -> None:
         metrics = read(data[f"eto.1.evaluate_{split}"] / "metrics.json")
         assert (metrics["environment"], metrics["n"], metrics["n_error"]) == ("sciworld", 4, 0)
         assert (data[f"results_{split}"] / "comparison.json").is_file()
+
+
+def test_backend_programming_of_sweet_rl(repository: Path, tmp_path: Path) -> None:
+    """All arms with their ablations: each ranking has pairs to draw, each agent is measured."""
+    require_software("trl.critic")
+    data = ran(repository / "specs" / "sweet_rl" / "backend.yaml", tmp_path / "store")
+    for arm in ("", "_without_hidden", "_with_head", "_summed"):
+        assert (data[f"pairs{arm}"] / "pairs.jsonl").read_text("utf-8"), arm
+        made = read(data[f"critic{arm}"] / "agentc_critic.json")
+        assert made["parameterisation"] == ("value_head" if arm == "_with_head" else "log_ratio")
+        assert (made["template"] is None) == (arm == "_without_hidden")
+    evaluations = [name for name in data if name.startswith(("alone_", "evaluate_"))]
+    measured = [name for name in evaluations if ":" not in name]
+    assert len(measured) == 17
+    for name in measured:
+        metrics = read(data[name] / "metrics.json")
+        assert (metrics["n"], metrics["n_error"]) == (20, 0), name
+    claims = read(data["claims"] / "claims.json")["claims"]
+    assert {claim["verdict"] for claim in claims} == {"not judged"}, "a reduced scale"

@@ -21,11 +21,12 @@ from agentc.kinds import kind_named
 from agentc.kinds.groups import TRAINERS
 from agentc.memory import scratch_architecture
 from agentc.plan.job import Job, Plan
+from agentc.runtime.lease_roles import is_model_server
 from agentc.runtime.software.lock_hashes import lock_digest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-_EARLIER = ("model", "policy")
+_EARLIER = ("model", "policy", "critic", "reference")
 """Inputs by which a checkpoint descends from another one."""
 _MODELS = ("model.hf", "model.scratch")
 
@@ -141,18 +142,29 @@ def trainings_by(backend: StageBackend) -> list[Training]:
 
 
 def servings() -> list[Serving]:
-    """The model servers within jobs on GPUs."""
+    """The model servers on GPUs: those within jobs, and the shared ones."""
+    within = [
+        (name, plan, job, lease)
+        for name, plan, job in on_gpus()
+        for lease in job.leases
+        if is_model_server(lease.draft.role) and not lease.server
+    ]
+    shared = [
+        (f"{spec} {server.id}", plan, plan.by_id()[server.clients[0]], server.lease)
+        for spec, plan in plans()
+        for server in plan.servers
+        if server.resources.gpus and is_model_server(server.lease.draft.role)
+    ]
     return [
         Serving(
             name,
-            _model(plan, job),
+            _model(plan, plan.by_id()[job.draft.inputs[lease.draft.input][0]]),
             lease.draft.program,
             lease.environment,
-            job.resources.gpus,
+            lease.draft.devices,
         )
-        for name, plan, job in on_gpus()
-        for lease in job.leases
-        if lease.draft.role == "policy"
+        for name, plan, job, lease in (*within, *shared)
+        if lease.draft.input is not None
     ]
 
 

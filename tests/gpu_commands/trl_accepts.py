@@ -35,7 +35,12 @@ def main() -> None:
     for each in json.load(sys.stdin):
         with tempfile.TemporaryDirectory() as folder:
             job = _job(each, Path(folder))
-            given = _begun(session, job, {"trl.sft": SFTConfig, "trl.dpo": DPOConfig}, each)
+            given = _begun(
+                session,
+                job,
+                {"trl.sft": SFTConfig, "trl.dpo": DPOConfig, "trl.critic": DPOConfig},
+                each,
+            )
         args, model = given["args"], given["model"]
         if args.gradient_checkpointing:
             model.gradient_checkpointing_enable(args.gradient_checkpointing_kwargs)

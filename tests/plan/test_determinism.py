@@ -36,7 +36,8 @@ def test_same_bytes_everywhere(repository: Path, tmp_path: Path, name: str) -> N
     here = repository / "specs" / name
     there = tmp_path / "a folder" / here.name
     there.parent.mkdir()
-    there.write_bytes(here.read_bytes())
+    for each in (here, *here.parent.glob("*.json")):  # with what it reads
+        (there.parent / each.name).write_bytes(each.read_bytes())
     plans = {
         compiled(here, tmp_path / "1", repository, PYTHONHASHSEED="0"),
         compiled(there, tmp_path / "2", tmp_path, PYTHONHASHSEED="12345", TZ="Asia/Tokyo"),

@@ -59,3 +59,37 @@ def test_shipped_specs_warn_of_nothing_that_a_template_wires(name: str) -> None:
     done = compile_spec(SPECS / "agent_r" / f"{name}.yaml", {}, load_backends())
     assert done.plan is not None
     assert "AGC606" not in {each.code for each in done.diagnostics}
+
+
+RANKING = """\
+agentc: 1
+name: ranking
+environments:
+  city: {backend: guess_my_city}
+servers:
+  local: {backend: transformers}
+  other: {backend: transformers}
+prompts:
+  react: {instruction: Find the city.}
+defaults: {server: local, lr: 1e-4, beta: 0.1, global_batch: 4, max_length: 1024,
+           decode: {temperature: 1.0, max_tokens: 16}}
+models:
+  base: {backend: scratch, corpus: expert, context: 1024}
+stages:
+  expert: {kind: expert, split: train}
+  explore: {kind: rollout, policy: base, split: train, attempts: 2, server: other}
+  prefs: {kind: pair, rollouts: explore, sources: self}
+  critic: {kind: critic, model: base, data: prefs, parameterisation: value_head}
+  turns: {kind: sample, policy: base, rollouts: explore}
+  ranked: {kind: rank, OWN candidates: turns, critic: critic}
+"""
+
+
+@pytest.mark.parametrize(("own", "expected"), [("", []), ("server: local,", ["AGC606"])])
+def test_a_server_of_the_defaults_is_no_wish_of_each_stage(
+    own: str, expected: list[str], tmp_path: Path
+) -> None:
+    """A critic with a head is loaded by the program that ranks."""
+    spec = tmp_path / "ranking.yaml"
+    spec.write_text(RANKING.replace("OWN", f"backend: value_head, {own}"), encoding="utf-8")
+    assert [each.code for each in compile_spec(spec, {}, load_backends()).diagnostics] == expected

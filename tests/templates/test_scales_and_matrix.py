@@ -186,3 +186,18 @@ def test_an_axis_may_depend_on_a_param_that_is_not_swept(tmp_path: Path) -> None
     more = 'matrix: {seed: "{{ range(rounds) }}"}\n'
     assert "sft@seed=2" in stage_ids(compile_text(tmp_path, more, rounds="3"))
     assert codes(compile_text(tmp_path, 'matrix: {seed: [0], width: "{{ [seed + 32] }}"}\n'))
+
+
+def test_a_scale_that_takes_another_backend_takes_its_settings_away(tmp_path: Path) -> None:
+    """By null, as of models: the other backend has no such key."""
+    servers = "servers:\n  local: {backend: vllm, max_model_len: 4096, tensor_parallel: 2}\n"
+    scale = "scales:\n  smoke: {{servers: {{local: {{backend: transformers, {}}}}}}}\n"
+    taken = scale.format("max_model_len: null, tensor_parallel: null")
+    assert codes(compile_text(tmp_path, servers + taken, "smoke")) == []
+    assert codes(compile_text(tmp_path, servers + scale.format("max_model_len: 64"))) == ["AGC201"]
+    # So does an expression, where it sets a key in some cases only.
+    some = "servers:\n  local: {{backend: vllm, max_num_seqs: 4, enforce_eager: {}}}\n"
+    assert codes(compile_text(tmp_path, some.format('"{{ none if width == 64 else true }}"'))) == []
+    # What no backend has is a slip all the same.
+    slip = scale.format("tensor_parallel: null, tensor_paralel: null")
+    assert codes(compile_text(tmp_path, servers + slip)) == ["AGC201"]

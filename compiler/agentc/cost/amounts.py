@@ -43,8 +43,9 @@ class Piece:
 class Workload:
     """`rows` are worked through (data, episodes, inputs); `turns` and `replied` are replies and
     their tokens over all episodes, `context` the tokens before a reply on average; `tokens` go
-    through a model in all, each pass counted; `disk` is bytes of the artifact. `pieces` are the
-    guesses that entered."""
+    through a model in all, each pass counted; `disk` is bytes of the artifact. `asked` are tokens
+    through the model that the environment asks, of which it writes `asked_replied`, each reply
+    behind `asked_context`. `pieces` are the guesses that entered."""
 
     rows: Quantity = ZERO
     turns: Quantity = ZERO
@@ -53,6 +54,10 @@ class Workload:
     tokens: Quantity = ZERO
     steps: Quantity = ZERO
     disk: Quantity = ZERO
+    asked: Quantity = ZERO
+    asked_replied: Quantity = ZERO
+    asked_context: Quantity = ZERO
+    asked_model: ModelShape | None = None
     model: ModelShape | None = None
     output: Rows | ModelShape | None = None
     pieces: tuple[Piece, ...] = ()

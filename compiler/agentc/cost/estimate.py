@@ -33,7 +33,8 @@ _AGAIN = 0.25
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """Cost of one job: wall time in seconds with the start of its servers, tokens through models,
-    bytes that stay in the store. For a `cached` job they are what it did cost.
+    and through those that its environment asks (`asked`), bytes that stay in the store. For a
+    `cached` job they are what it did cost.
 
     `basis` is for people: `prior`, `3 like jobs`, `its own run`, `in the store`. `like` counts the
     finished jobs that the time rests on.
@@ -51,6 +52,7 @@ class Estimate:
     gpus: int
     basis: str
     like: int = 0
+    asked: Quantity = ZERO
 
     @property
     def gpu_hours(self) -> Quantity:
@@ -167,6 +169,7 @@ class Estimator:
             state="cached",
             seconds=Quantity(wall),
             tokens=_model_tokens(subject, work),
+            asked=work.asked,
             disk=work.disk,
             cpus=subject.cpus,
             gpus=subject.gpus,
@@ -199,6 +202,7 @@ class Estimator:
             state="run",
             seconds=seconds,
             tokens=_model_tokens(subject, work),
+            asked=work.asked,
             disk=work.disk,
             cpus=subject.cpus,
             gpus=subject.gpus,

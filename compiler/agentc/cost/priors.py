@@ -39,6 +39,10 @@ _ENVIRONMENTS = (
     Prior("characters_per_token", 4, 1.25, "characters", "English under common tokenizers"),
     Prior("environment_turn", 0.0025, 3, "s", "one turn of an episode on one core, model server "
           "aside: 2.0 to 2.6 ms with the environment in the job's process, 4.8 to 6.3 over HTTP"),
+    Prior("asked_reply", 40, 2.5, "tokens", "what a model says that an environment asks, such as a "
+          "human of two sentences"),
+    Prior("asked_prompt", 250, 2, "tokens", "what it is told besides the dialogue: its part, the "
+          "task, what the agent does not know"),
     Prior("expert_turn", 0.0005, 8, "s", "one turn of an expert on one core: TextCraft 0.2 ms in "
           "the job's process and 2.9 over HTTP, a step of ScienceWorld 6"),
     Prior("environment_start", 1.5, 5, "s", "a server that loads its tasks"),

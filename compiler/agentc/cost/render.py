@@ -48,9 +48,14 @@ def total_lines(summary: Summary, cached: int) -> list[str]:
         f"  job time    {_band_time(summary.work)}",
     ]
     if summary.gpu_hours.median:
-        lines.append(f"  GPU-hours   {_band_count(summary.gpu_hours)}")
+        shared = summary.shared_gpu_hours
+        held = f"  {shown_count(shared)} of them shared servers'" if shared else ""
+        lines.append(f"  GPU-hours   {_band_count(summary.gpu_hours)}{held}")
     if summary.tokens.median:
         lines.append(f"  tokens      {_band_count(summary.tokens)}")
+    if summary.asked.median:
+        asked = _band_count(summary.asked)
+        lines.append(f"  asked       {asked}  tokens of models that environments ask")
     lines.append(f"  disk        {_band_bytes(summary.disk)}")
     chain = " > ".join(_shortened(summary.path))
     lines.append(f"longest chain: {shown_time(summary.path_seconds)}, however many cores: {chain}")
@@ -109,6 +114,7 @@ def estimate_entry(estimate: Estimate) -> dict[str, Json]:
         "seconds": _quantiles(estimate.seconds),
         "gpu_hours": _quantiles(estimate.gpu_hours),
         "tokens": _quantiles(estimate.tokens),
+        "asked_tokens": _quantiles(estimate.asked),
         "disk_bytes": _quantiles(estimate.disk),
         "basis": estimate.basis,
         "like": estimate.like,
@@ -123,7 +129,9 @@ def total_entry(summary: Summary) -> dict[str, Json]:
         "wall_s": _quantiles(summary.wall),
         "job_s": _quantiles(summary.work),
         "gpu_hours": _quantiles(summary.gpu_hours),
+        "shared_gpu_hours": round(summary.shared_gpu_hours, 3),
         "tokens": _quantiles(summary.tokens),
+        "asked_tokens": _quantiles(summary.asked),
         "disk_bytes": _quantiles(summary.disk),
         "longest_chain": list(summary.path),
         "longest_chain_s": round(summary.path_seconds, 3),

@@ -6,10 +6,10 @@ itself, since they are unlike: a start depends on software, work on its amount.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentc.cost.amounts import Workload
-from agentc.cost.hardware import ComputeProfile
+from agentc.cost.hardware import DEFAULT_GPU, ComputeProfile, gpu_machine
 from agentc.cost.parameters import ModelShape
 from agentc.cost.past import Traits
 from agentc.cost.priors import RATE_FACTOR, prior, value
@@ -127,8 +127,23 @@ def _episodes(subject: JobProfile, work: Workload) -> Effort:
         flops = 2 * work.model.parameters.median * (fresh + work.replied.median)
         prefill = Quantity(flops / (peak * share.median), share.spread)
     decode = decode.widened(prior("occupancy").spread)
-    amount = total([decode, prefill, acting])
-    return _sum([prior("light_job"), decode, prefill, acting], amount, work.turns.spread)
+    amount = total([decode, prefill, acting, _asked_time(subject, work, together)])
+    return _sum([prior("light_job"), amount], amount, work.turns.spread)
+
+
+def _asked_time(subject: JobProfile, work: Workload, together: float) -> Quantity:
+    """Time that episodes wait for a model that their environment asks: so many at once."""
+    server = None if subject.asking is None else subject.servers[subject.asking]
+    if server is None or not work.asked_replied.median:
+        return ZERO
+    steps = work.asked_replied.median / together
+    if not server.own or work.asked_model is None:
+        return Quantity(steps / value("remote_rate"), prior("remote_rate").spread)
+    machine = subject.machine
+    if server.devices:
+        machine = gpu_machine(machine.kind if machine.is_gpu else DEFAULT_GPU, server.devices)
+    theirs = replace(work, model=work.asked_model, context=work.asked_context)
+    return _decode_step(machine, theirs, together, server.backend).times(steps)
 
 
 def _scoring(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:

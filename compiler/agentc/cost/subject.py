@@ -18,16 +18,20 @@ from agentc.kinds import kind_named
 from agentc.kinds.field import Json
 from agentc.kinds.kind import Counts, Forecast
 from agentc.plan.job import COMPUTE_CPUS
+from agentc.runtime.lease_roles import is_model_server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerProfile:
     """A leased server: `own` is False where none is started, for a remote endpoint and an
-    environment in the job's own process."""
+    environment in the job's own process. `devices` are the GPUs of one copy; `job` is the job that
+    a shared one is."""
 
     backend: str
     identity: str
     own: bool = True
+    devices: int = 0
+    job: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +85,11 @@ class JobProfile:
         """The names of the facts that its kind counts by."""
         kind = kind_named(self.kind)
         return Counts() if kind is None else kind.counts
+
+    @property
+    def asking(self) -> str | None:
+        """The role of the model server that the job's environment asks."""
+        return next((r for r in self.servers if is_model_server(r) and r != "policy"), None)
 
     @property
     def asked_server(self) -> ServerProfile | None:
@@ -185,6 +194,8 @@ def _subject(
                 backend=str(lease["backend"]),
                 identity=_text(lease.get("identity")),
                 own=lease.get("environment") is not None and not _inside(lease),
+                devices=int(lease.get("devices") or 0),
+                job=str(lease.get("server") or ""),
             )
             for lease in source.get("leases") or ()
         },

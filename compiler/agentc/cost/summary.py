@@ -39,7 +39,9 @@ class Band:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """What remains to be done, all jobs together: wall time in seconds on `cores`, work in
-    seconds of jobs, GPU-hours, tokens, bytes. `path` is the chain of jobs that the wall time
+    seconds of jobs, GPU-hours (`shared_gpu_hours` of them of shared servers, which hold their GPUs
+    while their clients run), tokens, those through models that environments ask (`asked`), bytes.
+    `path` is the chain of jobs that the wall time
     cannot go below, `path_seconds` its length; `spent_seconds` is what the store's part took."""
 
     jobs: int
@@ -47,7 +49,9 @@ class Summary:
     wall: Band
     work: Band
     gpu_hours: Band
+    shared_gpu_hours: float
     tokens: Band
+    asked: Band
     disk: Band
     path: tuple[str, ...]
     path_seconds: float
@@ -69,20 +73,33 @@ def summarise(
     draws = max(_LEAST, min(_MOST, _DRAWS // count))
     gauss, exp = random.Random(_SEED).gauss, math.exp
     together, alone = math.sqrt(SHARED), math.sqrt(1 - SHARED)
-    walls, works, gpus, tokens, disks = [], [], [], [], []
+    held = _gpus_of_clients(document, jobs)
+    walls, works, gpus, tokens, asked, disks = [], [], [], [], [], []
     # Looked up once: an experiment of 10,000 jobs goes through this 240,000 times.
     drawn = [
         (
             *(job.kind, job.gpus, job.seconds.median, job.seconds.spread),
             *(job.tokens.median, job.tokens.spread, job.disk.median, job.disk.spread),
+            *(job.asked.median, job.asked.spread),
         )
         for job in jobs
     ]
     for _ in range(draws):
         common: dict[str, float] = {}
         seconds: list[float] = []
-        work = gpu = token = disk = 0.0
-        for kind, cards, time, spread, made, made_spread, size, size_spread in drawn:
+        work = gpu = token = others = disk = 0.0
+        for (
+            kind,
+            cards,
+            time,
+            spread,
+            made,
+            made_spread,
+            size,
+            size_spread,
+            said,
+            said_spread,
+        ) in drawn:
             shared = common.get(kind)
             if shared is None:
                 shared = common[kind] = gauss(0.0, 1.0)
@@ -93,14 +110,18 @@ def summarise(
             work += taken
             if cards:
                 gpu += taken * cards / 3600
+            if said:
+                others += said * exp(off * said_spread)
             if made:
                 token += made * exp(off * made_spread)
             if size:
                 disk += size * exp(off * size_spread)
+        gpu += sum(seconds[number] * cards for number, cards in held) / 3600
         walls.append(graph.wall(seconds, cores))
         works.append(work)
         gpus.append(gpu)
         tokens.append(token)
+        asked.append(others)
         disks.append(disk)
     medians = [job.seconds.median for job in jobs]
     path = graph.longest(medians)
@@ -111,12 +132,32 @@ def summarise(
         wall=_band(walls),
         work=_band(works),
         gpu_hours=_band(gpus),
+        shared_gpu_hours=sum(medians[number] * cards for number, cards in held) / 3600,
         tokens=_band(tokens),
+        asked=_band(asked),
         disk=_band(disks),
         path=tuple(jobs[number].id for number in path),
         path_seconds=sum(medians[number] for number in path),
         spent_seconds=spent,
     )
+
+
+def _gpus_of_clients(
+    document: Mapping[str, Any], jobs: Sequence[Estimate]
+) -> list[tuple[int, int]]:
+    """(place among the jobs, GPUs) for each shared server that a job is a client of: the server
+    holds them while the job runs."""
+    gpus = {
+        server["id"]: int(server["resources"].get("gpus") or 0) * int(server["replicas"])
+        for server in document.get("servers") or ()
+    }
+    numbers = {job.object: number for number, job in enumerate(jobs)}
+    return [
+        (numbers.pop(name), held)
+        for job in document["jobs"]
+        if (name := f"{job['kind']}/{job['key']}") in numbers
+        and (held := sum(gpus.get(lease.get("server"), 0) for lease in job.get("leases") or ()))
+    ]
 
 
 class _Graph:

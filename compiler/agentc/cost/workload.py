@@ -22,6 +22,7 @@ from agentc.cost.amounts import (
     split_of,
     talk_where,
 )
+from agentc.cost.asked import with_asked
 from agentc.cost.parameters import (
     ModelShape,
     shape_of_count,
@@ -123,6 +124,7 @@ class Forecaster:
             case "rows":
                 rows = sum_in_step(rows.count for rows in self.rows_of(subject))
                 found = Workload(rows=rows, disk=rows.times(10).widened(1.0))
+        found = with_asked(self, subject, found)
         disk = self.settle(subject, "disk", subject.backend, found.disk, {})
         return replace(found, disk=disk, pieces=tuple(self._pieces))
 

@@ -278,7 +278,9 @@ class StageBinder:
         }
         for use in draft.kind.uses:
             entries = sections[use]
-            entry = draft.unrolled.declared.uses.get(use) or self._default(draft, use)
+            entry = draft.unrolled.declared.uses.get(use)
+            if entry is None and (entry := self._default(draft, use)) is not None:
+                draft.defaulted.add(use)
             if entry is None:
                 if len(entries) == 1:
                     chosen[use] = next(iter(entries))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, entry_fields
@@ -16,6 +17,7 @@ from agentc.kinds.interaction import OBSERVATION_PREFIX
 from agentc.schema import language
 from agentc.schema.coerce import Coercion, Failed
 from agentc.schema.keys import Place, as_mapping, read_keys
+from agentc.schema.nulls import without_taken_away
 from agentc.source.tree import Mapping as MappingNode
 from agentc.source.tree import Node, Unknown, described
 from agentc.source.tree import Sequence as SequenceNode
@@ -41,13 +43,18 @@ def resolve_resources(
         if backend is None:
             continue
         place = Place(f"{what}s.{name}", f"{what} `{name}` (backend {backend.id})")
-        settings = MappingNode(tuple(entry.settings.values()), entry.span)
         own = {each.name for each in backend.fields}
         sharing = {each.name for each in language.SHARING_FIELDS if each.name not in own}
         beside = (each for each in language.SHARING_FIELDS if each.name in sharing)
         fields = {each.name: each for each in (*entry_fields(backend), *beside)}
-        keys = read_keys(settings, fields, place, sink, table)
-        whole = len(keys) == len(entry.settings)
+        section = [each for each in table if isinstance(each, type(backend))]
+        computed = (
+            replace(each, value=evaluator.evaluate(each.value, params))
+            for each in entry.settings.values()
+        )
+        given = without_taken_away(computed, fields, section)
+        keys = read_keys(MappingNode(given, entry.span), fields, place, sink, table)
+        whole = len(keys) == len(given)
         values: dict[str, Value] = {}
         placed: dict[str, Value] = {}
         asked: dict[str, Value] = {}
@@ -62,9 +69,8 @@ def resolve_resources(
                     )
                     whole = False
                 continue
-            given = keys[each.name]
-            spans[each.name] = given.key.span
-            node = evaluator.evaluate(given.value, params)
+            node = keys[each.name].value
+            spans[each.name] = keys[each.name].key.span
             coercion = Coercion(sink)
             value = coercion.field(node, each, each.name)
             spans.update(coercion.spans)

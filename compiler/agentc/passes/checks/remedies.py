@@ -77,6 +77,8 @@ def _of_trainer(holder: ModelHolder) -> Iterator[tuple[str, dict[str, Json]]]:
         if size < micro:
             yield "micro_batch", {"micro_batch": size}
             yield "micro_batch", {"micro_batch": size, **saving}
+    if holder.get("parameterisation") == "value_head":
+        return  # every process holds the model beside its head
     for name, value in _sharing(holder):
         for count in _counts(holder):
             whole = _share(holder, count)

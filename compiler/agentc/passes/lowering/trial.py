@@ -132,8 +132,12 @@ def _attempt(stage: Stage, backend: StageBackend, context: ModuleContext) -> Low
         unused=tuple(
             use
             for use in kind.uses
-            # A stage that names none takes the only entry of a section; that is no wish of it.
-            if use in stage.uses and use in stage.spans and use not in context.asked
+            # A stage that names none takes that of `defaults:`, or the only entry of a section; it
+            # is no wish of its own.
+            if use in stage.uses
+            and use in stage.spans
+            and use not in stage.defaulted
+            and use not in context.asked
         ),
         untaken=tuple(
             role
