@@ -17,9 +17,9 @@ from agentc.kinds.interaction import OBSERVATION_PREFIX
 from agentc.schema import language
 from agentc.schema.coerce import Coercion, Failed
 from agentc.schema.keys import Place, as_mapping, read_keys
-from agentc.schema.nulls import without_taken_away
+from agentc.schema.nulls import taken_away
+from agentc.source.tree import Computed, Node, Scalar, Unknown, described
 from agentc.source.tree import Mapping as MappingNode
-from agentc.source.tree import Node, Unknown, described
 from agentc.source.tree import Sequence as SequenceNode
 from agentc.syntax.nodes import ResourceDecl, Spec
 
@@ -48,11 +48,13 @@ def resolve_resources(
         beside = (each for each in language.SHARING_FIELDS if each.name in sharing)
         fields = {each.name: each for each in (*entry_fields(backend), *beside)}
         section = [each for each in table if isinstance(each, type(backend))]
-        computed = (
-            replace(each, value=evaluator.evaluate(each.value, params))
-            for each in entry.settings.values()
-        )
-        given = without_taken_away(computed, fields, section)
+        computed = {
+            key: replace(each, value=evaluator.evaluate(each.value, params))
+            for key, each in entry.settings.items()
+        }
+        nulls = [key for key, each in computed.items() if _says_null(each.value)]
+        away = taken_away(nulls, fields, section)
+        given = tuple(each for key, each in computed.items() if key not in away)
         keys = read_keys(MappingNode(given, entry.span), fields, place, sink, table)
         whole = len(keys) == len(given)
         values: dict[str, Value] = {}
@@ -94,6 +96,12 @@ def resolve_resources(
                 simulators=asked,
             )
     return found
+
+
+def _says_null(node: Node) -> bool:
+    if isinstance(node, Computed):
+        return node.json is None
+    return isinstance(node, Scalar) and not node.quoted and node.text == "null"
 
 
 def _backend(
