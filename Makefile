@@ -27,7 +27,7 @@ $(VENV)/complete: pyproject.toml
 	touch $@
 
 environments: setup ## the software environments of the embedded backends (torch: about 1.5 GB)
-	$(BIN)/python -m agentc.runtime.build_environment $(LOCKS)/light.lock $(LOCKS)/sandbox.lock \
+	$(BIN)/python -m agentc.runtime.build_environment $(LOCKS)/light.lock $(LOCKS)/sandbox.lock $(LOCKS)/frontend.lock \
 	  $(LOCKS)/torch.lock
 
 environments-all: environments ## those of XTuner, OpenRLHF, ScienceWorld and jericho too (another 5 GB)

@@ -39,5 +39,8 @@ SCIWORLD = _locked("sciworld")
 JERICHO = _locked("jericho")
 """Jericho's interpreter of Z-machine games (GPL-2.0-or-later, built from source), and a server."""
 
+FRONTEND = _locked("frontend")
+"""What `light` has, and what looks at pictures of pages: numpy, Pillow, scikit-image, ImageHash."""
+
 SANDBOX = _locked("sandbox")
 """What `light` has, and numpy: for code of models that may import it, in its box."""

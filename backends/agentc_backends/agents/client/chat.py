@@ -88,7 +88,7 @@ class ChatClient:
 
     async def chat(
         self,
-        messages: Sequence[Mapping[str, str]],
+        messages: Sequence[Mapping[str, Any]],
         *,
         temperature: float = 1.0,
         top_p: float = 1.0,
@@ -111,7 +111,7 @@ class ChatClient:
             body["logprobs"] = True
         if token_ids:
             body["return_token_ids"] = True
-        letters = sum(len(message["content"]) for message in messages)
+        letters = sum(map(_letters, messages))
         answer = await self._post("/v1/chat/completions", body, letters, max_tokens, affinity)
         choice = _first_choice(answer)
         return _reply(answer, choice, _content(choice), _chat_scores(choice))
@@ -217,6 +217,14 @@ def _first_choice(answer: Mapping[str, Any]) -> Mapping[str, Any]:
         raise InfrastructureError(f"a reply without choices: {str(answer)[:200]}")
     first: Mapping[str, Any] = choices[0]
     return first
+
+
+def _letters(message: Mapping[str, Any]) -> int:
+    """Of its text; a message may be parts, some of which are pictures."""
+    content = message["content"]
+    if isinstance(content, str):
+        return len(content)
+    return sum(len(part.get("text", "")) for part in content)
 
 
 def _content(choice: Mapping[str, Any]) -> str:

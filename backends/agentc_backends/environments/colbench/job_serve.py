@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -18,11 +17,11 @@ from agentc_backends.environments.colbench.humans.prompt import PROMPT
 from agentc_backends.environments.colbench.humans.scripted import ScriptedHuman
 from agentc_backends.environments.colbench.invented import InventedTask, invent
 from agentc_backends.environments.colbench.judging import CeilingError, open_judge
+from agentc_backends.environments.colbench.served_files import checked_text, served_splits
 from agentc_backends.environments.colbench.settings import ColBenchSettings
-from agentc_backends.environments.colbench.splits import read_rules, resolve
-from agentc_backends.environments.colbench.tasks import CodeTask, TasksError, digest, read_tasks
+from agentc_backends.environments.colbench.tasks import CodeTask, digest, read_tasks
 from agentc_backends.environments.server.asked_model import AskedModel
-from agentc_backends.environments.server.program import Opener, program, spec_content
+from agentc_backends.environments.server.program import Opener, program
 
 _REFUSALS = (OSError, NoBoxError, BoxError, BrokenBoxError, CeilingError)
 
@@ -44,38 +43,21 @@ def open_world(settings: ColBenchSettings) -> Opener:
 def _human(settings: ColBenchSettings) -> Human:
     if settings.human == "scripted":
         return ScriptedHuman()
-    prompt = PROMPT
-    if settings.human_prompt is not None:
-        content = spec_content(settings.human_prompt) or b""
-        if hashlib.sha256(content).hexdigest() != settings.human_prompt_sha256:
-            raise ValueError(f"{settings.human_prompt} is not what it was when it was compiled")
-        prompt = content.decode("utf-8")
     return ModelHuman(
         AskedModel("simulator"),
         temperature=settings.human_temperature,
         max_tokens=settings.human_max_tokens,
-        prompt=prompt,
+        prompt=checked_text(settings.human_prompt, settings.human_prompt_sha256, PROMPT),
     )
 
 
 def _splits(
     settings: ColBenchSettings, invented: Mapping[str, InventedTask]
 ) -> dict[str, tuple[CodeTask, ...]]:
-    own = tuple(each.task for each in invented.values())
-
-    def tasks_of(file: str | None) -> Sequence[CodeTask]:
-        path = file or settings.tasks
-        if file is None and settings.is_invented:
-            return own
-        content = spec_content(path)
-        if content is None:
-            raise TasksError(f"there is no file {path} that can be read")
-        return read_tasks(content, path)
-
-    found = resolve(read_rules(settings.splits), tasks_of)
-    if settings.tasks_sha256 not in (None, digest(found)):
-        raise TasksError("the files hold other tasks than when the spec was compiled")
-    return found
+    own: Sequence[CodeTask] | None = None
+    if settings.is_invented:
+        own = tuple(each.task for each in invented.values())
+    return served_splits(settings, own, read_tasks, digest)
 
 
 opener, main = program(ColBenchSettings, open_world, refusals=_REFUSALS)

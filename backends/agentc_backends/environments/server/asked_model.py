@@ -49,7 +49,7 @@ class AskedModel:
 
     def chat(
         self,
-        messages: Sequence[Mapping[str, str]],
+        messages: Sequence[Mapping[str, Any]],
         *,
         max_tokens: int,
         temperature: float = 0.0,
@@ -57,7 +57,8 @@ class AskedModel:
         seed: int | None = None,
         affinity: str = "",
     ) -> ChatReply:
-        """The model's next message. Calls of equal `affinity` meet the same copy. Raises
+        """The model's next message; of a model that sees, `content` may be parts as OpenAI's API
+        has them. Calls of equal `affinity` meet the same copy. Raises
         EnvironmentFailure, with the client's error as its cause: the episode is void."""
         request = self._chat(
             messages,
@@ -72,7 +73,7 @@ class AskedModel:
         except (ServiceError, ValueError, OSError) as error:
             raise EnvironmentFailure(f"the model that the environment asks: {error}") from error
 
-    async def _chat(self, messages: Sequence[Mapping[str, str]], **wanted: Any) -> ChatReply:
+    async def _chat(self, messages: Sequence[Mapping[str, Any]], **wanted: Any) -> ChatReply:
         if self._client is None:  # here, so that what it holds belongs to this loop
             self._client = chat_client(asked_lease(self._role), concurrency=_MOST_AT_ONCE)
         return await self._client.chat(messages, **wanted)

@@ -74,5 +74,5 @@ BACKEND = ServerBackend(
     software=LIGHT,
     lease=_lease,
     fields=FIELDS,
-    capabilities=frozenset({"chat", "remote"}),
+    capabilities=frozenset({"chat", "remote", "vision"}),
 )

@@ -163,7 +163,7 @@ BACKEND = ServerBackend(
     fields=FIELDS,
     capabilities=frozenset(
         {"chat", "completions", "logprobs", "token_ids", "scoring", "seed", "stop"}
-        | {"gpu", "cpu", "multinode"}
+        | {"gpu", "cpu", "multinode", "vision"}
     ),
     memory=server_memory,
 )

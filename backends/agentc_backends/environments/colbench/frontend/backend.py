@@ -1,0 +1,167 @@
+"""Declares `env.colbench_frontend`: ColBench's pages, served by `job_serve.py`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+
+from agentc.backend_api import (
+    EnvironmentBackend,
+    ExpectedExpert,
+    LeaseDraft,
+    OptionView,
+    SimulatorRole,
+)
+from agentc.kinds.field import Json
+from agentc_backends.environments.colbench.declared import (
+    INVENTED,
+    expected_tasks,
+    split_names,
+    split_rules,
+    split_tasks,
+    text_digest,
+)
+from agentc_backends.environments.colbench.frontend.pages import TAILWIND, digest, read_pages
+from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
+from agentc_backends.environments.colbench.frontend.stylesheet import SHA256, STYLESHEET
+from agentc_backends.environments.colbench.splits import OWN
+from agentc_backends.environments.declaration import effective, environment_lease, fields_of
+from agentc_backends.environments.server.settings import rules_of
+from agentc_backends.software import FRONTEND
+
+_DEFAULTS = FrontendSettings()
+_OF_INVENTED = ("invented_tasks", "invented_seed", "careless")
+_OF_MODEL = ("human_temperature", "human_max_tokens", "human_prompt")
+_FETCH = "`agentc data fetch tailwind` gets it and says what to write"
+
+
+def _lease(options: OptionView) -> LeaseDraft:
+    invented = options.text("tasks") == INVENTED
+    left = _left(options, invented)
+    settings = effective(options, FrontendSettings, left)
+    if settings.similarity == "clip":
+        options.refuse(
+            "similarity",
+            "the paper's cosine is that of CLIP's features, and this release serves no vision "
+            "encoder",
+            fix="write `similarity: composite`, which is another number and called so",
+        )
+    rules = split_rules(options, settings)
+    identity = options.identity()
+    expect: dict[str, Json] = {"options": {**rules_of(settings), "invented": invented}}
+    if not invented or any(rule.file for rule in rules.values()):
+        found = split_tasks(options, settings, rules, read_pages)
+        tasks = "" if found is None else digest(found)
+        settings = replace(settings, tasks_sha256=tasks)
+        # Keys follow what files hold, wherever they lie.
+        hidden = ("tasks", "splits", "stylesheet")
+        identity = {name: value for name, value in identity.items() if name not in hidden}
+        identity["tasks_sha256"] = expect["tasks_sha256"] = tasks
+        pages = () if found is None else [page for split in found.values() for page in split]
+        if _has_stylesheet(options, settings, any(TAILWIND in p.reference for p in pages)):
+            identity["stylesheet"] = SHA256
+    words = text_digest(options, "human_prompt", settings.human_prompt, _fault, "write some words")
+    if words is not None:
+        settings = replace(settings, human_prompt_sha256=words)
+        identity = {**identity, "human_prompt": words}
+    expect["human_prompt_sha256"] = words
+    return environment_lease(
+        BACKEND,
+        options,
+        settings,
+        left=left,
+        identity=identity,
+        expect=expect,
+        # A browser starts and references are rendered, and other jobs may start at the same time.
+        ready_timeout_s=300.0,
+        needs=("simulator",) if settings.human == "model" else (),
+    )
+
+
+def _left(options: OptionView, invented: bool) -> dict[str, str]:
+    """Settings that have no effect, and why."""
+    left: dict[str, str] = {}
+    if invented:
+        left["stylesheet"] = "invented pages link our own"
+    else:
+        left |= dict.fromkeys(_OF_INVENTED, "`tasks` names a file: nothing is invented")
+    if options.text("human") != "model":
+        left |= dict.fromkeys(_OF_MODEL, "`human: scripted` asks no model")
+    return left
+
+
+def _has_stylesheet(options: OptionView, settings: FrontendSettings, needed: bool) -> bool:
+    """Whether it is the one that ColBench's pages link."""
+    if settings.stylesheet is None:
+        if needed:
+            options.refuse(
+                "stylesheet",
+                "pages of these tasks link Tailwind 2.2.19, and none is named",
+                fix=_FETCH,
+            )
+        return False
+    content = options.file(settings.stylesheet)
+    if content is None or hashlib.sha256(content).hexdigest() != SHA256:
+        wrong = "cannot be read" if content is None else "is not Tailwind 2.2.19's tailwind.min.css"
+        options.refuse("stylesheet", f"{settings.stylesheet} {wrong}", fix=_FETCH)
+        return False
+    return True
+
+
+def _fault(words: str) -> str:
+    return "" if words.strip() else "is empty"
+
+
+def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
+    """The declaration under a spec's settings, which may still be wrong in any way."""
+    rounds, success = given.get("rounds"), given.get("success_at")
+    invented = given.get("tasks", INVENTED) == INVENTED
+    return replace(
+        BACKEND,
+        splits=split_names(given),
+        max_turns=rounds if isinstance(rounds, int) and rounds > 0 else _DEFAULTS.rounds,
+        success_at=float(success) if isinstance(success, int | float) else _DEFAULTS.success_at,
+        capabilities=BACKEND.capabilities - (frozenset() if invented else {"expert"}),
+    )
+
+
+def _expected_tasks(given: Mapping[str, Json]) -> Mapping[str, tuple[float, float]]:
+    return expected_tasks(given, _DEFAULTS.invented_tasks)
+
+
+def _expected_expert(given: Mapping[str, Json]) -> ExpectedExpert:
+    """Means over invented tasks: a page of ten lines, two or three of whose parts are guessed."""
+    careless = given.get("careless")
+    share = careless if isinstance(careless, int | float) else 0.0
+    return ExpectedExpert(
+        turns=1 + 1.6 * (1 - share), prompt=150, reply=260, observation=20, factor=1.3
+    )
+
+
+BACKEND = EnvironmentBackend(
+    id="env.colbench_frontend",
+    version=1,
+    doc="ColBench's pages: an agent works with a human who sees its page and the one that is "
+    "meant, and is rewarded by their likeness. Invented tasks, or ColBench's own from a file.",
+    software=FRONTEND,
+    lease=_lease,
+    fields=fields_of(FrontendSettings),
+    splits=OWN,
+    reward_range=(0.0, 1.0),
+    success_at=_DEFAULTS.success_at,
+    max_turns=_DEFAULTS.rounds,
+    expected_tasks=_expected_tasks,
+    expected_expert=_expected_expert,
+    configured=_configured,
+    data_sets=(STYLESHEET,),
+    browser=True,
+    simulators=(
+        SimulatorRole(
+            name="simulator",
+            doc="The human, under `human: model`: a model that takes pictures.",
+            capability="vision",
+        ),
+    ),
+    capabilities=frozenset({"expert", "fork", "snapshot", "privileged"}),
+)

@@ -1,0 +1,206 @@
+"""ColBench's pages as an environment: an agent works with a human on a page that is seen, not read.
+
+An action is a whole reply. A page in it is rendered; the human sees the picture and says what
+differs. The last page's likeness to the one that is meant is the reward. Neighbours: `studio.py`,
+`human.py`.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, ClassVar
+
+from agentc.runtime.browser.box import NoBrowserError
+from agentc.runtime.browser.render import Rendered
+from agentc_backends.environments.colbench.frontend.episode import PageDialogue, restored
+from agentc_backends.environments.colbench.frontend.human import PageHuman
+from agentc_backends.environments.colbench.frontend.invented import InventedPage
+from agentc_backends.environments.colbench.frontend.pages import PageTask, digest
+from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
+from agentc_backends.environments.colbench.frontend.similarity import small_picture
+from agentc_backends.environments.colbench.frontend.studio import PageStudio, UnseenReferenceError
+from agentc_backends.environments.server.environment import (
+    EnvironmentFailure,
+    EpisodeError,
+    HiddenText,
+)
+from agentc_backends.environments.server.settings import rules_of
+from agentc_backends.environments.server.world import ExpertAction
+
+_OVER = "The episode is over."
+_THANKS = "Thank you."
+
+
+class FrontendShared:
+    """What the episodes of a server share; it never changes."""
+
+    def __init__(
+        self,
+        settings: FrontendSettings,
+        splits: Mapping[str, Sequence[PageTask]],
+        invented: Mapping[str, InventedPage],
+        studio: PageStudio,
+        human: PageHuman,
+    ) -> None:
+        self.settings, self.studio, self.human, self.invented = settings, studio, human, invented
+        self.splits = {name: tuple(task.id for task in tasks) for name, tasks in splits.items()}
+        self.tasks = {task.id: task for tasks in splits.values() for task in tasks}
+        self.numbered = tuple(self.tasks)
+        self.digest = digest(splits)
+
+
+class FrontendEnvironment:
+    """One episode at a time."""
+
+    name: ClassVar[str] = "colbench_frontend"
+    title: ClassVar[str] = "ColBench's pages"
+    version: ClassVar[str] = "1"
+    reward_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    reward_kind: ClassVar[str] = "terminal"
+    blocking: ClassVar[bool] = True
+    resets_on_create: ClassVar[bool] = False
+    reported: ClassVar[tuple[str, ...]] = ("step_limit", "report")
+
+    def __init__(self, world: FrontendShared) -> None:
+        self._world = world
+        self._episode: PageDialogue | None = None
+        self._made: Rendered | None = None
+
+    @property
+    def success_threshold(self) -> float:
+        return self._world.settings.success_at
+
+    @property
+    def default_max_steps(self) -> int:
+        return self._world.settings.rounds
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self._world.splits)
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        own = {"expert"} if self._world.invented else set()
+        return frozenset({"fork", "snapshot", "privileged", *own})
+
+    def tasks(self, split: str) -> Sequence[str]:
+        return self._world.splits[split]
+
+    def has_task(self, task_id: str) -> bool:
+        return task_id in self._world.tasks
+
+    def numbered_tasks(self) -> Sequence[str]:
+        return self._world.numbered
+
+    def identity(self) -> dict[str, Any]:
+        settings = self._world.settings
+        return {
+            "name": self.name,
+            "version": self.version,
+            "options": {**rules_of(settings), "invented": settings.is_invented},
+            "tasks_sha256": self._world.digest,
+            "human_prompt_sha256": settings.human_prompt_sha256,
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """What renders the pages: another browser or other fonts give other pictures."""
+        return {"browser": self._world.studio.facts()}
+
+    def reset(self, task_id: str, *, seed: int = 0) -> tuple[str, dict[str, Any]]:
+        """Start a task; no seed changes it."""
+        del seed
+        task = self._world.tasks[task_id]
+        self._episode, self._made = PageDialogue(task, self._world.settings), None
+        return task.description, {"step_limit": self._world.settings.rounds}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Hear one reply of the agent. Raises EnvironmentFailure where the browser, or a human who
+        is a model, fails."""
+        episode = self._started()
+        if episode.done:
+            return _OVER, 0.0, True, False, {}
+        try:
+            return self._heard(episode, action)
+        except (NoBrowserError, UnseenReferenceError) as error:
+            self._episode = None
+            raise EnvironmentFailure(str(error)) from error
+
+    def _heard(
+        self, episode: PageDialogue, action: str
+    ) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        last, another = episode.hear(action)
+        made = self._shown(episode, another)
+        studio, task = self._world.studio, episode.task
+        if last:
+            verdict, parts, similarity = studio.compared(task, made)
+            episode.done = True
+            report = episode.report(verdict, parts, similarity)
+            if self._world.settings.pictures:
+                report["pictures"] = self._pictures(task, made)
+            return _THANKS, similarity, True, False, {"report": report}
+        human, wanted, round_ = self._world.human, studio.wanted(task), len(episode.rounds.said)
+        reply = human.reply(task, round_, wanted, made, again=False)
+        again = episode.rounds.refused(task, episode.settings, reply)
+        if again:
+            reply = human.reply(task, round_, wanted, made, again=True)
+        told = episode.rounds.tell(task, episode.settings, action, reply, again=again)
+        return told, 0.0, False, False, {}
+
+    def expert_steps(self, task_id: str, *, seed: int = 0) -> Sequence[ExpertAction]:
+        """Pages, of which the last is the answer; by seed."""
+        settings = self._world.settings
+        chance = Random(f"expert {seed} {task_id}")
+        pages = self._world.invented[task_id].expert(chance, settings.rounds, settings.careless)
+        return [
+            *map(ExpertAction, pages[:-1]),
+            ExpertAction(f"{settings.answer_marker}\n{pages[-1]}"),
+        ]
+
+    def hidden_text(self, task_id: str) -> HiddenText:
+        """The reference."""
+        return HiddenText(self._world.tasks[task_id].reference, "text/html")
+
+    def snapshot(self) -> dict[str, Any]:
+        """The whole episode as JSON values. The task is named by its id: nothing of its reference
+        is in it."""
+        return {"environment": self.name, "version": 1, **self._started().saved()}
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Continue from a snapshot; a malformed one raises ValueError and changes nothing."""
+        match snapshot:
+            case {"environment": self.name, "version": 1, "task_id": str(task_id)} if (
+                task_id in self._world.tasks
+            ):
+                task = self._world.tasks[task_id]
+            case _:
+                raise ValueError(f"not a snapshot of {self.title} with these options")
+        self._episode, self._made = restored(task, self._world.settings, snapshot), None
+
+    def close(self) -> None:
+        """An episode holds memory only."""
+
+    def _shown(self, episode: PageDialogue, another: bool) -> Rendered | None:
+        """The agent's page; one that is not new is rendered again after a fork alone, and not
+        counted."""
+        if episode.html is None:
+            return None
+        if another or self._made is None:
+            self._made = self._world.studio.render(episode.html)
+        if another:
+            episode.shown(self._made.refused)
+        return self._made
+
+    def _pictures(self, task: PageTask, made: Rendered | None) -> dict[str, str]:
+        shown = {"wanted": self._world.studio.wanted(task).png, "made": made.png if made else b""}
+        return {
+            name: base64.b64encode(small_picture(png)).decode()
+            for name, png in shown.items()
+            if png
+        }
+
+    def _started(self) -> PageDialogue:
+        if self._episode is None:
+            raise EpisodeError("reset the environment before stepping it")
+        return self._episode

@@ -1,0 +1,93 @@
+"""Who looks at the agent's page: a script that names what differs most, or a model that is shown
+both pictures. Neighbours: `differences.py` (the script's eyes), `../../server/asked_model.py`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from agentc.runtime.browser.render import Rendered
+from agentc_backends.environments.colbench.frontend.differences import largest_difference
+from agentc_backends.environments.colbench.frontend.pages import PageTask
+from agentc_backends.environments.colbench.humans.prompt import NO_CODE
+from agentc_backends.environments.server.asked_model import AskedModel
+
+NO_PAGE = "I see no page yet."
+NOT_SHOWN = "Your page does not show."
+PROMPT = """\
+You want a web page and work with a designer on it. You see two pictures: the page as the designer \
+has it now, and the page that you want, which the designer cannot see. Say in one or two short \
+sentences what differs most and how it should look, so exactly that the designer can change it. \
+Write no code."""
+MADE, WANTED = "The page as the designer has it now:", "The page that you want:"
+
+
+class PageHuman(Protocol):
+    """Called from several threads at a time."""
+
+    def reply(
+        self, task: PageTask, round_: int, wanted: Rendered, made: Rendered | None, *, again: bool
+    ) -> str:
+        """What it says to the page that it is shown; None: there was none. `again`: what it said
+        first held code. Raises EnvironmentFailure."""
+
+
+class ScriptedPageHuman:
+    """Sees texts, places and colours."""
+
+    def reply(
+        self, task: PageTask, round_: int, wanted: Rendered, made: Rendered | None, *, again: bool
+    ) -> str:
+        del task, round_, again
+        if made is None:
+            return NO_PAGE
+        return largest_difference(wanted.blocks, made.blocks) if made.png else NOT_SHOWN
+
+
+class ModelPageHuman:
+    """Asks a chat model that sees. The seed of a request follows from the task, the round and the
+    picture, so that a fork hears the same."""
+
+    def __init__(
+        self, model: AskedModel, *, temperature: float, max_tokens: int, prompt: str = PROMPT
+    ) -> None:
+        self._model, self._prompt = model, prompt
+        self._temperature, self._max_tokens = temperature, max_tokens
+
+    def reply(
+        self, task: PageTask, round_: int, wanted: Rendered, made: Rendered | None, *, again: bool
+    ) -> str:
+        words = f"{self._prompt}\n{NO_CODE}" if again else self._prompt
+        shown = made.png if made is not None else b""
+        told = self._model.chat(
+            [{"role": "user", "content": page_parts(words, wanted.png, shown, made is None)}],
+            max_tokens=self._max_tokens,
+            temperature=self._temperature,
+            seed=_seed(task.id, round_, again, shown),
+            affinity=task.id,
+        )
+        return told.text.strip()
+
+
+def page_parts(words: str, wanted: bytes, shown: bytes, none_yet: bool) -> Sequence[dict[str, Any]]:
+    """The content of a message in OpenAI's form: two pictures, each behind its label."""
+    made = _picture(shown) if shown else _text(NO_PAGE if none_yet else NOT_SHOWN)
+    return [_text(words), _text(MADE), made, _text(WANTED), _picture(wanted)]
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _picture(png: bytes) -> dict[str, Any]:
+    url = f"data:image/png;base64,{base64.b64encode(png).decode()}"
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _seed(task: str, round_: int, again: bool, shown: bytes) -> int:
+    """Of 31 bits, as servers take them."""
+    whole = f"{task} {round_} {again} ".encode() + shown
+    return int(hashlib.sha256(whole).hexdigest()[:8], 16) >> 1

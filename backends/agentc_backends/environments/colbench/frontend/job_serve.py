@@ -1,0 +1,78 @@
+"""Serves ColBench's pages until SIGTERM, as `python -m` of this module."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from agentc.runtime.browser.box import NoBrowserError
+from agentc_backends.environments.colbench.frontend.environment import (
+    FrontendEnvironment,
+    FrontendShared,
+)
+from agentc_backends.environments.colbench.frontend.human import (
+    PROMPT,
+    ModelPageHuman,
+    PageHuman,
+    ScriptedPageHuman,
+)
+from agentc_backends.environments.colbench.frontend.invented import InventedPage, invent
+from agentc_backends.environments.colbench.frontend.pages import PageTask, digest, read_pages
+from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
+from agentc_backends.environments.colbench.frontend.studio import PageStudio, UnseenReferenceError
+from agentc_backends.environments.colbench.frontend.stylesheet import SHA256
+from agentc_backends.environments.colbench.served_files import checked_text, served_splits
+from agentc_backends.environments.server.asked_model import AskedModel
+from agentc_backends.environments.server.program import Opener, program, spec_content
+
+_REFUSALS = (OSError, NoBrowserError, UnseenReferenceError)
+
+
+def open_world(settings: FrontendSettings) -> Opener:
+    """Raises ValueError and what `_REFUSALS` names: nobody is judged by pages that do not show."""
+    if settings.similarity == "clip":
+        raise ValueError("the paper's cosine needs a vision encoder, and none is served")
+    invented = invent(settings) if settings.is_invented else {}
+    splits = _splits(settings, invented)
+    studio = PageStudio(settings, _tailwind(settings))
+    studio.facts()
+    studio.check_ceiling([task for tasks in splits.values() for task in tasks])
+    world = FrontendShared(settings, splits, invented, studio, _human(settings))
+    return partial(FrontendEnvironment, world)
+
+
+def _human(settings: FrontendSettings) -> PageHuman:
+    if settings.human == "scripted":
+        return ScriptedPageHuman()
+    return ModelPageHuman(
+        AskedModel("simulator"),
+        temperature=settings.human_temperature,
+        max_tokens=settings.human_max_tokens,
+        prompt=checked_text(settings.human_prompt, settings.human_prompt_sha256, PROMPT),
+    )
+
+
+def _splits(
+    settings: FrontendSettings, invented: Mapping[str, InventedPage]
+) -> dict[str, tuple[PageTask, ...]]:
+    own: Sequence[PageTask] | None = None
+    if settings.is_invented:
+        own = tuple(each.task for each in invented.values())
+    return served_splits(settings, own, read_pages, digest)
+
+
+def _tailwind(settings: FrontendSettings) -> bytes | None:
+    if settings.stylesheet is None:
+        return None
+    content = spec_content(settings.stylesheet)
+    if content is None or hashlib.sha256(content).hexdigest() != SHA256:
+        raise ValueError(f"{settings.stylesheet} is not Tailwind 2.2.19's tailwind.min.css")
+    return content
+
+
+opener, main = program(FrontendSettings, open_world, refusals=_REFUSALS)
+
+if __name__ == "__main__":
+    sys.exit(main())
