@@ -26,7 +26,7 @@ from agentc.conformance.programs import built_pythons
 from agentc.conformance.serving import served_checks
 from agentc.runtime.software.lock_hashes import lock_digest
 from agentc.runtime.store.layout import StoreLayout
-from agentc_backends.software import LIGHT, SANDBOX
+from agentc_backends.software import FRONTEND, LIGHT, SANDBOX
 
 TABLE = load_backends()
 ROOT = Path(__file__).parents[2]
@@ -83,6 +83,10 @@ GIVEN: Mapping[str, list[tuple[str, Callable[[], dict[str, Any]]]]] = {
         ("", lambda: {"rounds": 4, "announce_last": True, "invented_tasks": 60}),
         ("file", lambda: {"tasks": "two_functions.jsonl", "splits": TWO, "rounds": 2}),
     ],
+    "env.colbench_frontend": [
+        ("", lambda: {"rounds": 3, "invented_tasks": 20, "browsers": 1}),
+        ("file", lambda: {"tasks": "two_pages.jsonl", "splits": TWO, "rounds": 2, "browsers": 1}),
+    ],
     "env.twenty_questions": [
         ("", dict),
         (
@@ -115,6 +119,7 @@ SPEC_FOLDERS = {
 SPEC_FILES = {
     # What lies beside the spec.
     "env.colbench_backend": Path(__file__).with_name("two_functions.jsonl"),
+    "env.colbench_frontend": Path(__file__).with_name("two_pages.jsonl"),
 }
 ACTIONS = {
     # Words that mean something in one of its worlds, where no expert gives any.
@@ -134,6 +139,10 @@ ACTIONS = {
         "What does it take?",
         "I WANT TO ANSWER: def double(x): return x + x",
     ],
+    "env.colbench_frontend": [
+        "Is this it? <html><body><h1>Oak Bakery</h1></body></html>",
+        "I WANT TO ANSWER: <html><body><h1>River Zoo</h1></body></html>",
+    ],
 }
 
 
@@ -145,6 +154,8 @@ def subject_of(
         pythons[lock_digest(LIGHT.lock)] = Path(sys.executable)
         if find_spec("numpy"):
             pythons[lock_digest(SANDBOX.lock)] = Path(sys.executable)
+        if all(find_spec(name) for name in ("numpy", "skimage", "imagehash")):
+            pythons[lock_digest(FRONTEND.lock)] = Path(sys.executable)
     bench = Bench(table=TABLE, directory=directory)
     return BackendUnderTest(backend=backend, bench=bench, given=given, pythons=pythons)
 

@@ -22,7 +22,7 @@ def browser_data(collection: Collection, per_stage: int) -> dict[str, Any]:
     stages = []
     for node in collection.of_type("Trajectories"):
         rows = node.rows
-        chosen = _spread(rows, per_stage)
+        chosen = spread(rows, per_stage)
         stages.append(
             {
                 "name": node.name,
@@ -61,7 +61,8 @@ def _bins(values: list[float], most: int = 10) -> list[tuple[str, int]]:
     return [(f"{low + i * width:.2g}", count) for i, count in enumerate(found)]
 
 
-def _spread(rows: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+def spread(rows: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+    """At most so many, evenly over all."""
     if len(rows) <= most:
         return rows
     return [rows[i * len(rows) // most] for i in range(most)]

@@ -6,15 +6,16 @@ numbers are of other blocks, and not ours.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from itertools import pairwise
 
 from agentc.runtime.browser.blocks import TextBlock
 
 LEAST = 0.5
 """Texts less alike than this are two."""
-_MOST, _LETTERS = 150, 200
+_MOST, _LETTERS = 100, 200
 """Blocks and letters that are looked at: a page of a model may have any number."""
 
 
@@ -29,16 +30,16 @@ class BlockMatch:
 
 def match_blocks(wanted: Sequence[TextBlock], made: Sequence[TextBlock]) -> list[BlockMatch]:
     """Each block at most once; ties by position."""
+    pairs = _equal(considered(wanted), considered(made))
+    taken, used = {pair.wanted for pair in pairs}, {pair.made for pair in pairs}
+    left = [(i, _letters(each.text)) for i, each in enumerate(wanted[:_MOST]) if i not in taken]
     found: list[tuple[float, int, int]] = []
     for j, other in enumerate(made[:_MOST]):
-        matcher = SequenceMatcher(b=other.text[:_LETTERS], autojunk=False)
-        for i, block in enumerate(wanted[:_MOST]):
-            likeness = _likeness(matcher, block.text[:_LETTERS], other.text[:_LETTERS])
+        letters = _letters(other.text)
+        for i, wished in left if j not in used else ():
+            likeness = 2 * (wished & letters).total() / (wished.total() + letters.total())
             if likeness >= LEAST:
                 found.append((-likeness, i, j))
-    taken: set[int] = set()
-    used: set[int] = set()
-    pairs = []
     for negative, i, j in sorted(found, key=lambda each: (each[0], abs(each[1] - each[2]), each)):
         if i not in taken and j not in used:
             taken.add(i)
@@ -52,10 +53,20 @@ def considered(blocks: Sequence[TextBlock]) -> Sequence[TextBlock]:
     return blocks[:_MOST]
 
 
-def _likeness(matcher: SequenceMatcher[str], text: str, other: str) -> float:
-    if text == other:
-        return 1.0
-    matcher.set_seq1(text)
-    if matcher.real_quick_ratio() < LEAST or matcher.quick_ratio() < LEAST:
-        return 0.0
-    return matcher.ratio()
+def _equal(wanted: Sequence[TextBlock], made: Sequence[TextBlock]) -> list[BlockMatch]:
+    """Equal texts, the first of one page with the first of the other."""
+    places: dict[str, list[int]] = {}
+    for j in reversed(range(len(made))):
+        places.setdefault(made[j].text, []).append(j)
+    return [
+        BlockMatch(i, places[block.text].pop(), 1.0)
+        for i, block in enumerate(wanted)
+        if places.get(block.text)
+    ]
+
+
+def _letters(text: str) -> Counter[str]:
+    """Its pairs of letters. They are alike by how many of them two texts share (Dice 1945), which
+    takes the same time whatever a page says; matching of sequences does not."""
+    shown = f" {text[:_LETTERS]} "
+    return Counter(one + two for one, two in pairwise(shown))

@@ -1,0 +1,119 @@
+"""A model as the human: what really goes over the wire to a server of OpenAI's API."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.backends.colbench.frontend.conftest import SECRET, TASK, WANTED, OpenedPages
+
+from agentc_backends.environments.colbench.frontend.human import (
+    MADE,
+    PROMPT,
+    ModelPageHuman,
+)
+from agentc_backends.environments.colbench.frontend.human import (
+    WANTED as WANTED_LABEL,
+)
+from agentc_backends.environments.colbench.frontend.studio import PageStudio
+from agentc_backends.environments.colbench.humans.prompt import NO_CODE
+from agentc_backends.environments.server.asked_model import AskedModel
+
+FIRST = "<html><body><p>mine</p></body></html>"
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+    """Bodies of requests to a server that AGENTC_LEASES names, which says the number of each."""
+    bodies: list[dict[str, Any]] = []
+
+    class Recorder(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            assert self.path == "/v1/chat/completions"
+            assert self.headers["Authorization"] == "Bearer a token"
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            bodies.append(body)
+            choice = {"message": {"content": f" {len(bodies)} "}, "finish_reason": "stop"}
+            usage = {"prompt_tokens": 1, "completion_tokens": 1}
+            said = json.dumps({"choices": [choice], "usage": usage}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Recorder) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        lease = {"url": url, "token": "a token", "model": "sees"}
+        file = tmp_path / "leases.json"
+        file.write_text(json.dumps({"simulator": lease}))
+        monkeypatch.setenv("AGENTC_LEASES", str(file))
+        yield bodies
+        server.shutdown()
+
+
+def _human() -> ModelPageHuman:
+    return ModelPageHuman(AskedModel(), temperature=0.5, max_tokens=64)
+
+
+def _picture(png: bytes) -> dict[str, Any]:
+    url = f"data:image/png;base64,{base64.b64encode(png).decode()}"
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def test_two_pictures_behind_their_labels(
+    opened_pages: OpenedPages, studio: PageStudio, asked: list[dict[str, Any]]
+) -> None:
+    world = opened_pages(TASK, human=_human())
+    world.reset(TASK.id)
+    assert [world.step(each)[0] for each in ("Hello", FIRST, "Hello")] == ["1", "2", "3"]
+    for body in asked:
+        assert (body["model"], body["max_tokens"], body["temperature"]) == ("sees", 64, 0.5)
+        assert [message["role"] for message in body["messages"]] == ["user"]
+        assert SECRET not in json.dumps(body)
+    parts = [body["messages"][0]["content"] for body in asked]
+    texts = [part["text"] for part in parts[1] if part["type"] == "text"]
+    assert texts == [PROMPT, MADE, WANTED_LABEL]
+    wanted, made = studio.render(WANTED), studio.render(FIRST)
+    assert [part for part in parts[1] if part["type"] != "text"] == [
+        _picture(made.png),
+        _picture(wanted.png),
+    ]
+    assert [part["type"] for part in parts[0]] == ["text", "text", "text", "text", "image_url"]
+    assert parts[0][2] == {"type": "text", "text": "I see no page yet."}
+    # The same page once more is another round, so that the reply may be another.
+    assert parts[2] == parts[1]
+    assert len({body["seed"] for body in asked}) == 3
+
+
+def test_who_says_code_is_asked_once_more(
+    opened_pages: OpenedPages, asked: list[dict[str, Any]]
+) -> None:
+    world = opened_pages(TASK, human=_human(), guard="refuse")
+    world.reset(TASK.id)
+    world.step(FIRST)
+    assert len(asked) == 1
+    human = _human()
+    made = world._world.studio.render(FIRST)
+    human.reply(TASK, 0, made, made, again=True)
+    assert asked[-1]["messages"][0]["content"][0]["text"] == f"{PROMPT}\n{NO_CODE}"
+
+
+def test_a_fork_hears_the_same(opened_pages: OpenedPages, asked: list[dict[str, Any]]) -> None:
+    world, copy = (opened_pages(TASK, human=_human()) for _ in range(2))
+    world.reset(TASK.id)
+    world.step(FIRST)
+    copy.restore(world.snapshot())
+    world.step("Hm?")
+    copy.step("Hm?")
+    assert asked[-1] == asked[-2]
