@@ -89,15 +89,15 @@ def _structure(one: Image.Image, other: Image.Image) -> float:
 
 
 def _colours(one: Any, other: Any) -> float:
-    """What histograms of 512 colours have in common."""
-    return float(np.minimum(_histogram(one), _histogram(other)).sum())
+    """What histograms of 512 colours have in common; both pictures are as large."""
+    return int(np.minimum(_histogram(one), _histogram(other)).sum()) / (one.size // 3)
 
 
 def _histogram(pixels: Any) -> Any:
     step = 256 // _LEVELS
     levels = (pixels // step).astype(np.int64)
     bins = (levels[..., 0] * _LEVELS + levels[..., 1]) * _LEVELS + levels[..., 2]
-    return np.bincount(bins.ravel(), minlength=_LEVELS**3) / bins.size
+    return np.bincount(bins.ravel(), minlength=_LEVELS**3)
 
 
 def _area(block: TextBlock) -> float:
