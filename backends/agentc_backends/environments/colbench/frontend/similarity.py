@@ -90,7 +90,7 @@ def _structure(one: Image.Image, other: Image.Image) -> float:
 
 def _colours(one: Any, other: Any) -> float:
     """What histograms of 512 colours have in common; both pictures are as large."""
-    return int(np.minimum(_histogram(one), _histogram(other)).sum()) / (one.size // 3)
+    return float(np.minimum(_histogram(one), _histogram(other)).sum() / (one.size // 3))
 
 
 def _histogram(pixels: Any) -> Any:
