@@ -16,6 +16,7 @@ NAMES = {kind.name for kind in KINDS}
 ALLOWED = {
     "backends/agentc_backends/agents/rank/backend.py": "inputs, which are called as kinds are",
     "backends/agentc_backends/environments/colbench/backend.py": "capabilities",
+    "backends/agentc_backends/environments/colbench/frontend/backend.py": "capabilities",
     "backends/agentc_backends/environments/guessing_games/backend.py": "capabilities",
     "backends/agentc_backends/environments/guessing_games/environment.py": "capabilities",
     "backends/agentc_backends/environments/server/account.py": "capabilities of environments",
