@@ -28,8 +28,14 @@ class RenderPool:
         self._answer, self._limits, self._most = answer, limits, browsers
         self._work: queue.Queue[Optional[tuple[_Work, Future[Any]]]] = queue.Queue()
         self._threads: List[threading.Thread] = []
+        self._renderers: List[Renderer] = []
         self._lock = threading.Lock()
         self._busy = 0
+
+    @property
+    def restarts(self) -> int:
+        """How often a page ended its browser, or one was old."""
+        return sum(each.restarts for each in self._renderers)
 
     def render(self, html: str) -> Rendered:
         """As `Renderer.render`, from any thread."""
@@ -55,7 +61,7 @@ class RenderPool:
         with self._lock:
             self._busy += 1
             if len(self._threads) < min(self._busy, self._most):
-                thread = threading.Thread(target=self._serve, daemon=True)
+                thread = threading.Thread(target=self._serve, name="renderer", daemon=True)
                 self._threads.append(thread)
                 thread.start()
         try:
@@ -67,6 +73,7 @@ class RenderPool:
 
     def _serve(self) -> None:
         renderer = Renderer(self._answer, self._limits)
+        self._renderers.append(renderer)
         try:
             while True:
                 taken = self._work.get()
