@@ -3,8 +3,9 @@
 `python -m benchmarks.code_scoring [--tasks FILE] [--limit N]`. The plain loop does what the
 released evaluator of ColBench does, in our own words: for each test it executes the reference and
 the answer in its own process and compares what a call of each gives, with an alarm after a second.
-Ours runs the reference once, and the answer in a box. Answers are each task's reference, the same
-with its first number one larger, and an empty function.
+Ours runs the reference once, and the answer in a box of its own or, as env.colbench_backend does
+it, in a process that is forked in a box for it. Answers are each task's reference, the same with
+its first number one larger, and an empty function. `--episodes` adds that environment's expert.
 """
 
 from __future__ import annotations
@@ -19,19 +20,24 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from agentc.runtime.sandbox.kinds import CodeBox
 from agentc.runtime.sandbox.probe import probe
 from agentc_backends.environments.code_tests.answer import code_of
+from agentc_backends.environments.code_tests.calls import CallLimits, Place
+from agentc_backends.environments.code_tests.places import CallPlaces
 from agentc_backends.environments.code_tests.suite import score, suite_of, verdicts
 from agentc_backends.environments.colbench.invented import invent
+from agentc_backends.environments.colbench.job_serve import open_world
 from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.tasks import CodeTask, read_tasks
 
 _SECONDS = 1
 Case = tuple[CodeTask, tuple[str, ...]]
+Runner = Callable[[Callable[[Place], tuple[float, ...]]], tuple[float, ...]]
 
 
 class _LateError(Exception):
@@ -43,6 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.code_scoring", description=__doc__)
     parser.add_argument("--tasks", type=Path, help="a JSONL file; without it they are invented")
     parser.add_argument("--limit", type=int, default=200)
+    parser.add_argument("--episodes", type=int, default=0, help="so many tasks of the environment")
     options = parser.parse_args()
     cases = [(task, answers_of(task)) for task in _tasks(options.tasks, options.limit)]
     number = sum(len(answers) for _, answers in cases)
@@ -55,7 +62,15 @@ def main() -> None:
             print(f"| {each.kind} | {each.reason} | | | |")
             continue
         for at_once in (1, 2):
-            _row(f"{each.kind}, {at_once} at once", _boxed(each.box, cases, at_once), loop)
+            alone = _boxed(partial(_in_a_box, each.box), cases, at_once)
+            _row(f"{each.kind}, a box for each, {at_once} at once", alone, loop)
+            places = CallPlaces(each.box, CallLimits(), at_once)
+            _row(
+                f"{each.kind}, forked, {at_once} at once", _boxed(places.run, cases, at_once), loop
+            )
+            places.close()
+    if options.episodes:
+        _episodes(options.episodes)
 
 
 def answers_of(task: CodeTask) -> tuple[str, ...]:
@@ -74,11 +89,43 @@ def plain_scores(case: Case) -> tuple[float, ...]:
     )
 
 
-def boxed_scores(box: CodeBox, case: Case) -> tuple[float, ...]:
+def boxed_scores(run: Runner, case: Case) -> tuple[float, ...]:
     """The same by ours, which takes the reference's values once."""
     task, answers = case
-    suite = suite_of(box, task.reference, task.calls, namespace="published")
-    return tuple(score(verdicts(box, suite, answer)) for answer in answers)
+
+    def score_all(place: Place) -> tuple[float, ...]:
+        suite = suite_of(place, task.reference, task.calls, namespace="published")
+        return tuple(score(verdicts(place, suite, answer)) for answer in answers)
+
+    return run(score_all)
+
+
+def _in_a_box(box: CodeBox, work: Callable[[Place], tuple[float, ...]]) -> tuple[float, ...]:
+    return work(box)
+
+
+def _episodes(number: int) -> None:
+    """Of the environment's expert, twice: the second time each answer is known."""
+    settings = ColBenchSettings(invented_tasks=number, careless=0.5)
+    opener = open_world(settings)
+    worlds = [opener() for _ in range(number)]
+    tasks = [task for split in worlds[0].splits for task in worlds[0].tasks(split)]
+    named = [*zip(worlds, tasks, strict=True)]
+    for time_number in ("first", "second"):
+        started = time.perf_counter()
+        with ThreadPoolExecutor(4) as pool:
+            rewards = [*pool.map(_episode, named)]
+        rate = len(rewards) / (time.perf_counter() - started)
+        mean = sum(rewards) / len(rewards)
+        print(
+            f"the expert's episodes, the {time_number} time: {rate:.0f} a second, reward {mean:.4f}"
+        )
+
+
+def _episode(named: tuple[Any, str]) -> float:
+    world, task = named
+    world.reset(task)
+    return [world.step(action.text)[1] for action in world.expert_steps(task)][-1]
 
 
 def _passes(reference: str, answer: str, call: str) -> bool:
@@ -122,11 +169,11 @@ def _tasks(file: Path | None, limit: int) -> Sequence[CodeTask]:
 
 
 def _boxed(
-    box: CodeBox, cases: Sequence[Case], at_once: int
+    run: Runner, cases: Sequence[Case], at_once: int
 ) -> Callable[[], list[tuple[float, ...]]]:
     def play() -> list[tuple[float, ...]]:
         with ThreadPoolExecutor(at_once) as pool:
-            return [*pool.map(lambda case: boxed_scores(box, case), cases)]
+            return [*pool.map(lambda case: boxed_scores(run, case), cases)]
 
     return play
 

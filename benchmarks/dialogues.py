@@ -28,7 +28,7 @@ servers:
   policy: {{backend: transformers, max_model_len: 1024}}
   human: {human}
 models:
-  base: {{backend: scratch, corpus: expert, hidden_size: 128, layers: 2, heads: 4, context: 1024,
+  base: {{backend: scratch, corpus: expert, hidden_size: 128, layers: 2, heads: 4, context: 8192,
          vocab_size: 1024, initialisation: induction, seed: 0}}
 prompts:
   talk: {{instruction: Ask, reply_format: text}}
@@ -44,7 +44,7 @@ _HUMANS = {
     ),
     "0.2 s for each reply": (
         "{server: human, model: base}",
-        "{backend: scripted, delay_s: 0.2, rules: [{reply: I do not know.}]}",
+        "{backend: scripted, max_model_len: 8192, delay_s: 0.2, rules: [{reply: I do not know.}]}",
     ),
 }
 

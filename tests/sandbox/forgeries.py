@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentc.runtime.sandbox.kinds import CodeBox
-from agentc_backends.environments.code_tests.calls import CallLimits
+from agentc_backends.environments.code_tests.calls import CallLimits, Place
 from agentc_backends.environments.code_tests.suite import suite_of, verdicts
 
 # The expected values are made where the reference runs, of pieces that no answer has.
@@ -146,7 +145,7 @@ def f(n):
 }
 
 
-def judged_forgeries(box: CodeBox) -> dict[str, Any]:
+def judged_forgeries(box: Place) -> dict[str, Any]:
     """Verdicts by forgery, and of three honest answers."""
     suite = suite_of(box, _REFERENCE, _CALLS, _LIMITS)
     judged: dict[str, Any] = {name: verdicts(box, suite, code) for name, code in _FORGED.items()}

@@ -1,8 +1,8 @@
 """A process that plays attempts, as whoever it is started as, and prints what came of them.
 
 `python -m tests.sandbox.play KIND` in a box of that kind (`landlock:1`: as if the kernel knew no
-more than that version), `... play unboxed` without one: those alone that are harmless, each in a
-process of its own.
+more than that version; `landlock+forked`: by a nursery's children), `... play unboxed` without one:
+those alone that are harmless, each in a process of its own.
 """
 
 from __future__ import annotations
@@ -20,8 +20,14 @@ from tests.sandbox.forgeries import judged_forgeries
 from tests.sandbox.victims import Victims, victims
 
 from agentc.runtime.sandbox.interpreter import boxed_interpreter
+from agentc.runtime.sandbox.nursery import BoxNursery
 from agentc.runtime.sandbox.probe import BoxProbe, probe_kind
-from agentc_backends.environments.code_tests.calls import CallLimits, make_calls
+from agentc_backends.environments.code_tests.calls import (
+    CallLimits,
+    Place,
+    make_calls,
+    nursery_of,
+)
 from agentc_backends.environments.code_tests.canaries import assert_holds
 
 _SET_CHILD_SUBREAPER = 36
@@ -36,6 +42,7 @@ def main(kind: str) -> None:
 
 
 def _boxed(kind: str, aimed_at: Victims) -> dict[str, Any]:
+    kind, _, forked = kind.partition("+")
     kind, _, version = kind.partition(":")
     found: BoxProbe = probe_kind(kind)
     box = found.box
@@ -48,11 +55,12 @@ def _boxed(kind: str, aimed_at: Victims) -> dict[str, Any]:
     # Whatever is left of a box becomes a child of this process.
     ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     descriptors = _descriptors()
+    place: Place = nursery_of(box, CallLimits()) if forked else box
     ended: dict[str, dict[str, str]] = {}
     for name, each in ROUNDS.items():
         attempts = here(each.attempts)
         results = make_calls(
-            box,
+            place,
             source(attempts, aimed_at.facts),
             [f"attempt_{index}()" for index in range(len(attempts))],
             CallLimits(seconds=each.seconds, wall_seconds=each.wall_seconds),
@@ -61,8 +69,10 @@ def _boxed(kind: str, aimed_at: Victims) -> dict[str, Any]:
             attempt.name: result.failure or f"returned {result.value!r}"[:200]
             for attempt, result in zip(attempts, results, strict=True)
         }
-    forged = judged_forgeries(box)
-    assert_holds(box)
+    forged = judged_forgeries(place)
+    assert_holds(place)
+    if isinstance(place, BoxNursery):
+        place.end()
     return {
         "ended": ended,
         "forged": forged,

@@ -19,6 +19,18 @@ def test_no_attempt_succeeds_as_nobody(play: Player, kind: str) -> None:
     _assert_held(kind, play("nobody", "play", kind))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_attempt_of_a_forked_process_succeeds_as_nobody(play: Player, kind: str) -> None:
+    """A nursery's children are held as a box of their own holds."""
+    _assert_held(kind, play("nobody", "play", f"{kind}+forked"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_attempt_of_a_forked_process_succeeds_as_root(play: Player, kind: str) -> None:
+    _assert_held(kind, play("root", "play", f"{kind}+forked"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_attempt_succeeds_as_root(play: Player, kind: str) -> None:

@@ -15,12 +15,14 @@ from agentc.runtime.sandbox.kinds import KINDS
 
 _JUDGE = """
 import sys, time
+from agentc.runtime.sandbox.nursery import BoxNursery
 from agentc.runtime.sandbox.probe import probe_kind
 from agentc.runtime.sandbox.process import BoxedLimits, BoxedProcess
 box = probe_kind(sys.argv[1]).box
 if box is None:
     print("missing", flush=True)
     sys.exit()
+limits = BoxedLimits()
 program = '''
 def main(answers, data):
     import ctypes, signal, time
@@ -30,7 +32,11 @@ def main(answers, data):
     ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)
     time.sleep(120)
 '''
-held = BoxedProcess(box, program, None, BoxedLimits())
+if sys.argv[2] == "forked":
+    nursery = BoxNursery(box, program)
+    held = nursery.start(None, limits)
+else:
+    held = BoxedProcess(box, program, None, limits)
 print("started", flush=True)
 time.sleep(1e6)
 """
@@ -38,7 +44,7 @@ time.sleep(1e6)
 _OUTER = """
 import ctypes, os, signal, subprocess, sys
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
-judge = subprocess.Popen([sys.executable, "-c", sys.argv[1], sys.argv[2]], stdout=subprocess.PIPE)
+judge = subprocess.Popen([sys.executable, "-c", *sys.argv[1:]], stdout=subprocess.PIPE)
 print(judge.stdout.readline().decode().strip(), flush=True)
 judge.kill()
 ends = []
@@ -51,10 +57,11 @@ print(*ends, flush=True)
 """
 
 
+@pytest.mark.parametrize("start", ["alone", "forked"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_boxes_end_with_whoever_started_them(kind: str) -> None:
+def test_boxes_end_with_whoever_started_them(kind: str, start: str) -> None:
     outer = subprocess.Popen(
-        [sys.executable, "-c", _OUTER, _JUDGE, kind],
+        [sys.executable, "-c", _OUTER, _JUDGE, kind, start],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,

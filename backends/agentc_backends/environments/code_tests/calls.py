@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from agentc.runtime.sandbox.kinds import CodeBox
+from agentc.runtime.sandbox.nursery import BoxNursery
 from agentc.runtime.sandbox.process import (
     BoxedLimits,
     BoxedProcess,
@@ -52,8 +53,18 @@ class CallResult:
     detail: str = ""
 
 
+Place: TypeAlias = CodeBox | BoxNursery
+"""Where calls are made: in a box of their own, or in a child of a nursery of the caller's thread,
+made by `nursery_of`."""
+
+
+def nursery_of(box: CodeBox, limits: CallLimits) -> BoxNursery:
+    """A nursery for calls with that much memory. Raises BoxError."""
+    return BoxNursery(box, _program(), limits.memory_mb)
+
+
 def make_calls(
-    box: CodeBox,
+    box: Place,
     source: str,
     calls: Sequence[str],
     limits: CallLimits | None = None,
@@ -73,15 +84,20 @@ def make_calls(
         }
         # The kernel's own limit, in case that nobody is left who measures.
         seconds = ceil(limits.seconds * left) + 5
-        with BoxedProcess(
-            box, _program(), data, BoxedLimits(memory_mb=limits.memory_mb, seconds=seconds)
-        ) as process:
+        of_process = BoxedLimits(memory_mb=limits.memory_mb, seconds=seconds)
+        with _process(box, data, of_process) as process:
             while len(results) < len(calls):
                 result, goes_on = _next(process, limits)
                 results.append(result)
                 if not goes_on:
                     break
     return tuple(results)
+
+
+def _process(box: Place, data: dict[str, Any], limits: BoxedLimits) -> BoxedProcess:
+    if isinstance(box, BoxNursery):
+        return box.start(data, limits)
+    return BoxedProcess(box, _program(), data, limits)
 
 
 def _next(process: BoxedProcess, limits: CallLimits) -> tuple[CallResult, bool]:

@@ -12,8 +12,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentc.runtime.sandbox.kinds import CodeBox, environment
-from agentc_backends.environments.code_tests.calls import CallLimits, CallResult, make_calls
+from agentc.runtime.sandbox.kinds import environment
+from agentc.runtime.sandbox.nursery import BoxNursery
+from agentc_backends.environments.code_tests.calls import (
+    CallLimits,
+    CallResult,
+    Place,
+    make_calls,
+)
 
 _LIMITS = CallLimits(seconds=0.2, wall_seconds=10.0, memory_mb=256)
 _SOURCE = """
@@ -46,14 +52,16 @@ class BrokenBoxError(Exception):
     """Something that must not succeed in a box did."""
 
 
-def assert_holds(box: CodeBox) -> None:
-    """Raises BrokenBoxError with what succeeded, BoxError where the box does not start."""
+def assert_holds(place: Place) -> None:
+    """Of a box, or of what a nursery in one forks. Raises BrokenBoxError with what succeeded,
+    BoxError where the box does not start."""
     with _bait() as calls:
-        results = make_calls(box, _SOURCE, [*calls.values()], _LIMITS)
+        results = make_calls(place, _SOURCE, [*calls.values()], _LIMITS)
     succeeded = [
         name for name, result in zip(calls, results, strict=True) if not _held(name, result)
     ]
     if succeeded:
+        box = place.box if isinstance(place, BoxNursery) else place
         raise BrokenBoxError(
             f"the {box.kind} box ({box.version}) does not hold: code in it could "
             f"{', '.join(succeeded)}; none that a model wrote is run here"

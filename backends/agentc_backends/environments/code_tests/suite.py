@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from agentc.runtime.sandbox.kinds import CodeBox
 from agentc_backends.environments.code_tests.answer import code_of
 from agentc_backends.environments.code_tests.calls import (
     CallLimits,
     CallResult,
     Failure,
     Namespace,
+    Place,
     make_calls,
 )
 from agentc_backends.environments.code_tests.values import equal, equals_nothing
@@ -42,7 +42,7 @@ class CallSuite:
 
 
 def suite_of(
-    box: CodeBox,
+    box: Place,
     reference: str,
     calls: Sequence[str],
     limits: CallLimits | None = None,
@@ -61,7 +61,7 @@ def suite_of(
     )
 
 
-def verdicts(box: CodeBox, suite: CallSuite, reply: str | None) -> tuple[CallVerdict, ...]:
+def verdicts(box: Place, suite: CallSuite, reply: str | None) -> tuple[CallVerdict, ...]:
     """What came of each test; of all of them `no_answer` where there is no reply. Raises
     BoxError."""
     if reply is None:

@@ -27,6 +27,7 @@ from agentc.runtime.sandbox.probe import choose_box
 from agentc_backends.environments.code_tests.answer import code_of
 from agentc_backends.environments.code_tests.calls import CallLimits
 from agentc_backends.environments.code_tests.canaries import assert_holds
+from agentc_backends.environments.code_tests.places import CallPlaces
 from agentc_backends.environments.code_tests.repeatable import repeatable
 from agentc_backends.environments.code_tests.suite import (
     EQUALS_NOTHING,
@@ -51,7 +52,7 @@ class CeilingError(Exception):
 
 
 class AnswerJudge:
-    """May be shared by threads. As many boxes are open at a time as there are processors."""
+    """May be shared by threads. As many answers are tried at a time as there are processors."""
 
     def __init__(self, box: CodeBox, settings: ColBenchSettings) -> None:
         self._box = box
@@ -62,7 +63,7 @@ class AnswerJudge:
             memory_mb=settings.memory_mb,
             output_bytes=settings.output_bytes,
         )
-        self._places = threading.BoundedSemaphore(max(2, len(os.sched_getaffinity(0))))
+        self._places = CallPlaces(box, self._limits, max(2, len(os.sched_getaffinity(0))))
         self._suites: dict[str, Future[CallSuite]] = {}
         self._judged: OrderedDict[tuple[str, bytes], tuple[CallVerdict, ...]] = OrderedDict()
         self._lock = threading.Lock()
@@ -83,6 +84,12 @@ class AnswerJudge:
         judged = self._judge(suite, answer)
         self._keep(task, code, judged)
         return judged
+
+    def check_box(self) -> None:
+        """That the box holds what is tried in it, one for each answer and forked ones. Raises
+        BrokenBoxError, BoxError."""
+        assert_holds(self._box)
+        self._places.run(assert_holds)
 
     def check_ceiling(self, tasks: Sequence[CodeTask]) -> None:
         """Holds references against themselves, those of the first tasks whose values can be
@@ -107,8 +114,7 @@ class AnswerJudge:
             raise CeilingError("no reference gives values that can be compared")
 
     def _judge(self, suite: CallSuite, answer: str) -> tuple[CallVerdict, ...]:
-        with self._places:
-            return verdicts(self._box, suite, answer)
+        return self._places.run(lambda place: verdicts(place, suite, answer))
 
     def _known(self, task: CodeTask, code: str) -> tuple[CallVerdict, ...] | None:
         with self._lock:
@@ -143,8 +149,8 @@ class AnswerJudge:
         return found.result()
 
     def _made(self, task: CodeTask) -> CallSuite:
-        with self._places:
-            suite = suite_of(self._box, task.reference, task.calls, self._limits, self._namespace)
+        asked = (task.reference, task.calls, self._limits, self._namespace)
+        suite = self._places.run(lambda place: suite_of(place, *asked))
         if not suite.unusable:  # what it gives is what is expected
             code = code_of(task.reference, self._namespace)
             self._keep(task, code, tuple("pass" for _ in task.calls))
@@ -158,8 +164,9 @@ def _key(task: CodeTask, code: str) -> tuple[str, bytes]:
 def open_judge(settings: ColBenchSettings) -> AnswerJudge:
     """Raises NoBoxError, NoInterpreterError, BrokenBoxError, BoxError."""
     box = choose_box(settings.sandbox, None if settings.is_invented else _with_packages())
-    assert_holds(box)
-    return AnswerJudge(box, settings)
+    judge = AnswerJudge(box, settings)
+    judge.check_box()
+    return judge
 
 
 def _with_packages() -> BoxedInterpreter | None:

@@ -21,11 +21,11 @@ _WRITE_FILE, _READ_FILE, _READ_DIRECTORY = 1 << 1, 1 << 2, 1 << 3
 def lock_down(orders: Dict[str, Any]) -> int:
     """Returns the descriptor that answers go to: where standard output went before. Orders are
     `limits` (memory, seconds, files), `landlock` (None, or the files that may be read), `parent`
-    (None, or the process that it must not outlive) and `filter`."""
+    (None, or the process that it must not outlive), `kept` (descriptors that stay) and `filter`."""
     library = ctypes.CDLL(None, use_errno=True)
     library.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
     library.syscall.restype = ctypes.c_long
-    answers = _only_the_answers(orders["limits"]["files"])
+    answers = _only_the_answers(orders["limits"]["files"], orders["kept"])
     _limit(orders["limits"])
     if orders["parent"] is not None:
         _check(library.prctl(_SET_DEATH_SIGNAL, _SIGKILL, 0, 0, 0), "prctl(PR_SET_PDEATHSIG)")
@@ -39,13 +39,17 @@ def lock_down(orders: Dict[str, Any]) -> int:
     return answers
 
 
-def _only_the_answers(most: int) -> int:
-    """And standard error, which closes at the end: 0 and 1 are /dev/null."""
+def _only_the_answers(most: int, kept: Sequence[int]) -> int:
+    """And standard error, which closes at the end: 0 and 1 are /dev/null. `kept` are above 3."""
     answers = os.dup2(1, 3, inheritable=False)
     nothing = os.open("/dev/null", os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(nothing, 1)
-    os.closerange(4, max(most, 1024))
+    first = 4
+    for stays in sorted(kept):
+        os.closerange(first, stays)
+        first = stays + 1
+    os.closerange(first, max(most, 1024, first))
     return answers
 
 

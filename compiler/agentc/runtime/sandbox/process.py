@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from agentc.runtime.sandbox.kinds import CodeBox, command, environment, landlock_orders
 from agentc.runtime.sandbox.seccomp import UnknownMachineError, filter_program
@@ -38,6 +38,7 @@ _START = (
     "sys.path += orders['packages']\n"
     "answers = spaces[0]['lock_down'](orders)\n"
     "os.write(answers, b'ready\\n')\n"
+    "spaces[1]['spaces'] = spaces\n"
     "spaces[1]['main'](answers, data)\n"
 )
 
@@ -69,11 +70,24 @@ class BoxedProcess:
     takes lines, and `data` is made of numbers, texts, bytes, lists and dicts. Raises BoxError.
     A context, at whose end nothing is left of it."""
 
-    def __init__(self, box: CodeBox, program: str, data: Any, limits: BoxedLimits) -> None:
+    def __init__(
+        self,
+        box: CodeBox,
+        program: str,
+        data: Any,
+        limits: BoxedLimits,
+        nursery: Optional[str] = None,
+        kept: Sequence[int] = (),
+    ) -> None:
+        """`nursery`: the text of what is run instead, with the program as what it forks, and `kept`
+        the descriptors, above 3, that it needs (`nursery.py`)."""
         self._held = b""
         told: Optional[int] = None
         say: Optional[int] = None
-        sent = _in_memory([["<lockdown>", _lockdown()], ["<program>", program]], box, limits, data)
+        parts = [["<lockdown>", _lockdown()], ["<program>", program]]
+        if nursery is not None:
+            parts.insert(1, ["<nursery>", nursery])
+        sent = _in_memory(parts, box, limits, data, kept)
         try:
             if box.kind == "bubblewrap":
                 told, say = os.pipe()
@@ -85,7 +99,7 @@ class BoxedProcess:
                 stderr=subprocess.PIPE,
                 env=environment(),
                 cwd="/",
-                pass_fds=() if say is None else (say,),
+                pass_fds=(*kept, *(() if say is None else (say,))),
                 start_new_session=True,
                 bufsize=0,
             )
@@ -131,15 +145,18 @@ class BoxedProcess:
             left = min(seconds - spent, wall_seconds - passed)
             if left <= 0:
                 raise LateError
-            if _readable(self._answers, max(left, _SHORTEST_WAIT_S)):
-                chunk = os.read(self._answers, _CHUNK)
-                if not chunk:
-                    return None
-                self._held += chunk
+            chunk = self._more(max(left, _SHORTEST_WAIT_S))
+            if chunk == b"":
+                return None
+            self._held += chunk or b""
         line, _, self._held = self._held.partition(b"\n")
         if len(line) > most:
             raise TooLongError
         return line
+
+    def _more(self, seconds: float) -> Optional[bytes]:
+        """What came within the time; none at the end of all that could come."""
+        return os.read(self.answers, _CHUNK) if readable(self.answers, seconds) else None
 
     def running(self) -> bool:
         """Whether it has not ended."""
@@ -153,9 +170,9 @@ class BoxedProcess:
             # The pipe is at its end when the last process is that could write to it.
             while True:
                 left = late - time.monotonic()
-                if left <= 0 or not _readable(self._answers, left):
+                if left <= 0 or not readable(self.answers, left):
                     raise BoxError("a boxed process (%d) would not end" % self._pid)
-                if not os.read(self._answers, _CHUNK):
+                if not os.read(self.answers, _CHUNK):
                     return
         finally:
             for stream in (self._process.stdout, self._process.stderr):
@@ -176,7 +193,13 @@ class BoxedProcess:
         self._process.wait()
 
     @property
-    def _answers(self) -> int:
+    def pid(self) -> int:
+        """Of the process inside, as the host has it."""
+        return self._pid
+
+    @property
+    def answers(self) -> int:
+        """The pipe that its lines come from."""
         stream = self._process.stdout
         assert stream is not None
         return stream.fileno()
@@ -199,7 +222,7 @@ class BoxedProcess:
         """bubblewrap waits outside; whose time counts is the process inside."""
         text = b""
         while b"}" not in text:
-            chunk = os.read(told, _CHUNK) if _readable(told, _START_S) else b""
+            chunk = os.read(told, _CHUNK) if readable(told, _START_S) else b""
             if not chunk:
                 raise BoxError("the box did not start: %s" % self._complaint())
             text += chunk
@@ -211,7 +234,7 @@ class BoxedProcess:
         stream = self._process.stderr
         assert stream is not None
         text = b""
-        while len(text) < _CHUNK and _readable(stream.fileno(), _END_S):
+        while len(text) < _CHUNK and readable(stream.fileno(), _END_S):
             more = os.read(stream.fileno(), _CHUNK)
             if not more:
                 break
@@ -229,11 +252,14 @@ class BoxedProcess:
         return 0.0
 
 
-def _in_memory(parts: List[List[str]], box: CodeBox, limits: BoxedLimits, data: Any) -> int:
+def _in_memory(
+    parts: List[List[str]], box: CodeBox, limits: BoxedLimits, data: Any, kept: Sequence[int]
+) -> int:
     """A file of what `_START` reads. Not a pipe, which would have to be filled while it is read."""
     try:
         orders: Dict[str, Any] = {
-            "filter": filter_program(),
+            "filter": filter_program(nursery=len(parts) > 2),
+            "kept": list(kept),
             "landlock": landlock_orders(box),
             "limits": {
                 "memory": limits.memory_mb << 20,
@@ -264,7 +290,7 @@ def child_pid(text: bytes) -> int:
     raise BoxError("bubblewrap does not say which process it started")
 
 
-def _readable(descriptor: int, seconds: float) -> bool:
+def readable(descriptor: int, seconds: float) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(max(0, int(seconds * 1000) + 1)))

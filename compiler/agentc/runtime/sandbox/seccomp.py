@@ -8,7 +8,14 @@ import os
 import struct
 from typing import List, NamedTuple, Optional, Sequence
 
-from agentc.runtime.sandbox.system_calls import ALLOWED, ANSWERED, MACHINES, ONLY, Machine
+from agentc.runtime.sandbox.system_calls import (
+    ALLOWED,
+    ANSWERED,
+    MACHINES,
+    OF_NURSERIES,
+    ONLY,
+    Machine,
+)
 
 # Offsets in the kernel's description of a call (struct seccomp_data).
 _NUMBER, _AUDIT, _ARGUMENTS = 0, 4, 16
@@ -32,8 +39,9 @@ class _Step(NamedTuple):
     otherwise: int = 0
 
 
-def filter_program(machine: Optional[str] = None) -> bytes:
-    """The program for this machine's processor. Raises UnknownMachineError."""
+def filter_program(machine: Optional[str] = None, nursery: bool = False) -> bytes:
+    """The program for this machine's processor; for what runs answers, or for a nursery of such.
+    Raises UnknownMachineError."""
     name = machine or os.uname().machine
     if name not in MACHINES:
         raise UnknownMachineError(
@@ -46,7 +54,7 @@ def filter_program(machine: Optional[str] = None) -> bytes:
         steps += _guarded(numbers[kind.column], [_Step(_RETURN, _ALLOW)])
     for numbers, errno in ANSWERED.values():
         steps += _guarded(numbers[kind.column], [_Step(_RETURN, _FAIL | errno)])
-    for call, (numbers, arguments) in ONLY.items():
+    for call, (numbers, arguments) in ({**ONLY, **OF_NURSERIES} if nursery else ONLY).items():
         checks: List[_Step] = []
         for position, values in arguments.items():
             checks += _one_of(position, values, wide=position in _POINTERS.get(call, ()))

@@ -111,6 +111,15 @@ ONLY: Dict[str, Tuple[Tuple[Optional[int], Optional[int]], Dict[int, Tuple[int, 
     "prlimit64": ((302, 261), {0: (0,), 2: (0,)}),
 }
 
+OF_NURSERIES: Dict[str, Tuple[Tuple[Optional[int], Optional[int]], Dict[int, Tuple[int, ...]]]] = {
+    # What a nursery (`nursery.py`) may besides, which runs nothing that a model wrote: fork as the
+    # C library does, wait, bind a child's life to its own, limit it and lock it.
+    "clone": ((56, 220), {0: (0x01200011,)}),
+    "wait4": ((61, 260), {}),
+    "prctl": ((157, 167), {0: (1, 22)}),
+    "prlimit64": ((302, 261), {0: (0,)}),
+}
+
 ANSWERED: Dict[str, Tuple[Tuple[Optional[int], Optional[int]], int]] = {
     # With an error that libraries have another way for.
     "clone3": ((435, 435), 38),  # ENOSYS: they try clone, which is refused

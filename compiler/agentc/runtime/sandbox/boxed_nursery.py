@@ -1,0 +1,57 @@
+"""Runs inside the box: forks a child for each job, and waits until nothing is left of it.
+
+It is sent there as text. It never reads a job: the child does, so that no child finds in the memory
+that it has from here what another one was given. A child gives up all that this may do besides.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import marshal
+import os
+import resource
+from typing import Any, Dict, List
+
+spaces: List[Dict[str, Any]] = []
+"""The names of lockdown, of this and of the program; whoever starts this sets them."""
+_SET_DEATH_SIGNAL, _SIGKILL = 1, 9
+
+
+def main(answers: int, data: Dict[str, Any]) -> None:
+    """`jobs` and `told` are descriptors, `filter` is what a child may do."""
+    jobs, told = data["jobs"], data["told"]
+    library = ctypes.CDLL(None, use_errno=True)
+    library.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
+    own = os.getpid()
+    gc.collect()
+    gc.freeze()  # else a child's first collection copies every page
+    while os.read(jobs, 1) == b"j":
+        child = os.fork()
+        if child == 0:
+            try:
+                if library.prctl(_SET_DEATH_SIGNAL, _SIGKILL, 0, 0, 0) or os.getppid() != own:
+                    os._exit(1)
+                job = marshal.loads(_exactly(jobs, int.from_bytes(_exactly(jobs, 8), "little")))
+                os.close(jobs)
+                os.close(told)
+                resource.setrlimit(resource.RLIMIT_CPU, (job["seconds"], job["seconds"]))
+                resource.setrlimit(resource.RLIMIT_AS, (job["memory"], job["memory"]))
+                spaces[0]["_install"](library, data["filter"])
+                os.write(answers, b"ready\n")
+                spaces[2]["main"](answers, job["data"])
+            finally:
+                os._exit(1)
+        os.waitpid(child, 0)
+        os.write(told, b"g")
+    os._exit(0)
+
+
+def _exactly(descriptor: int, number: int) -> bytes:
+    text = b""
+    while len(text) < number:
+        more = os.read(descriptor, number - len(text))
+        if not more:
+            os._exit(1)
+        text += more
+    return text
