@@ -64,11 +64,8 @@ def main() -> None:
         for at_once in (1, 2):
             alone = _boxed(partial(_in_a_box, each.box), cases, at_once)
             _row(f"{each.kind}, a box for each, {at_once} at once", alone, loop)
-            places = CallPlaces(each.box, CallLimits(), at_once)
-            _row(
-                f"{each.kind}, forked, {at_once} at once", _boxed(places.run, cases, at_once), loop
-            )
-            places.close()
+            forked = partial(_forked, each.box, cases, at_once)
+            _row(f"{each.kind}, forked, {at_once} at once", forked, loop)
     if options.episodes:
         _episodes(options.episodes)
 
@@ -104,6 +101,15 @@ def _in_a_box(box: CodeBox, work: Callable[[Place], tuple[float, ...]]) -> tuple
     return work(box)
 
 
+def _forked(box: CodeBox, cases: Sequence[Case], at_once: int) -> list[tuple[float, ...]]:
+    """The nurseries are ended as well, so that their time counts."""
+    places = CallPlaces(box, CallLimits(), at_once)
+    try:
+        return _boxed(places.run, cases, at_once)()
+    finally:
+        places.close()
+
+
 def _episodes(number: int) -> None:
     """Of the environment's expert, twice: the second time each answer is known."""
     settings = ColBenchSettings(invented_tasks=number, careless=0.5)
@@ -125,7 +131,7 @@ def _episodes(number: int) -> None:
 def _episode(named: tuple[Any, str]) -> float:
     world, task = named
     world.reset(task)
-    return [world.step(action.text)[1] for action in world.expert_steps(task)][-1]
+    return [world.step(action.action)[1] for action in world.expert_steps(task)][-1]
 
 
 def _passes(reference: str, answer: str, call: str) -> bool:
