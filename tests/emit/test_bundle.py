@@ -284,3 +284,12 @@ def test_hidden_texts_stay_at_home_unless_asked_for(tmp_path: Path) -> None:
     assert not (tmp_path / "plain/.agentc/store" / object_folder).exists()
     assert main([*words, str(tmp_path / "whole"), "--with-hidden"]) == 0
     assert (tmp_path / "whole/.agentc/store" / object_folder / "data/privileged.jsonl").exists()
+
+
+def test_hidden_texts_are_asked_for_with_results(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["bundle", str(tmp_path / "spec.yaml"), "--with-hidden", "-o", str(tmp_path / "bundle")]
+    assert main(words) == 2
+    assert "--with-results" in capsys.readouterr().err
+    assert not (tmp_path / "bundle").exists()

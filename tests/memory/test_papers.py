@@ -50,7 +50,7 @@ PAPERS = {
 SHORT = {
     "ETO": (42.2, "`micro_batch: 2`: 35.0 GB"),
     "ETO pairs": (42.2, "`micro_batch: 1`: 35.0 GB"),
-    "Agent-R": (49.1, "on 32 GPUs: 38.5 GB; `zero_stage: 3`: 35.9 GB"),
+    "Agent-R": (49.1, "`processes: 32` on 32 GPUs: 38.5 GB; `zero_stage: 3`: 35.9 GB"),
 }
 """What each GPU would have to hold, in GB, and the first remedies."""
 ON_40_GB = {"gpu": "a100-40gb"}

@@ -89,6 +89,7 @@ def test_values(text: str, schema: dict[str, Json], value: object) -> None:
         ("2", {"type": "number", "exclusiveMaximum": 2}, "AGC205", "a number less than 2"),
         ("b", {"type": "string", "enum": ["a"]}, "AGC204", "`a`"),
         ("b", {"type": "string", "pattern": "^a"}, "AGC210", "text of the form ^a"),
+        ("b", {"type": "string", "pattern": r"\{x\}"}, "AGC210", "text with `{x}` in it"),
         ("ab", {"type": "string", "maxLength": 1}, "AGC205", "at most 1 character"),
         ("[]", {"type": "array", "minItems": 1}, "AGC205", "at least 1 item"),
         ("[a, b, a]", _SET, "AGC205", "each at most once"),

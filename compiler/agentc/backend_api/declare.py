@@ -184,6 +184,9 @@ class ServerBackend:
     capabilities: frozenset[str] = frozenset()
     builds: tuple[SoftwareEnvironment, ...] = ()
     memory: Callable[[MemoryQuestion], ServerMemory] | None = None
+    loads_model: bool = True
+    """False where it replies without the weights of what it serves: their context does not bound
+    its `max_model_len`."""
 
 
 Backend: TypeAlias = StageBackend | EnvironmentBackend | ServerBackend

@@ -45,13 +45,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0 with the directory written; 1 when the spec has errors; 2 when DIR cannot be written;
-    4 when the store is damaged; 5 when it has none of the results asked for. With --check: 0 when
-    the bundle is what its spec gives, 1 when it is not, 2 when DIR is no bundle."""
+    """0 with the directory written; 1 when the spec has errors; 2 when DIR cannot be written
+    or options do not go together; 4 when the store is damaged; 5 when it has none of the results
+    asked for. With --check: 0 when the bundle is what its spec gives, 1 when it is not, 2 when DIR
+    is no bundle."""
     if arguments.check is not None:
         return _check(arguments)
     if arguments.spec is None or arguments.output is None:
         print("agentc: give SPEC and -o DIR to write a bundle, or --check DIR", file=sys.stderr)
+        return EXIT_USAGE
+    if arguments.with_hidden and not arguments.with_results:
+        print("agentc: hidden texts are results: --with-hidden goes with --with-results",
+              file=sys.stderr)  # fmt: skip
         return EXIT_USAGE
     from agentc.backend_api import load_backends
     from agentc.emit.bundle import write_bundle

@@ -15,7 +15,7 @@ from agentc.kinds.field import Field
 from agentc.kinds.groups import TRAINERS
 
 TYPICAL: Mapping[str, Any] = {"lr": 1e-3, "global_batch": 8, "max_length": 64, "beta": 0.1}
-"""Required settings of trainers, with values that any of them lowers."""
+"""Settings that trainings need, with values that any trainer lowers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +52,9 @@ class BackendUnderTest:
     def start(self) -> dict[str, Any]:
         """The settings that everything starts from."""
         kind = self.backend.kind if isinstance(self.backend, StageBackend) else ""
-        required = {one.name: sample(one) for one in self.table if one.required}
-        usual = {name: value for name, value in TYPICAL.items() if name in required}
+        table = self.table
+        required = {one.name: sample(one) for one in table if one.required}
+        usual = {one.name: TYPICAL[one.name] for one in table if one.name in TYPICAL}
         return {**required, **(usual if kind in TRAINERS else {}), **self.given}
 
     def lower(self, values: Mapping[str, Any], **neighbours: Any) -> LoweringOutcome:

@@ -214,7 +214,9 @@ class StageBinder:
         if default is not None and isinstance(default.value, MappingNode):
             place = Place("defaults.placement", "`placement` of `defaults`")
             for name, entry in read_keys(default.value, fields, place, self.sink).items():
-                entries.setdefault(name, entry)
+                if name not in entries:
+                    entries[name] = entry
+                    draft.defaulted.add(f"placement.{name}")
         values: dict[str, Value] = {}
         for name, entry in entries.items():
             draft.spans[f"placement.{name}"] = entry.key.span

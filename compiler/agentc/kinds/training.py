@@ -194,7 +194,13 @@ DPO_FIELDS: tuple[Field, ...] = (
 
 CRITIC_FIELDS: tuple[Field, ...] = (
     *_SHARED,
-    number("beta", "What a difference of scores is multiplied by in the loss.", REQUIRED, above=0),
+    number(
+        "beta",
+        "What a difference of scores is multiplied by in the loss. `bradley_terry` needs it; "
+        "`binary_cross_entropy` compares no scores.",
+        above=0,
+        nullable=True,
+    ),
     choice(
         "objective",
         "`bradley_terry`: the better trajectory of a pair is to have the larger score; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 
 from agentc.kinds.field import HUB_ID, Field, Json
@@ -64,7 +65,7 @@ def _one(name: str, schema: Mapping[str, Json], fields: Sequence[Field]) -> str:
     if name == "string" and schema.get("pattern") == METRIC_PATTERN:
         return "one of " + ", ".join(f"`{name}`" for name in METRIC_NAMES)
     if name == "string" and isinstance(schema.get("pattern"), str):
-        return f"text of the form {schema['pattern']}"
+        return _fitting(str(schema["pattern"]))
     items = schema.get("items")
     if name == "array" and isinstance(items, dict):
         if isinstance(items.get("enum"), list):
@@ -75,6 +76,14 @@ def _one(name: str, schema: Mapping[str, Json], fields: Sequence[Field]) -> str:
     if name == "object" and fields:
         return f"a mapping with {', '.join(f'`{field.name}`' for field in fields)}"
     return _SINGULAR.get(name, name)
+
+
+def _fitting(pattern: str) -> str:
+    """Of a pattern that is one text as it stands, the text."""
+    held = re.sub(r"\\([^A-Za-z0-9])", r"\1", pattern)
+    if re.escape(held) == pattern:
+        return f"text with `{held}` in it"
+    return f"text of the form {pattern}"
 
 
 def _bounds(schema: Mapping[str, Json]) -> str:

@@ -18,6 +18,7 @@ from agentc_backends.agents.client.errors import (
     ServiceError,
 )
 from agentc_backends.agents.client.limits import RateLimits
+from agentc_backends.agents.client.privileged import HIDDEN_TEXTS, refused, texts_told
 from agentc_backends.agents.client.retry import RetryPolicy
 from agentc_backends.agents.client.sequence import Numbers
 from agentc_backends.agents.client.tenure import Tenure
@@ -191,10 +192,14 @@ class EnvironmentClient:
 
     async def hidden(self, task_ids: Sequence[str]) -> list[dict[str, str]]:
         """What no agent may see of these tasks: [{task_id, text, media}]. Only of a server that
-        was started to tell it; another one refuses (BadRequestError, 403)."""
+        was started to tell it; another one refuses (BadRequestError, 403). No message of an
+        error has a word of what the server said."""
         body = {"task_ids": [*task_ids]}
-        answer = _object("/privileged", await self._post("/privileged", body))
-        return [dict(each) for each in answer["texts"]]
+        try:
+            answer = await self._transport.call("POST", HIDDEN_TEXTS, body, private=True)
+        except BadRequestError as error:
+            raise refused(error) from None
+        return texts_told(answer, task_ids)
 
     async def _act(
         self, path: str, session: int, body: Mapping[str, Any], *, starts_over: bool = False

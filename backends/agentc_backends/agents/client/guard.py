@@ -1,7 +1,9 @@
-"""Keeps the key that an endpoint was sent out of all that its replies become.
+"""Keeps the key that an endpoint was sent out of all that its replies become, and private replies
+out of messages.
 
-A reply that holds it is refused before anybody can keep it; messages about replies are cleaned.
-Used by `transport.py`, for remote endpoints alone, and by environments that ask one.
+A reply that holds the key is refused before anybody can keep it; messages about replies are
+cleaned. Used by `transport.py`, of keys for remote endpoints alone, and by environments that ask
+one.
 """
 
 from __future__ import annotations
@@ -12,12 +14,16 @@ from dataclasses import dataclass, field
 from agentc.runtime.machine.redact import Redactor
 from agentc_backends.agents.client.errors import EchoedSecretError, InfrastructureError
 
+_KEPT_BACK = "(what it says is kept back: it may hold what nobody may see)"
+
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Of one endpoint's key; without one it lets everything pass."""
+    """Of one endpoint's key; without one it lets everything pass. With `private`, no message has a
+    word of what the endpoint says."""
 
     key: str | None
+    private: bool = False
     _redactor: Redactor = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -25,6 +31,8 @@ class Guard:
 
     def clean(self, text: str) -> str:
         """The text without the key. Clean before cutting: a part of it is not recognised."""
+        if self.private:
+            return _KEPT_BACK
         return self._redactor.clean_text(text)
 
     def inspect(self, answer: object, where: str) -> None:

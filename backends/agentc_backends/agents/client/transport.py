@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -87,14 +87,17 @@ class Transport:
         key: str = "",
         cost: float = 0.0,
         resend: bool = True,
+        private: bool = False,
     ) -> Any:
         """The JSON of the reply to a request, tried again by the policy.
 
         `key` chooses the replica; the next one is tried when it cannot be reached. `cost` is what
         the request is expected to take from the tokens per minute. With `resend` false, only a
-        request that surely never reached the service is sent again. Raises InfrastructureError,
-        BadRequestError, ContextOverflowError or EchoedSecretError.
+        request that surely never reached the service is sent again. With `private`, errors have
+        the status, and no word of the reply. Raises InfrastructureError, BadRequestError,
+        ContextOverflowError or EchoedSecretError.
         """
+        guard = replace(self._guard, private=True) if private else self._guard
         order = ranked(self._urls, key) if len(self._urls) > 1 else list(self._urls)
         order.sort(key=lambda url: url in self._lost)
         content = None if body is None else json.dumps(body).encode()
@@ -108,7 +111,7 @@ class Transport:
                 async with self.gate.admit(cost):
                     reply = await self._send(method, base, path, content, query)
             except httpx2.HTTPError as error:
-                failure = f"{method} {url}: {_described(error)}"
+                failure = f"{method} {url}: {_described(error, guard)}"
                 again = resend or isinstance(error, _NEVER_SENT)
                 if isinstance(error, _NEVER_SENT):
                     reached += 1
@@ -116,12 +119,12 @@ class Transport:
             else:
                 self._lost.discard(base)
                 if reply.status < 400:
-                    answer = _decoded(reply, method, url, self._guard)
-                    self._guard.inspect(answer, f"{method} {url}")
+                    answer = _decoded(reply, method, url, guard)
+                    guard.inspect(answer, f"{method} {url}")
                     return answer
                 if reply.status not in RETRIED_STATUSES:
-                    raise _refusal(reply, method, url, self._guard)
-                failure = f"{method} {url}: {reply.status} {_excerpt(reply, self._guard)}"
+                    raise _refusal(reply, method, url, guard)
+                failure = f"{method} {url}: {reply.status} {_excerpt(reply, guard)}"
                 asked = retry_after(reply.headers)
                 if reply.status == 503 and asked is not None and self._retry.patient:
                     tries -= 1
@@ -169,8 +172,10 @@ def _general_client(
     )
 
 
-def _described(error: httpx2.HTTPError) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+def _described(error: httpx2.HTTPError, guard: Guard) -> str:
+    # What is no reply of HTTP is quoted by its error.
+    said = str(error) if isinstance(error, _NEVER_SENT) else guard.clean(str(error))
+    return f"{type(error).__name__}: {said}" if str(error) else type(error).__name__
 
 
 def _excerpt(reply: RawReply, guard: Guard) -> str:
@@ -182,7 +187,8 @@ def _decoded(reply: RawReply, method: str, url: str, guard: Guard) -> Any:
         return json.loads(reply.body)
     except (ValueError, RecursionError) as error:
         excerpt = _excerpt(reply, guard)
-        raise InfrastructureError(f"{method} {url}: the reply is not JSON: {excerpt}") from error
+        why = None if guard.private else error
+        raise InfrastructureError(f"{method} {url}: the reply is not JSON: {excerpt}") from why
 
 
 def _refusal(reply: RawReply, method: str, url: str, guard: Guard) -> BadRequestError:

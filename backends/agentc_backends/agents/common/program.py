@@ -8,7 +8,11 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from agentc.runtime.program import Job, load_job
-from agentc_backends.agents.client.errors import ContextOverflowError, InfrastructureError
+from agentc_backends.agents.client.errors import (
+    ContextOverflowError,
+    InfrastructureError,
+    ServiceError,
+)
 from agentc_backends.agents.common.failures import (
     ErrorBudgetError,
     FatalError,
@@ -19,8 +23,8 @@ from agentc_backends.agents.common.failures import (
 
 def run_job(name: str, work: Callable[[Job], Awaitable[None]], *, on_overflow: str = "") -> int:
     """Exit 0 when `work` has written the artifact, 75 (another run may succeed) when servers failed
-    or the time limit is near, 1 when the job is wrong. `on_overflow` says what the spec can do
-    about a prompt that is too long."""
+    or the time limit is near, 1 when the job is wrong or a service refuses for good. `on_overflow`
+    says what the spec can do about a prompt that is too long."""
     job = load_job()
 
     async def working() -> None:
@@ -37,7 +41,7 @@ def run_job(name: str, work: Callable[[Job], Awaitable[None]], *, on_overflow: s
     except ContextOverflowError as error:
         print(f"{name}: {error}. {on_overflow}", file=sys.stderr)
         return 1
-    except FatalError as error:
+    except (FatalError, ServiceError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
     return 0

@@ -98,4 +98,5 @@ BACKEND = ServerBackend(
     capabilities=frozenset(
         {"chat", "completions", "logprobs", "token_ids", "scoring", "seed", "stop", "reload", "cpu"}
     ),
+    loads_model=False,
 )

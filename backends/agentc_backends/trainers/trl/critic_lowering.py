@@ -22,7 +22,7 @@ def critic_config(view: StageView, arguments: dict[str, Json]) -> dict[str, Json
     head = view.text("parameterisation") == "value_head"
     made: dict[str, Json] = {
         "parameterisation": view.text("parameterisation"),
-        "beta": view.number("beta"),
+        "beta": _beta(view, head),
         "template": _template(view),
         **(_of_a_head(view) if head else _of_log_ratios(view)),
     }
@@ -36,10 +36,25 @@ def critic_config(view: StageView, arguments: dict[str, Json]) -> dict[str, Json
     if head:
         del arguments["max_length"]
         return config
-    arguments["beta"] = view.number("beta")
+    arguments["beta"] = made["beta"]
     arguments["disable_dropout"] = True
     arguments["precompute_ref_log_probs"] = True
     return {**config, "nll_weight": view.number("nll_weight")}
+
+
+def _beta(view: StageView, head: bool) -> float:
+    """What a difference of scores is multiplied by; 1 where a score by itself is a logit."""
+    if head and view.text("objective") == "binary_cross_entropy":
+        view.leave("beta", "`objective: binary_cross_entropy` compares no scores")
+        return 1.0
+    if view.get("beta") is None:
+        view.refuse(
+            "beta",
+            "`objective: bradley_terry` needs it: differences of scores are multiplied by it",
+            fix="set beta, such as 0.1",
+        )
+        return 1.0
+    return view.number("beta")
 
 
 def _template(view: StageView) -> Json:

@@ -49,6 +49,8 @@ def batch_divides(subject: StageContext) -> Iterator[Finding]:
 
 def enough_rows(subject: StageContext) -> Iterator[Finding]:
     """The data can fill one `global_batch`, as far as `limit` and `attempts` say."""
+    if subject.settings.text("objective") == "binary_cross_entropy":
+        return  # its rows are turns, of which nothing says how many an episode has
     whole = subject.settings.integer("global_batch")
     bounds = [_most_rows(data, subject) for data in subject.producers("data")]
     if whole is None or not bounds or any(bound is None for bound in bounds):

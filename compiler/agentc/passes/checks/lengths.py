@@ -51,6 +51,8 @@ def _within_context(subject: StageContext, path: str) -> Iterator[Finding]:
 def server_within_context(subject: StageContext) -> Iterator[Finding]:
     """A server's `max_model_len` is within the context of each model that it loads, where known."""
     for server in leased_servers(subject):
+        if not server.backend.loads_model:
+            continue  # its window is its own
         wanted = server.settings.integer("max_model_len")
         for role in server.models:
             model = model_context(subject, role)

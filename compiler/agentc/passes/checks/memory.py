@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from agentc.backend_api import ServerBackend
 from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import did_you_mean
-from agentc.ir.module import Resource
+from agentc.ir.module import Resource, Stage
 from agentc.kinds.groups import LEASING, TRAINERS, kinds_where
 from agentc.memory import CARDS, card_bytes
 from agentc.memory.cards import card_label
@@ -20,6 +20,7 @@ from agentc.passes.checks.memory_of import CARD, ModelHolder, holders_of
 from agentc.passes.checks.remedies import remedies
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import Settings, StageContext
+from agentc.passes.checks.trial_changes import would_lower
 from agentc.text import some
 
 _PLACED = kinds_where(lambda kind: not kind.gathers)
@@ -56,7 +57,9 @@ def _unknown(place: Settings) -> Iterator[Finding]:
             at=place.entry if isinstance(place.entry, Resource) else None,
             fix=f"for their number write `gpus: {said}`, for memory `{said}gb`",
         )
+        return
     if card_bytes(said) is not None:
+        yield from _asked_of_nobody(place, said)
         return
     name = str(said).lower()
     alike = [each for each in CARDS if each.split("-")[0] == name.split("-")[0]]
@@ -68,6 +71,22 @@ def _unknown(place: Settings) -> Iterator[Finding]:
         expected="a card, or a number of GB",
         notes=(f"known: {some(CARDS, len(CARDS))}",),
         fix=f"write {hint}" if hint else did_you_mean(name, tuple(CARDS)) or "write its GB: `80`",
+    )
+
+
+def _asked_of_nobody(place: Settings, said: object) -> Iterator[Finding]:
+    """A card where no GPU is asked for holds nothing against itself. `defaults:` name one for all
+    stages, those without GPUs among them."""
+    entry = place.entry
+    if place.get(_COUNT) is not None or (isinstance(entry, Stage) and CARD in entry.defaulted):
+        return
+    yield Finding(
+        message=f"`gpu` says what each GPU holds ({card_label(said)}), and nobody asks for one",
+        path=CARD,
+        at=entry if isinstance(entry, Resource) else None,
+        severity="warning",
+        notes=("without `gpus` the job gets none, and whether it fits is not looked at",),
+        fix="add `gpus: 1`, or as many as there are to be; or leave `gpu` out",
     )
 
 
@@ -94,9 +113,18 @@ def _fits(holder: ModelHolder, subject: StageContext) -> Iterator[Finding]:
         at=holder.place.entry if isinstance(holder.place.entry, Resource) else None,
         notes=(f"{_what(holder)}: {need.sum_text()}", *_processes(holder, server)),
         fix="; ".join(f"{each.words}: {gigabytes(each.device)} GB" for each in found)
-        or "nothing that can be set here makes it fit: a smaller model, adapters (`lora`), or "
-        "more GPUs of more memory",
+        or "nothing that can be set here makes it fit: a smaller model, "
+        f"{_adapters(holder, subject)}or more GPUs of more memory",
     )
+
+
+def _adapters(holder: ModelHolder, subject: StageContext) -> str:
+    """Said of trainings that would take them."""
+    backend = holder.backend
+    if isinstance(backend, ServerBackend) or holder.get("lora") is not None:
+        return ""
+    taken = would_lower(subject, backend, {"lora": {"rank": 8}})
+    return "adapters (`lora`), " if taken else ""
 
 
 def _what(holder: ModelHolder) -> str:
@@ -136,7 +164,8 @@ MEMORY: tuple[Rule, ...] = (
             "AGC661",
             "an unknown GPU",
             "`placement.gpu` says how much memory each GPU has, as a card's name or a number of "
-            "GB. What the cluster calls its GPUs belongs into `gpu_type`.",
+            "GB. What the cluster calls its GPUs belongs into `gpu_type`, and how many there are "
+            "into `gpus`.",
         ),
         kinds=_PLACED,
         check=known_card,

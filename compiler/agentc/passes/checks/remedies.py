@@ -1,4 +1,8 @@
-"""The nearest settings under which a stage fits into its GPUs: what costs least is tried first."""
+"""The nearest settings under which a stage fits into its GPUs: what costs least is tried first.
+
+Only what the stage's backend would take is said. Neighbours: `memory.py`, which shows them,
+`trial_changes.py`, which lowers the stage with each.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from agentc.backend_api.view import SettingTable
 from agentc.kinds.field import Json
 from agentc.passes.checks.memory_of import ModelHolder
 from agentc.passes.checks.subject import StageContext
+from agentc.passes.checks.trial_changes import would_lower
 
 _COUNTS = (2, 4, 8, 16, 32)
 _GPUS = "placement.gpus"
@@ -40,7 +45,10 @@ def remedies(holder: ModelHolder, subject: StageContext) -> list[MemoryRemedy]:
             continue
         words = _words(holder, changes)
         # What is as it was goes unsaid, so that two ways may come to the same words.
-        if all(each.words != words for each in found.values()):
+        if any(each.words == words for each in found.values()):
+            continue
+        backend = holder.backend
+        if isinstance(backend, ServerBackend) or would_lower(subject, backend, changes):
             found[way] = MemoryRemedy(words=words, device=need.device)
     if not isinstance(holder.backend, ServerBackend):
         found |= _of_others(holder, subject, card)
@@ -48,22 +56,15 @@ def remedies(holder: ModelHolder, subject: StageContext) -> list[MemoryRemedy]:
 
 
 def _words(holder: ModelHolder, changes: Mapping[str, Json]) -> str:
-    """`sharding: full` with `micro_batch: 2` on 8 GPUs; only what differs."""
+    """`sharding: full` with `processes: 8` on 8 GPUs; only what differs."""
     said = [
         f"`{name}: {'true' if value is True else value}`"
         for name, value in changes.items()
-        if name not in ("processes", _GPUS)
-        and value not in (holder.get(name), _usual(holder, name))
+        if name != _GPUS and value != holder.get(name)
     ]
     gpus = changes.get(_GPUS)
     where = [] if gpus in (None, holder.gpus) else [f"on {gpus} GPUs"]
     return " ".join([" with ".join(said), *where]).strip()
-
-
-def _usual(holder: ModelHolder, name: str) -> Json:
-    """What a micro-batch is where nobody says."""
-    whole = _share(holder, _processes(holder))
-    return whole if name == "micro_batch" and holder.get(name) is None else None
 
 
 def _of_trainer(holder: ModelHolder) -> Iterator[tuple[str, dict[str, Json]]]:
@@ -72,21 +73,27 @@ def _of_trainer(holder: ModelHolder) -> Iterator[tuple[str, dict[str, Json]]]:
     if holder.get("gradient_checkpointing") is False:
         saving["gradient_checkpointing"] = True
         yield "gradient_checkpointing", dict(saving)
-    micro = _number(holder, "micro_batch") or _share(holder, _processes(holder))
-    for size in _halves(micro):
-        if size < micro:
-            yield "micro_batch", {"micro_batch": size}
-            yield "micro_batch", {"micro_batch": size, **saving}
-    if holder.get("parameterisation") == "value_head":
-        return  # every process holds the model beside its head
+    for micro in _micro_batches(holder, _processes(holder)):
+        if micro:
+            yield "micro_batch", dict(micro)
+            yield "micro_batch", {**micro, **saving}
     for name, value in _sharing(holder):
         for count in _counts(holder):
-            whole = _share(holder, count)
-            for size in _halves(min(micro, whole)):
-                if whole % size == 0:
-                    changes = {name: value, "micro_batch": size, **_on(count)}
-                    yield f"{name} {value}", changes
-                    yield f"{name} {value}", {**changes, **saving}
+            for micro in _micro_batches(holder, count):
+                changes: dict[str, Json] = {name: value, **micro, **_on(count)}
+                yield f"{name} {value}", changes
+                yield f"{name} {value}", {**changes, **saving}
+
+
+def _micro_batches(holder: ModelHolder, count: int) -> Iterator[Mapping[str, Json]]:
+    """Rows that so many processes may take at once, the most first: as the spec has it, where
+    that divides a process's share, and ever fewer."""
+    said, share = _number(holder, "micro_batch"), _share(holder, count)
+    if not said or share % said == 0:
+        yield {}
+    for size in _halves(min(said or share, share)):
+        if share % size == 0 and size != (said or share):
+            yield {"micro_batch": size}
 
 
 def _sharing(holder: ModelHolder) -> Iterator[tuple[str, Json]]:
@@ -114,18 +121,33 @@ def _of_others(
         }:
             continue  # it trains in bfloat16 alone
         settings = holder.settings.with_options(SettingTable(other.options))
-        for count in _counts(holder):
-            changes = {**_on(count), "zero_stage": 2} if settings.declares("zero_stage") else {}
-            if not changes:
-                break
-            moved = replace(holder, backend=other, settings=settings)
+        if not settings.declares("zero_stage"):
+            continue
+        # `sharding` says the stage where it is given.
+        shared: dict[str, Json] = {"zero_stage": 2} if holder.get("sharding") == "none" else {}
+        moved = replace(holder, backend=other, settings=settings)
+        changes = next(
+            (
+                changes
+                for count in _counts(holder)
+                for micro in _micro_batches(holder, count)
+                if _fits(moved, changes := {**shared, **micro, **_on(count)}, card)
+                and would_lower(subject, other, changes)
+            ),
+            None,
+        )
+        if changes is not None:
             need = replace(moved, changes=changes).need()
-            if need is not None and need.fits(card) and _share(holder, count):
-                more = _words(moved, changes)
-                words = f"`backend: {other.id}` {'with ' if more[:1] == '`' else ''}{more}".strip()
-                found[other.id] = MemoryRemedy(words=words, device=need.device)
-                break
+            assert need is not None
+            more = _words(moved, changes)
+            words = f"`backend: {other.id}` {'with ' if more[:1] == '`' else ''}{more}".strip()
+            found[other.id] = MemoryRemedy(words=words, device=need.device)
     return found
+
+
+def _fits(holder: ModelHolder, changes: Mapping[str, Json], card: float) -> bool:
+    need = replace(holder, changes=changes).need()
+    return need is not None and need.fits(card)
 
 
 def _of_server(holder: ModelHolder) -> Iterator[tuple[str, dict[str, Json]]]:

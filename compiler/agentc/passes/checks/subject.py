@@ -134,7 +134,8 @@ class Settings:
 @dataclass(frozen=True, slots=True)
 class StageContext:
     """A stage under examination; `around`, `servers` and `folders` (what was read of the model
-    directories, by stage id) were computed once for the module."""
+    directories, by stage id) were computed once for the module; `boundary` says which files its
+    settings may name."""
 
     stage: Stage
     settings: Settings
@@ -144,6 +145,7 @@ class StageContext:
     around: ModuleAnalysis
     servers: Mapping[str, tuple[ServerBackend, Settings]]
     folders: Mapping[str, ModelFolder]
+    boundary: Boundary
 
     def producers(self, role: str) -> Iterator[Settings]:
         """The settings of the stages that an input names, in order."""
@@ -217,6 +219,7 @@ def subjects_of(module: Module, table: BackendTable, boundary: Boundary) -> Iter
             around=around,
             servers=servers,
             folders=folders,
+            boundary=boundary,
         )
 
 
