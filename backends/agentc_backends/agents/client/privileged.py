@@ -49,8 +49,9 @@ def texts_told(answer: Any, task_ids: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _told(each: Any, place: int) -> dict[str, str]:
-    found = {name: each.get(name) for name in _FIELDS} if isinstance(each, dict) else {}
-    if not found or not all(isinstance(value, str) for value in found.values()):
+    given = each if isinstance(each, dict) else {}
+    found = {name: given[name] for name in _FIELDS if isinstance(given.get(name), str)}
+    if len(found) < len(_FIELDS):
         raise InfrastructureError(
             f"{HIDDEN_TEXTS}: item {place} of `texts` lacks one of {', '.join(_FIELDS)}, as text"
         )
