@@ -96,6 +96,22 @@ def test_the_key_knows_who_answers_and_not_where(written: Written) -> None:
     assert len(set(keys)) == 4
 
 
+def test_one_shared_server_is_asked_by_the_policy_and_by_the_world(written: Written) -> None:
+    city = ASKED.replace("server: human, model: host", "server: local, model: base")
+    text = SPEC.format(city=city, human=OWN, play="")
+    shared = text.replace("local: {backend", "local: {scope: shared, backend")
+    apart = shared.replace("server: local, model: base", "server: local, model: host")
+    for spec, names in (
+        (shared, {"server/local.base": 1}),
+        (apart, {"server/local.base": 1, "server/local.host": 1}),
+    ):
+        plan = written.text(spec).plan
+        assert plan is not None
+        assert not verify_plan(plan)
+        assert {server.id: len(server.clients) for server in plan.servers} == names
+        assert {lease.server for lease in plan.by_id()["play"].leases} == {"", *names}
+
+
 def test_a_simulator_may_be_what_a_stage_of_the_same_round_trained(written: Written) -> None:
     text = SPEC.format(city=ASKED.replace("host", "tuned"), human=OWN, play="")
     text += (

@@ -1,7 +1,8 @@
 """share_servers: give each server of scope `node` or `shared` an entry of its own in the plan.
 
 Jobs share one when the lease is the same in all that makes it run: what enters keys, and where the
-spec wants it. What serves whom is placement: no job's key depends on it.
+spec wants it. A model server is the same one whoever asks it: a policy and the model that plays
+somebody in its world may be one. What serves whom is placement: no job's key depends on it.
 
 Requires: keys.
 Ensures: each lease with a scope beyond its job names one server of the plan, whose clients are the
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from agentc.kinds.field import Json
 from agentc.passes.context import PassContext
 from agentc.passes.lowering.resources import server_asked, server_placement, server_resources
 from agentc.passes.unit import Unit
@@ -19,6 +21,7 @@ from agentc.plan.canonical import canonical_text
 from agentc.plan.job import Job, Lease, Plan, Server
 from agentc.plan.keys import lease_identity, server_key
 from agentc.plan.render import record
+from agentc.runtime.lease_roles import is_model_server
 
 JOB = "job"
 
@@ -31,6 +34,7 @@ def share_servers(unit: Unit, context: PassContext) -> Unit:
     ):
         return unit
     servers: dict[str, Server] = {}
+    """By what is the same whoever asks."""
     names: dict[str, int] = {}
     keys = {job.id: job.key for job in plan.jobs}
     jobs: list[Job] = []
@@ -40,18 +44,26 @@ def share_servers(unit: Unit, context: PassContext) -> Unit:
             if lease.draft.scope == JOB:
                 leases.append(lease)
                 continue
-            key = _key(job, lease, plan, keys)
-            known = servers.get(key)
+            identity, placed = _made_of(job, lease, plan, keys)
+            alike = server_key([_whoever_asks(lease, identity), placed])
+            known = servers.get(alike)
             if known is None:
-                known = _server(key, job, lease, names)
+                known = _server(server_key([identity, placed]), job, lease, names)
             network = known.network or bool(job.draft.contract.get("network"))
-            servers[key] = replace(known, clients=(*known.clients, job.id), network=network)
+            clients = dict.fromkeys((*known.clients, job.id))
+            servers[alike] = replace(known, clients=tuple(clients), network=network)
             leases.append(replace(lease, server=known.id))
         jobs.append(replace(job, leases=tuple(leases)))
     return replace(unit, plan=replace(plan, jobs=tuple(jobs), servers=tuple(servers.values())))
 
 
-def _key(job: Job, lease: Lease, plan: Plan, keys: dict[str, str]) -> str:
+def _whoever_asks(lease: Lease, identity: list[Json]) -> list[Json]:
+    """The identity of a model server's lease without its role, which stands first."""
+    return [None, *identity[1:]] if is_model_server(lease.draft.role) else identity
+
+
+def _made_of(job: Job, lease: Lease, plan: Plan, keys: dict[str, str]) -> tuple[list[Json], str]:
+    """What makes the server of a lease: its identity, and where it runs."""
     identity = lease_identity(lease, job.draft.inputs, plan.environments, keys)
     draft = lease.draft
     placed = [list(draft.program), dict(draft.variables), dict(draft.secrets), draft.scope,
@@ -60,7 +72,7 @@ def _key(job: Job, lease: Lease, plan: Plan, keys: dict[str, str]) -> str:
         placed.append(dict(draft.settings))
     if draft.ranks is not None:
         placed.append(record(draft.ranks))
-    return server_key([identity, canonical_text(placed)])
+    return identity, canonical_text(placed)
 
 
 def _server(key: str, job: Job, lease: Lease, names: dict[str, int]) -> Server:
