@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,6 +11,7 @@ from tests.browser.conftest import answer
 from tests.browser.test_pages import PAGE
 
 from agentc.runtime.browser.pool import RenderPool
+from agentc.runtime.browser.process import start_browser
 from agentc.runtime.browser.render import Rendered, Renderer
 
 
@@ -59,3 +61,15 @@ def test_what_goes_wrong_is_told_to_who_asked(monkeypatch: pytest.MonkeyPatch) -
 
 def _renderers() -> set[int | None]:
     return {each.ident for each in threading.enumerate() if each.name == "renderer"}
+
+
+def test_no_number_is_killed_that_was_waited_for(
+    renderer: Renderer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be another process's by then."""
+    browser = start_browser()
+    killed: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda number, signal: killed.append(number))
+    browser.end()
+    browser.end()
+    assert killed == []

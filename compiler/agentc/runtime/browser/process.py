@@ -76,6 +76,8 @@ class BoxedBrowser:
             for ours, _ in given:
                 os.close(ours)
         self._inner: Optional[int] = None
+        self._reaped = False
+        """Whether it was waited for: its number may be somebody else's from then on."""
         self.devtools = Devtools(self._orders, self._answers, self._watch)
         try:
             self._await_start(told)
@@ -114,17 +116,23 @@ class BoxedBrowser:
                 signal.pidfd_send_signal(self._inner, signal.SIGKILL)
             os.close(self._inner)
             self._inner = None
-            self._reaped(_END_S)
-        with suppress(ProcessLookupError, ChildProcessError):
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
+            self._await_end(_END_S)
+        if not self._reaped:
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(self._pid, signal.SIGKILL)
+                os.waitpid(self._pid, 0)
+            self._reaped = True
         self.devtools.close()
 
-    def _reaped(self, seconds: float) -> None:
+    def _await_end(self, seconds: float) -> None:
         until = time.monotonic() + seconds
-        with suppress(ChildProcessError):
-            while not os.waitpid(self._pid, os.WNOHANG)[0] and time.monotonic() < until:
-                time.sleep(0.005)
+        try:
+            while not self._reaped and time.monotonic() < until:
+                self._reaped = os.waitpid(self._pid, os.WNOHANG)[0] != 0
+                if not self._reaped:
+                    time.sleep(0.005)
+        except ChildProcessError:
+            self._reaped = True
 
     def _await_start(self, told: int) -> None:
         until = time.monotonic() + _START_S
