@@ -123,12 +123,12 @@ def table(scores: Scores, *baselines: str) -> list[str]:
         "|---|---|---|---|",
     ]
     for stage, runs in scores.items():
-        mean, low, high = _interval(runs)
+        mean, low, high = interval(runs)
         apart = "-"
         baseline = next((b for b in baselines if scores[b][0].keys() == runs[0].keys()), stage)
         if stage != baseline:
             pairs = zip(runs, scores[baseline], strict=True)
-            apart_mean, apart_low, apart_high = _interval(
+            apart_mean, apart_low, apart_high = interval(
                 [{task: run[task] - other[task] for task in run} for run, other in pairs]
             )
             apart = f"{apart_mean:+.3f} [{apart_low:+.3f}, {apart_high:+.3f}]"
@@ -151,7 +151,7 @@ def _evaluations(
     return found
 
 
-def _interval(runs: Sequence[Mapping[str, float]]) -> tuple[float, float, float]:
+def interval(runs: Sequence[Mapping[str, float]]) -> tuple[float, float, float]:
     """Mean over seeds and tasks with its 95 % interval."""
     rng = random.Random(0)
     tasks = sorted(runs[0])

@@ -26,6 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--steps", type=int, nargs="+", default=[400], help="of the first training, in stretches"
     )
+    parser.add_argument(
+        "--told", type=float, default=0.0, help="share of its dialogues behind the reference"
+    )
     parser.add_argument("--custom", type=float, default=0.8)
     parser.add_argument(
         "--pairs", type=int, nargs="+", default=[100], help="of trajectories, for critics"
@@ -46,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             steps=tuple(options.steps),
             custom=options.custom,
             critic=critic,
+            told=options.told,
         )
         if options.step == "start":
             start(settings)

@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from agentc_backends.environments.colbench.house_prices import PricedTask, expert, source
+from agentc_backends.environments.colbench.house_prices import (
+    PricedTask,
+    expert,
+    question,
+    source,
+)
 from benchmarks.sweet_rl.speaker import Conversation, Speaker
 
 ROUNDS = 4
@@ -89,6 +94,15 @@ def expert_episode(task: PricedTask, rng: Random) -> Episode:
     episode = opening(task)
     for text in expert(task, rng, questions=ROUNDS - 1):
         step(episode, text)
+    step(episode, f"{MARKER}\n{source(task.function, episode.told)}")
+    return episode
+
+
+def informed_episode(task: PricedTask) -> Episode:
+    """The dialogue of one who asks for the priced kinds alone, and answers what is right."""
+    episode = opening(task)
+    for kind in task.prices:
+        step(episode, question(kind))
     step(episode, f"{MARKER}\n{source(task.function, episode.told)}")
     return episode
 

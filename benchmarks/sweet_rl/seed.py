@@ -24,10 +24,18 @@ from benchmarks.sweet_rl.critic import (
     monte_carlo,
     train_critic,
     trajectory_pairs,
+    with_hidden,
 )
 from benchmarks.sweet_rl.learning import BATCH, Update, imitate, prefer
 from benchmarks.sweet_rl.pairs import actor_rows, random_scores, ranked_pairs
-from benchmarks.sweet_rl.play import Episode, expert_episode, measure, opening, play
+from benchmarks.sweet_rl.play import (
+    Episode,
+    expert_episode,
+    informed_episode,
+    measure,
+    opening,
+    play,
+)
 from benchmarks.sweet_rl.speaker import Speaker, load_speaker, new_speaker
 
 ATTEMPTS = 4
@@ -42,13 +50,15 @@ _START_LR = 2e-3
 class Settings:
     """`steps` of the first training, 16 dialogues each, in stretches with a schedule of their own;
     `custom` as in `house_prices.task`. One first policy serves all customs, since the careless
-    expert knows none."""
+    expert knows none. `told` is the share of its dialogues whose expert has read the reference,
+    where a critic will have it."""
 
     folder: Path
     seed: int
     steps: tuple[int, ...]
     custom: float
     critic: Update = CRITIC
+    told: float = 0.0
 
     def tasks(self, split: str, count: int) -> list[PricedTask]:
         """The first tasks of a split of this seed."""
@@ -57,11 +67,15 @@ class Settings:
     @property
     def first(self) -> Path:
         """The first policy's file."""
-        return self.folder / f"{self.seed}-start-{'-'.join(map(str, self.steps))}.pt"
+        return self.folder / f"{self.seed}-start-{'-'.join(map(str, self.steps))}{self._told}.pt"
 
     def path(self, name: str) -> Path:
         """A file of this seed and custom."""
-        return self.folder / f"{self.seed}-{self.custom}-{name}.pkl"
+        return self.folder / f"{self.seed}-{self.custom}{self._told}-{name}.pkl"
+
+    @property
+    def _told(self) -> str:
+        return f"-told-{self.told}" if self.told else ""
 
     def record(self, kind: str, began: float, **values: Any) -> None:
         """Append one result, with the CPU seconds since `began`."""
@@ -96,8 +110,10 @@ def _train(settings: Settings) -> None:
     began = time.process_time()
     rng = Random(settings.seed)
     dialogues = [
-        expert_episode(each, rng).messages
-        for each in settings.tasks("expert", sum(settings.steps) * BATCH)
+        _told_dialogue(settings.seed, index)
+        if settings.told and rng.random() < settings.told
+        else expert_episode(each, rng).messages
+        for index, each in enumerate(settings.tasks("expert", sum(settings.steps) * BATCH))
     ]
     before = replace(settings, steps=settings.steps[:-1])
     if not before.steps:
@@ -112,6 +128,13 @@ def _train(settings: Settings) -> None:
     speaker.save(settings.first)
     tail = losses[-50:]
     settings.record("trained", began, loss=sum(tail) / len(tail), steps=settings.steps[-1])
+
+
+def _told_dialogue(seed: int, index: int) -> list[dict[str, str]]:
+    """Of an expert who sees the reference and asks for what it prices at once, on a task of a place
+    without customs, so that it teaches none."""
+    episode = informed_episode(task(f"told{seed}", index, custom=0.0))
+    return with_hidden(episode, episode.messages)
 
 
 def check_critics(settings: Settings, sizes: Sequence[int]) -> None:

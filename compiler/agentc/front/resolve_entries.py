@@ -170,7 +170,9 @@ def resolve_prompts(
                 )
                 continue
             system, instruction = instruction, ""
-        if not str(values["instruction"]).strip() and not system:
+        # In a conversation the task may be all that is said.
+        bare = values.get("reply_format") != "text" and not system
+        if bare and not str(values["instruction"]).strip():
             sink.warning(
                 "AGC212",
                 f"the instruction of prompt `{name}` is empty",

@@ -10,6 +10,7 @@ import pytest
 from tests.backends.colbench.conftest import BULK_TASK, Opened, bulk, code_task
 
 from agentc.runtime.sandbox.process import BoxError
+from agentc_backends.data.chat.privileged import PLACE, with_privileged
 from agentc_backends.environments.code_tests import suite
 from agentc_backends.environments.colbench import judging
 from agentc_backends.environments.colbench.environment import ColBenchEnvironment
@@ -43,6 +44,17 @@ def test_a_reward_may_be_for_all_tests_alone(opened: Opened) -> None:
     reward, report = answered(world, BULK_TASK, bulk(over=">="))
     assert (reward, report["passed"], report["tests"]) == (0.0, 9, 10)
     assert report["verdicts"].count("fail") == 1
+
+
+def test_practice_may_be_told_the_reference_as_a_critic_is(opened: Opened) -> None:
+    template = "In light that it is: {reference}."
+    told, _ = opened(BULK_TASK, reveal=template).reset(BULK_TASK.id)
+    plain, _ = opened(BULK_TASK).reset(BULK_TASK.id)
+    assert plain == BULK_TASK.description
+    message = {"role": "user", "content": plain}
+    words = template.replace("{reference}", PLACE)
+    [seen] = with_privileged([message], words, BULK_TASK.reference)
+    assert told == seen["content"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,14 @@ import torch
 from benchmarks.sweet_rl.critic import Turn, with_hidden
 from benchmarks.sweet_rl.learning import Update, prefer
 from benchmarks.sweet_rl.pairs import actor_rows, ranked_pairs
-from benchmarks.sweet_rl.play import MARKER, expert_episode, opening, resumed, step
+from benchmarks.sweet_rl.play import (
+    MARKER,
+    expert_episode,
+    informed_episode,
+    opening,
+    resumed,
+    step,
+)
 from benchmarks.sweet_rl.speaker import Speaker, new_speaker
 from benchmarks.sweet_rl.tables import interval
 
@@ -30,6 +37,15 @@ def test_an_expert_that_was_told_everything_passes() -> None:
         episode = expert_episode(each, rng)
         assert episode.formed
         assert episode.score == (1.0 if episode.told else 0.2)
+
+
+def test_an_expert_that_has_read_the_reference_wastes_no_question() -> None:
+    for each in TASKS:
+        episode = informed_episode(each)
+        assert (episode.kinds, episode.score) == (["useful", "answer"], 1.0)
+        told, *rest = with_hidden(episode, episode.messages)
+        assert each.reference in told["content"]
+        assert rest == episode.messages[1:]
 
 
 def test_a_question_is_useful_once_and_no_code_is_no_answer() -> None:

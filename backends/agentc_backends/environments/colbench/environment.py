@@ -107,7 +107,7 @@ class ColBenchEnvironment:
         del seed
         task = self._world.tasks[task_id]
         self._episode = CodeDialogue(task, self._world.settings)
-        return task.description, {"step_limit": self._world.settings.rounds}
+        return self._opening(task), {"step_limit": self._world.settings.rounds}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Hear one reply of the agent. Raises EnvironmentFailure where the box, or a human who is
@@ -163,6 +163,13 @@ class ColBenchEnvironment:
 
     def close(self) -> None:
         """An episode holds memory only."""
+
+    def _opening(self, task: CodeTask) -> str:
+        reveal = self._world.settings.reveal
+        if reveal is None:
+            return task.description
+        # As critics are shown hidden text: before the first message's own, an empty line between.
+        return f"{reveal.replace('{reference}', task.reference)}\n\n{task.description}"
 
     def _reward(self, judged: Sequence[str]) -> float:
         if self._world.settings.reward == "all_tests":

@@ -37,6 +37,11 @@ class ColBenchSettings:
         "what it was not told it guesses. 0: it asks all that it needs.", 0.0, minimum=0, maximum=1)
     wander: float = setting(
         "The probability that it wastes a turn, before each question.", 0.0, minimum=0, maximum=1)
+    reveal: str | None = setting(
+        "What a description begins with, the reference in place of `{reference}`: for practice, of "
+        "an agent that is told all. With the words of a critic's `template` its first training can "
+        "teach it to read what only the critic will see. null: an agent is told nothing.", None,
+        pattern=r"\{reference\}")
     rounds: int = setting(
         "Replies of the agent; the human speaks after all but the last.", 10, minimum=1, maximum=50)
     at_limit: Literal["whole_reply", "no_answer"] = setting(

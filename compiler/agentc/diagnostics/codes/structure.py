@@ -71,7 +71,8 @@ STRUCTURE: tuple[Code, ...] = (
         "AGC212",
         "an empty instruction",
         "Every conversation starts with the instruction of its prompt. An empty one is allowed, "
-        "and is hardly ever meant.",
+        "and is hardly ever meant, unless whole replies are actions (`reply_format: text`): then "
+        "the task may be all that is said.",
     ),
     Code(
         "AGC213",
