@@ -153,6 +153,16 @@ class TestPath:
         # A copy: what its owner does to the source later does not reach the store.
         assert (source / "model.safetensors").stat().st_nlink == 1
 
+    def test_what_says_how_pictures_are_wanted_comes_along(
+        self, adopt: Adopt, made: Path, tmp_path: Path
+    ) -> None:
+        source = tmp_path / "source"
+        shutil.copytree(made, source)
+        (source / "preprocessor_config.json").write_text('{"size": 224}')
+        status, err, data = adopt(source)
+        assert status == 0, err
+        assert json.loads((data / "preprocessor_config.json").read_text()) == {"size": 224}
+
     def test_a_built_in_format_replaces_the_template(
         self, adopt: Adopt, made: Path, tmp_path: Path
     ) -> None:

@@ -27,6 +27,10 @@ WANTED = (
     "tokenizer.model",
     "vocab.json",
     "merges.txt",
+    # How a model that sees wants its pictures.
+    "preprocessor_config.json",
+    "processor_config.json",
+    "video_preprocessor_config.json",
     "*.safetensors",
     "*.safetensors.index.json",
 )
