@@ -1,8 +1,9 @@
 """Models that environments ask: their tokens, the time that episodes wait for them, and the GPUs
-that a shared server of theirs holds."""
+that a shared server of theirs holds. And how many tasks a file has, of which keys know a digest."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,18 @@ def test_a_model_that_is_asked_costs_tokens_time_and_its_gpus(
     assert "of them shared servers'" in text
     assert "asked" not in "\n".join(total_lines(without, 0))
     assert total_entry(without)["asked_tokens"] == [0, 0, 0]
+
+
+def test_tasks_of_a_file_are_counted_by_its_splits(tmp_path: Path, table: BackendTable) -> None:
+    task = {
+        "problem_description": "%d",
+        "ground_truth": "def f(n): ...",
+        "test_cases": {"a": "f(1)"},
+    }
+    row = json.dumps(task) + "\n"
+    (tmp_path / "tasks.jsonl").write_text("".join(row % n for n in range(40)), encoding="utf-8")
+    environment = (
+        "{backend: colbench_backend, tasks: tasks.jsonl, splits: {train: {range: [0, %d]}}}"
+    )
+    small, large = (found(tmp_path, table, environment % end)[0] for end in (4, 40))
+    assert large.tokens.median == pytest.approx(10 * small.tokens.median)

@@ -24,14 +24,14 @@ from agentc.runtime.lease_roles import is_model_server
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerProfile:
     """A leased server: `own` is False where none is started, for a remote endpoint and an
-    environment in the job's own process. `devices` are the GPUs of one copy; `job` is the job that
-    a shared one is."""
+    environment in the job's own process. `devices` are the GPUs of one copy. `settings` are what an
+    environment is told: of files its identity has digests alone."""
 
     backend: str
     identity: str
     own: bool = True
     devices: int = 0
-    job: str = ""
+    settings: str = "{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +195,7 @@ def _subject(
                 identity=_text(lease.get("identity")),
                 own=lease.get("environment") is not None and not _inside(lease),
                 devices=int(lease.get("devices") or 0),
-                job=str(lease.get("server") or ""),
+                settings=_text(_as_written(lease.get("settings"))),
             )
             for lease in source.get("leases") or ()
         },
@@ -205,6 +205,20 @@ def _subject(
         gpus=gpus,
         measured=measured,
         likeness=likeness,
+    )
+
+
+def _as_written(settings: Any) -> dict[str, Any]:
+    """Settings of a lease as a spec has them: a mapping is a list of pairs there."""
+    return {
+        name: dict(value) if _is_pairs(value) else value
+        for name, value in (settings if isinstance(settings, dict) else {}).items()
+    }
+
+
+def _is_pairs(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(each, list) and len(each) == 2 and isinstance(each[0], str) for each in value
     )
 
 

@@ -270,7 +270,10 @@ class Forecaster:
         backend, identity = (server.backend, server.identity) if server else ("", "{}")
         split = split_of(subject)
         seen = self._past.tasks_of(backend, identity, split)
-        tasks = Quantity(seen) if seen is not None else self._stated.tasks(backend, identity, split)
+        # Of files an identity has the digest, in place of the settings that name them.
+        digests = server is not None and '_sha256"' in identity
+        told = server.settings if server is not None and digests else identity
+        tasks = Quantity(seen) if seen is not None else self._stated.tasks(backend, told, split)
         tasks = tasks or prior("tasks")
         limit = subject.setting("limit")
         if isinstance(limit, int) and limit < tasks.high:
