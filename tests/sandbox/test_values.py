@@ -136,7 +136,11 @@ def test_any_bytes_are_a_value_or_refused(line: bytes) -> None:
     [
         ("def f(): pass", "def f(): pass"),
         (" def f():\n    pass", "def f():\n   pass"),
-        ("A\n```\none\n```\nB\n```python\ntwo\n```", "one"),
+        ("A\n```\none\n```\nB\n```\ntwo\n```", "one"),
+        ("It gives:\n```\n{'a': 1}\n```\nby\n```python\none\n```\n```py\ntwo\n```", "one"),
+        ("```python title=a\none\n```", "one"),
+        ("```{.python3 .numbered}\none\n```", "one"),
+        ("```pycon\n>>> 1\n```\n```\none\n```", "one"),
         ("``` Python \none\n```", "one"),
         ("```json\n{}\n```\n```py\none\n```", "one"),
         ("    one\n    two", "one\ntwo"),

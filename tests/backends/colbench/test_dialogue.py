@@ -112,6 +112,23 @@ def test_short_references_count_whole() -> None:
     assert dialogue.rounds.counts["code_like"] == 1
 
 
+SIGNATURE = "def late_fee(days_overdue, member_level, book_price, weekly_rate=2)"
+
+
+@pytest.mark.parametrize("join", ["\n    ", " "])
+def test_what_the_agent_is_told_anyway_is_no_code(join: str) -> None:
+    body = f"return min(book_price, days_overdue // 7 * weekly_rate){join}# members too"
+    description = f"Write `{SIGNATURE}`, which never is more than the price of the book itself."
+    task = code_task(description, f"{SIGNATURE} -> int:{join}{body}", ["late_fee(9, 1, 30)"])
+    dialogue = CodeDialogue(task, ColBenchSettings(guard="refuse"))
+    for reply in (f"As I said: {description}", f"{SIGNATURE} -> int:", task.reference[:70]):
+        assert not dialogue.refused(reply)
+        assert dialogue.tell("?", reply) == reply
+    assert dialogue.refused(task.reference)
+    assert dialogue.tell("?", f"It is\n{body}") == "I cannot write code."
+    assert dialogue.rounds.counts["code_like"] == 1
+
+
 def test_replies_that_do_not_know_are_counted() -> None:
     dialogue = _dialogue()
     for reply in ("I do not know.", "Sorry, I don't know that.", "I don\u2019t know", "Yes."):

@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 from tests.backends.colbench.conftest import SHARED
 
+from agentc_backends.data.chat.hidden_texts import HiddenTexts
+from agentc_backends.data.chat.rows import RowsError
 from agentc_backends.environments.colbench.environment import ColBenchEnvironment
+from agentc_backends.environments.colbench.humans.guard import code_starts
 from agentc_backends.environments.colbench.job_serve import open_world
 from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.tasks import read_tasks
@@ -54,6 +57,20 @@ def test_what_the_rows_are(file: Path) -> None:
     assert [task.reference for task in tasks] == references
     assert len({task.id for task in tasks}) == 200
     assert {len(task.calls) for task in tasks} == {10}
+
+
+def test_descriptions_are_no_leaks_and_references_are(file: Path, tmp_path: Path) -> None:
+    tasks = read_tasks(file.read_bytes(), file.name)
+    rows = [json.dumps({"task_id": task.id, "text": task.reference}) for task in tasks]
+    (tmp_path / "privileged.jsonl").write_text("\n".join(rows) + "\n")
+    hidden = HiddenTexts([tmp_path], "{privileged}")
+    for task in tasks:
+        hidden.require_unseen(task.id, [{"role": "user", "content": task.description}])
+        told = f"{task.description}\n{task.reference}"
+        with pytest.raises(RowsError, match="of its hidden text"):
+            hidden.require_unseen(task.id, [{"role": "user", "content": told}])
+        assert code_starts(task.description, task.reference, task.description) is None
+        assert code_starts(told, task.reference, task.description) is not None
 
 
 def test_what_the_pages_are() -> None:

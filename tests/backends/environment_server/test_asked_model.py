@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.backends.colbench.conftest import code_task
 
+from agentc_backends.environments.colbench.humans.model import ModelHuman
 from agentc_backends.environments.server.asked_model import LEASES_VARIABLE, AskedModel
 from agentc_backends.environments.server.environment import EnvironmentFailure
 
@@ -26,6 +29,7 @@ class Endpoint(ThreadingHTTPServer):
         self.together = threading.Barrier(2)
         self.lock = threading.Lock()
         self.pairs = False
+        self.says: tuple[int, str] | None = None
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -46,8 +50,18 @@ class Handler(BaseHTTPRequestHandler):
         }
         with self.server.lock:
             self.server.at_once -= 1
+        status = 200
+        if self.server.says is not None:
+            status, echo = self.server.says
+            error = {"error": {"message": f"{echo} {text}", "code": text, "param": text}}
+            answer = {"error": f"{echo} {text}"} if echo == "plain" else error
+            if echo == "silence":
+                status = 200
+                choice = {"message": {"content": " \n"}, "finish_reason": "length"}
+                answer = {"choices": [choice], "usage": {"prompt_tokens": 1,
+                          "completion_tokens": 7, "total_tokens": 8}}  # fmt: skip
         raw = json.dumps(answer).encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Length", str(len(raw)))
         self.end_headers()
         self.wfile.write(raw)
@@ -111,3 +125,36 @@ def test_what_does_not_answer_voids_the_episode(
     monkeypatch.delenv(LEASES_VARIABLE)
     with pytest.raises(EnvironmentFailure, match="nobody started one"):
         hello(AskedModel())
+
+
+@pytest.mark.parametrize(
+    ("status", "echo"), [(400, "refused:"), (400, "plain"), (501, "failed on"), (200, "odd:")]
+)
+def test_no_word_of_a_server_that_repeats_what_it_was_asked_is_in_the_failure(
+    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, echo: str
+) -> None:
+    """Who asks may have told it what no agent is to know."""
+    url = f"http://127.0.0.1:{endpoint.server_address[1]}"
+    model = told(tmp_path, monkeypatch, url=url, token="ours", model="m", log="/log")
+    endpoint.says = (status, echo)
+    with pytest.raises(EnvironmentFailure) as failure:
+        hello(model, 987654)
+    shown = "".join(traceback.format_exception(failure.value))
+    assert "the model that the environment asks" in shown
+    assert "hello 987654" not in shown
+    assert echo not in shown
+    assert failure.value.__context__ is None
+
+
+def test_a_model_that_says_nothing_voids_the_episode(
+    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"http://127.0.0.1:{endpoint.server_address[1]}"
+    model = told(tmp_path, monkeypatch, url=url, token="ours", model="m", log="/log")
+    task = code_task("Write f.", "def f(): return 7", ["f()"])
+    human = ModelHuman(model, temperature=0.0, max_tokens=7)
+    assert "Hello" in human.reply(task, (), "Hello")
+    endpoint.says = (200, "silence")
+    with pytest.raises(EnvironmentFailure, match="says nothing") as failure:
+        human.reply(task, (), "Hello")
+    assert "limit of tokens" in str(failure.value)

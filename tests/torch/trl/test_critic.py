@@ -320,12 +320,12 @@ def test_hidden_text_stands_before_the_first_messages_text(model: Path, tmp_path
 
 
 def test_an_agent_that_was_told_is_found_without_a_word_of_it(tmp_path: Path) -> None:
-    text = "def price(quantity): return 7 * quantity - (3 * quantity if quantity > 12 else 0)"
+    text = "Seven for each one of up to twelve, and four for each one of more than twelve of them."
     rows = [{"task_id": "a", "text": text}]
     hidden = HiddenTexts([write_rows(tmp_path / "h", "privileged.jsonl", rows)], "{privileged}")
-    hidden.require_unseen("a", [{"role": "user", "content": "Write price: " + text[:63]}])
+    hidden.require_unseen("a", [{"role": "user", "content": "Write it: " + text[:63]}])
     with pytest.raises(RowsError, match="holds 64 characters of its hidden text") as told:
         hidden.require_unseen("a", [{"role": "user", "content": "Write it: " + text[5:69]}])
-    assert "quantity" not in str(told.value)
+    assert "twelve" not in str(told.value)
     with pytest.raises(RowsError, match="no hidden text of the task b"):
         hidden.in_front("b", [{"role": "user", "content": "x"}])

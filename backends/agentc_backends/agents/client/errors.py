@@ -38,3 +38,10 @@ class EchoedSecretError(ServiceError):
 
 class EnvironmentServerError(ServiceError):
     """An environment server reports an error of its own in a reply that looks like success."""
+
+
+def without_words(error: ServiceError) -> str:
+    """What failed, without what the service said, which may quote the request: for requests that
+    hold what whoever reads the message is not to know."""
+    status = f", status {error.status}" if isinstance(error, BadRequestError) else ""
+    return f"{type(error).__name__}{status} (what it said is kept back: it may quote the request)"

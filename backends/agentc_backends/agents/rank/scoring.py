@@ -8,7 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agentc.runtime.program import Job
-from agentc_backends.agents.client.errors import InfrastructureError, ServiceError
+from agentc_backends.agents.client.errors import (
+    InfrastructureError,
+    ServiceError,
+    without_words,
+)
 from agentc_backends.agents.client.leased import chat_client
 from agentc_backends.agents.common.connect import ChatPolicy, lost_server
 from agentc_backends.agents.common.failures import FatalError
@@ -45,10 +49,11 @@ async def score_turns(
         async def score(turn: Row) -> Row:
             try:
                 return await turn_scores(turn, prompt_of(turn), span, scorer)
-            except InfrastructureError:
-                raise
+            # What the model is shown may hold a hidden text, which a server may quote.
+            except InfrastructureError as error:
+                raise InfrastructureError(without_words(error)) from None
             except ServiceError as error:
-                raise FatalError(f"{turn['id']}: {error}") from error
+                raise FatalError(f"{turn['id']}: {without_words(error)}") from None
 
         progress = WorkProgress(
             job=job, total=len(asked), noun="turns", speed="tokens_per_s", digits=1

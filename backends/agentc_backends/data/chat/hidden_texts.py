@@ -1,7 +1,7 @@
 """HiddenTexts: what a critic may know of each task, as a `privileged` stage collected it.
 
-No message of an exception holds a text, or a part of one. Neighbour: `privileged.py`, which says
-where a text stands in a conversation.
+No message of an exception holds a text, or a part of one. Neighbours: `privileged.py`, which says
+where a text stands in a conversation; `unsaid.py`, what of it is a secret.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from agentc.runtime.program import read_rows
 from agentc_backends.data.chat.privileged import Message, with_privileged
 from agentc_backends.data.chat.rows import RowsError
+from agentc_backends.data.chat.unsaid import unsaid_runs
 
 WINDOW = 64
 """So many characters in a row of a hidden text are no chance: whoever acts has seen them."""
@@ -34,15 +35,14 @@ class HiddenTexts:
         return with_privileged(messages, self._template, self._text(task_id))
 
     def require_unseen(self, task_id: str, opening: Iterable[Mapping[str, Any]]) -> None:
-        """Raises RowsError where an episode's opening holds a window of its hidden text: whoever
-        acted was told it."""
-        text = self._text(task_id)
-        windows = range(len(text) - WINDOW + 1)
+        """Raises RowsError where an episode's opening holds a window of its hidden text, or all of
+        a shorter one: whoever acted was told it. Signatures of functions are no secret."""
+        size, runs = unsaid_runs(self._text(task_id), WINDOW)
         for message in opening:
             said = message["content"]
-            if any(text[start : start + WINDOW] in said for start in windows):
+            if any(run in said for run in runs):
                 raise RowsError(
-                    f"the opening of the task {task_id} holds {WINDOW} characters of its hidden "
+                    f"the opening of the task {task_id} holds {size} characters of its hidden "
                     "text: whoever acts in this environment is told what only a critic may know"
                 )
 

@@ -6,7 +6,7 @@ import re
 import textwrap
 
 _BLOCK = re.compile(r"```([^\n`]*)(?:\n|\Z)(.*?)(?:```|\Z)", re.DOTALL)
-_PYTHON = re.compile(r"\s*(?:python|py)?[0-9.]*\s*", re.IGNORECASE)
+_PYTHON = re.compile(r"\{?\.?(?:python|py)[0-9.]*(?![^\s,;:{}])", re.IGNORECASE)
 
 
 def code_of(reply: str, namespace: str) -> str:
@@ -15,9 +15,12 @@ def code_of(reply: str, namespace: str) -> str:
 
 
 def _fresh(reply: str) -> str:
-    """The first block of Python, or of no language; one that nobody closed goes to the end."""
-    blocks = (found[2] for found in _BLOCK.finditer(reply) if _PYTHON.fullmatch(found[1]))
-    return textwrap.dedent(next(blocks, reply)).strip()
+    """The first block of Python, else the first of no language; one that nobody closed goes to the
+    end. What follows the language's name, such as a title, is left alone."""
+    blocks = [(found[1].strip(), found[2]) for found in _BLOCK.finditer(reply)]
+    named = [code for language, code in blocks if _PYTHON.match(language)]
+    others = [code for language, code in blocks if not language]
+    return textwrap.dedent(next(iter(named + others), reply)).strip()
 
 
 def _published(reply: str) -> str:

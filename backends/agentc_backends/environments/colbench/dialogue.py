@@ -19,10 +19,13 @@ _COUNTED = ("unknown", "cut", "code_like")
 
 
 class DialogueTask(Protocol):
-    """What is asked about: `reference` is what the human knows."""
+    """What is asked about: `description` is what the agent is told, `reference` what the human
+    knows."""
 
     @property
     def id(self) -> str: ...
+    @property
+    def description(self) -> str: ...
     @property
     def reference(self) -> str: ...
 
@@ -61,7 +64,7 @@ class DialogueRounds:
 
     def refused(self, task: DialogueTask, settings: DialogueSettings, reply: str) -> bool:
         """Whether a human's reply holds code and none is to be told."""
-        return settings.guard == "refuse" and code_starts(reply, task.reference) is not None
+        return settings.guard == "refuse" and _code_starts(reply, task) is not None
 
     def tell(
         self,
@@ -75,7 +78,7 @@ class DialogueRounds:
         """Takes the human's reply to an action; returns it as the agent reads it. `again`: what
         was said first was refused."""
         self.counts["unknown"] += _does_not_know(reply)
-        start = code_starts(reply, task.reference)
+        start = _code_starts(reply, task)
         self.counts["code_like"] += again or start is not None
         if start is not None:
             if settings.guard == "cut":
@@ -104,6 +107,10 @@ def restored_rounds(snapshot: Mapping[str, Any], most: int) -> DialogueRounds:
         case {"said": list(said), "counts": dict(counts)} if len(said) < most:
             return DialogueRounds([_round(each) for each in said], _counts(counts))
     raise ValueError("not a snapshot of an episode with these options")
+
+
+def _code_starts(reply: str, task: DialogueTask) -> int | None:
+    return code_starts(reply, task.reference, task.description)
 
 
 def _does_not_know(reply: str) -> bool:

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from agentc_backends.agents.client.chat import ChatClient, ChatReply
-from agentc_backends.agents.client.errors import ServiceError
+from agentc_backends.agents.client.errors import ServiceError, without_words
 from agentc_backends.agents.client.leased import chat_client
 from agentc_backends.environments.server.environment import EnvironmentFailure
 
 LEASES_VARIABLE = "AGENTC_LEASES"
 _MOST_AT_ONCE = 64
+_ASKED = "the model that the environment asks"
 
 
 def asked_lease(role: str = "simulator") -> Mapping[str, Any]:
@@ -34,6 +35,16 @@ def asked_lease(role: str = "simulator") -> Mapping[str, Any]:
     if found is None:
         raise ValueError(f"no {role} in {place}")
     return found
+
+
+def words_of(reply: ChatReply) -> str:
+    """What a model said, without blanks around it. Raises EnvironmentFailure where that is
+    nothing: who talks with it could not tell that from an answer."""
+    text = reply.text.strip()
+    if not text:
+        ends = "its limit of tokens" if reply.finish_reason == "length" else "its end at once"
+        raise EnvironmentFailure(f"{_ASKED} says nothing ({ends})")
+    return text
 
 
 class AskedModel:
@@ -59,7 +70,7 @@ class AskedModel:
     ) -> ChatReply:
         """The model's next message; of a model that sees, `content` may be parts as OpenAI's API
         has them. Calls of equal `affinity` meet the same copy. Raises
-        EnvironmentFailure, with the client's error as its cause: the episode is void."""
+        EnvironmentFailure, without a word of the server's: the episode is void."""
         request = self._chat(
             messages,
             max_tokens=max_tokens,
@@ -70,12 +81,19 @@ class AskedModel:
         )
         try:
             return asyncio.run_coroutine_threadsafe(request, self._running()).result()
-        except (ServiceError, ValueError, OSError) as error:
-            raise EnvironmentFailure(f"the model that the environment asks: {error}") from error
+        except ServiceError as error:
+            # Its words may be the request's, which may hold what no agent is to know.
+            failure = without_words(error)
+        # Not in the handler: a traceback would show what was said.
+        raise EnvironmentFailure(f"{_ASKED}: {failure}")
 
     async def _chat(self, messages: Sequence[Mapping[str, Any]], **wanted: Any) -> ChatReply:
         if self._client is None:  # here, so that what it holds belongs to this loop
-            self._client = chat_client(asked_lease(self._role), concurrency=_MOST_AT_ONCE)
+            try:
+                lease = asked_lease(self._role)
+            except (ValueError, OSError) as error:
+                raise EnvironmentFailure(f"{_ASKED}: {error}") from error
+            self._client = chat_client(lease, concurrency=_MOST_AT_ONCE)
         return await self._client.chat(messages, **wanted)
 
     def _running(self) -> asyncio.AbstractEventLoop:

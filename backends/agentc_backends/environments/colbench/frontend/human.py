@@ -13,7 +13,7 @@ from agentc.runtime.browser.render import Rendered
 from agentc_backends.environments.colbench.frontend.differences import largest_difference
 from agentc_backends.environments.colbench.frontend.pages import PageTask
 from agentc_backends.environments.colbench.humans.prompt import NO_CODE
-from agentc_backends.environments.server.asked_model import AskedModel
+from agentc_backends.environments.server.asked_model import AskedModel, words_of
 
 NO_PAGE = "I see no page yet."
 NOT_SHOWN = "Your page does not show."
@@ -69,7 +69,7 @@ class ModelPageHuman:
             seed=_seed(task.id, round_, again, shown),
             affinity=task.id,
         )
-        return told.text.strip()
+        return words_of(told)
 
 
 def page_parts(words: str, wanted: bytes, shown: bytes, none_yet: bool) -> Sequence[dict[str, Any]]:

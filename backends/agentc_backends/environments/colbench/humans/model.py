@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from agentc_backends.environments.colbench.humans.prompt import NO_CODE, PROMPT, filled
 from agentc_backends.environments.colbench.tasks import CodeTask
-from agentc_backends.environments.server.asked_model import AskedModel
+from agentc_backends.environments.server.asked_model import AskedModel, words_of
 
 _SYSTEM = "You are a person who talks with a programmer."
 _AGENT, _HUMAN = "Programmer", "You"
@@ -40,7 +40,7 @@ class ModelHuman:
             seed=_seed(task, text),
             affinity=task.id,
         )
-        return told.text.strip()
+        return words_of(told)
 
 
 def _dialogue(said: Sequence[tuple[str, str]], question: str) -> str:
