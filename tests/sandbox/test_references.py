@@ -14,6 +14,7 @@ from tests.sandbox.conftest import ROOT
 
 from agentc.runtime.sandbox.kinds import CodeBox
 from agentc_backends.environments.code_tests.calls import CallLimits, Namespace
+from agentc_backends.environments.code_tests.places import CallPlaces
 from agentc_backends.environments.code_tests.suite import CallSuite, suite_of, verdicts
 
 pytestmark = pytest.mark.slow
@@ -37,7 +38,9 @@ def suites(box: CodeBox, rows: list[dict[str, object]]) -> list[CallSuite]:
     return _suites(box, rows, "fresh")
 
 
+@pytest.mark.parametrize("start", ["alone", "forked"])
 def test_references_pass_their_own_tests_a_thousand_times(
+    start: str,
     box: CodeBox,
     rows: list[dict[str, object]],
     suites: list[CallSuite],
@@ -46,13 +49,19 @@ def test_references_pass_their_own_tests_a_thousand_times(
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
 
+    places = CallPlaces(box, _LIMITS, _AT_ONCE)
+
     def evaluated(number: int) -> bool:
         task = number % len(rows)
-        return set(verdicts(box, suites[task], str(rows[task]["ground_truth"]))) == {"pass"}
+        asked = (suites[task], str(rows[task]["ground_truth"]))
+        if start == "alone":
+            return set(verdicts(box, *asked)) == {"pass"}
+        return set(places.run(lambda place: verdicts(place, *asked))) == {"pass"}
 
     descriptors, memory = _open(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         perfect = sum(pool.map(evaluated, range(_TIMES * len(rows))))
+    places.close()
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
 
     assert len(rows) == 200
@@ -62,6 +71,7 @@ def test_references_pass_their_own_tests_a_thousand_times(
     assert [number for number, suite in enumerate(suites) if suite.unusable] == [118]
     assert perfect == 995
     assert _open() == descriptors
+    assert not Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     assert list(tmp_path.iterdir()) == []
     assert grown < 16 << 10, f"{grown} KiB more"
 
