@@ -65,7 +65,7 @@ class JobReading:
     seconds: float
     speed: float | None
     memory: tuple[MemoryUse, ...]
-    log_probs: Mapping[str, float] | None
+    log_probs: Mapping[str, Any] | None
 
     @property
     def on_gpu(self) -> bool:
@@ -104,7 +104,7 @@ def read_job(job: Job, layout: StoreLayout) -> JobReading:
         seconds=float(manifest["program_s"]),
         speed=None if speed is None else float(speed),
         memory=tuple(uses),
-        log_probs=facts.get("log_prob_difference"),
+        log_probs=facts.get("log_prob_agreement"),
     )
 
 
@@ -176,13 +176,21 @@ def markdown(found: Sequence[JobReading], when: datetime) -> str:
     for each in found:
         first, *others = each.memory or (None,)
         speed = "" if each.speed is None else f"{each.speed:.0f}"
-        apart = ""
-        if each.log_probs is not None:
-            apart = f"{each.log_probs['mean']:.4f}, {each.log_probs['largest']:.3f}"
+        apart = "" if each.log_probs is None else _apart(each.log_probs)
         head = f"| `{each.job}` | {each.backend} | {each.seconds:.0f} | {speed} |"
         lines.append(f"{head} {_memory(first)} | {apart} |")
         lines += [f"| | | | | {_memory(other)} | |" for other in others]
     return "\n".join(lines)
+
+
+def _apart(agreement: Mapping[str, Any]) -> str:
+    """Of the fact `log_prob_agreement` (`agents/common/agreement.py`)."""
+    if "not_compared" in agreement:
+        return f"not compared: {agreement['not_compared']}"
+    mean, largest = agreement["mean"], agreement["max"]
+    if mean is None or largest is None:
+        return "not finite"
+    return f"{mean:.4f}, {largest:.3f}"
 
 
 def _memory(use: MemoryUse | None) -> str:

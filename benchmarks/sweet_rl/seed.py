@@ -67,20 +67,23 @@ class Settings:
     @property
     def first(self) -> Path:
         """The first policy's file."""
-        return self.folder / f"{self.seed}-start-{'-'.join(map(str, self.steps))}{self._told}.pt"
-
-    def path(self, name: str) -> Path:
-        """A file of this seed and custom."""
-        return self.folder / f"{self.seed}-{self.custom}{self._told}-{name}.pkl"
+        return self.folder / f"{self.seed}-start-{self.policy}.pt"
 
     @property
-    def _told(self) -> str:
-        return f"-told-{self.told}" if self.told else ""
+    def policy(self) -> str:
+        """How the first policy was trained, in one word."""
+        told = f"-told-{self.told}" if self.told else ""
+        return "-".join(map(str, self.steps)) + told
+
+    def path(self, name: str) -> Path:
+        """A file of this seed, custom and first policy."""
+        return self.folder / f"{self.seed}-{self.custom}-{self.policy}-{name}.pkl"
 
     def record(self, kind: str, began: float, **values: Any) -> None:
         """Append one result, with the CPU seconds since `began`."""
         cpu = time.process_time() - began
-        row = {"kind": kind, "seed": self.seed, "custom": self.custom, "cpu": cpu, **values}
+        made = {"seed": self.seed, "custom": self.custom, "first": self.policy}
+        row = {"kind": kind, **made, "cpu": cpu, **values}
         with (self.folder / "results.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         shown = {k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}
@@ -218,9 +221,9 @@ def _measure(
 ) -> None:
     trained = time.process_time() - began
     found = asdict(measure(speaker, settings.tasks(split, _MEASURED), 2, settings.seed + 11))
-    settings.record(
-        "arm", began, arm=arm, split=split, critic_pairs=size, training=trained, **found
-    )
+    # No critic is behind the first policy.
+    critic = (size, settings.critic.nll_weight, settings.critic.epochs) if size else (0, 0, 0)
+    settings.record("arm", began, arm=arm, split=split, critic=critic, training=trained, **found)
 
 
 def kept(path: Path, make: Callable[[], Any]) -> Any:

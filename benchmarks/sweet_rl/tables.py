@@ -14,6 +14,8 @@ _SHOWN = ("tests", "perfect", "told", "questions", "useless", "formed")
 
 Groups = Mapping[int, Sequence[float]]
 """Seed -> one value for each task or turn."""
+Size = tuple[int, float, int]
+"""What a critic was trained with: pairs, weight of the likelihood, epochs."""
 
 
 def print_tables(folder: Path) -> None:
@@ -56,31 +58,36 @@ def _costs(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 def _critics(rows: Sequence[dict[str, Any]]) -> list[str]:
     """By size: the share of candidate pairs that a critic orders as Monte Carlo does."""
-    found: dict[tuple[float, tuple[int, float, int], bool], dict[int, dict[str, Any]]] = {}
+    found: dict[tuple[float, str, Size, bool], dict[int, dict[str, Any]]] = {}
     for row in rows:
         if row["kind"] == "critic":
             size = (row["pairs"], row["nll"], row["epochs"])
-            key = (row["custom"], size, row["hidden"])
+            key = (row["custom"], row["first"], size, row["hidden"])
             found.setdefault(key, {})[row["seed"]] = row["states"]
     lines = [
-        "| custom | trajectory pairs | hidden | seeds | by turn | useful v useless question | "
-        "question v answer | hidden - without, paired by turn | of useful v useless |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| custom | first steps | trajectory pairs | hidden | seeds | by turn "
+        "| useful v useless question | question v answer | hidden - without, paired by turn "
+        "| of useful v useless |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for (custom, size, hidden), seeds in sorted(found.items(), key=lambda each: each[0]):
+    for (custom, first, size, hidden), seeds in sorted(found.items(), key=lambda each: each[0]):
         columns = [_by_turn(seeds, sort) for sort in ("", "questions", "answer")]
         words = [_said(_values(column)) if any(column.values()) else "-" for column in columns]
         apart = ["", ""]
-        other = found.get((custom, size, False))
+        other = found.get((custom, first, size, False))
         if hidden and other is not None:
             apart = [
                 _said(_apart(_by_turn(seeds, sort), _by_turn(other, sort)), "+")
                 for sort in ("", "questions")
             ]
-        name = f"{size[0]}, NLL {size[1]:g}, {size[2]} epochs" if size[0] else "untrained"
-        cells = [custom, name, "yes" if hidden else "no", len(seeds), *words, *apart]
+        name = _critic_words(size) if size[0] else "untrained"
+        cells = [custom, first, name, "yes" if hidden else "no", len(seeds), *words, *apart]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return lines
+
+
+def _critic_words(size: Size) -> str:
+    return f"{size[0]}, NLL {size[1]:g}, {size[2]} epochs"
 
 
 def _by_turn(seeds: Mapping[int, Mapping[str, Any]], sort: str) -> dict[int, dict[str, float]]:
@@ -116,31 +123,48 @@ def _apart(
 
 def _updates(rows: Sequence[dict[str, Any]]) -> list[str]:
     """By split and arm: means over seeds, differences from the start, and each seed's form."""
-    found: dict[tuple[float, int, str, str], dict[int, dict[str, Any]]] = {}
+    found: dict[tuple[float, str, Size, str, str], dict[int, dict[str, Any]]] = {}
     for row in rows:
         if row["kind"] == "arm":
-            key = (row["custom"], row["critic_pairs"], row["split"], row["arm"])
+            pairs, nll, epochs = row["critic"]
+            key = (row["custom"], row["first"], (pairs, nll, epochs), row["split"], row["arm"])
             found.setdefault(key, {})[row["seed"]] = row
     lines = [
-        "| custom | critic's pairs | split | arm | seeds | tests | " + " | ".join(_SHOWN[1:]),
-        "|---" * (len(_SHOWN) + 7) + "|",
+        "| custom | first steps | critic's pairs | split | arm | seeds | tests | "
+        + " | ".join(_SHOWN[1:]),
+        "|---" * (len(_SHOWN) + 8) + "|",
     ]
     lines[0] += " | tests - start | formed, of each seed |"
-    for (custom, size, split, arm), seeds in found.items():
+    for (custom, policy, size, split, arm), seeds in found.items():
         tasks = {seed: row["tasks"] for seed, row in seeds.items()}
         means = [f"{_mean([row[m] for row in seeds.values()]):.3f}" for m in _SHOWN[1:]]
-        first = found.get((custom, 0, split, "start"), {})
-        apart = "-" if arm == "start" else _said(_less(seeds, first), "+")
+        first = found.get((custom, policy, (0, 0, 0), split, "start"), {})
+        less = {} if arm == "start" else _less(seeds, first)
+        apart = _said(less, "+") if less else "-"
         formed = ", ".join(f"{row['formed']:.2f}" for _, row in sorted(seeds.items()))
-        cells = [custom, size, split, arm, len(seeds), _said(tasks), *means, apart, formed]
+        critic = _critic_words(size) if size[0] else "-"
+        cells = [
+            custom,
+            policy,
+            critic,
+            split,
+            arm,
+            len(seeds),
+            _said(tasks),
+            *means,
+            apart,
+            formed,
+        ]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
-    lines += ["", "| custom | critic's pairs | split | tests of | minus tests of | difference |"]
-    lines.append("|---|---|---|---|---|---|")
-    for (custom, size, split, arm), seeds in found.items():
+    lines += ["", "| custom | first steps | critic's pairs | split | tests of | minus tests of "
+              "| difference |"]  # fmt: skip
+    lines.append("|---|---|---|---|---|---|---|")
+    for (custom, policy, size, split, arm), seeds in found.items():
         for other in (f"{arm}, random", f"{arm}, without hidden"):
-            if theirs := found.get((custom, size, split, other)):
-                apart = _said(_less(seeds, theirs), "+")
-                lines.append(f"| {custom} | {size} | {split} | {arm} | {other} | {apart} |")
+            if theirs := found.get((custom, policy, size, split, other)):
+                cells = [custom, policy, _critic_words(size), split, arm, other]
+                cells.append(_said(_less(seeds, theirs), "+"))
+                lines.append("| " + " | ".join(map(str, cells)) + " |")
     return lines
 
 

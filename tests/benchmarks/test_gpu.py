@@ -4,11 +4,13 @@ tests/end_to_end/test_gpu_spec.py reads a real run on the processor."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from benchmarks.gpu import BEGIN, END, SPEC, main, trained_speed
@@ -17,6 +19,8 @@ from benchmarks.reduced import ROOT
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
 from agentc.plan.job import Job
+from agentc_backends.agents.common.agreement import compare_with_trainer
+from agentc_backends.data.models.scored_rows import ScoredRow, ScoredRows, write_scored_rows
 
 _CARD = {"gpus": ["NVIDIA H200"], "gpu_memory_mb": [143771], "gpu_driver": "580.65.06"}
 _MACHINE = {"cpu": "a processor", "cores": 16, "gpus": []}
@@ -38,6 +42,29 @@ def steps(*lines: tuple[int, float | None]) -> str:
     return "".join(f"{row}\n" for row in rows)
 
 
+class Server:
+    """Gives tokens the log-probabilities 0, -1, -2, ..."""
+
+    async def score(self, ids: Sequence[int], affinity: str) -> list[float | None]:
+        del affinity
+        return [None, *(-float(place) for place in range(1, len(ids)))]
+
+
+def compared(folder: Path, job: Job) -> dict[str, Any]:
+    """The facts of a rollout about what its server gives and what its trainer gave: apart by 0.01
+    and 0.03, or nothing to compare."""
+    facts: dict[str, Any] = {}
+    if job.id == "evaluate_sft:rollout":
+        row = ScoredRow([5, 6, 7, 8], [None, -1.01, None, -3.03])
+        write_scored_rows(folder, ScoredRows("float32", (row,)))
+    told = SimpleNamespace(
+        leases={"policy": {"log": "policy.log"}}, inputs=lambda role: [folder],
+        facts=facts.update, warn=lambda text: None,
+    )  # fmt: skip
+    asyncio.run(compare_with_trainer(cast(Any, told), cast(Any, Server())))
+    return facts
+
+
 def write(store: Path, job: Job, gpu: bool) -> None:
     """The object of a job, as far as it is read."""
     folder = store / "objects" / job.object
@@ -48,8 +75,7 @@ def write(store: Path, job: Job, gpu: bool) -> None:
     manifest: Mapping[str, Any] = {
         "hardware": {**_MACHINE, **(_CARD if gpu else {})},
         "environment": {**software, **({} if served else peaks)},
-        "facts": {"tokens_per_s": 3210.4,
-                  "log_prob_difference": {"mean": 0.0012, "largest": 0.031}} if served else {},
+        "facts": {"tokens_per_s": 3210.4, **compared(folder, job)} if served else {},
         "leases": [{"role": "policy", "backend": "serve.vllm", "max_rss_mb": 800, **software}]
         if served else [],
         "program_s": 61.2,
@@ -112,7 +138,10 @@ def test_the_table_of_a_run_on_a_gpu(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert held[4:6] == ["held by the allocator", "21.0"]
     served = by_job["evaluate_sft:rollout"]
     assert served[1:5] == ["serve.vllm", "61", "3210", "weights"]
-    assert served[5:] == ["2.0", "2.0", "-1%", "0.0012, 0.031"]
+    assert served[5:] == ["2.0", "2.0", "-1%", "0.0200, 0.030"]
+    others = [row[8] for name, row in by_job.items() if ":rollout" in name and row is not served]
+    assert others
+    assert set(others) == {"not compared: the checkpoint has no scored rows"}
     left = rows[rows.index(served) + 1]
     assert left[4].startswith("left for conversations")
     assert (left[5], left[7]) == ("129", ""), "no error of a count"

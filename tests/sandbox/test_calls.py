@@ -258,3 +258,51 @@ def test_a_process_is_gone_at_the_end_of_its_context(each_box: CodeBox) -> None:
     with BoxedProcess(each_box, program, None, BoxedLimits()) as process:
         assert process.running()
     assert not process.running()
+
+
+_BURNS = """
+import time
+def burn(seconds):
+    began = time.process_time()
+    while time.process_time() < began + seconds:
+        pass
+    return seconds
+def sleep(n):
+    time.sleep(1e6)
+"""
+
+
+def _delays_are_told() -> bool:
+    try:
+        return int(Path("/proc/self/schedstat").read_text().split()[1]) > 0
+    except (OSError, ValueError, IndexError):
+        return False
+
+
+@pytest.mark.skipif(not _delays_are_told(), reason="the kernel does not tell who waits for it")
+def test_only_sleep_counts_by_the_clock(box: CodeBox) -> None:
+    """However busy the machine is: each call takes longer by the clock than it may sleep."""
+    limits = CallLimits(seconds=30.0, wall_seconds=0.6)
+    results = make_calls(box, _BURNS, ["burn(0.7)", "burn(0.7)"], limits)
+    assert [(each.value, each.failure) for each in results] == [(0.7, None)] * 2
+
+
+def test_all_calls_of_an_answer_sleep_for_its_time_and_little_more(
+    box: CodeBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may: list[float] = []
+    line = BoxedProcess.line
+
+    def noted(self: BoxedProcess, seconds: float, wall_seconds: float, most: int) -> bytes | None:
+        if most > 100:  # not the start's
+            may.append(wall_seconds)
+        return line(self, seconds, wall_seconds, most)
+
+    monkeypatch.setattr(BoxedProcess, "line", noted)
+    calls = ["sleep(1)", "sleep(2)", "burn(0)", "sleep(3)"]
+    results = make_calls(box, _BURNS, calls, CallLimits(seconds=30.0, wall_seconds=4.0))
+    failures = [each.failure for each in results]
+    assert [failures[0], failures[1], failures[3]] == ["timeout"] * 3
+    assert may == [4.0, 0.2, 0.2, 0.2]
+    if _delays_are_told():
+        assert failures[2] is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -193,3 +194,17 @@ def test_a_turn_without_candidates_of_like_length_is_counted() -> None:
     for draw in ("halves", "best_worst"):
         pairs, counts = ranked_pairs([given], rules(draw=draw, length_ratio=1.5))
         assert (pairs, counts.facts(0)["skipped"]) == ([], {"none_of_like_length": 1})
+
+
+def test_what_was_seen_takes_no_room() -> None:
+    """Whatever the length of prompts, which all pairs of a turn share."""
+    prompt = [{"role": "user", "content": "x" * 10**5}]
+    long = {**turn(tuple(map(float, range(40)))), "prompt": prompt}
+    tracemalloc.start()
+    try:
+        pairs, _ = ranked_pairs([long], rules(pairs_per_turn=40))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(pairs) > 20
+    assert most < 10**6

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 import torch
+from benchmarks.sweet_rl import seed
 from benchmarks.sweet_rl.critic import Turn, with_hidden
 from benchmarks.sweet_rl.learning import Update, prefer
 from benchmarks.sweet_rl.pairs import actor_rows, ranked_pairs
 from benchmarks.sweet_rl.play import (
     MARKER,
+    Measured,
     expert_episode,
     informed_episode,
     opening,
     resumed,
     step,
 )
+from benchmarks.sweet_rl.seed import Settings
 from benchmarks.sweet_rl.speaker import Speaker, new_speaker
-from benchmarks.sweet_rl.tables import interval
+from benchmarks.sweet_rl.tables import interval, print_tables
 
 from agentc_backends.environments.colbench.house_prices import question, source, task
 
@@ -144,3 +149,38 @@ def test_an_interval_is_wider_when_seeds_disagree() -> None:
     torn = interval({seed: [seed / 4] * 100 for seed in range(5)})
     assert calm[0] == torn[0] == pytest.approx(0.5)
     assert torn[2] - torn[1] > 3 * (calm[2] - calm[1])
+
+
+def _settings(folder: Path, steps: tuple[int, ...], nll: float = 0.01) -> Settings:
+    critic = Update(lr=1e-3, beta=1.0, nll_weight=nll, epochs=6)
+    return Settings(folder=folder, seed=0, steps=steps, custom=0.8, critic=critic)
+
+
+def test_files_and_lines_say_which_policy_and_critic_made_them(
+    tmp_path: Path, speaker: Speaker, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    ways = [
+        _settings(tmp_path, (400,)), _settings(tmp_path, (400, 200)), _settings(tmp_path, (400,), 1)
+    ]  # fmt: skip
+    assert ways[0].path("turns") == ways[2].path("turns") != ways[1].path("turns")
+    shares = iter((0.125, 0.25, 0.375, 0.5))
+
+    def measured(*_: object) -> Measured:
+        tests = next(shares)
+        return Measured(tests, 0, 0, 0, 0, 1, (tests,) * 4)
+
+    monkeypatch.setattr(seed, "measure", measured)
+    seed._measure(ways[0], speaker, "start", "test", 0.0)
+    for way in ways:
+        seed._measure(way, speaker, "published", "test", 0.0, 100)
+    capsys.readouterr()
+    print_tables(tmp_path)
+    arms = [
+        line.split(" | ") for line in capsys.readouterr().out.splitlines() if "| test |" in line
+    ]
+    assert [(row[1], row[2], row[6][:5]) for row in arms] == [
+        ("400", "-", "0.125"),
+        ("400", "100, NLL 0.01, 6 epochs", "0.250"),
+        ("400-200", "100, NLL 0.01, 6 epochs", "0.375"),
+        ("400", "100, NLL 1, 6 epochs", "0.500"),
+    ]

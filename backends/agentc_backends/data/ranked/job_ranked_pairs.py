@@ -18,7 +18,8 @@ def main() -> int:
     rules = job.config.read_as(RankedRules)
     on_empty = job.config.get("on_empty", "error")
     job.config.assert_all_read()
-    turns = [row for folder in job.inputs("turns") for row in read_rows(folder / "turns.jsonl")]
+    # One at a time: their candidates' tokens are many times what is kept of them.
+    turns = (row for folder in job.inputs("turns") for row in read_rows(folder / "turns.jsonl"))
     pairs, counts = ranked_pairs(turns, rules)
     facts = counts.facts(len(pairs))
     job.facts(**facts)

@@ -3,6 +3,7 @@ of pairs out. Neighbour: `ranking.py`, which draws."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections import Counter
@@ -68,7 +69,7 @@ def ranked_pairs(
     counts = RankedCounts()
     published = random.Random(PUBLISHED_SEED) if rules.order == "published" else None
     pairs: list[dict[str, Any]] = []
-    seen: set[str] = set()
+    seen: set[bytes] = set()
     for turn in turns:
         if len(turn["candidates"]) < 2:
             counts.skipped[turn["end"] if turn["end"] != "sampled" else "one_candidate"] += 1
@@ -84,7 +85,7 @@ def _pairs_of(
     turn: Row,
     rules: RankedRules,
     published: random.Random | None,
-    seen: set[str],
+    seen: set[bytes],
     counts: RankedCounts,
 ) -> Iterable[dict[str, Any]]:
     scores = _scores(turn, rules)
@@ -154,9 +155,10 @@ def _unfit(
     return None if bad else "rejected_empty"
 
 
-def _texts(turn: Row, chosen: int, rejected: int) -> str:
+def _texts(turn: Row, chosen: int, rejected: int) -> bytes:
+    """A digest: prompts are long, and all pairs of a job are known by one."""
     texts = [turn["candidates"][place]["text"] for place in (chosen, rejected)]
-    return json.dumps([turn["prompt"], *texts])
+    return hashlib.sha256(json.dumps([turn["prompt"], *texts]).encode()).digest()
 
 
 def _row(

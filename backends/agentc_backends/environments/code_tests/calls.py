@@ -31,12 +31,14 @@ it, where functions do not see each other; for comparisons with its numbers."""
 Failure: TypeAlias = Literal["error", "timeout", "memory", "crash"]
 
 _TAG_BYTES = 2
+_ALWAYS = 1 / 20
 
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """For each call: `seconds` of processor time, `wall_seconds` by the clock for code that sleeps
-    or waits, address space, and bytes of the value as it is sent."""
+    """For each call: `seconds` of processor time, address space, and bytes of the value as it is
+    sent. For all calls of an answer: `wall_seconds` for code that sleeps or waits; when they are
+    used up, a twentieth of them for each call, which one that computes does not need."""
 
     seconds: float = 1.0
     wall_seconds: float = 10.0
@@ -73,6 +75,7 @@ def make_calls(
     """A result for each call. Raises BoxError where the box fails, never for what code does."""
     limits = limits or CallLimits()
     results: list[CallResult] = []
+    may_sleep = limits.wall_seconds
     while len(results) < len(calls):
         left = len(calls) - len(results)
         data = {
@@ -87,7 +90,9 @@ def make_calls(
         of_process = BoxedLimits(memory_mb=limits.memory_mb, seconds=seconds)
         with _process(box, data, of_process) as process:
             while len(results) < len(calls):
-                result, goes_on = _next(process, limits)
+                wall = max(may_sleep, limits.wall_seconds * _ALWAYS)
+                result, goes_on = _next(process, limits, wall)
+                may_sleep -= process.slept
                 results.append(result)
                 if not goes_on:
                     break
@@ -100,11 +105,13 @@ def _process(box: Place, data: dict[str, Any], limits: BoxedLimits) -> BoxedProc
     return BoxedProcess(box, _program(), data, limits)
 
 
-def _next(process: BoxedProcess, limits: CallLimits) -> tuple[CallResult, bool]:
+def _next(
+    process: BoxedProcess, limits: CallLimits, wall_seconds: float
+) -> tuple[CallResult, bool]:
     """The next result, and whether the process is there for another one."""
     most = limits.output_bytes + _TAG_BYTES
     try:
-        line = process.line(limits.seconds, limits.wall_seconds, most)
+        line = process.line(limits.seconds, wall_seconds, most)
     except LateError:
         return CallResult(failure="timeout"), False
     except TooLongError:

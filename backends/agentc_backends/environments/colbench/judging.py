@@ -41,6 +41,8 @@ from agentc_backends.environments.colbench.tasks import CodeTask
 
 _CEILING = 8
 """So many references are held against themselves before anybody is judged, and all must pass."""
+_PLACES = 8
+"""At least, however few processors: answers that sleep hold places, and others wait behind."""
 _KEPT = 4096
 """Verdicts that are kept at a time: a few hundred bytes each."""
 _FOLLOW = frozenset({"pass", "fail", "error"})
@@ -52,7 +54,7 @@ class CeilingError(Exception):
 
 
 class AnswerJudge:
-    """May be shared by threads. As many answers are tried at a time as there are processors."""
+    """May be shared by threads. More answers may be tried at a time than there are processors."""
 
     def __init__(self, box: CodeBox, settings: ColBenchSettings) -> None:
         self._box = box
@@ -63,7 +65,7 @@ class AnswerJudge:
             memory_mb=settings.memory_mb,
             output_bytes=settings.output_bytes,
         )
-        self._places = CallPlaces(box, self._limits, max(2, len(os.sched_getaffinity(0))))
+        self._places = CallPlaces(box, self._limits, max(_PLACES, len(os.sched_getaffinity(0))))
         self._suites: dict[str, Future[CallSuite]] = {}
         self._judged: OrderedDict[tuple[str, bytes], tuple[CallVerdict, ...]] = OrderedDict()
         self._lock = threading.Lock()

@@ -70,6 +70,9 @@ class BoxedProcess:
     takes lines, and `data` is made of numbers, texts, bytes, lists and dicts. Raises BoxError.
     A context, at whose end nothing is left of it."""
 
+    slept = 0.0
+    """Seconds of the last line that it neither ran nor was ready to."""
+
     def __init__(
         self,
         box: CodeBox,
@@ -131,19 +134,24 @@ class BoxedProcess:
     def line(self, seconds: float, wall_seconds: float, most: int) -> Optional[bytes]:
         """The next line, without its end; None where the process has ended and said no more.
 
-        Waits for `seconds` of the process's processor time, so that a busy machine makes nobody
-        late, and `wall_seconds` by the clock, for those that wait or sleep. Raises LateError, and
-        TooLongError after `most` bytes.
+        Waits for `seconds` of the process's processor time, and `wall_seconds` by the clock, for
+        those that wait or sleep; not counted is what it waits for a processor, so that a busy
+        machine makes nobody late. What it slept is in `slept`. Raises LateError, and TooLongError
+        after `most` bytes.
         """
-        spent_before = self._processor_seconds()
+        spent_before, delayed_before = self._processor_seconds(), self._delayed_seconds()
         started = time.monotonic()
+        spent = delayed = self.slept = 0.0
         while b"\n" not in self._held:
             if len(self._held) > most:
                 raise TooLongError
-            spent = self._processor_seconds() - spent_before
-            passed = time.monotonic() - started
-            left = min(seconds - spent, wall_seconds - passed)
-            if left <= 0:
+            # Of a process that has ended both are 0.
+            spent = max(spent, self._processor_seconds() - spent_before)
+            delayed = max(delayed, self._delayed_seconds() - delayed_before)
+            self.slept = max(0.0, time.monotonic() - started - spent - delayed)
+            left = min(seconds - spent, wall_seconds - self.slept)
+            # A delay is told when it is over.
+            if left <= 0 and (spent >= seconds or not self._is_ready()):
                 raise LateError
             chunk = self._more(max(left, _SHORTEST_WAIT_S))
             if chunk == b"":
@@ -243,6 +251,19 @@ class BoxedProcess:
         if lines:
             return lines[-1][:_SHOWN]
         return "it ended with %s and said nothing" % self._process.wait()
+
+    def _delayed_seconds(self) -> float:
+        """What it was ready and had no processor, as far as the kernel tells."""
+        with suppress(OSError, ValueError, IndexError):
+            return int(Path("/proc/%d/schedstat" % self._pid).read_bytes().split()[1]) / 1e9
+        return 0.0
+
+    def _is_ready(self) -> bool:
+        """Whether it runs, or waits for nothing but a processor."""
+        with suppress(OSError):
+            told = Path("/proc/%d/stat" % self._pid).read_bytes()
+            return told.rpartition(b")")[2].split()[:1] == [b"R"]
+        return False
 
     def _processor_seconds(self) -> float:
         """Of the boxed process, by its clock; 0 once it has ended."""
