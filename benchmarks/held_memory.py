@@ -8,12 +8,15 @@ lower where it runs slowly. What is anonymous or shared stays, since there is no
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 _EVERY_S = 0.005
+_OFTEN = -10
+"""Niceness of the thread that looks, where it may be chosen."""
 
 
 class HeldMemory:
@@ -35,6 +38,8 @@ class HeldMemory:
         self._watch.join()
 
     def _look(self) -> None:
+        with suppress(OSError):  # a peak may be short, and the machine busy
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _OFTEN)
         while True:
             for pid in (self.pid, *descendants(self.pid)):
                 self.peaks[pid] = max(self.peaks.get(pid, 0), held(pid))

@@ -25,8 +25,8 @@ from agentc_backends.environments.server.program import Opener, program
 _EPISODES = 64
 """At once, for each of `processes`."""
 _EPISODE_MB = 16
-"""Of a JVM's memory for each episode: what one holds is 11 to 13 MB, and a JVM that is nearly full
-does little but look for memory."""
+"""Of a JVM's memory for each episode: one holds 6 to 13 MB (one of each task 338 in all), and a JVM
+that is nearly full does little but look for memory."""
 
 
 def open_world(settings: SciworldSettings) -> Opener:
