@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
     ("name", "seen"),
     [
         ("webshop", "WebShop [SEP] Instruction:"),
-        ("sciworld", "This room is called"),
+        ("sciworld", "is called the"),
         ("textcraft", "Crafting commands:"),
     ],
 )
