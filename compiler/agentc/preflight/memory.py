@@ -23,8 +23,17 @@ def check_memory(settled: Sequence[ResolvedRequest], *, here: bool) -> Iterator[
     needs = [(each, job) for each in settled for job in each.jobs if job.get("memory")]
     yield from _gpus([job for _, job in needs])
     machine = memory_limit(os.environ) if here else None
+    alike: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
+    requests: list[ResolvedRequest] = []
     for each, job in needs:
-        yield from _main(each, job, machine)
+        asked = each.placed.get("mem_mb")
+        said = () if asked is None else (each.number("mem_mb"), asked.source)
+        jobs = alike.setdefault((*said, job["memory"]["mem_mb"]), [])
+        if not jobs:
+            requests.append(each)
+        jobs.append(job)
+    for request, jobs in zip(requests, alike.values(), strict=True):
+        yield from _main(request, jobs, machine)
 
 
 def _gpus(jobs: Sequence[Mapping[str, Any]]) -> Iterator[PreflightFinding]:
@@ -55,26 +64,28 @@ def _gpus(jobs: Sequence[Mapping[str, Any]]) -> Iterator[PreflightFinding]:
 
 
 def _main(
-    settled: ResolvedRequest, job: Mapping[str, Any], machine: tuple[float, str] | None
+    settled: ResolvedRequest, jobs: Sequence[Mapping[str, Any]], machine: tuple[float, str] | None
 ) -> Iterator[PreflightFinding]:
-    asked, needed = settled.number("mem_mb"), int(job["memory"]["mem_mb"])
+    """Of jobs that are asked for the same, and whose models take the same."""
+    asked, needed = settled.number("mem_mb"), int(jobs[0]["memory"]["mem_mb"])
+    stage = jobs[0]["stage"]
     least = round(needed / _SPARE)
     if asked is not None and asked < needed:
         yield PreflightFinding(
             check="memory",
             verdict="problem" if asked < least else "warning",
-            message=f"{asked} MiB ({settled.placed['mem_mb'].source}), and the model of "
-            f"{job['stage']} takes about {least}",
-            about=_stages([job]),
+            message=f"{asked} MiB ({settled.placed['mem_mb'].source}), and the model of {stage} "
+            f"takes about {least} MiB",
+            about=_stages(jobs),
             fix=f"leave mem_mb out there, or ask for {needed}",
         )
     if asked is None and machine is not None and machine[0] < least:
         yield PreflightFinding(
             check="memory",
             verdict="warning",
-            message=f"{int(machine[0])} MiB here ({machine[1]}), and the model of {job['stage']} "
-            f"takes about {least}",
-            about=_stages([job]),
+            message=f"{int(machine[0])} MiB here ({machine[1]}), and the model of {stage} takes "
+            f"about {least} MiB",
+            about=_stages(jobs),
             fix="run it where there is more, or with a smaller model or shorter rows",
         )
 
