@@ -15,6 +15,9 @@ from agentc.cost.quantity import ZERO, Quantity, total
 from agentc.cost.subject import JobProfile
 from agentc.kinds.groups import PAIR_TRAINERS
 
+CHOSEN_PASSES = 3
+"""So many models a candidate goes through that a critic may choose: policy, critic, reference."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
@@ -104,6 +107,11 @@ def environment_of(subject: JobProfile) -> str:
     """The backend of the environment that it leases, or nothing."""
     server = subject.servers.get("environment")
     return "" if server is None else server.backend
+
+
+def candidates_of(subject: JobProfile) -> float:
+    """Replies that are drawn for each turn of an episode."""
+    return subject.number("candidates", 1) if subject.forecast == "episodes" else 1.0
 
 
 def split_of(subject: JobProfile) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from agentc.cost.amounts import Workload
+from agentc.cost.amounts import CHOSEN_PASSES, Workload, candidates_of
 from agentc.cost.hardware import DEFAULT_GPU, ComputeProfile, gpu_machine
 from agentc.cost.parameters import ModelShape
 from agentc.cost.past import Traits
@@ -107,7 +107,8 @@ def _episodes(subject: JobProfile, work: Workload) -> Effort:
     concurrency = subject.placement.get("concurrency") or subject.number("concurrency", 32)
     # Candidates of a turn are asked for at once, and each counts.
     alone = subject.forecast == "candidates"
-    at_once = work.turns if alone else work.rows
+    several = candidates_of(subject)
+    at_once = work.turns if alone else work.rows.times(several)
     flying = max(1.0, min(float(concurrency), at_once.median))
     if subject.forecast == "trees":  # the children of a node are sampled at once
         flying *= subject.number("children", 4)
@@ -125,6 +126,9 @@ def _episodes(subject: JobProfile, work: Workload) -> Effort:
         share = prior("prefill_share" if subject.machine.is_gpu else "cpu_training_share")
         peak = subject.machine.half
         flops = 2 * work.model.parameters.median * (fresh + work.replied.median)
+        if several > 1:  # critic and reference read what was drawn, prompts included
+            scored = work.tokens.median * (1 - 1 / CHOSEN_PASSES)
+            flops += 2 * work.model.parameters.median * scored
         prefill = Quantity(flops / (peak * share.median), share.spread)
     decode = decode.widened(prior("occupancy").spread)
     amount = total([decode, prefill, acting, _asked_time(subject, work, together)])

@@ -10,10 +10,12 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 
 from agentc.cost.amounts import (
+    CHOSEN_PASSES,
     Piece,
     Rows,
     Talk,
     Workload,
+    candidates_of,
     environment_of,
     first_prompt,
     longest_row,
@@ -202,12 +204,15 @@ class Forecaster:
         context = self.settle(subject, "context", environment, context, traits)
         all_turns = episodes.times(turns)
         tokens = row_tokens(subject, talk, turns, reply)
+        # Each candidate is drawn, and goes through critic and reference behind its prompt.
+        drawn = all_turns.times(candidates_of(subject))
+        passes = CHOSEN_PASSES if candidates_of(subject) > 1 else 1
         return Workload(
             rows=episodes,
             turns=all_turns,
-            replied=all_turns.times(reply),
+            replied=drawn.times(reply),
             context=context,
-            tokens=all_turns.times(total([context, reply])),
+            tokens=drawn.times(total([context, reply])).times(passes),
             model=model,
             output=Rows(count=episodes, turns=turns, tokens=tokens, label=f"policy {label}"),
             disk=episodes.times(row_bytes(tokens)),
@@ -346,6 +351,8 @@ def fact_behind(name: str, subject: JobProfile) -> float | None:
     below = facts.get(subject.counts.replies if under == _REPLIES else under)
     if not isinstance(above, (int, float)) or not isinstance(below, (int, float)):
         return None
+    if name in ("reply", "context") and subject.counts.replies == "turns":
+        below *= candidates_of(subject)
     return above / below if above > 0 and below > 0 else None
 
 
@@ -382,8 +389,8 @@ def measured(subject: JobProfile, forecast: Workload) -> Workload:
             work = replace(
                 work,
                 replied=Quantity(replied),
-                context=Quantity(read / turns),
-                tokens=Quantity(replied + read),
+                context=Quantity(read / (turns * candidates_of(subject))),
+                tokens=Quantity(replied + read + (fact("scored_tokens") or 0.0)),
             )
     rows, tokens, steps = fact("rows"), fact("tokens"), fact("steps")
     if rows and tokens and subject.setting("lr") is not None:

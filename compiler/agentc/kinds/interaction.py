@@ -77,6 +77,13 @@ ROLLOUT_FIELDS: tuple[Field, ...] = (
     LIMIT,
     integer("attempts", "Episodes for each task, or for each prefix.", 1, minimum=1),
     PREFIX,
+    integer(
+        "candidates",
+        "Replies that are drawn at each turn. Of more than 1 the episode goes on with the one that "
+        "`critic` thinks best (best-of-N at test time: SWEET-RL, figure 3a).",
+        1,
+        minimum=1,
+    ),
     DECODE,
     integer(
         "max_turns",

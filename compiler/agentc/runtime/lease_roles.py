@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-LeaseRole = Literal["policy", "environment", "simulator"]
+LeaseRole = Literal["policy", "environment", "simulator", "critic", "reference"]
 
 
 class RoleTraits(NamedTuple):
@@ -23,8 +23,8 @@ class RoleTraits(NamedTuple):
 
 
 ROLES: tuple[RoleTraits, ...] = (
-    # A critic that ranks is asked as a policy is: by this role alone jobs on one server are joined,
-    # and copies fill the GPUs. A second model that a program asks would need a role of its own.
+    # A critic that ranks, after the fact, is asked as a policy is: by this role alone jobs on one
+    # server are joined, and copies fill the GPUs. Beside a policy that acts, it has its own.
     RoleTraits(
         "policy",
         "The model that the job's program asks: one that acts, or one that scores.",
@@ -33,6 +33,8 @@ ROLES: tuple[RoleTraits, ...] = (
     ),
     RoleTraits("environment", "The world that it acts in.", serves_model=False),
     RoleTraits("simulator", "A model that plays somebody in the world.", serves_model=True),
+    RoleTraits("critic", "A model that says which of the policy's replies is best.", True),
+    RoleTraits("reference", "What the critic's scores are compared with.", True),
 )
 MODEL_ROLES = frozenset(role.name for role in ROLES if role.serves_model)
 FUSED_ROLES = tuple(role.name for role in ROLES if role.fuses)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.agents.rank.advantage import advantage, recorded, rewarded_turn, valued_turn
+from agentc_backends.agents.common.advantage import advantage, recorded, rewarded_turn, valued_turn
 from agentc_backends.data.ranked.ranking import ascending, halves
 
 # (critic | reference) log-probabilities of the tokens of four candidates of one turn.

@@ -11,7 +11,7 @@ import pytest
 from tests.backends.conftest import Start, Started
 
 from agentc.runtime.contracts.artifacts import ContractError, check_artifact
-from agentc_backends.agents.rank.advantage import valued_turn
+from agentc_backends.agents.common.advantage import valued_turn
 
 REFERENCE = "agentc_backends.agents.rank.job_reference"
 RANK = "agentc_backends.agents.rank.job_rank"

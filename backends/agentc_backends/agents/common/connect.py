@@ -29,6 +29,8 @@ from agentc_backends.environments.server.inside import (
     opener_of,
 )
 
+NO_REPLIES: Mapping[str, Any] = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 1, "stop": []}
+"""Decoding of a model that only scores what it is given."""
 _CONNECT_TRIES = 3
 
 

@@ -23,10 +23,22 @@ End: TypeAlias = Literal["success", "failure", "limit", "overflow", "error"]
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """How a reply was chosen among candidates: its number (from 0), that of `distinct` ones, and
+    each candidate's advantage, or None where they were all alike and none was asked for. `scored`
+    tokens went through the models that were asked."""
+
+    taken: int
+    distinct: int
+    advantages: tuple[float, ...] | None
+    scored: int
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """A policy's answer; token counts as the server reports them. `tokens` are the ids of what was
     generated, its end included, and `logprobs` their natural-log probabilities before temperature
-    and top_p, where they were asked for."""
+    and top_p, where they were asked for. Of one that was chosen counts are of all candidates."""
 
     text: str
     stop: str
@@ -34,6 +46,7 @@ class Reply:
     completion_tokens: int
     tokens: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
+    choice: Choice | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +137,7 @@ class EpisodeRecord:
         self.stops: dict[str, int] = {}
         self.prompt_tokens = 0
         self.completion_tokens = 0
+        self._choices: list[Choice] = []
         self._report: Mapping[str, Any] | None = None
 
     def open(self, task: str) -> None:
@@ -141,6 +155,8 @@ class EpisodeRecord:
         self.stops[reply.stop] = self.stops.get(reply.stop, 0) + 1
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
+        if reply.choice is not None:
+            self._choices.append(reply.choice)
 
     def add_given(self, text: str, *, cut: bool, raw: str | None) -> None:
         """A reply of the prefix: a turn of the episode, but none of its policy's, and marked so
@@ -214,10 +230,21 @@ class EpisodeRecord:
             "turns": self.turns,
             "invalid": self.invalid,
             "rewards": self.rewards,
-            "tokens": {"prompt": self.prompt_tokens, "completion": self.completion_tokens},
+            "tokens": self._tokens(),
             "stops": dict(sorted(self.stops.items())),
             "source": self._source,
+            **({"choices": list(map(_recorded, self._choices))} if self._choices else {}),
             **({} if self._report is None else {"report": dict(self._report)}),
             **({"forgotten": self._forgotten} if self._forgotten else {}),
             **({} if attempt.prefix is None else {"origin": attempt.prefix.origin()}),
         }
+
+    def _tokens(self) -> dict[str, int]:
+        scored = sum(choice.scored for choice in self._choices)
+        tokens = {"prompt": self.prompt_tokens, "completion": self.completion_tokens}
+        return {**tokens, "scored": scored} if self._choices else tokens
+
+
+def _recorded(choice: Choice) -> dict[str, Any]:
+    advantages = None if choice.advantages is None else list(choice.advantages)
+    return {"taken": choice.taken, "distinct": choice.distinct, "advantages": advantages}

@@ -28,6 +28,12 @@ def turn_seed(seed: int, turn: int) -> int:
     return _derive(f"turn/1/{seed}/{turn}")
 
 
+def draw_seed(seed: int, number: int) -> int:
+    """The same for one of several candidates for a reply; `number` counts from 0. The first has the
+    turn's own seed, so that what is drawn for few of them is part of what is drawn for more."""
+    return _derive(f"draw/1/{seed}/{number}") if number else seed
+
+
 def tree_seed(stage_seed: int, task_id: str) -> int:
     """31 bits, for every (stage seed, task) its own: seeds of a search tree derive from it."""
     return _derive(f"tree/1/{stage_seed}/{task_id}")

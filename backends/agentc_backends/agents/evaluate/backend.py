@@ -92,6 +92,8 @@ def _protocol(rollout: JobDraft, success_at: Json) -> dict[str, Json]:
     protocol["environment"] = _environment(leases["environment"])
     for role in leases["environment"].needs:  # who speaks there; its model is in the key alone
         protocol[role] = {"backend": leases[role].backend, **_environment(leases[role])}
+    if "critic" in rollout.inputs:  # who chose among candidates; which one is in the key alone
+        protocol["critic_sees"] = "privileged" if "privileged" in rollout.inputs else "history"
     # With `on_overflow` it decides where an episode ends, or what of it is seen.
     protocol["max_model_len"] = leases["policy"].identity.get("max_model_len")
     return protocol

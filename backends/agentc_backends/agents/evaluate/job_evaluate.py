@@ -30,6 +30,11 @@ def main() -> int:
     job.facts(reward=reward, success=success, n=metrics["n"], n_error=metrics["n_error"])
     job.progress(len(rows), len(rows), "episodes", force=True, reward=reward, success=success)
     print(f"reward {reward:.4f}, success {success:.4f} over {metrics['n']} episodes")
+    if about["protocol"].get("critic_sees") == "privileged":
+        job.warn(
+            "the replies were chosen by a critic that reads the hidden text of each task: the "
+            "score is of policy and critic together, and of no agent that has to do without"
+        )
     tell_asked(job, metrics)
     return 0
 

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentc.runtime.program import Job, read_rows
+from agentc_backends.agents.common.advantage import recorded, rewarded_turn
 from agentc_backends.agents.common.program import run_job
-from agentc_backends.agents.rank.advantage import recorded, rewarded_turn
+from agentc_backends.agents.common.shown import read_critic, shown_to_critic
 from agentc_backends.agents.rank.ranked import finish
 from agentc_backends.agents.rank.scoring import score_turns
-from agentc_backends.agents.rank.shown import read_critic, shown_to_critic
 
 
 async def rank(job: Job) -> None:

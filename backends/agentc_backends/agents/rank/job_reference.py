@@ -11,8 +11,8 @@ import sys
 
 from agentc.runtime.program import Job, read_rows, write_rows
 from agentc_backends.agents.common.program import run_job
+from agentc_backends.agents.common.shown import prompts, read_critic
 from agentc_backends.agents.rank.scoring import score_turns
-from agentc_backends.agents.rank.shown import prompts, read_critic
 
 
 async def score(job: Job) -> None:

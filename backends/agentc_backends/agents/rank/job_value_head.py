@@ -14,15 +14,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agentc.runtime.program import Job, read_rows
+from agentc_backends.agents.common.advantage import valued_turn
 from agentc_backends.agents.common.failures import OutOfTimeError
 from agentc_backends.agents.common.journal import Journal
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.prompt import Message
 from agentc_backends.agents.common.rest import WorkProgress
-from agentc_backends.agents.rank.advantage import valued_turn
+from agentc_backends.agents.common.shown import read_critic, shown_to_critic
 from agentc_backends.agents.rank.head_values import HeadScorer
 from agentc_backends.agents.rank.ranked import finish
-from agentc_backends.agents.rank.shown import read_critic, shown_to_critic
 from agentc_backends.data.models.checkpoint import settle_libraries
 
 Row = dict[str, Any]

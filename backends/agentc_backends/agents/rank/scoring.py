@@ -4,8 +4,7 @@ ones in a journal, lost ones against a budget. The jobs of both models work alik
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from agentc.runtime.program import Job
 from agentc_backends.agents.client.errors import (
@@ -14,16 +13,13 @@ from agentc_backends.agents.client.errors import (
     without_words,
 )
 from agentc_backends.agents.client.leased import chat_client
-from agentc_backends.agents.common.connect import ChatPolicy, lost_server
+from agentc_backends.agents.common.connect import NO_REPLIES, ChatPolicy, lost_server
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.journal import Journal
 from agentc_backends.agents.common.prompt import Message
 from agentc_backends.agents.common.rest import WorkProgress, play_rest
 from agentc_backends.agents.common.runner import Row
-from agentc_backends.agents.rank.score import Span, score_row, turn_scores
-
-_NO_REPLIES: Mapping[str, Any] = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 1, "stop": []}
-"""Nothing is decoded."""
+from agentc_backends.agents.common.score import Span, score_row, turn_scores
 
 
 async def score_turns(
@@ -44,7 +40,7 @@ async def score_turns(
 
     asked = [turn for turn in turns if turn["end"] == "sampled"]
     async with chat_client(job_leases["policy"], concurrency=job.placement["concurrency"]) as chat:
-        scorer = ChatPolicy(chat, _NO_REPLIES)
+        scorer = ChatPolicy(chat, NO_REPLIES)
 
         async def score(turn: Row) -> Row:
             try:

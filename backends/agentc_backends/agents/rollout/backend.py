@@ -6,10 +6,11 @@ rollout stage, so that the two share them.
 
 from __future__ import annotations
 
-from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
+from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend, StageView
 from agentc.ir.module import Prompt
 from agentc.kinds.artifacts import TRAJECTORIES
 from agentc.kinds.field import Field, Json, boolean, choice, string
+from agentc.runtime.lease_roles import LeaseRole
 from agentc_backends.agents.common.lowering import (
     checked_split,
     environment_leases,
@@ -20,6 +21,10 @@ from agentc_backends.agents.common.lowering import (
 )
 from agentc_backends.agents.common.parse import ACTION_SPANS
 from agentc_backends.software import LIGHT
+
+_CHOICE = ("critic", "reference", "privileged")
+"""The inputs by which one of several candidates is chosen."""
+_TELLING = frozenset({"logprobs", "token_ids", "scoring"})
 
 ID = "rollout.react"
 VERSION = 1
@@ -98,6 +103,16 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
         leave_prefix(view, whole)
         view.leave("same_state", whole)
     config |= _actions(view, prompt)
+    server = context.server_lease(view, "policy")
+    candidates = view.integer("candidates")
+    scorers: tuple[LeaseDraft, ...] = ()
+    if candidates > 1 and stage.inputs.get("critic"):
+        config["candidates"] = candidates
+        inputs |= {role: stage.inputs[role] for role in _CHOICE if stage.inputs.get(role)}
+        scorers = _scorers(view, context, server)
+    else:
+        for role in _CHOICE:
+            view.leave(role, "with 1 candidate for each turn there is nothing to choose")
     return JobDraft(
         name=name,
         kind="rollout",
@@ -110,11 +125,28 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
         placement=placement,
         inputs=inputs,
         produces=TRAJECTORIES.name,
-        leases=(context.server_lease(view, "policy"), *environment_leases(view, context)),
+        leases=(server, *environment_leases(view, context), *scorers),
         extra_identity={"prompt": prompt_config(prompt)},
         contract={"reward_range": facts["reward_range"]},
         resume=True,
     )
+
+
+def _scorers(view: StageView, context: LowerContext, server: LeaseDraft) -> tuple[LeaseDraft, ...]:
+    """The leases of who compares candidates. A reference that is the policy needs none: the
+    policy's server says the same."""
+    if not server.capabilities >= _TELLING:
+        view.refuse(
+            "server",
+            f"{server.backend} does not tell the tokens of its replies, or nothing of tokens that "
+            "it is given, without which no critic can choose among candidates",
+            fix="name a server that loads the models itself: `backend: vllm` or `transformers`",
+        )
+    reference = view.inputs.get("reference", ())
+    roles: tuple[LeaseRole, ...] = ("critic",)
+    if reference and reference != view.inputs.get("policy"):
+        roles = ("critic", "reference")
+    return tuple(context.server_lease(view, role, role) for role in roles)
 
 
 def _actions(view: StageView, prompt: Prompt | None) -> dict[str, Json]:

@@ -1,7 +1,8 @@
 """Job: play episodes. `python -m agentc_backends.agents.rollout.job_rollout JOB.json`.
 
-Leases: `policy` and `environment`. Finished episodes lie in `work/episodes.jsonl`, so a rerun after
-a kill plays only the rest. Exit 75 means infrastructure: another run may succeed.
+Leases: `policy` and `environment`; with several `candidates` for each turn `critic`, and
+`reference` where that is not the policy. Finished episodes lie in `work/episodes.jsonl`, so a rerun
+after a kill plays only the rest. Exit 75 means infrastructure: another run may succeed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 
 from agentc.runtime.program import Job, write_rows
 from agentc_backends.agents.client.errors import InfrastructureError
@@ -21,6 +23,7 @@ from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.rest import WorkProgress, play_rest
 from agentc_backends.agents.common.runner import Row
 from agentc_backends.agents.common.tasks import attempts_at, attempts_behind, read_rules, tasks_of
+from agentc_backends.agents.rollout.choice import choice_facts, chosen_by
 from agentc_backends.agents.rollout.episode import BrokenEpisodeError, play
 from agentc_backends.agents.rollout.prefix_replay import ReplayRules
 from agentc_backends.agents.rollout.turns import TurnRules
@@ -35,7 +38,11 @@ async def roll_out(job: Job) -> None:
     """Play the episodes of the job and write trajectories.jsonl."""
     config = job.config
     decode = config["decode"]
-    async with connect(job.leases, decode, job.placement["concurrency"]) as servers:
+    candidates = config["candidates"] if job.inputs("critic") else 1
+    async with (
+        AsyncExitStack() as clients,
+        connect(job.leases, decode, job.placement["concurrency"]) as servers,
+    ):
         meta = await servers.world.meta()
         rules = read_rules(config, meta)
         turns = config.read_as(TurnRules)
@@ -57,15 +64,21 @@ async def roll_out(job: Job) -> None:
                 prompt_per_attempt=config["prompt_per_attempt"],
             )
         config.assert_all_read()
-        assert servers.policy is not None
-        await compare_with_trainer(job, servers.policy)
+        policy = servers.policy
+        assert policy is not None
+        await compare_with_trainer(job, policy)
+        chooser = None
+        if candidates > 1:
+            chooser = await clients.enter_async_context(chosen_by(job, policy, candidates))
 
         async def play_one(attempt: Attempt) -> Row:
-            assert servers.policy is not None
-            return await play(rules, turns, attempt, servers.policy, servers.world, again)
+            acting = policy if chooser is None else chooser.at(attempt.task_id)
+            return await play(rules, turns, attempt, acting, servers.world, again)
 
         with Journal(job.work / "episodes.jsonl") as journal:
             rows = await _play_all(job, play_one, attempts, journal, servers)
+        if candidates > 1:
+            job.facts(**choice_facts(rows, candidates))
     write_rows(job.out / "trajectories.jsonl", rows)
 
 

@@ -5,6 +5,7 @@ docs/reference/checks.md shows them. A rule is added to the tuple of its topic.
 """
 
 from agentc.passes.checks.batches import BATCHES
+from agentc.passes.checks.choices import CHOICES
 from agentc.passes.checks.critics import CRITICS
 from agentc.passes.checks.episodes import EPISODES
 from agentc.passes.checks.evaluations import EVALUATIONS
@@ -37,7 +38,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Training", TRAINING),
     ("Pairs and preferences", (*PREFERENCES, *PAIR_REWARDS)),
     ("Critics", CRITICS),
-    ("Candidates of turns", TURNS),
+    ("Candidates of turns", (*TURNS, *CHOICES)),
     ("Prefixes", CONTINUATIONS),
     ("Searches", SEARCHES),
     ("Revisions and marks", REVISIONS),

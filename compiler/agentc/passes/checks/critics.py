@@ -29,20 +29,20 @@ def hidden_texts_of_the_tasks(subject: StageContext) -> Iterator[Finding]:
     for episodes in collected_by(subject.stage.inputs.get("data", ()), subject.module):
         if split_of(episodes) is None:
             continue
-        where = f"`{episodes.id}` takes {_tasks(episodes)} ({place(episodes, 'split')})"
+        where = f"`{episodes.id}` takes {tasks_shown(episodes)} ({place(episodes, 'split')})"
         if (hidden.uses.get("environment"), split_of(hidden)) != (
             episodes.uses.get("environment"),
             split_of(episodes),
         ):
             yield Finding(
-                message=f"`{hidden.id}` has the hidden texts of {_tasks(hidden)}, but "
-                f"`{episodes.id}`, which the critic learns from, takes {_tasks(episodes)}",
+                message=f"`{hidden.id}` has the hidden texts of {tasks_shown(hidden)}, but "
+                f"`{episodes.id}`, which the critic learns from, takes {tasks_shown(episodes)}",
                 path="privileged",
                 notes=(where, f"`{hidden.id}`: {place(hidden, 'split')}"),
                 fix="take both from the same split of the same environment",
             )
             return
-        most, played = _limit(hidden), _limit(episodes)
+        most, played = limit_of(hidden), limit_of(episodes)
         if most is not None and (played is None or most < played):
             yield Finding(
                 message=f"`{hidden.id}` has the hidden texts of the first {most} tasks, but "
@@ -87,11 +87,13 @@ def rows_hold_an_episode(subject: StageContext) -> Iterator[Finding]:
         return
 
 
-def _tasks(stage: Stage) -> str:
+def tasks_shown(stage: Stage) -> str:
+    """The tasks of a stage as a message names them."""
     return f"the split {quoted(split_of(stage))} of `{stage.uses.get('environment')}`"
 
 
-def _limit(stage: Stage) -> int | None:
+def limit_of(stage: Stage) -> int | None:
+    """How many tasks a stage takes; None for all."""
     value = stage.fields.get("limit")
     return value.json if value is not None and isinstance(value.json, int) else None
 

@@ -23,6 +23,7 @@ _HELD_OUT = ("test", "validation", "valid", "dev", "eval", "held_out", "heldout"
 _PROTOCOL = (
     "limit",
     "attempts",
+    "candidates",
     "decode.temperature",
     "decode.top_p",
     "decode.max_tokens",

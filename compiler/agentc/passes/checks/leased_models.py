@@ -17,6 +17,9 @@ from agentc.passes.checks.subject import Settings, StageContext
 
 POLICY = "policy"
 """The role of a stage's own server."""
+BESIDE = ("critic", "reference")
+"""Roles of more servers of the same entry, where a critic chooses among candidates; each is an
+input, and what the entry says holds for all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,17 @@ def leased_servers(subject: StageContext) -> Iterator[LeasedModelServer]:
         found = subject.servers.get(entry.name)
         if found is not None and "remote" not in found[0].capabilities:
             yield _leased(subject, role, found, (role,), f"the environment `{environment}`")
+
+
+def beside_policy(subject: StageContext) -> tuple[str, ...]:
+    """The roles of the servers that a stage leases besides, of the entry of its own. A reference
+    that is the policy has none: the policy's server is asked."""
+    inputs = subject.stage.inputs
+    several = (subject.settings.integer("candidates") or 1) > 1
+    if not several or not inputs.get("critic") or not inputs.get(POLICY):
+        return ()
+    apart = inputs.get("reference") not in (None, (), inputs[POLICY])
+    return BESIDE if apart else BESIDE[:1]
 
 
 def asked_servers(subject: StageContext) -> dict[str, Resource]:

@@ -15,7 +15,7 @@ from agentc.kinds.groups import LEASING, TRAINERS, kinds_where
 from agentc.memory import CARDS, card_bytes
 from agentc.memory.cards import card_label
 from agentc.memory.need import gigabytes
-from agentc.passes.checks.leased_models import leased_servers
+from agentc.passes.checks.leased_models import BESIDE, leased_servers
 from agentc.passes.checks.memory_of import CARD, ModelHolder, holders_of
 from agentc.passes.checks.remedies import remedies
 from agentc.passes.checks.rule import Finding, Rule
@@ -92,8 +92,9 @@ def _asked_of_nobody(place: Settings, said: object) -> Iterator[Finding]:
 
 def fits_into_gpu(subject: StageContext) -> Iterator[Finding]:
     """What a stage holds at most fits into the GPU that `placement.gpu` names."""
-    for holder in holders_of(subject).values():
-        yield from _fits(holder, subject)
+    for role, holder in holders_of(subject).items():
+        if role not in BESIDE:  # the policy's is as large as the largest of them
+            yield from _fits(holder, subject)
 
 
 def _fits(holder: ModelHolder, subject: StageContext) -> Iterator[Finding]:

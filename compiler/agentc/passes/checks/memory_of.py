@@ -4,7 +4,7 @@ put to its backend, and the arithmetic of the answer."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agentc.backend_api import ServerBackend, StageBackend
 from agentc.backend_api.memory import Architecture, MemoryQuestion
@@ -17,7 +17,12 @@ from agentc.memory import (
     serving_need,
     training_need,
 )
-from agentc.passes.checks.leased_models import POLICY, LeasedModelServer, leased_servers
+from agentc.passes.checks.leased_models import (
+    POLICY,
+    LeasedModelServer,
+    beside_policy,
+    leased_servers,
+)
 from agentc.passes.checks.model_shape import model_shape
 from agentc.passes.checks.subject import Settings, StageContext
 
@@ -108,6 +113,10 @@ def holders_of(subject: StageContext) -> dict[str, ModelHolder]:
                 model=max(known, key=lambda shape: shape.parameters),
                 leased=server,
             )
+    for role in beside_policy(subject) if POLICY in found else ():
+        shape = model_shape(subject, role)
+        if shape is not None:
+            found[role] = replace(found[POLICY], model=shape)
     return found
 
 

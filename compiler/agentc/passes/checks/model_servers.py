@@ -11,7 +11,7 @@ from agentc.backend_api.parallel import allocation_of
 from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Resource
 from agentc.kinds.groups import kinds_where
-from agentc.passes.checks.leased_models import asked_servers
+from agentc.passes.checks.leased_models import POLICY, asked_servers, beside_policy
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext
 from agentc.passes.lowering.module_context import attempt_resource
@@ -36,19 +36,23 @@ def model_servers_apart(subject: StageContext) -> Iterator[Finding]:
     settings = subject.settings
     gpus, nodes = settings.integer("placement.gpus") or 0, settings.integer("placement.nodes") or 1
     asked = asked_servers(subject)
-    if not gpus or not asked:
-        return
     acting = subject.module.servers.get(subject.stage.uses.get("server", ""))
+    own = {} if acting is None else dict.fromkeys((POLICY, *beside_policy(subject)), acting)
+    everybody = {**own, **asked}
+    if not gpus or len(everybody) < 2:
+        return
     taken = {
         f"{server.name} (as {role})": devices
-        for role, server in ({"policy": acting, **asked} if acting else asked).items()
+        for role, server in everybody.items()
         if (devices := own_devices(subject, server)) is not None
     }
     needed = sum(taken.values())
     if len(taken) < 2 or (nodes == 1 and needed <= gpus):
         return
-    second = next(iter(asked.values()))
-    cure = f"give `{second.name}` `scope: shared` and a placement of its own, or take an endpoint"
+    second = next(iter(asked.values()), acting)
+    assert second is not None
+    cure = f"give `{second.name}` `scope: shared` and a placement of its own"
+    cure += ", or take an endpoint" if asked else ""
     yield Finding(
         message=f"{len(taken)} model servers of `{subject.stage.id}` would share "
         + (f"{nodes} nodes" if nodes > 1 else counted(gpus, "GPU", "GPUs")),
@@ -67,8 +71,9 @@ MODEL_SERVERS: tuple[Rule, ...] = (
         code=Code(
             "AGC667",
             "model servers of one job that would share a GPU",
-            "A job may start two model servers: that of the policy, and one that its environment "
-            "asks (`simulator:`). On one node each gets GPUs of its own out of "
+            "A job may start several model servers: that of the policy, one that its environment "
+            "asks (`simulator:`), and those of a critic and its reference that choose among "
+            "`candidates`. On one node each gets GPUs of its own out of "
             "`placement.gpus`, so there have to be enough for all of them. Over several nodes they "
             "are not told apart: there one of them has to be a shared server or an endpoint.",
         ),

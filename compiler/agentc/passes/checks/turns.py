@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agentc.backend_api import StageBackend
 from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Stage
-from agentc.kinds.artifacts import REWARDED_TURNS
+from agentc.kinds.artifacts import CRITIC_CHECKPOINT, REWARDED_TURNS
 from agentc.kinds.groups import COLLECTORS, kinds_where
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import Settings, StageContext, place, quoted
@@ -72,7 +72,7 @@ def turns_give_draws(subject: StageContext) -> Iterator[Finding]:
 def hidden_as_trained(subject: StageContext) -> Iterator[Finding]:
     """A critic ranks behind hidden texts exactly if it was trained behind them."""
     shown = bool(subject.stage.inputs.get("privileged"))
-    for critic in _critics(subject):
+    for critic in critics_of(subject):
         trained = bool(critic.inputs.get("privileged"))
         if trained and not shown:
             yield Finding(
@@ -97,7 +97,7 @@ def reference_as_trained(subject: StageContext) -> Iterator[Finding]:
     if sampled:
         drawn = [subject.module.stages.get(n) for n in subject.stage.inputs.get("candidates", ())]
         ours = tuple(n for each in drawn if each is not None for n in each.inputs.get("policy", ()))
-    for critic in _critics(subject):
+    for critic in critics_of(subject):
         theirs = critic.inputs.get("reference") or critic.inputs.get("model", ())
         if not ours or not theirs or ours == theirs:
             continue
@@ -163,7 +163,8 @@ def hidden_of_the_tasks(subject: StageContext) -> Iterator[Finding]:
             break
 
 
-def _critics(subject: StageContext) -> Iterator[Stage]:
+def critics_of(subject: StageContext) -> Iterator[Stage]:
+    """The stages that train the critics of a stage."""
     for name in subject.stage.inputs.get("critic", ()):
         stage = subject.module.stages.get(name)
         if stage is not None:
@@ -179,7 +180,7 @@ def _samples(subject: StageContext) -> Iterator[Settings]:
                 yield subject.of_stages[name]
 
 
-_OTHERWISE = Code(
+RANKED_OTHERWISE = Code(
     "AGC679",
     "ranked otherwise than the critic was trained",
     "A critic that is a language model scores by what it learned beyond its reference. Without the "
@@ -187,21 +188,21 @@ _OTHERWISE = Code(
     "reference, the difference is of something else. A critic with a head (`parameterisation: "
     "value_head`) has no reference: rank.value_head takes its values as they are.",
 )
+HIDDEN_OF_OTHERS = Code(
+    "AGC688",
+    "hidden texts of other tasks",
+    "A turn is ranked behind the hidden text of its task. Tasks of another split have none, and "
+    "the stage would fail at the first of them.",
+)
 _RANKERS = kinds_where(lambda kind: kind.produces == REWARDED_TURNS)
+_COMPARING = kinds_where(lambda kind: kind.reads(CRITIC_CHECKPOINT))
+"""Kinds in which a critic compares candidates."""
+_DRAWING = kinds_where(lambda kind: kind.has("candidates"))
 TURNS: tuple[Rule, ...] = (
-    Rule(code=_OTHERWISE, kinds=_RANKERS, check=hidden_as_trained),
-    Rule(code=_OTHERWISE, kinds=_RANKERS, check=reference_as_trained),
-    Rule(code=_OTHERWISE, kinds=_RANKERS, check=ranked_as_parameterised),
-    Rule(
-        code=Code(
-            "AGC688",
-            "hidden texts of other tasks",
-            "A turn is ranked behind the hidden text of its task. Tasks of another split have "
-            "none, and the stage would fail at the first of them.",
-        ),
-        kinds=_RANKERS,
-        check=hidden_of_the_tasks,
-    ),
+    Rule(code=RANKED_OTHERWISE, kinds=_COMPARING, check=hidden_as_trained),
+    Rule(code=RANKED_OTHERWISE, kinds=_COMPARING, check=reference_as_trained),
+    Rule(code=RANKED_OTHERWISE, kinds=_RANKERS, check=ranked_as_parameterised),
+    Rule(code=HIDDEN_OF_OTHERS, kinds=_RANKERS, check=hidden_of_the_tasks),
     Rule(
         code=Code(
             "AGC677",
@@ -209,7 +210,7 @@ TURNS: tuple[Rule, ...] = (
             "Candidates of a turn are compared with each other. Greedy decoding gives the same "
             "reply each time, so nothing could be chosen or rejected.",
         ),
-        kinds=("sample",),
+        kinds=_DRAWING,
         check=candidates_differ,
     ),
     Rule(

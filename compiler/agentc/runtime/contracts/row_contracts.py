@@ -202,9 +202,42 @@ def _episode_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> It
         yield "rewards", "%d rewards for %d turns" % (len(rewards), turns)
     if "report" in row and not isinstance(row["report"], dict):
         yield "report", "expected an object, found %s" % shown(row["report"])
+    if "choices" in row and not failed:
+        for message in _choice_findings(row["choices"], turns - _given(row)):
+            yield "choices", message
     if "origin" in row and not failed:
         for message in _origin_findings(row, turns):
             yield "origin", message
+
+
+def _choice_findings(choices: Any, turns: int) -> Iterator[str]:
+    """One for each reply of the policy, which is the first of those with the largest advantage."""
+    if not isinstance(choices, list) or len(choices) != turns:
+        yield "expected one for each of %d replies, found %s" % (turns, shown(choices))
+        return
+    for index, choice in enumerate(choices):
+        if not isinstance(choice, dict) or set(choice) != {"taken", "distinct", "advantages"}:
+            yield "%d: expected {taken, distinct, advantages}, found %s" % (index, shown(choice))
+            continue
+        taken, distinct, values = choice["taken"], choice["distinct"], choice["advantages"]
+        if values is None:
+            if (taken, distinct) != (0, 1):
+                yield "%d: without advantages all replies are alike, and the first is taken" % index
+        elif not isinstance(values, list) or not values or not all(map(is_finite, values)):
+            yield "%d: advantages: expected numbers, found %s" % (index, shown(values))
+        elif taken != values.index(max(values)):
+            yield "%d: took %s, but reply %d has the largest advantage" % (
+                index, shown(taken), values.index(max(values)),
+            )  # fmt: skip
+        elif not is_integer(distinct) or not 1 < distinct <= len(values):
+            yield "%d: distinct: %s of %d replies" % (index, shown(distinct), len(values))
+
+
+def _given(row: Mapping[str, Any]) -> int:
+    """The turns that an episode took over."""
+    origin = row.get("origin")
+    given: Any = origin.get("turns") if isinstance(origin, dict) else 0
+    return given if is_integer(given) else 0
 
 
 def _origin_findings(row: Mapping[str, Any], turns: int) -> Iterator[str]:

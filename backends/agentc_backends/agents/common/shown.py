@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
+from agentc_backends.agents.common.advantage import Normalisation
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompt import Message
-from agentc_backends.agents.rank.advantage import Normalisation
 from agentc_backends.data.chat.hidden_texts import HiddenTexts
 from agentc_backends.data.chat.rows import RowsError
 
