@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agentc_backends.agents.client.errors import BadRequestError, ContextOverflowError
-from agentc_backends.agents.common.episode import Choice, Reply
+from agentc_backends.agents.common.episode import ReplyChoice, Reply
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompt import Message
 from agentc_backends.agents.common.seeds import draw_seed
@@ -104,7 +104,7 @@ A, B, C, D = (1, 1, 1), (2, 2), (3,), (4, 4, 4, 4)
 def test_the_largest_advantage_is_taken(tmp_path: Path) -> None:
     reply = chosen(B, C, D, A, tmp_path=tmp_path)[0]
     assert reply.text == "reply 1"
-    assert reply.choice == Choice(3, 4, (0.175, -1.0, 0.1, 0.333333), 2 * (4 * 2 + 10))
+    assert reply.choice == ReplyChoice(3, 4, (0.175, -1.0, 0.1, 0.3333), 2 * (4 * 2 + 10))
     assert (reply.prompt_tokens, reply.completion_tokens) == (40, 10), "of all candidates"
 
 
@@ -116,13 +116,13 @@ def test_sums_choose_otherwise(tmp_path: Path) -> None:
 
 def test_of_equal_ones_the_first_is_taken_and_alike_ones_are_scored_once(tmp_path: Path) -> None:
     reply, _, judge, _ = chosen(C, A, A, tmp_path=tmp_path)
-    assert reply.choice == Choice(1, 2, (-1.0, 0.333333, 0.333333), 2 * (2 * 2 + 4))
+    assert reply.choice == ReplyChoice(1, 2, (-1.0, 0.3333, 0.3333), 2 * (2 * 2 + 4))
     assert len(judge.shown) == 1
 
 
 def test_where_all_are_alike_nobody_is_asked(tmp_path: Path) -> None:
     reply, drawing, judge, against = chosen(B, B, B, tmp_path=tmp_path)
-    assert reply.choice == Choice(0, 1, None, 0)
+    assert reply.choice == ReplyChoice(0, 1, None, 0)
     assert len(drawing.asked) == 3
     assert judge.shown == against.shown == []
 

@@ -23,7 +23,7 @@ End: TypeAlias = Literal["success", "failure", "limit", "overflow", "error"]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ReplyChoice:
     """How a reply was chosen among candidates: its number (from 0), that of `distinct` ones, and
     each candidate's advantage, or None where they were all alike and none was asked for. `scored`
     tokens went through the models that were asked."""
@@ -46,7 +46,7 @@ class Reply:
     completion_tokens: int
     tokens: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
-    choice: Choice | None = None
+    choice: ReplyChoice | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class EpisodeRecord:
         self.stops: dict[str, int] = {}
         self.prompt_tokens = 0
         self.completion_tokens = 0
-        self._choices: list[Choice] = []
+        self._choices: list[ReplyChoice] = []
         self._report: Mapping[str, Any] | None = None
 
     def open(self, task: str) -> None:
@@ -245,6 +245,6 @@ class EpisodeRecord:
         return {**tokens, "scored": scored} if self._choices else tokens
 
 
-def _recorded(choice: Choice) -> dict[str, Any]:
+def _recorded(choice: ReplyChoice) -> dict[str, Any]:
     advantages = None if choice.advantages is None else list(choice.advantages)
     return {"taken": choice.taken, "distinct": choice.distinct, "advantages": advantages}

@@ -22,8 +22,9 @@ from agentc_backends.agents.common.lowering import (
 from agentc_backends.agents.common.parse import ACTION_SPANS
 from agentc_backends.software import LIGHT
 
-_CHOICE = ("critic", "reference", "privileged")
-"""The inputs by which one of several candidates is chosen."""
+_SCORERS: tuple[LeaseRole, ...] = ("critic", "reference")
+"""The inputs that choose one of several candidates; each is a model."""
+_HIDDEN = "privileged"
 _TELLING = frozenset({"logprobs", "token_ids", "scoring"})
 
 ID = "rollout.react"
@@ -108,10 +109,12 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
     scorers: tuple[LeaseDraft, ...] = ()
     if candidates > 1 and stage.inputs.get("critic"):
         config["candidates"] = candidates
-        inputs |= {role: stage.inputs[role] for role in _CHOICE if stage.inputs.get(role)}
+        inputs |= {
+            role: stage.inputs[role] for role in (*_SCORERS, _HIDDEN) if stage.inputs.get(role)
+        }
         scorers = _scorers(view, context, server)
     else:
-        for role in _CHOICE:
+        for role in (*_SCORERS, _HIDDEN):
             view.leave(role, "with 1 candidate for each turn there is nothing to choose")
     return JobDraft(
         name=name,
@@ -143,9 +146,8 @@ def _scorers(view: StageView, context: LowerContext, server: LeaseDraft) -> tupl
             fix="name a server that loads the models itself: `backend: vllm` or `transformers`",
         )
     reference = view.inputs.get("reference", ())
-    roles: tuple[LeaseRole, ...] = ("critic",)
-    if reference and reference != view.inputs.get("policy"):
-        roles = ("critic", "reference")
+    apart = reference and reference != view.inputs.get("policy")
+    roles = _SCORERS if apart else _SCORERS[:1]
     return tuple(context.server_lease(view, role, role) for role in roles)
 
 

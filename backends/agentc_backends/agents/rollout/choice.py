@@ -23,7 +23,7 @@ from agentc_backends.agents.client.errors import (
 from agentc_backends.agents.client.leased import chat_client
 from agentc_backends.agents.common.advantage import Normalisation, advantage
 from agentc_backends.agents.common.connect import NO_REPLIES, ChatPolicy
-from agentc_backends.agents.common.episode import Choice, Reply
+from agentc_backends.agents.common.episode import ReplyChoice, Reply
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompt import Message
 from agentc_backends.agents.common.score import Scorer, turn_scores
@@ -32,6 +32,9 @@ from agentc_backends.agents.common.shown import read_critic, shown_to_critic
 
 Row = dict[str, Any]
 _T = TypeVar("_T")
+
+DIGITS = 4
+"""Of an advantage behind the point."""
 
 
 class Drawn(Protocol):
@@ -86,7 +89,7 @@ class ChosenReplies:
             replies[taken],
             prompt_tokens=sum(reply.prompt_tokens for reply in replies),
             completion_tokens=sum(reply.completion_tokens for reply in replies),
-            choice=Choice(taken, len(distinct), advantages, scored),
+            choice=ReplyChoice(taken, len(distinct), advantages, scored),
         )
 
     async def _advantages(
@@ -115,8 +118,10 @@ class ChosenReplies:
             if row["end"] == "overflow":
                 raise ContextOverflowError(f"{affinity}: a turn is too long for the {name}")
         pairs = zip(replies, critic["scores"], reference["scores"], strict=True)
-        # How a server batches shows beyond the sixth digit; what is taken must not depend on it.
-        worth = {each: round(advantage(a, b, chooser.normalisation), 6) for each, a, b in pairs}
+        # How a server batches shows beyond these digits; what is taken should not depend on it.
+        worth = {
+            each: round(advantage(a, b, chooser.normalisation), DIGITS) for each, a, b in pairs
+        }
         return worth, critic["tokens"] + reference["tokens"]
 
 
