@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agentc_backends.agents.client.errors import BadRequestError, ContextOverflowError
-from agentc_backends.agents.common.episode import ReplyChoice, Reply
+from agentc_backends.agents.common.episode import Reply, ReplyChoice
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompt import Message
 from agentc_backends.agents.common.seeds import draw_seed

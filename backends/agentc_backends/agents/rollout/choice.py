@@ -23,7 +23,7 @@ from agentc_backends.agents.client.errors import (
 from agentc_backends.agents.client.leased import chat_client
 from agentc_backends.agents.common.advantage import Normalisation, advantage
 from agentc_backends.agents.common.connect import NO_REPLIES, ChatPolicy
-from agentc_backends.agents.common.episode import ReplyChoice, Reply
+from agentc_backends.agents.common.episode import Reply, ReplyChoice
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompt import Message
 from agentc_backends.agents.common.score import Scorer, turn_scores
