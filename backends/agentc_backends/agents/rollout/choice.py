@@ -19,6 +19,7 @@ from agentc_backends.agents.client.errors import (
     ContextOverflowError,
     InfrastructureError,
     ServiceError,
+    without_words,
 )
 from agentc_backends.agents.client.leased import chat_client
 from agentc_backends.agents.common.advantage import Normalisation, advantage
@@ -110,10 +111,11 @@ class ChosenReplies:
                     turn_scores(turn, said, "reply", chooser.reference),
                 ]
             )
-        except (InfrastructureError, ContextOverflowError):
-            raise
+        # What the critic is shown may hold a hidden text, which a server may quote.
+        except InfrastructureError as error:
+            raise InfrastructureError(without_words(error)) from None
         except ServiceError as error:
-            raise FatalError(f"{affinity}: {error}") from error
+            raise FatalError(f"{affinity}: {without_words(error)}") from None
         for name, row in (("critic", critic), ("reference", reference)):
             if row["end"] == "overflow":
                 raise ContextOverflowError(f"{affinity}: a turn is too long for the {name}")
