@@ -61,9 +61,10 @@ SAMPLE_FIELDS: tuple[Field, ...] = (
 RANK_FIELDS: tuple[Field, ...] = (
     choice(
         "reference_context",
-        "What the reference is shown before a candidate: the `history`, as the policy was; the "
-        "hidden text too (`privileged`), as the critic is; or nothing is scored again and what the "
-        "policy recorded when it drew the candidates is taken (`sampler`).",
+        "What the reference is shown before a candidate: the `history`, as the policy was (the "
+        "paper's, whatever the critic's `reference_sees` was in training); the hidden text too "
+        "(`privileged`), as the critic is; or nothing is scored again and what the policy recorded "
+        "when it drew the candidates is taken (`sampler`).",
         ("history", "privileged", "sampler"),
         "history",
     ),

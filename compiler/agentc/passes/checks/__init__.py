@@ -4,6 +4,7 @@
 docs/reference/checks.md shows them. A rule is added to the tuple of its topic.
 """
 
+from agentc.passes.checks.alike import ALIKE
 from agentc.passes.checks.batches import BATCHES
 from agentc.passes.checks.choices import CHOICES
 from agentc.passes.checks.critics import CRITICS
@@ -36,7 +37,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Episodes", EPISODES),
     ("Evaluations and comparisons", (*MEASURES, *EVALUATIONS)),
     ("Training", TRAINING),
-    ("Pairs and preferences", (*PREFERENCES, *PAIR_REWARDS)),
+    ("Pairs and preferences", (*PREFERENCES, *ALIKE, *PAIR_REWARDS)),
     ("Critics", CRITICS),
     ("Candidates of turns", (*TURNS, *CHOICES)),
     ("Prefixes", CONTINUATIONS),

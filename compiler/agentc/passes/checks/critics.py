@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from agentc.diagnostics.codes.code import Code
-from agentc.ir.module import Stage
 from agentc.kinds.artifacts import PRIVILEGED_INFORMATION
 from agentc.kinds.groups import ACTING, kinds_where
 from agentc.passes.checks.lengths import served_window
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import StageContext, place, quoted
-from agentc.passes.checks.surroundings import collected_by, split_of
+from agentc.passes.checks.subject import StageContext
+from agentc.passes.checks.surroundings import collected_by
+from agentc.passes.checks.told import untold_tasks
 from agentc.text import counted
 
 _TOLD = kinds_where(lambda kind: kind.trains and kind.reads(PRIVILEGED_INFORMATION))
@@ -21,6 +21,7 @@ _TOLD = kinds_where(lambda kind: kind.trains and kind.reads(PRIVILEGED_INFORMATI
 
 def hidden_texts_of_the_tasks(subject: StageContext) -> Iterator[Finding]:
     """The episodes behind a critic's data are of tasks whose hidden texts it is given."""
+<<<<<<< HEAD
     stages = subject.module.stages
     [told, *_] = [*subject.stage.inputs.get("privileged", ()), ""]
     hidden = stages.get(told)
@@ -53,6 +54,10 @@ def hidden_texts_of_the_tasks(subject: StageContext) -> Iterator[Finding]:
                 fix=f"leave the `limit` of `{hidden.id}` out",
             )
             return
+=======
+    episodes = collected_by(subject.stage.inputs.get("data", ()), subject.module)
+    yield from untold_tasks(subject, episodes, "which the critic learns from, ")
+>>>>>>> 3141d8c (Rules: a critic and the candidates' policy read the same tokens; hidden texts are of every task that is ranked; references are shown what they were trained with; comparisons look at who the simulator is)
 
 
 def rows_hold_an_episode(subject: StageContext) -> Iterator[Finding]:
@@ -87,6 +92,7 @@ def rows_hold_an_episode(subject: StageContext) -> Iterator[Finding]:
         return
 
 
+<<<<<<< HEAD
 def tasks_shown(stage: Stage) -> str:
     """The tasks of a stage as a message names them."""
     return f"the split {quoted(split_of(stage))} of `{stage.uses.get('environment')}`"
@@ -98,6 +104,8 @@ def limit_of(stage: Stage) -> int | None:
     return value.json if value is not None and isinstance(value.json, int) else None
 
 
+=======
+>>>>>>> 3141d8c (Rules: a critic and the candidates' policy read the same tokens; hidden texts are of every task that is ranked; references are shown what they were trained with; comparisons look at who the simulator is)
 CRITICS: tuple[Rule, ...] = (
     Rule(
         code=Code(

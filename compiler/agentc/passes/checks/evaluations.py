@@ -145,7 +145,8 @@ def same_protocol(subject: StageContext) -> Iterator[Finding]:
         notes = [
             f"{name} is {value} in `{lead.name}` and {theirs[name]} in `{other.name}`"
             for name, value in ours.items()
-            if value != theirs[name]
+            # Where one of them alone asks a model, the setting that says so differs as well.
+            if value != theirs.get(name, value)
         ]
         # The table may hold one of the two policies under the other's protocol as well.
         if not notes or (_policy(lead), theirs) in made or (_policy(other), ours) in made:
@@ -186,7 +187,21 @@ def _protocol(subject: StageContext, evaluation: Settings) -> dict[str, str]:
         world = Settings(entry, SettingTable(declared.fields))
         semantic = (field.name for field in declared.fields if field.identity == "semantic")
         values |= {f"`{name}` of the environment": quoted(world.get(name)) for name in semantic}
+        for role in sorted(entry.simulators):
+            values[f"the model of the {role}"] = quoted(entry.asked_model(role))
+            values |= _asked(subject, role, entry.asked_server(role))
     return values
+
+
+def _asked(subject: StageContext, role: str, server: str | None) -> dict[str, str]:
+    """The settings of the server that an environment asks, by which its answers may differ."""
+    found = subject.servers.get(server or "")
+    if found is None:
+        return {}
+    backend, settings = found
+    semantic = (field.name for field in backend.fields if field.identity == "semantic")
+    values = {f"`{name}` of the {role}'s server": quoted(settings.get(name)) for name in semantic}
+    return {f"the server of the {role}": backend.id, **values}
 
 
 def _policy(evaluation: Settings) -> tuple[str, ...]:

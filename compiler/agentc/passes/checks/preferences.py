@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentc.diagnostics.codes.code import Code
-from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Stage
 from agentc.kinds.groups import COLLECTORS, PAIR_TRAINERS
 from agentc.kinds.prefix import PREFIXES
@@ -43,57 +42,6 @@ def plausible_beta(subject: StageContext) -> Iterator[Finding]:
         path="beta",
         expected="0.01 to 0.5 as a rule" + (" (2 to 10 on mean log-probabilities)" * mean),
         notes=(note,),
-    )
-
-
-def reference_alike(subject: StageContext) -> Iterator[Finding]:
-    """The reference reads tokens and conversations as the policy does."""
-    policy, reference = subject.model("model"), subject.model("reference")
-    if policy is None or reference is None or policy.entry is reference.entry:
-        return
-    ours, theirs = policy.entry, reference.entry
-    assert isinstance(ours, Stage)
-    assert isinstance(theirs, Stage)
-    if policy.get("chat_format") != reference.get("chat_format"):
-        yield Finding(
-            message="policy and reference write conversations in different chat formats",
-            path="reference",
-            notes=(policy.shown("chat_format"), reference.shown("chat_format")),
-            fix="take a reference that descends from the same model",
-        )
-        return
-    made = [each.backend == "model.scratch" for each in (ours, theirs)]
-    if all(made):
-        yield from _same_vocabulary(policy, reference)
-    elif any(made) or policy.get("repo") != reference.get("repo"):
-        yield Finding(
-            message=f"the reference descends from another model (`{theirs.id}`) than the policy "
-            f"(`{ours.id}`)",
-            path="reference",
-            severity="warning",
-            notes=("their log-probabilities compare only if both have the same tokenizer",),
-        )
-
-
-def _same_vocabulary(policy: Settings, reference: Settings) -> Iterator[Finding]:
-    ours, theirs = policy.entry, reference.entry
-    assert isinstance(ours, Stage)
-    assert isinstance(theirs, Stage)
-    if policy.get("vocab_size") != reference.get("vocab_size"):
-        notes: tuple[str, ...] = (policy.shown("vocab_size"), reference.shown("vocab_size"))
-    elif ours.inputs.get("corpus") != theirs.inputs.get("corpus"):
-        notes = tuple(
-            f"the tokenizer of `{each.id}` is trained on {listed(each.inputs.get('corpus', ()))} "
-            f"({place(each, 'corpus')})"
-            for each in (ours, theirs)
-        )
-    else:
-        return
-    yield Finding(
-        message="policy and reference have different tokenizers",
-        path="reference",
-        notes=notes,
-        fix="take a reference that descends from the same model",
     )
 
 
@@ -298,16 +246,6 @@ PREFERENCES: tuple[Rule, ...] = (
         kinds=("dpo",),
         check=plausible_beta,
         severity="warning",
-    ),
-    Rule(
-        code=Code(
-            "AGC648",
-            "a reference unlike the policy",
-            "DPO compares log-probabilities of the same tokens under two models. With another "
-            "tokenizer or chat format these are not the same tokens.",
-        ),
-        kinds=("dpo",),
-        check=reference_alike,
     ),
     Rule(
         code=Code(

@@ -10,8 +10,9 @@ from agentc.ir.module import Stage
 from agentc.kinds.artifacts import CRITIC_CHECKPOINT, REWARDED_TURNS
 from agentc.kinds.groups import COLLECTORS, kinds_where
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import Settings, StageContext, place, quoted
-from agentc.passes.checks.surroundings import collected_by, split_of
+from agentc.passes.checks.subject import Settings, StageContext, place
+from agentc.passes.checks.surroundings import collected_by
+from agentc.passes.checks.told import untold_tasks
 from agentc.text import counted
 
 
@@ -112,6 +113,25 @@ def reference_as_trained(subject: StageContext) -> Iterator[Finding]:
         )
 
 
+def reference_shown_as_trained(subject: StageContext) -> Iterator[Finding]:
+    """A reference that never saw hidden texts in training is shown none in ranking.
+
+    The other way round is the paper's: its training shows the reference what the critic reads, its
+    ranking does not."""
+    if subject.settings.text("reference_context") != "privileged":
+        return
+    for name in subject.stage.inputs.get("critic", ()):
+        critic = subject.of_stages.get(name)
+        if critic is not None and critic.text("reference_sees") == "history":
+            yield Finding(
+                message=f"the reference of `{name}` saw the history alone, and is shown hidden "
+                "texts here",
+                path="reference_context",
+                notes=(critic.shown("reference_sees"),),
+                fix="set reference_context: history",
+            )
+
+
 def ranked_as_parameterised(subject: StageContext) -> Iterator[Finding]:
     """A critic with a head is asked for its values, another one for log-ratios."""
     backend = subject.table.backends.get(subject.stage.backend)
@@ -140,27 +160,9 @@ def ranked_as_parameterised(subject: StageContext) -> Iterator[Finding]:
 
 
 def hidden_of_the_tasks(subject: StageContext) -> Iterator[Finding]:
-    """The hidden texts are of the split that the candidates' episodes were played on."""
-    played = [
-        stage
-        for stage in collected_by(subject.stage.inputs.get("candidates", ()), subject.module)
-        if stage.kind in COLLECTORS
-    ]
-    for name in subject.stage.inputs.get("privileged", ()):
-        hidden = subject.module.stages.get(name)
-        for stage in played if hidden is not None else ():
-            assert hidden is not None
-            ours, theirs = split_of(hidden), split_of(stage)
-            if ours == theirs:
-                continue
-            yield Finding(
-                message=f"`{hidden.id}` has the hidden texts of {quoted(ours)}, but `{stage.id}` "
-                f"plays tasks of {quoted(theirs)}",
-                path="privileged",
-                notes=(f"they are named in {place(hidden, 'split')} and {place(stage, 'split')}",),
-                fix="take both from the same split",
-            )
-            break
+    """The hidden texts are of the tasks that the candidates' episodes were played on."""
+    episodes = collected_by(subject.stage.inputs.get("candidates", ()), subject.module)
+    yield from untold_tasks(subject, [each for each in episodes if each.kind in COLLECTORS])
 
 
 def critics_of(subject: StageContext) -> Iterator[Stage]:
@@ -199,10 +201,28 @@ _COMPARING = kinds_where(lambda kind: kind.reads(CRITIC_CHECKPOINT))
 """Kinds in which a critic compares candidates."""
 _DRAWING = kinds_where(lambda kind: kind.has("candidates"))
 TURNS: tuple[Rule, ...] = (
+<<<<<<< HEAD
     Rule(code=RANKED_OTHERWISE, kinds=_COMPARING, check=hidden_as_trained),
     Rule(code=RANKED_OTHERWISE, kinds=_COMPARING, check=reference_as_trained),
     Rule(code=RANKED_OTHERWISE, kinds=_RANKERS, check=ranked_as_parameterised),
     Rule(code=HIDDEN_OF_OTHERS, kinds=_RANKERS, check=hidden_of_the_tasks),
+=======
+    Rule(code=_OTHERWISE, kinds=_RANKERS, check=hidden_as_trained),
+    Rule(code=_OTHERWISE, kinds=_RANKERS, check=reference_as_trained),
+    Rule(code=_OTHERWISE, kinds=_RANKERS, check=reference_shown_as_trained),
+    Rule(code=_OTHERWISE, kinds=_RANKERS, check=ranked_as_parameterised),
+    Rule(
+        code=Code(
+            "AGC688",
+            "hidden texts of other tasks",
+            "A turn is ranked behind the hidden text of its task. Tasks of another split or "
+            "environment, and those beyond the `limit` of the `privileged` stage, have none: the "
+            "stage would fail at the first of them.",
+        ),
+        kinds=_RANKERS,
+        check=hidden_of_the_tasks,
+    ),
+>>>>>>> 3141d8c (Rules: a critic and the candidates' policy read the same tokens; hidden texts are of every task that is ranked; references are shown what they were trained with; comparisons look at who the simulator is)
     Rule(
         code=Code(
             "AGC677",
