@@ -21,8 +21,7 @@ def reference_alike(subject: StageContext) -> Iterator[Finding]:
     """The reference reads tokens and conversations as the model that is trained does."""
     trained, reference = subject.model("model"), subject.model("reference")
     if trained is not None and reference is not None:
-        who = "the policy" if subject.stage.kind == "dpo" else "the model"
-        yield from _unlike(trained, reference, who, "the reference", "reference")
+        yield from _unlike(trained, reference, "the trained model", "the reference", "reference")
 
 
 def critic_alike(subject: StageContext) -> Iterator[Finding]:
