@@ -28,7 +28,8 @@ def critic_alike(subject: StageContext) -> Iterator[Finding]:
     """A critic reads the tokens that the policy of the candidates wrote.
 
     So does its reference then: where that is unlike the critic, it is found there."""
-    policy, critic = subject.model("candidates"), subject.model("critic")
+    policy = subject.model("candidates") or subject.model("policy")
+    critic = subject.model("critic")
     if policy is not None and critic is not None:
         yield from _unlike(policy, critic, "the candidates' policy", "the critic", "critic")
 

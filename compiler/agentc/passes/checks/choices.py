@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentc.diagnostics.codes.code import Code
-from agentc.ir.module import Stage
 from agentc.kinds.artifacts import CRITIC_CHECKPOINT
 from agentc.kinds.groups import kinds_where
-from agentc.passes.checks.critics import limit_of, tasks_shown
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import Settings, StageContext, place
-from agentc.passes.checks.surroundings import split_of
+from agentc.passes.checks.subject import Settings, StageContext
+from agentc.passes.checks.told import untold_tasks
 from agentc.passes.checks.turns import HIDDEN_OF_OTHERS, RANKED_OTHERWISE, critics_of
 
 _CHOOSING = kinds_where(lambda kind: kind.acts and kind.reads(CRITIC_CHECKPOINT))
@@ -64,40 +62,13 @@ def chosen_by_log_ratio(subject: StageContext) -> Iterator[Finding]:
 
 def hidden_of_tasks_played(subject: StageContext) -> Iterator[Finding]:
     """The hidden texts are of the tasks that are played."""
-    stage = subject.stage
-    for name in stage.inputs.get("privileged", ()):
-        hidden = subject.module.stages.get(name)
-        if hidden is None:
-            continue
-        if _where(hidden) != _where(stage):
-            yield Finding(
-                message=f"`{hidden.id}` has the hidden texts of {tasks_shown(hidden)}, but "
-                f"`{stage.id}` plays {tasks_shown(stage)}",
-                path="privileged",
-                notes=(f"they are named in {place(hidden, 'split')} and {place(stage, 'split')}",),
-                fix="take both from the same split of the same environment",
-            )
-            continue
-        most, played = limit_of(hidden), limit_of(stage)
-        if most is not None and (played is None or most < played):
-            yield Finding(
-                message=f"`{hidden.id}` has the hidden texts of the first {most} tasks, but "
-                f"`{stage.id}` plays "
-                + ("all of them" if played is None else f"the first {played}"),
-                path="privileged",
-                notes=(f"`{hidden.id}`: {place(hidden, 'limit')}",),
-                fix=f"leave the `limit` of `{hidden.id}` out",
-            )
+    yield from untold_tasks(subject, [subject.stage])
 
 
 def _heads(subject: StageContext) -> list[Settings]:
     """The critics that are heads."""
     found = [subject.of_stages[critic.id] for critic in critics_of(subject)]
     return [each for each in found if each.text("parameterisation") == "value_head"]
-
-
-def _where(stage: Stage) -> tuple[object, object]:
-    return stage.uses.get("environment"), split_of(stage)
 
 
 CHOICES: tuple[Rule, ...] = (

@@ -21,43 +21,8 @@ _TOLD = kinds_where(lambda kind: kind.trains and kind.reads(PRIVILEGED_INFORMATI
 
 def hidden_texts_of_the_tasks(subject: StageContext) -> Iterator[Finding]:
     """The episodes behind a critic's data are of tasks whose hidden texts it is given."""
-<<<<<<< HEAD
-    stages = subject.module.stages
-    [told, *_] = [*subject.stage.inputs.get("privileged", ()), ""]
-    hidden = stages.get(told)
-    if hidden is None:
-        return
-    for episodes in collected_by(subject.stage.inputs.get("data", ()), subject.module):
-        if split_of(episodes) is None:
-            continue
-        where = f"`{episodes.id}` takes {tasks_shown(episodes)} ({place(episodes, 'split')})"
-        if (hidden.uses.get("environment"), split_of(hidden)) != (
-            episodes.uses.get("environment"),
-            split_of(episodes),
-        ):
-            yield Finding(
-                message=f"`{hidden.id}` has the hidden texts of {tasks_shown(hidden)}, but "
-                f"`{episodes.id}`, which the critic learns from, takes {tasks_shown(episodes)}",
-                path="privileged",
-                notes=(where, f"`{hidden.id}`: {place(hidden, 'split')}"),
-                fix="take both from the same split of the same environment",
-            )
-            return
-        most, played = limit_of(hidden), limit_of(episodes)
-        if most is not None and (played is None or most < played):
-            yield Finding(
-                message=f"`{hidden.id}` has the hidden texts of the first {most} tasks, but "
-                f"`{episodes.id}`, which the critic learns from, plays "
-                + ("all of them" if played is None else f"the first {played}"),
-                path="privileged",
-                notes=(f"`{hidden.id}`: {place(hidden, 'limit')}",),
-                fix=f"leave the `limit` of `{hidden.id}` out",
-            )
-            return
-=======
     episodes = collected_by(subject.stage.inputs.get("data", ()), subject.module)
     yield from untold_tasks(subject, episodes, "which the critic learns from, ")
->>>>>>> 3141d8c (Rules: a critic and the candidates' policy read the same tokens; hidden texts are of every task that is ranked; references are shown what they were trained with; comparisons look at who the simulator is)
 
 
 def rows_hold_an_episode(subject: StageContext) -> Iterator[Finding]:
@@ -92,20 +57,6 @@ def rows_hold_an_episode(subject: StageContext) -> Iterator[Finding]:
         return
 
 
-<<<<<<< HEAD
-def tasks_shown(stage: Stage) -> str:
-    """The tasks of a stage as a message names them."""
-    return f"the split {quoted(split_of(stage))} of `{stage.uses.get('environment')}`"
-
-
-def limit_of(stage: Stage) -> int | None:
-    """How many tasks a stage takes; None for all."""
-    value = stage.fields.get("limit")
-    return value.json if value is not None and isinstance(value.json, int) else None
-
-
-=======
->>>>>>> 3141d8c (Rules: a critic and the candidates' policy read the same tokens; hidden texts are of every task that is ranked; references are shown what they were trained with; comparisons look at who the simulator is)
 CRITICS: tuple[Rule, ...] = (
     Rule(
         code=Code(

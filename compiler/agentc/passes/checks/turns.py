@@ -193,36 +193,20 @@ RANKED_OTHERWISE = Code(
 HIDDEN_OF_OTHERS = Code(
     "AGC688",
     "hidden texts of other tasks",
-    "A turn is ranked behind the hidden text of its task. Tasks of another split have none, and "
-    "the stage would fail at the first of them.",
+    "A turn is ranked behind the hidden text of its task. Tasks of another split or environment, "
+    "and those beyond the `limit` of the `privileged` stage, have none: the stage would fail at "
+    "the first of them.",
 )
 _RANKERS = kinds_where(lambda kind: kind.produces == REWARDED_TURNS)
 _COMPARING = kinds_where(lambda kind: kind.reads(CRITIC_CHECKPOINT))
 """Kinds in which a critic compares candidates."""
 _DRAWING = kinds_where(lambda kind: kind.has("candidates"))
 TURNS: tuple[Rule, ...] = (
-<<<<<<< HEAD
     Rule(code=RANKED_OTHERWISE, kinds=_COMPARING, check=hidden_as_trained),
     Rule(code=RANKED_OTHERWISE, kinds=_COMPARING, check=reference_as_trained),
+    Rule(code=RANKED_OTHERWISE, kinds=_RANKERS, check=reference_shown_as_trained),
     Rule(code=RANKED_OTHERWISE, kinds=_RANKERS, check=ranked_as_parameterised),
     Rule(code=HIDDEN_OF_OTHERS, kinds=_RANKERS, check=hidden_of_the_tasks),
-=======
-    Rule(code=_OTHERWISE, kinds=_RANKERS, check=hidden_as_trained),
-    Rule(code=_OTHERWISE, kinds=_RANKERS, check=reference_as_trained),
-    Rule(code=_OTHERWISE, kinds=_RANKERS, check=reference_shown_as_trained),
-    Rule(code=_OTHERWISE, kinds=_RANKERS, check=ranked_as_parameterised),
-    Rule(
-        code=Code(
-            "AGC688",
-            "hidden texts of other tasks",
-            "A turn is ranked behind the hidden text of its task. Tasks of another split or "
-            "environment, and those beyond the `limit` of the `privileged` stage, have none: the "
-            "stage would fail at the first of them.",
-        ),
-        kinds=_RANKERS,
-        check=hidden_of_the_tasks,
-    ),
->>>>>>> 3141d8c (Rules: a critic and the candidates' policy read the same tokens; hidden texts are of every task that is ranked; references are shown what they were trained with; comparisons look at who the simulator is)
     Rule(
         code=Code(
             "AGC677",
