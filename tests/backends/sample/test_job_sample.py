@@ -239,3 +239,22 @@ def test_a_share_of_nothing_says_what_to_do(run_job: Any, policy: Any, played: A
     done = run_job(MODULE, few, placement=PLACEMENT, leases=served(policy()), inputs=played)
     assert done.code == 1
     assert "of 8 trajectories 0 were taken" in done.output
+
+
+def test_what_ended_a_reply_is_recorded(
+    run_job: Any, start: Any, played: Any, tmp_path: Path
+) -> None:
+    rules = tmp_path / "rules.json"
+    rules.write_text(json.dumps([{"reply": ["look. STOP here", "go on"]}]))
+    command = ["-m", "agentc_backends.servers.scripted.job_serve", "--port", "0"]
+    command += ["--ready-file", "READY", "--rules-file", str(rules), "--served-name", "policy"]
+    server = start("policy", command, "a token", model="policy", log="policy.log")
+    config = {**CONFIG, "decode": {**CONFIG["decode"], "stop": ["NEVER", "STOP"]}}
+    done = run_job(MODULE, config, placement=PLACEMENT, leases=served(server), inputs=played)
+    assert done.code == 0, done.output
+    check_artifact("Candidates", done.data, CONTRACT, {}, done.facts)
+    found = [c for row in done.rows("candidates.jsonl") for c in row["candidates"]]
+    assert {(c["text"], c.get("stopped_by")) for c in found} == {
+        ("look.", "STOP"),
+        ("go on", None),
+    }

@@ -38,6 +38,8 @@ class ChatReply:
     completion_tokens: int
     logprobs: tuple[ScoredToken, ...] | None = None
     token_ids: tuple[int, ...] | None = None
+    stopped_by: str | None = None
+    """The stop text that ended it, where the server says so."""
 
 
 class ChatClient:
@@ -245,6 +247,7 @@ def _reply(
         completion_tokens=int(usage.get("completion_tokens", 0)),
         logprobs=logprobs,
         token_ids=_token_ids(choice),
+        stopped_by=reason if isinstance(reason := choice.get("stop_reason"), str) else None,
     )
     if usage and reply.completion_tokens == 0 and reply.finish_reason == "length":
         # What vLLM answers to a prompt that fills the context to its last token.

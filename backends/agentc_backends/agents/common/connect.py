@@ -143,6 +143,7 @@ class ChatPolicy:
             tokens,
             # Only the first token of a scored text has none.
             tuple(0.0 if score.logprob is None else score.logprob for score in scores),
+            stopped_by=answer.stopped_by,
         )
 
     async def score(self, ids: Sequence[int], affinity: str) -> list[float | None]:

@@ -47,6 +47,8 @@ class Reply:
     tokens: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
     choice: ReplyChoice | None = None
+    stopped_by: str | None = None
+    """The stop text that ended it, whose tokens are the last ones then."""
 
 
 @dataclass(frozen=True, slots=True)

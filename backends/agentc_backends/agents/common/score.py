@@ -81,7 +81,8 @@ async def _score(
     if len(scores) != len(ids):
         raise FatalError(f"the server scored {len(scores)} tokens where it was given {len(ids)}")
     end = len(ids)
-    if span == "published" and not candidate.get("cut"):
+    # One that a limit or a stop text ended has no token of its end.
+    if span == "published" and not (candidate.get("cut") or candidate.get("stopped_by")):
         end -= 1
     taken = scores[len(before) - header : end]
     # Only the first token of all has no score, and a prompt comes before.

@@ -87,4 +87,5 @@ def _candidate(reply: Reply, seed: int) -> Row:
         "stop": reply.stop,
         "seed": seed,
         **({"cut": True} if reply.stop == "length" else {}),
+        **({} if reply.stopped_by is None else {"stopped_by": reply.stopped_by}),
     }

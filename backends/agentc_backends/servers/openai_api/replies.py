@@ -47,6 +47,8 @@ def chat_reply(
             entry["logprobs"] = {"content": [_chat_score(s, decode) for s in choice.scores]}
         if token_ids:
             entry["token_ids"] = list(choice.tokens)
+        if choice.stop_reason is not None:  # vLLM's word
+            entry["stop_reason"] = choice.stop_reason
         listed.append(entry)
     reply = _reply("chat.completion", model, listed, len(prompt), choices)
     if token_ids:

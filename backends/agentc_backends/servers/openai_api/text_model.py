@@ -49,6 +49,8 @@ class Choice:
     tokens: tuple[int, ...]
     finish_reason: Literal["stop", "length"]
     scores: tuple[TokenScore, ...] = ()
+    stop_reason: str | None = None
+    """The stop text that ended it, where one did."""
 
 
 class TextModel(Protocol):

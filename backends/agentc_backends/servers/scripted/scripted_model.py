@@ -112,7 +112,7 @@ class ScriptedModel:
             tokens *= -(-sampling.max_tokens // len(tokens))
         whole, tokens = tokens, tokens[: sampling.max_tokens]
         text = self.decode([token for token in tokens if token != _END])
-        cuts = [at for stop in sampling.stop if (at := text.find(stop)) >= 0]
+        cuts = {at: stop for stop in sampling.stop if (at := text.find(stop)) >= 0}
         stopped = bool(cuts) or (len(tokens) == len(whole) and not sampling.ignore_eos)
         scores: tuple[TokenScore, ...] = ()
         if sampling.logprobs is not None:
@@ -122,6 +122,7 @@ class ScriptedModel:
             tokens=tuple(tokens),
             finish_reason="stop" if stopped else "length",
             scores=scores,
+            stop_reason=cuts[min(cuts)] if cuts else None,
         )
 
 

@@ -109,6 +109,9 @@ class ServedModel:
             tokens=tuple(result.tokens),
             finish_reason="stop" if cut or result.ended else "length",
             scores=result.scores,
+            stop_reason=next((s for s in sampling.stop if whole.startswith(s, len(text))), None)
+            if cut
+            else None,
         )
 
 
