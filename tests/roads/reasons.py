@@ -69,6 +69,9 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "moved_programs": "names programs of older plans as they are named now",
         "staging": "reads what the environment said of itself",
     },
+    "agentc_backends/agents/rollout": {
+        "backend": "drafts the job; looks whether its server tells tokens to a critic",
+    },
     "agentc_backends/agents/common": {
         "lowering": "chooses between a server and the program's own process",
         "connect": "opens the environment and compares it with the plan",
