@@ -61,7 +61,9 @@ def test_of_a_large_page_the_upper_part_is_shown(renderer: Renderer, name: str) 
 def test_a_page_that_takes_too_long_costs_itself_alone(renderer: Renderer, name: str) -> None:
     before = renderer.render(GOOD)
     found = renderer.render(HEAVY[name])
-    assert (found.verdict, found.png) == ("timeout", b"")
+    # A fast machine may come to the end of nested tables; nothing does of so many references.
+    assert found.verdict == "timeout" or (name == "tables" and found.verdict == "clipped")
+    assert (found.png == b"") == (found.verdict == "timeout")
     assert renderer.render(GOOD) == before
 
 

@@ -83,7 +83,12 @@ def test_users_of_a_group_share_a_store(shared: TinyPlan) -> None:
     assert code == 0, said
     process = start(shared, ALICE, "first")
     kept = shared.staging("first") / "work" / "rows.jsonl"
-    wait_for(lambda: kept.exists() and len(kept.read_text().splitlines()) > 3)
+    wait_for(
+        lambda: (
+            process.poll() is not None or (kept.exists() and len(kept.read_text().splitlines()) > 3)
+        )
+    )
+    assert process.poll() is None, process.communicate()[0]
     process.kill()
     process.communicate()
     before = kept.read_text().splitlines()[:3]
