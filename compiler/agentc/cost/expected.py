@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentc.cost.estimate import Estimate
+from agentc.cost.measured import tokens_of
 from agentc.cost.observe import read_subject
-from agentc.cost.workload import tokens_of
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
 from agentc.text import aligned, shown_count, shown_time

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from agentc.cost.amounts import Piece, Rows, Workload
+from agentc.cost.measured import fact_behind
 from agentc.cost.past import Past
 from agentc.cost.quantity import Quantity
 from agentc.cost.seconds import program_time, server_start, time_traits
 from agentc.cost.stated import Stated
 from agentc.cost.subject import JobProfile, subject_of_manifest
-from agentc.cost.workload import Forecaster, fact_behind
+from agentc.cost.workload import Forecaster
 from agentc.kinds.groups import ACTING, ON_TASKS, TRAINERS
 from agentc.runtime.store.layout import MANIFEST, StoreLayout
 

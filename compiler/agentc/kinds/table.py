@@ -17,6 +17,7 @@ from agentc.kinds.artifacts import (
     TRAJECTORIES,
     VERDICTS,
 )
+from agentc.kinds.chosen import CHOICE
 from agentc.kinds.data import DATASET_FIELDS, MIX_FIELDS
 from agentc.kinds.evaluation import (
     COMPARE_FIELDS,
@@ -46,26 +47,6 @@ REPORT_KIND = "report"
 """The kinds of the stages that are added to a spec: a judge of its claims, and a report."""
 
 _POLICY = Role(name="policy", accepts=(CHECKPOINT,), doc="The model that acts.")
-_CHOICE = (
-    Role(
-        name="critic",
-        accepts=(CRITIC_CHECKPOINT,),
-        doc="Who chooses among `candidates`.",
-        optional=True,
-    ),
-    Role(
-        name="reference",
-        accepts=(CHECKPOINT,),
-        doc="What the critic was trained against.",
-        optional=True,
-    ),
-    Role(
-        name="privileged",
-        accepts=(PRIVILEGED_INFORMATION,),
-        doc="The hidden texts, of a critic that was trained with them. The policy sees none.",
-        optional=True,
-    ),
-)
 
 KINDS: tuple[Kind, ...] = (
     Kind(
@@ -180,7 +161,7 @@ KINDS: tuple[Kind, ...] = (
         name="rollout",
         doc="Let a policy act in an environment and record the episodes.",
         produces=TRAJECTORIES,
-        roles=(_POLICY, PREFIXES, *_CHOICE),
+        roles=(_POLICY, PREFIXES, *CHOICE),
         fields=ROLLOUT_FIELDS,
         uses=("environment", "prompt", "server"),
         default_backend="rollout.react",
@@ -336,7 +317,7 @@ KINDS: tuple[Kind, ...] = (
         name="evaluate",
         doc="Roll a policy out on a split and measure reward and success, with intervals.",
         produces=METRICS,
-        roles=(_POLICY, PREFIXES, *_CHOICE),
+        roles=(_POLICY, PREFIXES, *CHOICE),
         fields=EVALUATE_FIELDS,
         uses=("environment", "prompt", "server"),
         default_backend="evaluate.agent",
