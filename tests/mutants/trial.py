@@ -124,11 +124,11 @@ class Copy:
             start_new_session=True,
         )
         try:
-            output, _ = process.communicate(timeout=LIMIT_S)
+            output, _ = process.communicate(timeout=LIMIT_S * len(arguments))
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-            return -signal.SIGKILL, f"no end within {LIMIT_S:g} s"
+            return -signal.SIGKILL, f"no end within {LIMIT_S * len(arguments):g} s"
         return process.returncode, "\n".join(output.splitlines()[-30:])
 
 
