@@ -6,6 +6,8 @@ import pytest
 from benchmarks.code_scoring import answers_of, boxed_scores, plain_scores
 
 from agentc.runtime.sandbox.probe import choose_box, probe
+from agentc_backends.environments.code_tests.calls import CallLimits
+from agentc_backends.environments.code_tests.places import CallPlaces
 from agentc_backends.environments.colbench.tasks import CodeTask
 
 DOUBLE = CodeTask(
@@ -36,5 +38,12 @@ def test_scores_of_a_box_are_the_same() -> None:
     if all(each.box is None for each in probe()):
         pytest.skip("there is no box on this machine")
     case = (DOUBLE, (*answers_of(DOUBLE), *ANSWERS))
-    assert boxed_scores(choose_box(), case) == plain_scores(case)
+    box = choose_box()
+    expected = plain_scores(case)
+    assert boxed_scores(lambda work: work(box), case) == expected
+    places = CallPlaces(box, CallLimits(), 1)
+    try:
+        assert boxed_scores(places.run, case) == expected
+    finally:
+        places.close()
     assert plain_scores(case)[:3] == (1.0, 0.0, 0.0)

@@ -124,8 +124,10 @@ def test_defaults_are_taken_by_those_that_have_the_key(read_text: Read) -> None:
     assert found["last"].fields["decode"].json == {"max_tokens": 64, "temperature": 0.5}
     placement = {k: v.json for k, v in found["eto.1.explore"].placement.items()}
     assert placement == {"gpus": 4, "partition": "gpu"}
-    assert found["base"].defaulted == {"seed"}
-    assert found["eto.1.explore"].defaulted == {"seed", "decode.max_tokens"}
+    assert found["base"].defaulted == {"seed", "placement.partition", "placement.gpus"}
+    assert found["eto.1.explore"].defaulted == {
+        *("seed", "decode.max_tokens", "placement.partition"),
+    }
     assert "lr" in found["eto.1.dpo"].defaulted
     assert "lr" not in found["sft"].defaulted
 

@@ -18,7 +18,7 @@ from agentc_backends.environments.colbench.frontend.pages import (
 )
 from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
 from agentc_backends.environments.colbench.frontend.studio import PageStudio
-from agentc_backends.environments.colbench.frontend.stylesheet import FILE, SHA256
+from agentc_backends.environments.colbench.frontend.tailwind import FILE, SHA256
 
 
 @pytest.fixture(scope="module")

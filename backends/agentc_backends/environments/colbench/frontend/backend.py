@@ -24,7 +24,8 @@ from agentc_backends.environments.colbench.declared import (
 )
 from agentc_backends.environments.colbench.frontend.pages import TAILWIND, digest, read_pages
 from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
-from agentc_backends.environments.colbench.frontend.stylesheet import SHA256, STYLESHEET
+from agentc_backends.environments.colbench.frontend.stylesheet import STYLESHEET
+from agentc_backends.environments.colbench.frontend.tailwind import SHA256
 from agentc_backends.environments.colbench.splits import OWN
 from agentc_backends.environments.declaration import effective, environment_lease, fields_of
 from agentc_backends.environments.server.settings import rules_of

@@ -9,7 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from agentc_backends.environments.colbench.frontend.stylesheet import FILE
+from agentc_backends.environments.colbench.frontend.tailwind import FILE
 
 
 def main(source: str, out: str) -> int:

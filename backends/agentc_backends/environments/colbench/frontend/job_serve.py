@@ -22,7 +22,7 @@ from agentc_backends.environments.colbench.frontend.invented import InventedPage
 from agentc_backends.environments.colbench.frontend.pages import PageTask, digest, read_pages
 from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
 from agentc_backends.environments.colbench.frontend.studio import PageStudio, UnseenReferenceError
-from agentc_backends.environments.colbench.frontend.stylesheet import SHA256
+from agentc_backends.environments.colbench.frontend.tailwind import SHA256
 from agentc_backends.environments.colbench.served_files import checked_text, served_splits
 from agentc_backends.environments.server.asked_model import AskedModel
 from agentc_backends.environments.server.program import Opener, program, spec_content

@@ -1,11 +1,9 @@
-"""The stylesheet of ColBench's pages: where it was published, and the hash by which it is known."""
+"""The data set of ColBench's pages: their stylesheet as it was published (`tailwind.py`)."""
 
 from __future__ import annotations
 
 from agentc.backend_api import DataSet, DataSource
-
-FILE = "tailwind.min.css"
-SHA256 = "b6ad97402eddb903e7a5d7a73ee47a679204efbdda4521a391cbad9df509b932"
+from agentc_backends.environments.colbench.frontend.tailwind import FILE, SHA256
 
 STYLESHEET = DataSet(
     name="tailwind",
