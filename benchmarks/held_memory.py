@@ -56,6 +56,22 @@ def held(pid: int) -> int:
     return 0
 
 
+def mapped(pid: int, ending: str) -> int:
+    """Bytes of files of that name that a process and its descendants have in memory as they lie on
+    disk, such as weights that nobody changes; 0 where the process is gone."""
+    total = 0
+    for each in (pid, *descendants(pid)):
+        counted = False
+        with suppress(OSError):
+            for line in Path(f"/proc/{each}/smaps").read_text(encoding="utf-8").splitlines():
+                words = line.split()
+                if not words[0].endswith(":"):
+                    counted = words[-1].endswith(ending)
+                elif counted and words[0] == "Rss:":
+                    total += int(words[1]) * 1024
+    return total
+
+
 def descendants(pid: int) -> Iterator[int]:
     """Children of a process, and theirs."""
     with suppress(OSError):

@@ -39,7 +39,7 @@ from agentc.backend_api import (
 from agentc.memory import MemoryNeed
 from agentc.runtime.software.environment import code_directory, job_variables
 from agentc.runtime.store.layout import StoreLayout
-from benchmarks.held_memory import HeldMemory
+from benchmarks.held_memory import HeldMemory, mapped
 from benchmarks.memory_sizes import (
     NOTHING,
     SERVED,
@@ -185,7 +185,7 @@ class _Bench:
                 shape = shape_of(size)
                 tokens = size.settings["cache_mb"] * 2**20 / _token_bytes(shape, size.settings)
                 _fill(address, tokens, _ASKED)
-            peak = sum(memory.peaks.values())
+            peak = sum(memory.peaks.values()) + mapped(process.pid, ".safetensors")
         finally:
             process.terminate()
             process.wait(_PATIENCE_S)
