@@ -26,7 +26,7 @@ def renderer() -> Iterator[Renderer]:
     try:
         made.facts()
     except NoBrowserError as error:
-        if os.environ.get("AGENTC_REQUIRE_SANDBOX"):
+        if os.environ.get("AGENTC_REQUIRE_BROWSER"):
             raise
         pytest.skip(str(error))
     yield made

@@ -43,7 +43,7 @@ def studio() -> Iterator[PageStudio]:
     try:
         made.facts()
     except NoBrowserError as error:
-        if os.environ.get("AGENTC_REQUIRE_SANDBOX"):
+        if os.environ.get("AGENTC_REQUIRE_BROWSER"):
             raise
         pytest.skip(str(error))
     yield made
