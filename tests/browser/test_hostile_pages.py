@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.patience import wait_for
 
 from agentc.runtime.browser.process import BoxedBrowser
 from agentc.runtime.browser.render import Renderer
@@ -114,12 +115,20 @@ def test_the_box_itself_has_no_files_and_no_network(
         "Page.navigate", {"url": "file:///"}, session=session["sessionId"], until=_far()
     )
     if "errorText" not in listed:
-        text = browser.devtools.call(
-            "Runtime.evaluate",
-            {"expression": "document.body.innerText"},
-            session=session["sessionId"],
-            until=_far(),
-        )["result"]["value"]
+        shown = "document.readyState == 'complete' ? document.body.innerText : null"
+
+        def listing() -> str | None:
+            """None while the page is being made."""
+            found = browser.devtools.call(
+                "Runtime.evaluate",
+                {"expression": shown},
+                session=session["sessionId"],
+                until=_far(),
+            )
+            text: str | None = found["result"].get("value")
+            return text
+
+        text = wait_for(listing)
         names = {line.split("\t")[0].strip("/") for line in text.splitlines()}
         assert not names & {"root", "home", "work", "var", "srv", "mnt"}
     _call(browser, "Target.closeTarget", targetId=made["targetId"])
