@@ -21,19 +21,17 @@ from agentc_backends.environments.colbench.frontend.pages import PageTask, diges
 from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
 from agentc_backends.environments.colbench.frontend.similarity import small_picture
 from agentc_backends.environments.colbench.frontend.studio import PageStudio, UnseenReferenceError
-from agentc_backends.environments.server.environment import (
-    EnvironmentFailure,
-    EpisodeError,
-    HiddenText,
+from agentc_backends.environments.colbench.played import (
+    OVER,
+    THANKS,
+    DialogueEnvironment,
+    PlayedTasks,
 )
-from agentc_backends.environments.server.settings import rules_of
+from agentc_backends.environments.server.environment import EnvironmentFailure, HiddenText
 from agentc_backends.environments.server.world import ExpertAction
 
-_OVER = "The episode is over."
-_THANKS = "Thank you."
 
-
-class FrontendShared:
+class FrontendShared(PlayedTasks[PageTask]):
     """What the episodes of a server share; it never changes."""
 
     def __init__(
@@ -44,65 +42,24 @@ class FrontendShared:
         studio: PageStudio,
         human: PageHuman,
     ) -> None:
+        super().__init__(settings, splits, invented, digest)
         self.settings, self.studio, self.human, self.invented = settings, studio, human, invented
-        self.splits = {name: tuple(task.id for task in tasks) for name, tasks in splits.items()}
-        self.tasks = {task.id: task for tasks in splits.values() for task in tasks}
-        self.numbered = tuple(self.tasks)
-        self.digest = digest(splits)
 
 
-class FrontendEnvironment:
+class FrontendEnvironment(DialogueEnvironment[PageTask, PageDialogue]):
     """One episode at a time."""
 
     name: ClassVar[str] = "colbench_frontend"
     title: ClassVar[str] = "ColBench's pages"
-    version: ClassVar[str] = "1"
-    reward_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    reward_kind: ClassVar[str] = "terminal"
-    blocking: ClassVar[bool] = True
-    resets_on_create: ClassVar[bool] = False
-    reported: ClassVar[tuple[str, ...]] = ("step_limit", "report")
 
     def __init__(self, world: FrontendShared) -> None:
+        super().__init__(world)
         self._world = world
-        self._episode: PageDialogue | None = None
         self._made: Rendered | None = None
 
     @property
     def success_threshold(self) -> float:
         return self._world.settings.success_at
-
-    @property
-    def default_max_steps(self) -> int:
-        return self._world.settings.rounds
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        return tuple(self._world.splits)
-
-    @property
-    def capabilities(self) -> frozenset[str]:
-        own = {"expert"} if self._world.invented else set()
-        return frozenset({"fork", "snapshot", "privileged", *own})
-
-    def tasks(self, split: str) -> Sequence[str]:
-        return self._world.splits[split]
-
-    def has_task(self, task_id: str) -> bool:
-        return task_id in self._world.tasks
-
-    def numbered_tasks(self) -> Sequence[str]:
-        return self._world.numbered
-
-    def identity(self) -> dict[str, Any]:
-        settings = self._world.settings
-        return {
-            "name": self.name,
-            "version": self.version,
-            "options": {**rules_of(settings), "invented": settings.is_invented},
-            "tasks_sha256": self._world.digest,
-            "human_prompt_sha256": settings.human_prompt_sha256,
-        }
 
     def facts(self) -> dict[str, Any]:
         """What renders the pages: another browser or other fonts give other pictures."""
@@ -120,7 +77,7 @@ class FrontendEnvironment:
         is a model, fails."""
         episode = self._started()
         if episode.done:
-            return _OVER, 0.0, True, False, {}
+            return OVER, 0.0, True, False, {}
         try:
             return self._heard(episode, action)
         except (NoBrowserError, UnseenReferenceError) as error:
@@ -139,7 +96,7 @@ class FrontendEnvironment:
             report = episode.report(verdict, parts, similarity)
             if self._world.settings.pictures:
                 report["pictures"] = self._pictures(task, made)
-            return _THANKS, similarity, True, False, {"report": report}
+            return THANKS, similarity, True, False, {"report": report}
         human, wanted, round_ = self._world.human, studio.wanted(task), len(episode.rounds.said)
         reply = human.reply(task, round_, wanted, made, again=False)
         again = episode.rounds.refused(task, episode.settings, reply)
@@ -162,24 +119,10 @@ class FrontendEnvironment:
         """The reference."""
         return HiddenText(self._world.tasks[task_id].reference, "text/html")
 
-    def snapshot(self) -> dict[str, Any]:
-        """The whole episode as JSON values. The task is named by its id: nothing of its reference
-        is in it."""
-        return {"environment": self.name, "version": 1, **self._started().saved()}
-
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Continue from a snapshot; a malformed one raises ValueError and changes nothing."""
-        match snapshot:
-            case {"environment": self.name, "version": 1, "task_id": str(task_id)} if (
-                task_id in self._world.tasks
-            ):
-                task = self._world.tasks[task_id]
-            case _:
-                raise ValueError(f"not a snapshot of {self.title} with these options")
+        task = self._saved_task(snapshot)
         self._episode, self._made = restored(task, self._world.settings, snapshot), None
-
-    def close(self) -> None:
-        """An episode holds memory only."""
 
     def _shown(self, episode: PageDialogue, another: bool) -> Rendered | None:
         """The agent's page; one that is not new is rendered again after a fork alone, and not
@@ -199,8 +142,3 @@ class FrontendEnvironment:
             for name, png in shown.items()
             if png
         }
-
-    def _started(self) -> PageDialogue:
-        if self._episode is None:
-            raise EpisodeError("reset the environment before stepping it")
-        return self._episode
