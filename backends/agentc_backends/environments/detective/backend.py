@@ -42,7 +42,7 @@ GAME = DataSet(
         ),
     ),
     unpacked_size=108_032,
-    program=("-m", "agentc_backends.environments.detective.job_copy"),
+    program=("-m", "agentc_backends.environments.server.job_copy", DEFAULT_FILE),
     contents={DEFAULT_FILE: DETECTIVE.sha256},
     use=f"`game: {{path}}/{DEFAULT_FILE}` under an environment with `backend: detective`",
 )

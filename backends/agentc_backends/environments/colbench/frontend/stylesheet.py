@@ -17,7 +17,7 @@ STYLESHEET = DataSet(
         ),
     ),
     unpacked_size=2_934_019,
-    program=("-m", "agentc_backends.environments.colbench.frontend.job_copy"),
+    program=("-m", "agentc_backends.environments.server.job_copy", FILE),
     contents={FILE: SHA256},
     use=f"`stylesheet: {{path}}/{FILE}` under an environment with `backend: colbench_frontend`",
 )
