@@ -18,15 +18,15 @@ from agentc.backend_api import (
 )
 from agentc.kinds.field import Json
 from agentc_backends.environments.colbench.declared import (
+    configured,
     expected_tasks,
-    split_names,
     split_rules,
     split_tasks,
     text_digest,
 )
 from agentc_backends.environments.colbench.humans.prompt import PLACES, lacking_places
-from agentc_backends.environments.colbench.settings import INVENTED, ColBenchSettings
-from agentc_backends.environments.colbench.splits import OWN
+from agentc_backends.environments.colbench.settings import ColBenchSettings
+from agentc_backends.environments.colbench.splits import INVENTED, OWN
 from agentc_backends.environments.colbench.tasks import digest, read_tasks
 from agentc_backends.environments.declaration import effective, environment_lease, fields_of
 from agentc_backends.environments.server.settings import rules_of
@@ -94,15 +94,7 @@ def _prompt_fault(words: str) -> str:
 
 
 def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
-    """The declaration under a spec's settings, which may still be wrong in any way."""
-    rounds = given.get("rounds")
-    invented = given.get("tasks", INVENTED) == INVENTED
-    return replace(
-        BACKEND,
-        splits=split_names(given),
-        max_turns=rounds if isinstance(rounds, int) and rounds > 0 else _ROUNDS,
-        capabilities=BACKEND.capabilities - (frozenset() if invented else {"expert"}),
-    )
+    return configured(BACKEND, given)
 
 
 def _expected_tasks(given: Mapping[str, Json]) -> Mapping[str, tuple[float, float]]:

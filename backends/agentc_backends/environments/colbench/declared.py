@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
-from agentc.backend_api import OptionView
+from agentc.backend_api import EnvironmentBackend, OptionView
 from agentc.kinds.field import Json
 from agentc_backends.environments.colbench.splits import (
     DEFAULT,
+    INVENTED,
     OWN,
     SHARES,
     SplitRule,
@@ -22,7 +24,6 @@ from agentc_backends.environments.colbench.splits import (
 from agentc_backends.environments.colbench.tasks import TasksError
 from agentc_backends.environments.server.splits import SplitError
 
-INVENTED = "invented"
 WHERE = (
     "ColBench's tasks are facebook/collaborative_agent_bench on Hugging Face (not ours to ship); "
     "without `tasks` they are invented"
@@ -141,3 +142,19 @@ def expected_tasks(
             case {"own": str(part)} if invented and part in SHARES:
                 found[name] = (max(SHARES[part] * total, 1.0), 1.3)
     return found
+
+
+def configured(
+    backend: EnvironmentBackend, given: Mapping[str, Json], **more: Any
+) -> EnvironmentBackend:
+    """The declaration under a spec's settings, which may still be wrong in any way; `more` are
+    parts that one environment alone declares by them."""
+    rounds = given.get("rounds")
+    invented = given.get("tasks", INVENTED) == INVENTED
+    return replace(
+        backend,
+        splits=split_names(given),
+        max_turns=rounds if isinstance(rounds, int) and rounds > 0 else backend.max_turns,
+        capabilities=backend.capabilities - (frozenset() if invented else {"expert"}),
+        **more,
+    )

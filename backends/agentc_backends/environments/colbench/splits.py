@@ -17,6 +17,8 @@ from agentc_backends.environments.server.splits import (
     others_left_out,
 )
 
+INVENTED = "invented"
+"""What `tasks` is where it names no file."""
 OWN = ("train", "validation", "test")
 DEFAULT: Mapping[str, Any] = {name: {"own": name} for name in OWN}
 SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}

@@ -1,11 +1,11 @@
 """Builds one software environment from its lock: an interpreter, a venv, pip, `complete.json`.
 
-`environment.py` decides when; `lock_text.py` reads the lock, `interpreter.py` finds the Python.
+`environment.py` decides when; `lock_text.py` reads the lock, `interpreter.py` finds the Python,
+`installed.py` lists what came of it.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -22,6 +22,7 @@ from agentc.runtime.program import write_json
 from agentc.runtime.software.build_variables import variables_for_engine, variables_for_pip
 from agentc.runtime.software.environment import COMPLETE, SoftwareEnvironmentError
 from agentc.runtime.software.install_failure import explain_failure
+from agentc.runtime.software.installed import lacking, list_installed, refusing, versions_of
 from agentc.runtime.software.installer import Installer, choose_uv, with_local_version
 from agentc.runtime.software.interpreter import (
     Interpreter,
@@ -33,7 +34,6 @@ from agentc.runtime.software.lock_text import (
     LockText,
     LockTextError,
     meets,
-    normalised,
     read_lock_text,
 )
 
@@ -43,51 +43,6 @@ _TOLD = ("Collecting ", "Processing ", "Downloading ", "Building ", "Installing 
          "Prepared ", "Installed ")  # fmt: skip
 _CLAUSE = re.compile(r"(>=|<=|==|!=|<|>)\s*(\d+)\.(\d+)")
 _ROUNDS = 8
-# Every requirement of an installed distribution that is not installed: lists of name, requirement.
-_FIND_LACKING = """\
-import json, re, sys
-from importlib.metadata import distributions
-found = list(distributions())
-sys.path.append(sys.argv[1])
-from pip._vendor.packaging.requirements import Requirement
-plain = lambda name: re.sub(r"[-_.]+", "-", name).lower()
-there = {plain(each.metadata["Name"]): each for each in found}
-extras = {name: {""} for name in there}
-lacking = {}
-todo = list(there)
-while todo:
-    name = todo.pop()
-    for text in there[name].requires or ():
-        wanted = Requirement(text)
-        marker, wanted.marker = wanted.marker, None
-        if marker is not None and not any(marker.evaluate({"extra": e}) for e in extras[name]):
-            continue
-        other = plain(wanted.name)
-        if other not in there:
-            # An address is not for a package to choose: the lock names those.
-            wanted.url = None
-            lacking[str(wanted)] = other
-        elif not wanted.extras <= extras[other]:
-            extras[other] |= wanted.extras
-            todo.append(other)
-print(json.dumps([[name, text] for text, name in lacking.items()]))
-"""
-
-# Every installed distribution that does not take this Python: lists of name and demand.
-_FIND_REFUSING = """\
-import json, platform, sys
-from importlib.metadata import distributions
-found = [(d.metadata["Name"], d.metadata["Requires-Python"]) for d in distributions()]
-sys.path.append(sys.argv[1])
-from pip._vendor.packaging.specifiers import SpecifierSet
-version = platform.python_version()
-print(json.dumps([[n, w] for n, w in found if w and not SpecifierSet(w).contains(version, True)]))
-"""
-_LIST = """\
-import json
-from importlib.metadata import distributions
-print(json.dumps({each.metadata["Name"]: each.version for each in distributions()}))
-"""
 
 
 def read_demands(lock_text: str) -> LockText:
@@ -195,7 +150,7 @@ def _install(
     return {
         "python": interpreter.release,
         "interpreter": os.path.realpath(python),
-        "versions": _versions(python) if pins else {},
+        "versions": versions_of(list_installed(python)) if pins else {},
         "complete": complete,
     }
 
@@ -274,12 +229,12 @@ def _add_lacking(
     instance), as far as the lock has it, `# agentc: if-asked`, with hashes and as wheels. Pins that
     contradict each other stay as they are. False when packages are still missing."""
     for _ in range(_ROUNDS):
-        lacking = _find_lacking(python, lock)
-        if not lacking:
+        missing = _find_lacking(python, lock)
+        if not missing:
             return True
-        names = [name for name in lacking if name in lock.if_asked]
+        names = [name for name in missing if name in lock.if_asked]
         if not names:
-            asked = enumerated(list(lacking.values()))
+            asked = enumerated(list(missing.values()))
             report("its packages ask for %s, which the lock does not name" % asked)
             return False
         report("this platform's packages ask for %s too" % ", ".join(names))
@@ -290,30 +245,10 @@ def _add_lacking(
     return not _find_lacking(python, lock)
 
 
-def _ask(python: str, question: str) -> List[Tuple[str, str]]:
-    """Pairs that a script in the environment prints; it sees this interpreter's pip."""
-    import importlib.util
-
-    pip = importlib.util.find_spec("pip")
-    beside = str(Path(str(pip.origin)).parent.parent) if pip is not None and pip.origin else ""
-    done = subprocess.run(
-        [python, "-c", question, beside],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=variables_for_pip({}),
-        check=False,
-    )
-    if done.returncode != 0:
-        words = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-        raise SoftwareEnvironmentError("its packages cannot be listed: %s" % " ".join(words))
-    return [(first, second) for first, second in json.loads(done.stdout.decode("utf-8"))]
-
-
 def _find_lacking(python: str, lock: LockText) -> Dict[str, str]:
-    """What installed packages ask for and is not there: requirements by normalised name. A partial
-    lock is asked for nothing beyond what it has below `if-asked`."""
-    listed = _ask(python, _FIND_LACKING)
-    found = {normalised(name): text for name, text in sorted(listed)}
+    """What installed packages ask for and is not there. A partial lock is asked for nothing beyond
+    what it has below `if-asked`."""
+    found = lacking(list_installed(python))
     if lock.partial:
         return {name: text for name, text in found.items() if name in lock.if_asked}
     return {name: text for name, text in found.items() if name not in lock.without}
@@ -321,23 +256,11 @@ def _find_lacking(python: str, lock: LockText) -> Dict[str, str]:
 
 def _refuse_other_pythons(python: str, interpreter: Interpreter, directory: Path) -> None:
     """uv heeds only the least Python that a package takes; pip refuses one that is too new."""
-    for name, demand in _ask(python, _FIND_REFUSING):
+    for name, demand in refusing(list_installed(python)):
         problem = "package %s requires a different python: %s not in '%s'" % (
             name, interpreter.release, demand,
         )  # fmt: skip
         raise SoftwareEnvironmentError(explain_failure([problem], directory))
-
-
-def _versions(python: str) -> Dict[str, str]:
-    done = subprocess.run(
-        [python, "-I", "-c", _LIST],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=variables_for_pip({}),
-        check=True,
-    )
-    found: Dict[str, str] = json.loads(done.stdout.decode("utf-8"))
-    return {name: found[name] for name in sorted(found, key=str.lower) if name != "pip"}
 
 
 def _mark(directory: Path) -> str:

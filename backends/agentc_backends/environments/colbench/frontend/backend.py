@@ -15,9 +15,8 @@ from agentc.backend_api import (
 )
 from agentc.kinds.field import Json
 from agentc_backends.environments.colbench.declared import (
-    INVENTED,
+    configured,
     expected_tasks,
-    split_names,
     split_rules,
     split_tasks,
     text_digest,
@@ -26,7 +25,7 @@ from agentc_backends.environments.colbench.frontend.pages import TAILWIND, diges
 from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
 from agentc_backends.environments.colbench.frontend.stylesheet import STYLESHEET
 from agentc_backends.environments.colbench.frontend.tailwind import SHA256
-from agentc_backends.environments.colbench.splits import OWN
+from agentc_backends.environments.colbench.splits import INVENTED, OWN
 from agentc_backends.environments.declaration import effective, environment_lease, fields_of
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.software import FRONTEND
@@ -115,16 +114,10 @@ def _fault(words: str) -> str:
 
 
 def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
-    """The declaration under a spec's settings, which may still be wrong in any way."""
-    rounds, success = given.get("rounds"), given.get("success_at")
-    invented = given.get("tasks", INVENTED) == INVENTED
-    return replace(
-        BACKEND,
-        splits=split_names(given),
-        max_turns=rounds if isinstance(rounds, int) and rounds > 0 else _DEFAULTS.rounds,
-        success_at=float(success) if isinstance(success, int | float) else _DEFAULTS.success_at,
-        capabilities=BACKEND.capabilities - (frozenset() if invented else {"expert"}),
-    )
+    success = given.get("success_at")
+    if not isinstance(success, int | float):
+        success = _DEFAULTS.success_at
+    return configured(BACKEND, given, success_at=float(success))
 
 
 def _expected_tasks(given: Mapping[str, Json]) -> Mapping[str, tuple[float, float]]:
