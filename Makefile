@@ -13,8 +13,10 @@ LOCKS   := backends/agentc_backends/software
 WORKERS ?= 2
 # Most fast tests wait for processes that they start: two for each core.
 FAST_WORKERS ?= $(shell expr 2 \* $(WORKERS))
+# The slow ones start servers and wait for them for a third of their time.
+SLOW_WORKERS ?= $(shell expr $(WORKERS) + $(WORKERS) / 2)
 
-.PHONY: help setup environments environments-all quickstart test test-long test-slurm test-fast test-cluster test-torch mutants golden check format docs gpu bench bench-rivals comparison fuzz clean
+.PHONY: help setup environments environments-all quickstart test test-long long-runs long-cluster long-torch test-slurm test-fast test-cluster test-torch mutants golden check format docs gpu bench bench-rivals comparison fuzz clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -40,12 +42,20 @@ quickstart: environments ## ETO on TextCraft, a tiny model from scratch, two rou
 test: environments-all .agentc/torch-tests/complete ## every test that needs no GPU and no vLLM
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-fast test-cluster
 	$(MAKE) --no-print-directory test-torch
-	AGENTC_REQUIRE_SOFTWARE=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile -rs --durations=15 \
+	AGENTC_REQUIRE_SOFTWARE=1 $(BIN)/pytest -n $(SLOW_WORKERS) --dist loadfile -rs --durations=15 \
 	  -m 'slow and not vllm and not slurm and not long and not alone'
 	$(BIN)/pytest -m alone
 
 test-long: environments-all .agentc/torch-tests/complete ## what takes minutes each: faults of a cluster, kills of trainings
-	$(BIN)/pytest -m long -rs --durations=0
+	$(MAKE) --no-print-directory --keep-going long-runs long-cluster long-torch
+
+long-runs: environments-all
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'long and not slurm' -rs --durations=0
+
+long-cluster: environments
+	$(BIN)/pytest -m 'long and slurm' -rs --durations=0
+
+long-torch: environments .agentc/torch-tests/complete
 	$(TORCH_TESTS) -m long tests/torch
 
 test-slurm: environments ## runs on a real SLURM of four nodes, brought up here (root; see docs/slurm.md)

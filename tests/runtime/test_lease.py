@@ -103,6 +103,16 @@ def test_late_server_is_given_up_with_the_reason(
     assert reason in run_given_up(rollout, lease, reason)
 
 
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the kernel does not tell")
+def test_what_a_server_waits_for_a_core_is_not_held_against_it(rollout: TinyPlan) -> None:
+    lease = rollout.lease(arguments=["--crowded", "1"])
+    rollout.job("act", inputs={"policy": ["model"]}, leases=[{**lease, "ready_timeout_s": 2.0}])
+    done = rollout.run("act")
+    assert done.returncode == 0, done.stderr
+    (described,) = rollout.manifest("act")["leases"]
+    assert described["ready_s"] > 2
+
+
 @pytest.mark.parametrize("route", ["/create", "/reset", "/close"])
 def test_an_environment_that_is_stuck_is_given_up_in_time(plan: TinyPlan, route: str) -> None:
     lease = plan.lease("environment", arguments=["--stuck-route", route])

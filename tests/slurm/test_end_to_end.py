@@ -82,12 +82,14 @@ def same_here_and_there(
     assert cluster.queue() == []
 
 
+@pytest.mark.parametrize("rounds", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_same_results_as_on_this_machine(
-    repository: Path, tmp_path: Path, cluster: Cluster, profile: Path
+    rounds: int, repository: Path, tmp_path: Path, cluster: Cluster, profile: Path
 ) -> None:
     for backend in ("trl.sft", "trl.dpo"):
         require_software(backend)
-    eto: list[str | Path] = [repository / "specs" / "quickstart.yaml", "--scale", "smoke"]
+    spec = repository / "specs" / "quickstart.yaml"
+    eto: list[str | Path] = [spec, "--scale", "smoke", "-p", f"rounds={rounds}"]
     same_here_and_there({"eto": eto}, tmp_path, cluster, profile)
 
 

@@ -17,6 +17,7 @@ parser.add_argument("--ready-file")
 parser.add_argument("--model", default="")
 parser.add_argument("--name", default="policy")
 parser.add_argument("--start-delay", type=float, default=0.0)
+parser.add_argument("--crowded", type=float, default=0.0, help="work on a core that five share")
 parser.add_argument("--die-after-calls", type=int, default=-1)
 parser.add_argument("--die-at-once", action="store_true")
 parser.add_argument("--never-ready", action="store_true")
@@ -50,6 +51,15 @@ if options.fork:
     for extra in ({}, {"start_new_session": True}):
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], **extra)
 time.sleep(options.start_delay)
+if options.crowded:
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    spin = [sys.executable, "-c", "while True: pass"]
+    others = [subprocess.Popen(spin) for _ in range(5)]
+    began = time.process_time()
+    while time.process_time() - began < options.crowded:
+        pass
+    for other in others:
+        other.kill()
 
 
 class Handler(BaseHTTPRequestHandler):

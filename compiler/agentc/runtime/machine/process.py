@@ -97,6 +97,18 @@ def signal_group(group: int, number: int) -> bool:
     return True
 
 
+def seconds_without_core(group: int) -> float:
+    """The longest that one thread of this process group was ready to run and no core took it up:
+    what a busy machine has kept it waiting; 0 where the kernel does not tell."""
+    longest = 0
+    for pid in _all_processes():
+        with suppress(OSError, ValueError, IndexError):
+            if os.getpgid(pid) == group:
+                for task in Path("/proc/%d/task" % pid).iterdir():
+                    longest = max(longest, int((task / "schedstat").read_bytes().split()[1]))
+    return longest / 1e9
+
+
 def marks() -> Dict[int, str]:
     """The mark of every process (of this user) that carries one."""
     begins = (MARK_VARIABLE + "=").encode()
