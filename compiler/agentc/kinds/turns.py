@@ -2,7 +2,7 @@
 them, and `rank`, which has a critic say what each is worth (SWEET-RL, arXiv 2503.15478, section 4).
 """
 
-from agentc.kinds.field import Field, boolean, choice, integer, number, seed
+from agentc.kinds.field import Field, choice, integer, number, seed
 from agentc.kinds.interaction import decoding
 
 SAMPLE_FIELDS: tuple[Field, ...] = (
@@ -31,12 +31,6 @@ SAMPLE_FIELDS: tuple[Field, ...] = (
         None,
         minimum=1,
         nullable=True,
-    ),
-    boolean(
-        "include_taken",
-        "The reply that the episode went on with is one of the candidates, in place of the last "
-        "that would be drawn.",
-        False,
     ),
     choice(
         "on_overflow",
