@@ -11,7 +11,6 @@ import os
 import select
 import time
 from collections import deque
-from contextlib import suppress
 from typing import Any, Callable, Deque, Dict, Optional
 
 _CHUNK = 1 << 20
@@ -39,6 +38,7 @@ class Devtools:
         self, orders: int, answers: int, watch: Callable[[], None], most_bytes: int = 256 << 20
     ) -> None:
         self._orders, self._answers, self._watch = orders, answers, watch
+        self._open = [orders, answers]
         self._most = most_bytes
         os.set_blocking(orders, False)
         self._poll = select.poll()
@@ -102,10 +102,9 @@ class Devtools:
                 self.on_event(message)
 
     def close(self) -> None:
-        """Both pipes."""
-        for descriptor in (self._orders, self._answers):
-            with suppress(OSError):
-                os.close(descriptor)
+        """Both pipes, once: afterwards their numbers are somebody else's."""
+        while self._open:
+            os.close(self._open.pop())
 
     def _next(self, until: float) -> Event:
         while not self._messages:
