@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agentc.conformance.check import Fault
+from agentc.runtime.machine.process import start
 from agentc.runtime.servers.lease import fill, http_address, last_lines
 from agentc.runtime.software.environment import code_directory, job_variables
 from agentc.runtime.store.layout import StoreLayout
@@ -119,13 +120,11 @@ def served(
         places = {"{ready_file}": str(ready), "{settings}": str(told)}
         argv = fill([*program, *extra], {**places, "{host}": "127.0.0.1", "{port}": "0"})
         with log.open("wb") as output:
-            process = subprocess.Popen(
+            process = start(
                 [str(python), *argv],
-                cwd=folder,
-                env={**variables, "AGENTC_TOKEN": TOKEN},
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
+                cwd=str(folder),
+                environment={**variables, "AGENTC_TOKEN": TOKEN},
+                output=output.fileno(),
             )
         try:
             running = ServedEnvironment(_await_ready(process, ready, log, ready_timeout_s))
