@@ -5,7 +5,8 @@ released evaluator of ColBench does, in our own words: for each test it executes
 the answer in its own process and compares what a call of each gives, with an alarm after a second.
 Ours runs the reference once, and the answer in a box of its own or, as env.colbench_backend does
 it, in a process that is forked in a box for it. Answers are each task's reference, the same with
-its first number one larger, and an empty function. `--episodes` adds that environment's expert.
+its first number one larger, and an empty function. `--episodes` adds that environment's expert,
+`--sleeping` how long an answer waits beside so many that sleep.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from agentc_backends.environments.code_tests.places import CallPlaces
 from agentc_backends.environments.code_tests.suite import score, suite_of, verdicts
 from agentc_backends.environments.colbench.invented import invent
 from agentc_backends.environments.colbench.job_serve import open_world
+from agentc_backends.environments.colbench.judging import open_judge
 from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.tasks import CodeTask, read_tasks
 
@@ -50,7 +52,11 @@ def main() -> None:
     parser.add_argument("--tasks", type=Path, help="a JSONL file; without it they are invented")
     parser.add_argument("--limit", type=int, default=200)
     parser.add_argument("--episodes", type=int, default=0, help="so many tasks of the environment")
+    parser.add_argument("--sleeping", type=int, default=0, help="so many answers that sleep")
     options = parser.parse_args()
+    if options.sleeping:
+        _sleeping(options.sleeping)
+        return
     cases = [(task, answers_of(task)) for task in _tasks(options.tasks, options.limit)]
     number = sum(len(answers) for _, answers in cases)
     print(f"{len(cases)} tasks, {number} answers")
@@ -108,6 +114,27 @@ def _forked(box: CodeBox, cases: Sequence[Case], at_once: int) -> list[tuple[flo
         return _boxed(places.run, cases, at_once)()
     finally:
         places.close()
+
+
+def _sleeping(number: int) -> None:
+    """Each of them sleeps in all of its ten calls; another answer comes a second later."""
+    settings = ColBenchSettings(invented_tasks=1)
+    judge = open_judge(settings)
+    (task,) = (each.task for each in invent(settings).values())
+    name = re.findall(r"def (\w+)", task.reference)[-1]
+    judge.verdicts(task, "")
+    with ThreadPoolExecutor(number + 1) as pool:
+        begun = time.perf_counter()
+        sleeps = f"import time\ndef {name}(*_, **__): time.sleep(60); return {{}}"
+        asleep = [pool.submit(judge.verdicts, task, sleeps.format(n)) for n in range(number)]
+        time.sleep(1)
+        started = time.perf_counter()
+        verdicts = judge.verdicts(task, f"{task.reference}\n#")
+        waited = time.perf_counter() - started
+        found = {each.result() for each in asleep}
+    took = time.perf_counter() - begun
+    print(f"beside {number} answers that sleep one waits {waited:.2f} s ({set(verdicts)}); ")
+    print(f"the {number} are judged within {took:.0f} s ({set().union(*found)})")
 
 
 def _episodes(number: int) -> None:

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from answering import Answer, Serve
@@ -169,3 +170,19 @@ def test_a_number_out_of_order_voids_the_episode(serve: Serve) -> None:
 
     with pytest.raises(client.InfrastructureError, match="expects 5"):
         run(server.url, play)
+
+
+def test_a_busy_server_is_waited_for_beyond_the_deadline_of_a_reply(serve: Serve) -> None:
+    """It lives and has done nothing: neither tries nor time are over."""
+    busy = Answer(503, {"error": "busy"}, {"Retry-After": "0.1"})
+    server = serve(lambda number, path, body: busy if number < 8 else Answer(200, {"name": "x"}))
+    policy = client.RetryPolicy(attempts=2, base_s=0.01, deadline_s=0.5, patience_s=PATIENCE_S)
+
+    async def ask(retry: client.RetryPolicy) -> dict[str, Any]:
+        async with client.EnvironmentClient(server.url, "t", retry=retry) as environment:
+            return await environment.meta()
+
+    assert asyncio.run(ask(policy)) == {"name": "x"}
+    server = serve(lambda number, path, body: busy)
+    with pytest.raises(client.InfrastructureError, match=r"503.*tries: 2"):
+        asyncio.run(ask(replace(policy, patience_s=0.0)))

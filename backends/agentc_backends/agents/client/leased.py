@@ -19,8 +19,9 @@ from agentc_backends.agents.client.retry import RetryPolicy
 
 REMOTE_TOKEN = "AGENTC_REMOTE_TOKEN"
 """What a remote endpoint's lease calls its key; the job file says which variable holds it."""
-# A local server that refuses connections is dead: waiting longer would only delay the news.
-LOCAL_RETRY = RetryPolicy(attempts=4, base_s=0.2, cap_s=1.0, patient=True)
+# A local server that refuses connections is dead: waiting longer would only delay the news. One
+# that is busy has all of this run's work before it.
+LOCAL_RETRY = RetryPolicy(attempts=4, base_s=0.2, cap_s=1.0, patience_s=900.0)
 
 
 def chat_client(lease: Mapping[str, Any], *, concurrency: int) -> ChatClient:

@@ -19,16 +19,16 @@ RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 class RetryPolicy:
     """Try at most `attempts` times within `deadline_s` seconds of the first try's start.
 
-    The n-th wait is drawn from [0, min(cap_s, base_s * 2**n)] by `source`. A `patient` policy
-    does not count tries that were turned away by a busy server (503 with Retry-After): only the
-    deadline ends them.
+    The n-th wait is drawn from [0, min(cap_s, base_s * 2**n)] by `source`. A busy
+    server (503 with Retry-After) lives and has done nothing: for `patience_s` seconds what was
+    waited for it counts neither as a try nor as time.
     """
 
     attempts: int = 6
     base_s: float = 0.25
     cap_s: float = 10.0
     deadline_s: float = 300.0
-    patient: bool = False
+    patience_s: float = 0.0
     source: random.Random = field(default_factory=random.Random, repr=False, compare=False)
 
     def wait(self, tries: int, retry_after_s: float | None, elapsed_s: float) -> float | None:

@@ -101,7 +101,8 @@ class Transport:
         order = ranked(self._urls, key) if len(self._urls) > 1 else list(self._urls)
         order.sort(key=lambda url: url in self._lost)
         content = None if body is None else json.dumps(body).encode()
-        start, tries, reached = monotonic(), 0, 0
+        start = began = monotonic()
+        tries, reached = 0, 0
         while True:
             base = order[reached % len(order)]
             url = base + path
@@ -126,14 +127,15 @@ class Transport:
                     raise _refusal(reply, method, url, guard)
                 failure = f"{method} {url}: {reply.status} {_excerpt(reply, guard)}"
                 asked = retry_after(reply.headers)
-                if reply.status == 503 and asked is not None and self._retry.patient:
-                    tries -= 1
+                patient = monotonic() - began < self._retry.patience_s
+                if reply.status == 503 and asked is not None and patient:
+                    start, tries = monotonic(), tries - 1
                 # 429 and 503 say that nothing was done.
                 again = resend or reply.status in (429, 503)
-            elapsed = monotonic() - start
-            wait = self._retry.wait(tries, asked, elapsed) if again else None
+            wait = self._retry.wait(tries, asked, monotonic() - start) if again else None
             if wait is None:
-                raise InfrastructureError(f"{failure} (tries: {tries}, {elapsed:.1f} s)")
+                took = monotonic() - began
+                raise InfrastructureError(f"{failure} (tries: {tries}, {took:.1f} s)")
             await asyncio.sleep(wait)
 
     async def _send(

@@ -1,4 +1,5 @@
 """Threads in which answers are tried, each with a nursery of its own, kept from answer to answer.
+An answer waits a moment for one of the usual places; then it has another, for the others may sleep.
 
 Where none can be had (an older kernel or Python), or one breaks, an answer has a box to itself: the
 same box, started anew. Neighbours: `calls.py`; `agentc.runtime.sandbox.nursery`.
@@ -20,18 +21,27 @@ from agentc_backends.environments.code_tests.calls import CallLimits, Place, nur
 Made = TypeVar("Made")
 
 
-class CallPlaces:
-    """May be shared by threads, which wait for one of its own."""
+_MOMENT_S = 0.25
 
-    def __init__(self, box: CodeBox, limits: CallLimits, threads: int) -> None:
+
+class CallPlaces:
+    """`usual` places, and up to `most` while answers sleep. May be shared by threads."""
+
+    def __init__(self, box: CodeBox, limits: CallLimits, usual: int, most: int = 0) -> None:
         self._box, self._limits = box, limits
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="boxes")
+        self._usual = threading.Semaphore(usual)
+        self._pool = ThreadPoolExecutor(max(usual, most), thread_name_prefix="boxes")
         self._own = threading.local()
 
     def run(self, work: Callable[[Place], Made]) -> Made:
         """What the work made of a place. Raises what it raises, BoxError where no box does its
         part."""
-        return self._pool.submit(self._run, work).result()
+        usual = self._usual.acquire(timeout=_MOMENT_S)
+        try:
+            return self._pool.submit(self._run, work).result()
+        finally:
+            if usual:
+                self._usual.release()
 
     def close(self) -> None:
         """End the threads, and with them their nurseries."""

@@ -41,8 +41,9 @@ from agentc_backends.environments.colbench.tasks import CodeTask
 
 _CEILING = 8
 """So many references are held against themselves before anybody is judged, and all must pass."""
-_PLACES = 8
-"""At least, however few processors: answers that sleep hold places, and others wait behind."""
+_PLACES, _MOST_PLACES = 8, 64
+"""At least, however few processors, and while answers sleep: as many as a server has threads, so
+that none waits behind one that does."""
 _KEPT = 4096
 """Verdicts that are kept at a time: a few hundred bytes each."""
 _FOLLOW = frozenset({"pass", "fail", "error"})
@@ -65,7 +66,8 @@ class AnswerJudge:
             memory_mb=settings.memory_mb,
             output_bytes=settings.output_bytes,
         )
-        self._places = CallPlaces(box, self._limits, max(_PLACES, len(os.sched_getaffinity(0))))
+        usual = max(_PLACES, len(os.sched_getaffinity(0)))
+        self._places = CallPlaces(box, self._limits, usual, _MOST_PLACES)
         self._suites: dict[str, Future[CallSuite]] = {}
         self._judged: OrderedDict[tuple[str, bytes], tuple[CallVerdict, ...]] = OrderedDict()
         self._lock = threading.Lock()

@@ -83,7 +83,7 @@ class Episodes:
             return
         async with session.lock:
             if not session.closed:
-                await self._workers.run(session.close)
+                await self._workers.run(session.close, refuse=False)
 
     async def fork(self, source: EnvironmentSession) -> Reply:
         self.demand("fork")
@@ -162,13 +162,13 @@ class Episodes:
         looking the session up and using it; else in a thread, after those before it."""
         if not self.reference.blocking:
             return call()
+
+        def check() -> None:
+            if session.closed or self.store.is_abandoned(session):
+                raise UnknownSessionError(session.number)
+
         with self._workers.place():
-            async with session.lock:
-
-                def check() -> None:
-                    if session.closed or self.store.is_abandoned(session):
-                        raise UnknownSessionError(session.number)
-
+            async with self._workers.turn(session.lock):
                 return await self._workers.run(call, check)
 
     async def _apart(self, call: Callable[[], _T]) -> _T:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TypeVar
 
 from agentc_backends.environments.server.refusals import BusyError, RequestError
@@ -17,14 +17,20 @@ from agentc_backends.environments.server.refusals import BusyError, RequestError
 _T = TypeVar("_T")
 
 
+PATIENCE_S = 30.0
+"""Less than clients wait for a reply before they take it for lost."""
+
+
 class Workers:
     """At most `limit` calls at a time; at most `waiting` others wait their turn, for a thread or
-    for the call before them on the same session."""
+    for the call before them on the same session, and none longer than `patience_s`: it is then
+    asked to come again, with nothing done."""
 
-    def __init__(self, limit: int, waiting: int) -> None:
+    def __init__(self, limit: int, waiting: int, patience_s: float = PATIENCE_S) -> None:
         self._turns = asyncio.Semaphore(limit)
         self._places = limit + waiting
         self._taken = 0
+        self._patience_s = patience_s
 
     @contextmanager
     def place(self) -> Iterator[None]:
@@ -37,11 +43,35 @@ class Workers:
         finally:
             self._taken -= 1
 
-    async def run(self, call: Callable[[], _T], check: Callable[[], None] = lambda: None) -> _T:
+    @asynccontextmanager
+    async def turn(
+        self, of: asyncio.Lock | asyncio.Semaphore, *, refuse: bool = True
+    ) -> AsyncIterator[None]:
+        """Held once it is free. Raises BusyError when that takes too long, unless it may not."""
+        if refuse and of.locked():
+            try:
+                await asyncio.wait_for(of.acquire(), self._patience_s)
+            except asyncio.TimeoutError:
+                message = f"no turn came within {self._patience_s:g} s; try again"
+                raise BusyError(message) from None
+        else:
+            await of.acquire()
+        try:
+            yield
+        finally:
+            of.release()
+
+    async def run(
+        self,
+        call: Callable[[], _T],
+        check: Callable[[], None] = lambda: None,
+        *,
+        refuse: bool = True,
+    ) -> _T:
         """The call's result, or what it raises; `check` is made when its turn has come, and may
         raise because nobody waits for it any more."""
         try:
-            async with self._turns:
+            async with self.turn(self._turns, refuse=refuse):
                 check()
                 return await _in_thread(call)
         except asyncio.CancelledError as error:
