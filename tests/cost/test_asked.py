@@ -11,6 +11,7 @@ import pytest
 from agentc.backend_api import BackendTable
 from agentc.compilation import compile_spec
 from agentc.cost.estimate import Estimate, estimate_plan
+from agentc.cost.priors import value
 from agentc.cost.render import total_entry, total_lines
 from agentc.cost.summary import Summary, summarise
 from agentc.plan.render import plan_document
@@ -79,3 +80,14 @@ def test_tasks_of_a_file_are_counted_by_its_splits(tmp_path: Path, table: Backen
     )
     small, large = (found(tmp_path, table, environment % end)[0] for end in (4, 40))
     assert large.tokens.median == pytest.approx(10 * small.tokens.median)
+
+
+def test_a_ranking_that_loads_its_critic_itself_takes_a_start_of_torch(
+    repository: Path, table: BackendTable
+) -> None:
+    spec = repository / "specs" / "sweet_rl" / "tiny.yaml"
+    plan = compile_spec(spec, {}, table, scale="smoke").plan
+    assert plan is not None
+    estimates = estimate_plan(plan_document(plan), None, table=table)
+    start = value("torch_start")
+    assert start < estimates["ranked_by_head"].seconds.median < 2 * start

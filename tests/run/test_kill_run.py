@@ -19,7 +19,7 @@ from tiny_plan import TinyPlan, drivers_of
 def chain(plan: TinyPlan) -> TinyPlan:
     """A model, a rollout on a forking server, a second rollout, something over both."""
     plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
-    lease = plan.lease(arguments=["--fork"])
+    lease = plan.lease(arguments=["--fork", str(plan.outlived)])
     for name in ("left", "right"):
         plan.job(
             name, inputs={"policy": ["model"]}, leases=[lease], call=True, rows=20, delay=0.05,

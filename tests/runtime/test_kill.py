@@ -26,7 +26,7 @@ def busy(plan: TinyPlan) -> TinyPlan:
     """A rollout with a server; both fork processes that outlive them."""
     plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
     assert plan.run("model").returncode == 0
-    lease = plan.lease(arguments=["--fork"])
+    lease = plan.lease(arguments=["--fork", str(plan.outlived)])
     plan.job(
         "act", inputs={"policy": ["model"]}, leases=[lease], call=True, rows=60, delay=0.05,
         children=True,

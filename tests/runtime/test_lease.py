@@ -49,7 +49,7 @@ def test_server_is_told_to_listen_for_this_machine_alone(rollout: TinyPlan, port
 
 
 def test_server_that_forks_daemons_leaves_none(rollout: TinyPlan) -> None:
-    lease = rollout.lease(arguments=["--fork"])
+    lease = rollout.lease(arguments=["--fork", str(rollout.outlived)])
     rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
     assert rollout.run("act").returncode == 0
 

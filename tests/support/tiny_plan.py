@@ -36,6 +36,8 @@ class TinyPlan:
         self.folder = folder / "plan"
         self.store = folder / "store"
         self.path = self.folder / "plan.json"
+        self.outlived = folder / "outlived"
+        """What daemons write that nobody has ended."""
         self.name = name
         self.jobs: list[dict[str, Any]] = []
         self.sessions: list[dict[str, Any]] = []

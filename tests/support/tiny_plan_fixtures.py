@@ -34,7 +34,9 @@ def shared_environments(empty_folder: Path) -> Iterator[None]:
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Iterator[TinyPlan]:
-    """An empty plan; when the test is over, none of its processes may be left."""
+    """An empty plan; when the test is over, none of its processes may be left, and none of those
+    that servers fork may have ended by itself."""
     tiny = TinyPlan(tmp_path)
     yield tiny
     wait_for(lambda: not processes_of(tiny.store))
+    assert not tiny.outlived.exists()

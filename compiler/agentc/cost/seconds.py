@@ -151,11 +151,18 @@ def _asked_time(subject: JobProfile, work: Workload, together: float) -> Quantit
 
 
 def _scoring(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:
-    """Forward passes over prompts and what is scored: nothing is decoded."""
+    """Forward passes over prompts and what is scored: nothing is decoded. A critic with a head has
+    no server: the program loads it."""
     share = prior("prefill_share" if subject.machine.is_gpu else "cpu_training_share")
     flops = 2 * model.parameters.median * work.tokens.median
     passing = Quantity(flops / (subject.machine.half * share.median), share.spread)
-    return _sum([prior("light_job"), passing], passing, work.tokens.spread)
+    if subject.asked_server is not None:
+        return _sum([prior("light_job"), passing], passing, work.tokens.spread)
+    start = prior("cuda_start" if subject.machine.is_gpu else "torch_start")
+    load = Quantity(
+        _weight_bytes(model, subject.machine) / value("load_rate"), prior("load_rate").spread
+    )
+    return _sum([start, load, passing], passing, work.tokens.spread)
 
 
 def _decode_step(

@@ -23,7 +23,7 @@ parser.add_argument("--die-at-once", action="store_true")
 parser.add_argument("--never-ready", action="store_true")
 parser.add_argument("--no-completions", action="store_true")
 parser.add_argument("--deaf", action="store_true", help="ignores SIGTERM")
-parser.add_argument("--fork", action="store_true", help="leaves daemons behind")
+parser.add_argument("--fork", help="leaves daemons behind, which write this file in the end")
 parser.add_argument("--stuck-route", default="", help="answers there after hours")
 parser.add_argument("--identity", default="{}")
 parser.add_argument("--settings", type=pathlib.Path, help="a file with the identity")
@@ -48,8 +48,16 @@ if options.deaf:
 
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if options.fork:
+    # Two minutes after this process: whoever ends them has seen to it by then.
+    outlive = (
+        "import os, sys, time\n"
+        "while os.path.exists('/proc/' + sys.argv[1]): time.sleep(0.1)\n"
+        "time.sleep(120)\n"
+        "open(sys.argv[2], 'w').close()\n"
+    )
+    words = [sys.executable, "-c", outlive, str(os.getpid()), options.fork]
     for extra in ({}, {"start_new_session": True}):
-        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], **extra)
+        subprocess.Popen(words, **extra)
 time.sleep(options.start_delay)
 if options.crowded:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
