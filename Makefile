@@ -32,8 +32,9 @@ environments: setup ## the software environments of the embedded backends (torch
 	$(BIN)/python -m agentc.runtime.build_environment $(LOCKS)/light.lock $(LOCKS)/sandbox.lock $(LOCKS)/frontend.lock \
 	  $(LOCKS)/torch.lock
 
-environments-all: environments ## those of XTuner, OpenRLHF, ScienceWorld and jericho too (another 5 GB)
+environments-all: environments ## those of XTuner, OpenRLHF, ScienceWorld, jericho and encoders too (another 6 GB)
 	$(BIN)/python -m agentc.runtime.build_environment $(LOCKS)/sciworld.lock $(LOCKS)/jericho.lock \
+	  $(LOCKS)/vision.lock \
 	  $(LOCKS)/openrlhf.lock $(LOCKS)/xtuner.lock
 
 quickstart: environments ## ETO on TextCraft, a tiny model from scratch, two rounds, on the CPU

@@ -112,6 +112,29 @@ def test_eto_on_the_real_simulator(repository: Path, tmp_path: Path) -> None:
         assert (data[f"results_{split}"] / "comparison.json").is_file()
 
 
+def test_frontend_design_of_sweet_rl(repository: Path, tmp_path: Path) -> None:
+    """Pages in the boxed browser, compared by a random CLIP that the environment leases."""
+    require_software("trl.critic")
+    require_software("serve.encoder")
+    require_software("env.colbench_frontend")
+    data = ran(repository / "specs" / "sweet_rl" / "frontend.yaml", tmp_path / "store")
+    for name in ("prefs", "pairs"):
+        assert (data[name] / "pairs.jsonl").read_text("utf-8"), name
+    evaluations = [name for name in data if name.startswith(("alone_", "evaluate_"))]
+    measured = [name for name in evaluations if ":" not in name]
+    assert len(measured) == 11
+    for name in measured:
+        metrics = read(data[name] / "metrics.json")
+        assert (metrics["n"], metrics["n_error"]) == (10, 0), name
+        assert metrics["asked"]["cosine"] == metrics["reward"], name
+    assert read(data["evaluate_gpt_4o"] / "metrics.json")["reward"]["mean"] > 0
+    rows = read(data["results"] / "comparison.json")["rows"]
+    assert all(row["wins"] is not None for row in rows if row["name"] != "evaluate_gpt_4o")
+    claims = read(data["claims"] / "claims.json")["claims"]
+    assert {claim["metric"] for claim in claims} == {"cosine", "win_rate"}
+    assert {claim["verdict"] for claim in claims} == {"not judged"}, "a reduced scale"
+
+
 def test_backend_programming_of_sweet_rl(repository: Path, tmp_path: Path) -> None:
     """All arms with their ablations: each ranking has pairs to draw, each agent is measured."""
     require_software("trl.critic")

@@ -64,7 +64,7 @@ def test_the_table_is_closed_and_sessions_are_joined_on_policies() -> None:
     assert get_args(LeaseRole) == tuple(role.name for role in ROLES)
     assert FUSED_ROLES == ("policy",)
     served = [role.name for role in ROLES if is_model_server(role.name)]
-    assert served == ["policy", "simulator", "critic", "reference"]
+    assert served == ["policy", "simulator", "critic", "reference", "scorer"]
 
 
 def test_a_server_is_leased_as_the_role_that_a_stage_needs(tmp_path: Path) -> None:

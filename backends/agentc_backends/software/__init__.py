@@ -21,6 +21,9 @@ LIGHT = _locked("light")
 TORCH = _locked("torch")
 """torch, transformers, TRL, PEFT: trainers, model initialisation and the embedded server."""
 
+VISION = _locked("vision")
+"""What `torch` has, and Pillow: encoders of pictures, and their server."""
+
 VLLM = _locked("vllm", misfit_on_cpus)
 """vLLM's CPU build."""
 

@@ -4,13 +4,14 @@ exposed through the entry-point group `agentc.backends` (name = backend id)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from agentc.backend_api.data_set import DataSet
 from agentc.backend_api.memory import MemoryQuestion, ServerMemory, TrainerMemory
 from agentc.kinds.artifacts import CHECKPOINT, ArtifactType
 from agentc.kinds.field import REQUIRED, Field, Json, group, string
+from agentc.kinds.metric_names import RewardName
 from agentc.runtime.lease_roles import LeaseRole
 
 if TYPE_CHECKING:
@@ -160,6 +161,14 @@ class EnvironmentBackend:
     """Whether its server renders pages that models wrote, in a box of `agentc.runtime.browser`."""
     simulators: tuple[SimulatorRole, ...] = ()
     """Model servers that its server asks under some of its settings."""
+    reward_name: RewardName | None = None
+    """What its reward measures, where that has a name: claims may ask for it by it, and
+    metrics.json has it under that name as well."""
+    other_rewards: Mapping[str, str] = field(default_factory=dict)
+    """Other names that it has under other settings, and what to write for each."""
+    task_settings: tuple[str, ...] = ()
+    """Where all its tasks follow from some of its settings: entries that agree in them have the
+    same ones, so that claims may pair their evaluations by task."""
 
     def under(self, given: Mapping[str, Json]) -> EnvironmentBackend:
         """The declaration that holds under the settings of a spec's entry."""

@@ -48,7 +48,8 @@ class LeaseDraft:
     endpoint that is not started (then `url` is given). `probe` is the path whose 200 means alive.
     `identity_check` names how the runtime asserts that the right thing is served: "model" (the
     served model's root directory is the artifact meant, and one real completion works),
-    "environment" (GET /meta equals `expect`), or "none".
+    "features" (the same, and one picture gets features), "environment" (GET /meta equals `expect`),
+    or "none".
     `inside` says of an environment that a job's program may open it in its own process, where the
     software is its own: the module of `program` has `opener(settings)`, which gives what opens the
     environment (without `settings` it is called with the words after the module), and calls of that
@@ -81,7 +82,7 @@ class LeaseDraft:
     role: LeaseRole = "policy"
     port: Literal["chosen", "held", "none", "inside"] = "chosen"
     probe: str = "/health"
-    identity_check: Literal["model", "environment", "none"] = "none"
+    identity_check: Literal["model", "features", "environment", "none"] = "none"
     expect: Mapping[str, Json] = field(default_factory=dict)
     url: str | None = None
     input: str | None = None
@@ -151,7 +152,8 @@ class LowerContext(Protocol):
         ...
 
     def environment_facts(self, stage: StageView) -> Mapping[str, Json]:
-        """Declared facts: {name, reward_range, success_at, max_turns, splits, capabilities}."""
+        """Declared facts: {name, reward_range, success_at, max_turns, splits, capabilities}, and
+        reward_name where there is one."""
         ...
 
     def server_lease(

@@ -37,6 +37,11 @@ PUBLISHED: dict[str, float] = {
     "smollm2-135m": 0.1345e9,
     "smollm2-360m": 0.3618e9,
     "smollm2-1.7b": 1.711e9,
+    "clip-vit-base-patch32": 0.151e9,
+    "clip-vit-large-patch14": 0.428e9,
+    "qwen2-vl-2b": 2.209e9,
+    "qwen2-vl-7b": 8.291e9,
+    "qwen2-vl-72b": 73.406e9,
     "phi-2": 2.780e9,
     "gemma-2b": 2.506e9,
     "gemma-7b": 8.538e9,
@@ -76,6 +81,16 @@ def shape_of_settings(settings: Mapping[str, Any]) -> ModelShape:
     count = layers * block + tables * int(settings["vocab_size"]) * hidden + hidden
     # The vocabulary may come out smaller than asked for; nothing else is uncertain.
     return ModelShape(Quantity(float(count), 0.02), layers, hidden, trained=False)
+
+
+def shape_of_encoder(settings: Mapping[str, Any]) -> ModelShape:
+    """A new encoder of pictures (`encoder.scratch`): its blocks, patches and projection."""
+    width, layers, patch = (int(settings[name]) for name in ("width", "layers", "patch_size"))
+    places = (int(settings["image_size"]) // patch) ** 2 + 1
+    tables = width * (3 * patch * patch + places + int(settings["features"]))
+    return ModelShape(
+        Quantity(float(8 * layers * width * width + tables), 0.05), layers, width, trained=False
+    )
 
 
 def shape_of_name(name: str) -> ModelShape:

@@ -28,6 +28,7 @@ from agentc.cost.asked import with_asked
 from agentc.cost.measured import fact_behind, measured
 from agentc.cost.parameters import (
     ModelShape,
+    shape_of_encoder,
     shape_of_name,
     shape_of_settings,
 )
@@ -149,6 +150,8 @@ class Forecaster:
         config = subject.config
         if "hidden_size" in config:
             shape = shape_of_settings(config)
+        elif "patch_size" in config:
+            shape = shape_of_encoder(config)
         else:
             shape = shape_of_name(str(config.get("repo") or config.get("path") or ""))
         rows = sum_in_step(rows.count.times(rows.tokens) for rows in self.rows_of(subject))

@@ -22,16 +22,49 @@ def score_bounds(stage: str, metric: str, reading: ClaimReading) -> tuple[float,
     bound = reading.stages.get(stage)
     if bound is None:
         return None
-    entry = reading.environments.get(bound.uses.get("environment", ""))
-    backend = None if entry is None else reading.table.backends.get(entry.backend)
-    if entry is None or not isinstance(backend, EnvironmentBackend):
+    declared = _environment(bound, reading)
+    if declared is None:
         return None
     named = read_metric(metric)
     if named.is_share:
         return (0.0, 1.0)
     if named.family == "revision_length":
         return _revision_lengths(bound, reading)
-    return backend.under({name: value.json for name, value in entry.fields.items()}).reward_range
+    return declared.reward_range
+
+
+def is_called(
+    written: WrittenClaim, key: str, stage: str, metric: str, reading: ClaimReading
+) -> bool:
+    """Whether the environment calls its reward as the claim does, where that has a name."""
+    name, bound = read_metric(metric).reward_name, reading.stages.get(stage)
+    if name is None or bound is None:
+        return True
+    declared = _environment(bound, reading)
+    if declared is None or declared.reward_name == name:
+        return True
+    entry, own = bound.uses["environment"], declared.reward_name
+    ways = [f"claim `{own or 'reward'}`, which is another number"]
+    if name in declared.other_rewards:
+        ways.append(f"write `{declared.other_rewards[name]}` in the environment `{entry}`")
+    reading.sink.error(
+        "AGC447",
+        f"`{stage}` does not measure `{metric}`: the reward of `{entry}` "
+        + (f"is `{own}`" if own else "has no such name"),
+        written.at(key),
+        expected=f"`{own}`, or `reward`" if own else "`reward`",
+        fix="; or ".join(ways),
+    )
+    return False
+
+
+def _environment(stage: Stage, reading: ClaimReading) -> EnvironmentBackend | None:
+    """What a stage's environment declares under its settings."""
+    entry = reading.environments.get(stage.uses.get("environment", ""))
+    backend = None if entry is None else reading.table.backends.get(entry.backend)
+    if entry is None or not isinstance(backend, EnvironmentBackend):
+        return None
+    return backend.under({name: value.json for name, value in entry.fields.items()})
 
 
 def _revision_lengths(revise: Stage, reading: ClaimReading) -> tuple[float, float]:
@@ -59,7 +92,7 @@ def is_comparable(
     differing: list[str] = []
     if stage == baseline:
         reason = "they are the same stage"
-    elif one.uses.get("environment") != other.uses.get("environment"):
+    elif not _same_world(one, other, reading):
         reason = "they use different environments"
     else:
         kind = {name: (_set(one, name), _set(other, name)) for name in _SAME_TASKS}
@@ -79,6 +112,20 @@ def is_comparable(
                   if name in each.spans],
     )  # fmt: skip
     return False
+
+
+def _same_world(one: Stage, other: Stage, reading: ClaimReading) -> bool:
+    """Whether their environments are the same entry, or two that have the same tasks."""
+    first, second = (each.uses.get("environment", "") for each in (one, other))
+    if first == second:
+        return True
+    ours, theirs = reading.environments.get(first), reading.environments.get(second)
+    if ours is None or theirs is None or ours.backend != theirs.backend:
+        return False
+    declared = _environment(one, reading)
+    names = () if declared is None else declared.task_settings
+    known = [{n: v.json for n, v in each.fields.items() if n in names} for each in (ours, theirs)]
+    return bool(names) and known[0] == known[1]
 
 
 def _set(stage: Stage, name: str) -> Json:

@@ -11,7 +11,13 @@ from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.span import Origin
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.front.claim_reading import ClaimReading, WrittenClaim, number_of, setting_in_effect
-from agentc.front.claim_scores import is_comparable, report_range, score_bounds, shown
+from agentc.front.claim_scores import (
+    is_called,
+    is_comparable,
+    report_range,
+    score_bounds,
+    shown,
+)
 from agentc.front.expand_matrix import EXCLUDE
 from agentc.front.expand_repeat import Unrolled
 from agentc.front.stage_references import RefusedReference
@@ -69,8 +75,13 @@ def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim 
         return None
     if relation is None or stage is None or over is None:
         return None
+    if not is_called(written, "metric", stage, metric, reading):
+        return None
     bounds = score_bounds(stage, metric, reading)
     if baseline is not None:
+        key = "difference_metric" if other else "metric"
+        if not is_called(written, key, baseline, other or metric, reading):
+            return None
         if not is_comparable(written, (stage, metric), (baseline, other or metric), reading):
             return None
         theirs = score_bounds(baseline, other or metric, reading)

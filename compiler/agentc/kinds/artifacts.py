@@ -113,6 +113,15 @@ CRITIC_CHECKPOINT = ArtifactType(
     meant_for="a critic scores what others did and never acts, for it may know what no agent may "
     "see: rank by it, and train the policy on what it preferred",
 )
+VISION_ENCODER = ArtifactType(
+    name="VisionEncoder",
+    schema_version=1,
+    rows=None,
+    doc="A model that makes features of pictures, in Hugging Face layout. It is no Checkpoint, for "
+    "it has no tokenizer and says nothing.",
+    meant_for="an encoder measures pictures: name this stage as the model of an environment's "
+    "`scorer`",
+)
 SESSION = ArtifactType(
     name="Session",
     schema_version=1,
@@ -135,5 +144,6 @@ ARTIFACT_TYPES: tuple[ArtifactType, ...] = (
     REPORT,
     PRIVILEGED_INFORMATION,
     CRITIC_CHECKPOINT,
+    VISION_ENCODER,
     SESSION,
 )

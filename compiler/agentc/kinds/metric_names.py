@@ -1,7 +1,7 @@
 """What can be said of each task by a number: the names that `metric:` of a claim takes.
 
-`reward` and `success` are measured by every evaluation, `win_rate` of two, the others where a stage
-asks for them.
+`reward` and `success` are measured by every evaluation, `win_rate` of two, `cosine` and `composite`
+where the environment calls its reward so, the others where a stage asks for them.
 """
 
 from __future__ import annotations
@@ -9,23 +9,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast, get_args
 
 from agentc.kinds.artifacts import METRICS
 from agentc.kinds.field import Json
 from agentc.kinds.kind import Kind
 
+RewardName: TypeAlias = Literal["cosine", "composite"]
+"""What an environment may call its reward: the cosine of two pictures' features, as an encoder
+makes them, or the mean of several likenesses."""
 Family: TypeAlias = Literal[
-    "reward", "success", "best_of", "pass_at", "loops", "revision_length", "revised", "win_rate"
-]
+    "reward", "success", "best_of", "pass_at", "loops", "revision_length", "revised", "win_rate",
+    "cosine", "composite",
+]  # fmt: skip
+REWARD_NAMES: tuple[RewardName, ...] = get_args(RewardName)
 
 METRIC_NAMES = (
     "reward", "success", "best_of(10)", "pass_at(10)", "loops", "revision_length", "revised",
-    "win_rate",
+    "win_rate", *REWARD_NAMES,
 )  # fmt: skip
 """How they are written; 10 stands for any number of attempts."""
 METRIC_PATTERN = (
-    r"^(reward|success|loops|revision_length|revised|win_rate|"
+    r"^(reward|success|loops|revision_length|revised|win_rate|cosine|composite|"
     r"best_of\([1-9][0-9]*\)|pass_at\([1-9][0-9]*\))$"
 )
 _NAME = re.compile(r"^(?P<family>[a-z_]+)(\((?P<draws>[0-9]+)\))?$")
@@ -47,6 +52,11 @@ class Metric:
     def of_two(self) -> bool:
         """Whether it is of one evaluation against another, and no difference of two numbers."""
         return self.family == "win_rate"
+
+    @property
+    def reward_name(self) -> RewardName | None:
+        """What the environment has to call its reward, for it to be measured."""
+        return next((name for name in REWARD_NAMES if name == self.family), None)
 
     @property
     def of_revisions(self) -> bool:

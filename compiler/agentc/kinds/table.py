@@ -16,9 +16,11 @@ from agentc.kinds.artifacts import (
     SFT_DATASET,
     TRAJECTORIES,
     VERDICTS,
+    VISION_ENCODER,
 )
 from agentc.kinds.chosen import CHOICE
 from agentc.kinds.data import DATASET_FIELDS, MIX_FIELDS
+from agentc.kinds.encoder import ENCODER_FIELDS
 from agentc.kinds.evaluation import (
     COMPARE_FIELDS,
     EVALUATE_FIELDS,
@@ -63,6 +65,14 @@ KINDS: tuple[Kind, ...] = (
             ),
         ),
         fields=MODEL_FIELDS,
+        forecast="weights",
+    ),
+    Kind(
+        name="encoder",
+        doc="Obtain a model that makes features of pictures, such as CLIP: an environment measures "
+        "by it how alike two of them are (`scorer`).",
+        produces=VISION_ENCODER,
+        fields=ENCODER_FIELDS,
         forecast="weights",
     ),
     Kind(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-LeaseRole = Literal["policy", "environment", "simulator", "critic", "reference"]
+LeaseRole = Literal["policy", "environment", "simulator", "critic", "reference", "scorer"]
 
 
 class RoleTraits(NamedTuple):
@@ -35,6 +35,7 @@ ROLES: tuple[RoleTraits, ...] = (
     RoleTraits("simulator", "A model that plays somebody in the world.", serves_model=True),
     RoleTraits("critic", "A model that says which of the policy's replies is best.", True),
     RoleTraits("reference", "What the critic's scores are compared with.", True),
+    RoleTraits("scorer", "A model by which an environment measures what was made.", True),
 )
 MODEL_ROLES = frozenset(role.name for role in ROLES if role.serves_model)
 FUSED_ROLES = tuple(role.name for role in ROLES if role.fuses)

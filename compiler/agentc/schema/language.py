@@ -187,7 +187,8 @@ CLAIM_FIELDS: tuple[Field, ...] = (
     string("metric", "What is measured of each task: `reward`, `success`; what the evaluation is "
            "asked for, `best_of(k)`, `pass_at(k)` or `loops`; of a revise stage, "
            "`revision_length`, the number of the first wrong action, and `revised`, the share of "
-           "bad trajectories in which the actor found one; of two evaluations `win_rate`, the "
+           "bad trajectories in which the actor found one; `cosine` or `composite`, which is the "
+           "reward where the environment calls it so; of two evaluations `win_rate`, the "
            "share of tasks on which `stage` has a higher reward than `difference_from`, a tie "
            "counted as a half.", "reward",
            pattern=METRIC_PATTERN),

@@ -12,10 +12,12 @@ from typing import Any
 
 from agentc_backends.agents.client.calls import EnvironmentCalls
 from agentc_backends.agents.client.chat import ChatClient
+from agentc_backends.agents.client.embeddings import EmbeddingClient
 from agentc_backends.agents.client.environment import EnvironmentClient
 from agentc_backends.agents.client.limits import RateLimits
 from agentc_backends.agents.client.replicated import ReplicatedEnvironment
 from agentc_backends.agents.client.retry import RetryPolicy
+from agentc_backends.agents.client.transport import Timeouts, Transport
 
 REMOTE_TOKEN = "AGENTC_REMOTE_TOKEN"
 """What a remote endpoint's lease calls its key; the job file says which variable holds it."""
@@ -27,6 +29,23 @@ LOCAL_RETRY = RetryPolicy(attempts=4, base_s=0.2, cap_s=1.0, patience_s=900.0)
 def chat_client(lease: Mapping[str, Any], *, concurrency: int) -> ChatClient:
     """A client of the server behind `job.leases["policy"]`, with at most `concurrency` requests
     in flight (fewer when the lease says so)."""
+    urls, token, words = _service(lease, concurrency)
+    return ChatClient(urls, token, lease["model"], **words)
+
+
+def embedding_client(lease: Mapping[str, Any], *, concurrency: int) -> EmbeddingClient:
+    """A client of the server behind `leases["scorer"]`, which makes features of pictures."""
+    urls, token, words = _service(lease, concurrency)
+    transport = Transport(
+        [url.rstrip("/").removesuffix("/v1") for url in urls], token, timeouts=Timeouts(), **words
+    )
+    return EmbeddingClient(transport, lease["model"])
+
+
+def _service(
+    lease: Mapping[str, Any], concurrency: int
+) -> tuple[list[str], str | None, dict[str, Any]]:
+    """Where a model server is, its token, and how to ask it."""
     settings: Mapping[str, Any] = lease.get("client") or {}
     remote = "log" not in lease
     token = lease["token"] or (_key_of(lease) if remote else None)
@@ -36,17 +55,9 @@ def chat_client(lease: Mapping[str, Any], *, concurrency: int) -> ChatClient:
         concurrency=min(concurrency, settings.get("concurrency") or concurrency),
     )
     retry = RetryPolicy(attempts=settings.get("attempts", 8)) if remote else LOCAL_RETRY
-    urls = lease.get("urls") or lease["url"]
-    return ChatClient(
-        urls,
-        token or None,
-        lease["model"],
-        retry=retry,
-        limits=limits,
-        direct=not remote,
-        # The key of a remote endpoint outlives the run; a token of ours does not.
-        guarded=remote,
-    )
+    # The key of a remote endpoint outlives the run; a token of ours does not.
+    words = {"retry": retry, "limits": limits, "direct": not remote, "guarded": remote}
+    return lease.get("urls") or [lease["url"]], token or None, words
 
 
 def _key_of(lease: Mapping[str, Any]) -> str | None:

@@ -36,6 +36,8 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         "protocol": _protocol(rollout, view.get("success_at")),
     }
     config |= _asked(view, rollout)
+    if "reward_name" in facts:
+        config["reward_name"] = facts["reward_name"]
     metrics = JobDraft(
         kind="evaluate",
         backend=BACKEND.id,

@@ -23,10 +23,12 @@ Row: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is measured besides reward and success: the best of so many attempts, and loops."""
+    """What is measured besides reward and success: the best of so many attempts, loops, and the
+    reward by the name that its environment gives it."""
 
     best_of: tuple[int, ...] = ()
     loops: LoopRules | None = None
+    reward_name: str | None = None
 
     @classmethod
     def of(cls, config: JobConfig) -> Asked:
@@ -35,12 +37,14 @@ class Asked:
         return cls(
             best_of=tuple(config.get("best_of") or ()),
             loops=None if loops is None else LoopRules(**loops),
+            reward_name=config.get("reward_name"),
         )
 
     def names(self) -> list[str]:
         """As `metric:` of a claim has them."""
         found = [f"{name}({k})" for k in self.best_of for name in ("best_of", "pass_at")]
-        return found + (["loops"] if self.loops else [])
+        found += ["loops"] if self.loops else []
+        return found + ([self.reward_name] if self.reward_name else [])
 
 
 def measure(
@@ -148,6 +152,8 @@ def _score(group: Iterable[Row], success_at: float | None, asked: Asked) -> dict
     if asked.loops is not None:
         rules = asked.loops
         more["loops"] = fmean(bool(repeats(actions_of(row, rules), rules)) for row in good)
+    if asked.reward_name is not None:
+        more[asked.reward_name] = fmean(rewards)
     return {
         "reward": fmean(rewards),
         "success": fmean(map(float, successes)),

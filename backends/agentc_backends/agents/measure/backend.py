@@ -30,6 +30,8 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         "success": facts["success_at"],
     }
     config |= _asked(stage)
+    if "reward_name" in facts:
+        config["reward_name"] = facts["reward_name"]
     return (
         JobDraft(
             kind="measure",

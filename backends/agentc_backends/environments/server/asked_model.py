@@ -2,15 +2,13 @@
 
 The environment's declaration says so by `simulators`, its lease by `needs`; the model never sees
 the agent's tokens, and the agent's process learns nothing of the model. Neighbours: `workers.py`,
-whose threads ask; `agents/client`, which sends.
+whose threads ask; `asked_encoder.py`, its sibling; `agents/client`, which sends.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from typing import Any
 from agentc_backends.agents.client.chat import ChatClient, ChatReply
 from agentc_backends.agents.client.errors import ServiceError, without_words
 from agentc_backends.agents.client.leased import chat_client
+from agentc_backends.environments.server.asked_loop import AskedLoop
 from agentc_backends.environments.server.environment import EnvironmentFailure
 
 LEASES_VARIABLE = "AGENTC_LEASES"
@@ -54,8 +53,7 @@ class AskedModel:
 
     def __init__(self, role: str = "simulator") -> None:
         self._role = role
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop = AskedLoop()
         self._client: ChatClient | None = None
 
     def chat(
@@ -80,7 +78,7 @@ class AskedModel:
             affinity=affinity,
         )
         try:
-            return asyncio.run_coroutine_threadsafe(request, self._running()).result()
+            return self._loop.wait_for(request)
         except ServiceError as error:
             # Its words may be the request's, which may hold what no agent is to know.
             failure = without_words(error)
@@ -95,10 +93,3 @@ class AskedModel:
                 raise EnvironmentFailure(f"{_ASKED}: {error}") from error
             self._client = chat_client(lease, concurrency=_MOST_AT_ONCE)
         return await self._client.chat(messages, **wanted)
-
-    def _running(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, daemon=True).start()
-            return self._loop

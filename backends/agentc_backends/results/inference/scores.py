@@ -87,7 +87,7 @@ def _without_rounding(difference: float, size: float) -> float:
 def bounds_of(metrics: Metrics, metric: str) -> Range:
     """Of one task's score: a reward, and the best of some, lies in the range that the environment
     declares, or, where that is not told, between 0 and 1 or as far as it was seen; the length of a
-    revision within those that were seen; all others are shares."""
+    revision within those that were seen; all others are shares, or lie between 0 and 1 too."""
     if metric == "revision_length":
         return float(metrics["length_range"][0]), float(metrics["length_range"][1])
     if metric != "reward" and not metric.startswith("best_of("):

@@ -47,7 +47,8 @@ CLAIMS: tuple[Code, ...] = (
         "AGC447",
         "a claim about a metric that nobody asked for",
         "An evaluation measures reward and success by itself, `best_of(k)`, `pass_at(k)` and "
-        "`loops` where its settings say so.",
+        "`loops` where its settings say so. `cosine` and `composite` are the reward, where the "
+        "environment calls it so: the first is measured where an encoder is leased (`scorer`).",
     ),
     Code(
         "AGC448",

@@ -124,6 +124,7 @@ class ModuleContext:
             "max_turns": backend.max_turns,
             "splits": list(backend.splits),
             "capabilities": [*sorted(backend.capabilities)],
+            **({} if backend.reward_name is None else {"reward_name": backend.reward_name}),
         }
 
     def server_lease(

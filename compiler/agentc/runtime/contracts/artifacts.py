@@ -70,6 +70,7 @@ CHECKS = {
     "RewardedTurns": turn_contracts.check_rewarded,
     "Checkpoint": checkpoint_contract.check_checkpoint,
     "CriticCheckpoint": critic_contracts.check_critic,
+    "VisionEncoder": checkpoint_contract.check_encoder,
     "Metrics": table_contracts.check_metrics,
     "Comparison": table_contracts.check_comparison,
     "Verdicts": table_contracts.check_verdicts,

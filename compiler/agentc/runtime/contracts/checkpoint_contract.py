@@ -1,5 +1,5 @@
-"""Post-conditions of a Checkpoint: the files of a Hugging Face model directory, weights that
-parse as safetensors, and nothing that would be unpickled.
+"""Post-conditions of a Checkpoint and of a VisionEncoder: the files of a Hugging Face model
+directory, weights that parse as safetensors, and nothing that would be unpickled.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ REQUIRED = (
     "chat_template.jinja",
     "agentc_chat.json",
 )
+ENCODER_REQUIRED = ("config.json", "preprocessor_config.json")
 SCORED = "agentc_log_probs.json"
 """What trainers leave for servers to be compared with; checkpoints may lack it."""
 WEIGHTS = "model.safetensors"
@@ -48,10 +49,16 @@ def check_checkpoint(artifact: Artifact) -> Iterator[Finding]:
             yield from _json_findings(path)
     if (artifact.data / SCORED).is_file():
         yield from _scored_findings(artifact.data / SCORED)
-    for path in sorted(artifact.data.rglob("*")):
-        if path.suffix in PICKLED:
-            name = str(path.relative_to(artifact.data))
-            yield (name, None, None, "pickled files are refused; write safetensors")
+    yield from _weight_findings(artifact.data)
+
+
+def check_encoder(artifact: Artifact) -> Iterator[Finding]:
+    """A model of pictures: configuration, how it wants them, and whole safetensors weights."""
+    for name in ENCODER_REQUIRED:
+        if (artifact.data / name).is_file():
+            yield from _json_findings(artifact.data / name)
+        else:
+            yield (name, None, None, "the file is missing")
     yield from _weight_findings(artifact.data)
 
 
@@ -88,6 +95,10 @@ def read_header(path: Path) -> Dict[str, Any]:
 
 
 def _weight_findings(data: Path) -> Iterator[Finding]:
+    for path in sorted(data.rglob("*")):
+        if path.suffix in PICKLED:
+            name = str(path.relative_to(data))
+            yield (name, None, None, "pickled files are refused; write safetensors")
     index = data / INDEX
     if index.is_file():
         try:

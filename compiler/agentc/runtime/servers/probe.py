@@ -1,7 +1,7 @@
 """What a server must prove before a job starts: it answers, and it is the one that was meant.
 
-A model server must serve the checkpoint of the plan and complete one token; an environment must
-be the one declared, and complete one create, reset and close.
+A model server must serve the checkpoint of the plan and complete one token, or make features of one
+picture; an environment must be the one declared, and complete one create, reset and close.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.05
 _MOST_WAITING = 9
+_POINT = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
+    "gg=="
+)
+"""A PNG of one pixel."""
 
 
 class ProbeError(Exception):
@@ -134,11 +139,19 @@ def _check_identity(lease: LeasedServer, deadline: float) -> None:
     check = lease.spec.get("identity_check", "none")
     if check == "model":
         _check_model(lease, deadline)
+    elif check == "features":
+        _check_served(lease, deadline)
+        _embed_a_point(lease, deadline)
     elif check == "environment":
         _check_environment(lease, deadline)
 
 
 def _check_model(lease: LeasedServer, deadline: float) -> None:
+    _check_served(lease, deadline)
+    _complete_one_token(lease, deadline)
+
+
+def _check_served(lease: LeasedServer, deadline: float) -> None:
     status, answer = request(lease, "GET", _versioned(lease, "/v1/models"), None, 10.0, deadline)
     if status != 200 or not isinstance(answer, dict):
         raise ProbeError(
@@ -161,7 +174,17 @@ def _check_model(lease: LeasedServer, deadline: float) -> None:
             "the %s server serves the wrong model: %s; expected %s"
             % (lease.role, root, lease.model)
         )
-    _complete_one_token(lease, deadline)
+
+
+def _embed_a_point(lease: LeasedServer, deadline: float) -> None:
+    body = {"model": lease.spec.get("served_name"), "images": [_POINT]}
+    status, answer = request(lease, "POST", "/v1/embeddings", body, math.inf, deadline)
+    found = answer.get("data") if status == 200 and isinstance(answer, dict) else None
+    if not (isinstance(found, list) and len(found) == 1 and found[0].get("embedding")):
+        raise ProbeError(
+            "the %s server makes no features of a picture: /v1/embeddings answers %d: %s"
+            % (lease.role, status, _short(answer))
+        )
 
 
 def _complete_one_token(lease: LeasedServer, deadline: float) -> None:

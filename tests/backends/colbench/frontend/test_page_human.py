@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
+import math
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from tests.backends.colbench.frontend.conftest import SECRET, TASK, WANTED, OpenedPages
 
 from agentc_backends.environments.colbench.frontend.human import (
@@ -21,6 +24,7 @@ from agentc_backends.environments.colbench.frontend.human import (
 from agentc_backends.environments.colbench.frontend.human import (
     WANTED as WANTED_LABEL,
 )
+from agentc_backends.environments.colbench.frontend.pages import page_task
 from agentc_backends.environments.colbench.frontend.studio import PageStudio
 from agentc_backends.environments.colbench.humans.prompt import NO_CODE
 from agentc_backends.environments.server.asked_model import AskedModel
@@ -94,6 +98,30 @@ def test_two_pictures_behind_their_labels(
     # The same page once more is another round, so that the reply may be another.
     assert parts[2] == parts[1]
     assert len({body["seed"] for body in asked}) == 3
+
+
+def test_two_tall_pictures_fit_into_the_window(
+    opened_pages: OpenedPages, studio: PageStudio, asked: list[dict[str, Any]]
+) -> None:
+    """Of 16384 tokens, beside a reply of 4096; Qwen2-VL takes one for 28 x 28 pixels."""
+    tall = "<html><body style='height:9000px'><p>tall</p></body></html>"
+    task = page_task("A tall page.", tall)
+    world = opened_pages(task, human=_human())
+    world.reset(task.id)
+    world.step(tall.replace("tall<", "very tall<"))
+    sizes = []
+    for part in asked[0]["messages"][0]["content"]:
+        if part["type"] == "image_url":
+            scheme, _, data = part["image_url"]["url"].partition(",")
+            assert scheme == "data:image/png;base64"
+            picture = Image.open(io.BytesIO(base64.b64decode(data, validate=True)))
+            sizes.append(picture.size)
+    assert Image.open(io.BytesIO(studio.render(tall).png)).size == (1280, 8192)
+    assert len(sizes) == 2
+    tokens = sum(math.ceil(width / 28) * math.ceil(height / 28) for width, height in sizes)
+    assert tokens + 4096 + 300 < 16384
+    assert all(height / width == pytest.approx(8192 / 1280, rel=0.01) for width, height in sizes)
+    assert all(width * height > 3_900_000 for width, height in sizes)
 
 
 def test_who_says_code_is_asked_once_more(

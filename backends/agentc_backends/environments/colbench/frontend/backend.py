@@ -13,7 +13,10 @@ from agentc.backend_api import (
     OptionView,
     SimulatorRole,
 )
+from agentc.kinds.artifacts import VISION_ENCODER
 from agentc.kinds.field import Json
+from agentc.kinds.metric_names import RewardName
+from agentc.runtime.lease_roles import LeaseRole
 from agentc_backends.environments.colbench.declared import (
     configured,
     expected_tasks,
@@ -32,7 +35,7 @@ from agentc_backends.software import FRONTEND
 
 _DEFAULTS = FrontendSettings()
 _OF_INVENTED = ("invented_tasks", "invented_seed", "careless")
-_OF_MODEL = ("human_temperature", "human_max_tokens", "human_prompt")
+_OF_MODEL = ("human_temperature", "human_max_tokens", "human_prompt", "human_pixels")
 _FETCH = "`agentc data fetch tailwind` gets it and says what to write"
 
 
@@ -40,13 +43,6 @@ def _lease(options: OptionView) -> LeaseDraft:
     invented = options.text("tasks") == INVENTED
     left = _left(options, invented)
     settings = effective(options, FrontendSettings, left)
-    if settings.similarity == "clip":
-        options.refuse(
-            "similarity",
-            "the paper's cosine is that of CLIP's features, and this release serves no vision "
-            "encoder",
-            fix="write `similarity: composite`, which is another number and called so",
-        )
     rules = split_rules(options, settings)
     identity = options.identity()
     expect: dict[str, Json] = {"options": {**rules_of(settings), "invented": invented}}
@@ -75,8 +71,13 @@ def _lease(options: OptionView) -> LeaseDraft:
         expect=expect,
         # A browser starts and references are rendered, and other jobs may start at the same time.
         ready_timeout_s=300.0,
-        needs=("simulator",) if settings.human == "model" else (),
+        needs=_needs(settings),
     )
+
+
+def _needs(settings: FrontendSettings) -> tuple[LeaseRole, ...]:
+    human: tuple[LeaseRole, ...] = ("simulator",) if settings.human == "model" else ()
+    return (*human, "scorer") if settings.similarity == "clip" else human
 
 
 def _left(options: OptionView, invented: bool) -> dict[str, str]:
@@ -88,6 +89,8 @@ def _left(options: OptionView, invented: bool) -> dict[str, str]:
         left |= dict.fromkeys(_OF_INVENTED, "`tasks` names a file: nothing is invented")
     if options.text("human") != "model":
         left |= dict.fromkeys(_OF_MODEL, "`human: scripted` asks no model")
+    if options.text("similarity") != "clip":
+        left["unseen"] = "`similarity: composite` gives 0 to what does not show"
     return left
 
 
@@ -117,7 +120,12 @@ def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
     success = given.get("success_at")
     if not isinstance(success, int | float):
         success = _DEFAULTS.success_at
-    return configured(BACKEND, given, success_at=float(success))
+    cosine = given.get("similarity") == "clip"
+    name: RewardName = "cosine" if cosine else "composite"
+    other = {"composite": "similarity: composite"} if cosine else BACKEND.other_rewards
+    return configured(
+        BACKEND, given, success_at=float(success), reward_name=name, other_rewards=other
+    )
 
 
 def _expected_tasks(given: Mapping[str, Json]) -> Mapping[str, tuple[float, float]]:
@@ -156,6 +164,15 @@ BACKEND = EnvironmentBackend(
             doc="The human, under `human: model`: a model that takes pictures.",
             capability="vision",
         ),
+        SimulatorRole(
+            name="scorer",
+            doc="The encoder whose features are compared, under `similarity: clip`.",
+            capability="image_embeddings",
+            accepts=VISION_ENCODER,
+        ),
     ),
+    reward_name="composite",
+    other_rewards={"cosine": "similarity: clip, scorer: {server: NAME, model: NAME}"},
+    task_settings=("tasks", "splits", "invented_tasks", "invented_seed"),
     capabilities=frozenset({"expert", "fork", "snapshot", "privileged"}),
 )

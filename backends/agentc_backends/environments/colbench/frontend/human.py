@@ -6,8 +6,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
+import math
 from collections.abc import Sequence
 from typing import Any, Protocol
+
+from PIL import Image
 
 from agentc.runtime.browser.render import Rendered
 from agentc_backends.environments.colbench.frontend.differences import largest_difference
@@ -52,9 +56,15 @@ class ModelPageHuman:
     picture, so that a fork hears the same."""
 
     def __init__(
-        self, model: AskedModel, *, temperature: float, max_tokens: int, prompt: str = PROMPT
+        self,
+        model: AskedModel,
+        *,
+        temperature: float,
+        max_tokens: int,
+        prompt: str = PROMPT,
+        most_pixels: int = 4_000_000,
     ) -> None:
-        self._model, self._prompt = model, prompt
+        self._model, self._prompt, self._most_pixels = model, prompt, most_pixels
         self._temperature, self._max_tokens = temperature, max_tokens
 
     def reply(
@@ -62,8 +72,9 @@ class ModelPageHuman:
     ) -> str:
         words = f"{self._prompt}\n{NO_CODE}" if again else self._prompt
         shown = made.png if made is not None else b""
+        pictures = (within(wanted.png, self._most_pixels), within(shown, self._most_pixels))
         told = self._model.chat(
-            [{"role": "user", "content": page_parts(words, wanted.png, shown, made is None)}],
+            [{"role": "user", "content": page_parts(words, *pictures, made is None)}],
             max_tokens=self._max_tokens,
             temperature=self._temperature,
             seed=_seed(task.id, round_, again, shown),
@@ -76,6 +87,21 @@ def page_parts(words: str, wanted: bytes, shown: bytes, none_yet: bool) -> Seque
     """The content of a message in OpenAI's form: two pictures, each behind its label."""
     made = _picture(shown) if shown else _text(NO_PAGE if none_yet else NOT_SHOWN)
     return [_text(words), _text(MADE), made, _text(WANTED), _picture(wanted)]
+
+
+def within(png: bytes, most_pixels: int) -> bytes:
+    """The picture itself, or scaled down to so many pixels."""
+    if not png:
+        return png
+    picture = Image.open(io.BytesIO(png))
+    pixels = picture.width * picture.height
+    if pixels <= most_pixels:
+        return png
+    share = math.sqrt(most_pixels / pixels)
+    size = (max(1, int(picture.width * share)), max(1, int(picture.height * share)))
+    stream = io.BytesIO()
+    picture.convert("RGB").resize(size).save(stream, "PNG")
+    return stream.getvalue()
 
 
 def _text(text: str) -> dict[str, Any]:

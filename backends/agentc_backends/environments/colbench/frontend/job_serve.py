@@ -24,6 +24,7 @@ from agentc_backends.environments.colbench.frontend.settings import FrontendSett
 from agentc_backends.environments.colbench.frontend.studio import PageStudio, UnseenReferenceError
 from agentc_backends.environments.colbench.frontend.tailwind import SHA256
 from agentc_backends.environments.colbench.served_files import checked_text, served_splits
+from agentc_backends.environments.server.asked_encoder import AskedEncoder
 from agentc_backends.environments.server.asked_model import AskedModel
 from agentc_backends.environments.server.program import Opener, program, spec_content
 
@@ -32,11 +33,10 @@ _REFUSALS = (OSError, NoBrowserError, UnseenReferenceError)
 
 def open_world(settings: FrontendSettings) -> Opener:
     """Raises ValueError and what `_REFUSALS` names: nobody is judged by pages that do not show."""
-    if settings.similarity == "clip":
-        raise ValueError("the paper's cosine needs a vision encoder, and none is served")
     invented = invent(settings) if settings.is_invented else {}
     splits = _splits(settings, invented)
-    studio = PageStudio(settings, _tailwind(settings))
+    encoder = AskedEncoder("scorer") if settings.similarity == "clip" else None
+    studio = PageStudio(settings, _tailwind(settings), encoder)
     studio.facts()
     studio.check_ceiling([task for tasks in splits.values() for task in tasks])
     world = FrontendShared(settings, splits, invented, studio, _human(settings))
@@ -50,6 +50,7 @@ def _human(settings: FrontendSettings) -> PageHuman:
         AskedModel("simulator"),
         temperature=settings.human_temperature,
         max_tokens=settings.human_max_tokens,
+        most_pixels=settings.human_pixels,
         prompt=checked_text(settings.human_prompt, settings.human_prompt_sha256, PROMPT),
     )
 

@@ -46,10 +46,18 @@ class FrontendSettings:
     guard: Literal["count", "cut", "refuse"] = setting(
         "What becomes of a human's reply with 40 characters of the page's source in a row, as "
         "`colbench_backend` has it.", "count")
+    human_pixels: int = setting(
+        "Most pixels of a picture that a model is shown; larger ones are scaled down. A model of "
+        "Qwen2-VL's kind takes a token for 784 of them.",
+        4_000_000, minimum=10_000, maximum=100_000_000)
     similarity: Literal["composite", "clip"] = setting(
         "The reward. `composite`: the mean of four likenesses (structure, colours, outline, "
-        "texts). `clip`: the paper's cosine, for which this release serves no vision encoder.",
-        "composite")
+        "texts). `clip`: the paper's, the cosine of the features that the encoder which `scorer` "
+        "names makes of both pictures.", "composite")
+    unseen: Literal["zero", "black"] = setting(
+        "What an answer without a page that shows is worth under `similarity: clip`. `zero`: "
+        "nothing. `black`: the cosine of a black square, as the released evaluator has it.",
+        "zero")
     success_at: float = setting(
         "An episode with at least this similarity is a success.", 0.95, minimum=0, maximum=1)
     pictures: bool = setting(

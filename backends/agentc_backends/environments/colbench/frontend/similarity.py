@@ -1,7 +1,8 @@
 """How alike two pages look, 0 to 1: the mean of four likenesses of their pictures and texts.
 
 Each alone is weak (structure gives a blank page .86 of an ordinary one), and none is the paper's:
-that is the cosine of CLIP's features, which needs weights. So this is called `composite`.
+that is the cosine of CLIP's features (`cosine.py`), which needs weights. So this is called
+`composite`.
 """
 
 from __future__ import annotations

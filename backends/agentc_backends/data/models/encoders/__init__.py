@@ -1,0 +1,1 @@
+"""Models that make features of pictures, as they come into a run."""

@@ -1,0 +1,1 @@
+"""Features of pictures behind one route, for environments that measure by them."""
