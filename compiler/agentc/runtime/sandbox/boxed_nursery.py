@@ -24,6 +24,7 @@ def main(answers: int, data: Dict[str, Any]) -> None:
     library = ctypes.CDLL(None, use_errno=True)
     library.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
     own = os.getpid()
+    described = spaces[0]["_described"](data["filter"])
     gc.collect()
     gc.freeze()  # else a child's first collection copies every page
     while os.read(jobs, 1) == b"j":
@@ -37,7 +38,7 @@ def main(answers: int, data: Dict[str, Any]) -> None:
                 os.close(told)
                 resource.setrlimit(resource.RLIMIT_CPU, (job["seconds"], job["seconds"]))
                 resource.setrlimit(resource.RLIMIT_AS, (job["memory"], job["memory"]))
-                spaces[0]["_install"](library, data["filter"])
+                spaces[0]["_install"](library, described)
                 os.write(answers, b"ready\n")
                 spaces[2]["main"](answers, job["data"])
             finally:

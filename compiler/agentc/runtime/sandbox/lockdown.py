@@ -34,7 +34,7 @@ def lock_down(orders: Dict[str, Any]) -> int:
     _check(library.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
     if orders["landlock"] is not None:
         _see_only(library, orders["landlock"])
-    _install(library, orders["filter"])
+    _install(library, _described(orders["filter"]))
     os.dup2(0, 2)  # until now a step that fails has said so there
     return answers
 
@@ -99,12 +99,16 @@ def _granted(landlock: Dict[str, Any]) -> Sequence[Tuple[str, int]]:
     return granted
 
 
-def _install(library: Any, program: bytes) -> None:
-    class Program(ctypes.Structure):
-        _fields_ = [("length", ctypes.c_ushort), ("steps", ctypes.c_void_p)]
+def _described(program: bytes) -> Any:
+    """A filter as the kernel takes it."""
 
-    held = ctypes.create_string_buffer(program, len(program))
-    described = Program(len(program) // 8, ctypes.addressof(held))
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("steps", ctypes.c_char_p)]
+
+    return Program(len(program) // 8, program)
+
+
+def _install(library: Any, described: Any) -> None:
     pointer = ctypes.addressof(described)
     result = library.prctl(_SET_SECCOMP, _SECCOMP_FILTER, pointer, 0, 0)
     _check(result, "prctl(PR_SET_SECCOMP)")

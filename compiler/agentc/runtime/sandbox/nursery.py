@@ -24,6 +24,7 @@ from agentc.runtime.sandbox.process import (
     BoxError,
     LateError,
     TooLongError,
+    _Clocks,
     readable,
 )
 from agentc.runtime.sandbox.seccomp import UnknownMachineError, filter_program
@@ -52,6 +53,9 @@ class BoxNursery:
             limits = BoxedLimits(memory_mb=memory_mb, seconds=_FOR_EVER_S)
             self._parent = BoxedProcess(box, program, data, limits, _nursery(), own)
             self._check()
+            self._both = select.poll()
+            self._both.register(self._parent.answers, select.POLLIN)
+            self._both.register(self._told, select.POLLIN)
         except UnknownMachineError as error:
             raise BoxError(str(error)) from None
         except BaseException:
@@ -108,15 +112,13 @@ class BoxNursery:
 
     def more(self, seconds: float) -> Optional[bytes]:
         """What the child said within the time; none once it is gone and all was read."""
-        poll = select.poll()
-        poll.register(self._parent.answers, select.POLLIN)
-        poll.register(self._told, select.POLLIN)
-        if not poll.poll(int(seconds * 1000) + 1):
+        ready = [descriptor for descriptor, _ in self._both.poll(int(seconds * 1000) + 1)]
+        if not ready:
             return None
         # What it said comes before what is said of its end.
-        if readable(self._parent.answers, 0):
+        if self._parent.answers in ready or readable(self._parent.answers, 0):
             return os.read(self._parent.answers, _CHUNK)
-        return b"" if self.ended() else None
+        return b""
 
     def clear(self, child: Optional[int]) -> None:
         """Kill the child, by its descriptor; return when nothing of it is left, nor of what it
@@ -146,31 +148,42 @@ class BoxNursery:
 
 
 class ForkedProcess(BoxedProcess):
-    """A child of a nursery, as long as it is a context."""
+    """A child of a nursery, as long as it is a context. Which process it is, is asked once it is
+    to be measured or killed: most are gone before."""
 
     def __init__(self, nursery: BoxNursery, parent: BoxedProcess) -> None:
         # Its first lines may have come with the one that it is ready.
         self._held, parent._held = parent._held, b""
         self._nursery = nursery
         self._inner: Optional[int] = None
-        child = _child_of(parent.pid)
-        self._pid = parent.pid
-        if child is not None:
-            with suppress(OSError):
-                self._inner = os.pidfd_open(child)
-            # While it is its parent's, the number is nobody else's.
-            if self._inner is not None and _child_of(parent.pid) == child:
-                self._pid = child
-            elif self._inner is not None:
-                os.close(self._inner)
-                self._inner = None
+        self._pid = self._parent_pid = parent.pid
 
     def running(self) -> bool:
         return not self._nursery.ended()
 
     def end(self) -> None:
+        if self.running():
+            self._find()
         inner, self._inner = self._inner, None
         self._nursery.clear(inner)
+
+    def _clocks(self) -> _Clocks:
+        self._find()
+        return super()._clocks()
+
+    def _find(self) -> None:
+        """The process, while it is there."""
+        child = None if self._inner is not None else _child_of(self._parent_pid)
+        if child is None:
+            return
+        with suppress(OSError):
+            self._inner = os.pidfd_open(child)
+        # While it is its parent's, the number is nobody else's.
+        if self._inner is not None and _child_of(self._parent_pid) == child:
+            self._pid = child
+        elif self._inner is not None:
+            os.close(self._inner)
+            self._inner = None
 
     def _more(self, seconds: float) -> Optional[bytes]:
         return self._nursery.more(seconds)

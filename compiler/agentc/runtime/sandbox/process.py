@@ -27,6 +27,8 @@ _END_S = 60.0
 _CHUNK = 65536
 _SHOWN = 400
 _SHORTEST_WAIT_S = 0.01
+_MOMENT_S = 0.005
+"""So long a line is waited for before any time is measured: most lines are there sooner."""
 _READY = b"ready"
 _START = (
     "import marshal, os, sys\n"
@@ -63,6 +65,12 @@ class BoxedLimits(NamedTuple):
     memory_mb: int = 512
     seconds: int = 60
     files: int = 32
+
+
+class _Clocks(NamedTuple):
+    spent: float
+    delayed: float
+    time: float
 
 
 class BoxedProcess:
@@ -139,20 +147,24 @@ class BoxedProcess:
         machine makes nobody late. What it slept is in `slept`. Raises LateError, and TooLongError
         after `most` bytes.
         """
-        spent_before, delayed_before = self._processor_seconds(), self._delayed_seconds()
-        started = time.monotonic()
+        began: Optional[_Clocks] = None
         spent = delayed = self.slept = 0.0
+        left = _MOMENT_S
+        moment = time.monotonic() + _MOMENT_S
         while b"\n" not in self._held:
             if len(self._held) > most:
                 raise TooLongError
-            # Of a process that has ended both are 0.
-            spent = max(spent, self._processor_seconds() - spent_before)
-            delayed = max(delayed, self._delayed_seconds() - delayed_before)
-            self.slept = max(0.0, time.monotonic() - started - spent - delayed)
-            left = min(seconds - spent, wall_seconds - self.slept)
-            # A delay is told when it is over.
-            if left <= 0 and (spent >= seconds or not self._is_ready()):
-                raise LateError
+            if time.monotonic() >= moment:
+                now = self._clocks()
+                began = began or now
+                # Of a process that has ended two of them are 0.
+                spent = max(spent, now.spent - began.spent)
+                delayed = max(delayed, now.delayed - began.delayed)
+                self.slept = max(0.0, now.time - began.time - spent - delayed)
+                left = min(seconds - spent, wall_seconds - self.slept)
+                # A delay is told when it is over.
+                if left <= 0 and (spent >= seconds or not self._is_ready()):
+                    raise LateError
             chunk = self._more(max(left, _SHORTEST_WAIT_S))
             if chunk == b"":
                 return None
@@ -251,6 +263,9 @@ class BoxedProcess:
         if lines:
             return lines[-1][:_SHOWN]
         return "it ended with %s and said nothing" % self._process.wait()
+
+    def _clocks(self) -> _Clocks:
+        return _Clocks(self._processor_seconds(), self._delayed_seconds(), time.monotonic())
 
     def _delayed_seconds(self) -> float:
         """What it was ready and had no processor, as far as the kernel tells."""
