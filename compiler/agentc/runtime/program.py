@@ -12,7 +12,7 @@ import sys
 import time
 from dataclasses import MISSING
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Set, Type, TypeVar
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Type, TypeVar
 
 from agentc.runtime.software.imported import report_at_exit
 
@@ -170,13 +170,20 @@ def read_json(path: Path) -> Dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def each_row(path: Path) -> Iterator[Dict[str, Any]]:
+    """The rows of a JSONL file, one at a time."""
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            if line.strip():
+                yield json.loads(line)
+
+
 def read_rows(path: Path) -> List[Dict[str, Any]]:
     """All rows of a JSONL file."""
-    with path.open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines if line.strip()]
+    return list(each_row(path))
 
 
-def write_rows(path: Path, rows: List[Dict[str, Any]]) -> None:
+def write_rows(path: Path, rows: Iterable[Dict[str, Any]]) -> None:
     """Write a JSONL file with one row on each line."""
     with path.open("w", encoding="utf-8") as out:
         for row in rows:

@@ -66,13 +66,13 @@ async def play_rest(
     lost: Lost,
     broken: Callable[[Item, InfrastructureError], Row],
     name: Callable[[Item], str],
-) -> list[Row]:
-    """The rows of all items, in their order; plays those that the journal does not hold. Raises
-    what `run_episodes` does."""
+) -> Sequence[Row]:
+    """The rows of all items, in their order, as they lie in the journal; plays those that it does
+    not hold. Raises what `run_episodes` does."""
     known = {key(item) for item in items}
-    done = {identity: row for identity, row in journal.finished.items() if identity in known}
-    for row in done.values():
-        progress.add(reward(row))
+    done = [identity for identity in journal.finished if identity in known]
+    for identity in done:
+        progress.add(reward(journal.finished[identity]))
     progress.resumed = len(done)
 
     def finished(row: Row) -> None:
@@ -82,8 +82,8 @@ async def play_rest(
 
     progress.show()
     job = progress.job
-    new = await run_episodes(
-        [item for item in items if key(item) not in done],
+    await run_episodes(
+        [item for item in items if key(item) not in journal.finished],
         Hooks(
             play=play, lost=lost, finished=finished, broken=broken, name=name, noun=progress.noun
         ),
@@ -92,5 +92,4 @@ async def play_rest(
         total=len(items),
         time_left=job.time_left(),
     )
-    done.update({journal.identity(row): row for row in new})
-    return [done[key(item)] for item in items]
+    return journal.rows([key(item) for item in items])

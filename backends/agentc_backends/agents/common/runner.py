@@ -55,8 +55,8 @@ async def run_episodes(
     error_budget: float,
     total: int,
     time_left: float | None = None,
-) -> list[Row]:
-    """Play all items; rows in the order of arrival.
+) -> None:
+    """Play all items; `finished` is given their rows in the order of arrival.
 
     `error_budget` is the share of `total` items that may end in infrastructure errors. With
     `time_left` (seconds) no item is begun that would take longer than what is left then, going by
@@ -66,18 +66,18 @@ async def run_episodes(
     deadline = None if time_left is None else time.monotonic() + time_left
     longest, late = 0.0, False
     allowed = int(error_budget * total + 1e-9)
-    rows: list[Row] = []
+    done = 0
     errors: list[str] = []
 
     async def play_one(item: Item) -> None:
-        nonlocal longest, late
+        nonlocal longest, late, done
         began = time.monotonic()
         if deadline is not None and began + longest > deadline:
             late = True
             return
         row = await _row(item, hooks)
         longest = max(longest, time.monotonic() - began)
-        rows.append(row)
+        done += 1
         hooks.finished(row)
         if row["end"] == "error":
             errors.append(f"{hooks.name(item)}: {row['error']}")
@@ -91,10 +91,9 @@ async def run_episodes(
             raise  # of an item
         late = True
     if late:
-        raise OutOfTimeError(f"the time limit is near; {len(rows)} {hooks.noun} were finished")
+        raise OutOfTimeError(f"the time limit is near; {done} {hooks.noun} were finished")
     if len(errors) > allowed:
         raise ErrorBudgetError(_over_budget(errors, allowed, total, hooks.noun))
-    return rows
 
 
 async def work_through(

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 
-from agentc.runtime.program import Job, read_rows, write_rows
+from agentc.runtime.program import Job, write_rows
+from agentc_backends.agents.common.journal import stored_rows
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.shown import prompts, read_critic
 from agentc_backends.agents.rank.scoring import score_turns
@@ -19,7 +20,7 @@ async def score(job: Job) -> None:
     """Score every candidate and write scores.jsonl."""
     sees, span = job.config["context"], job.config["span"]
     job.config.assert_all_read()
-    turns = list(read_rows(job.input("candidates") / "candidates.jsonl"))
+    turns = stored_rows(job.input("candidates") / "candidates.jsonl")
     template = read_critic(job.input("critic")).template if sees == "privileged" else None
     shown = prompts(sees, template, job.inputs("privileged"))
     rows = await score_turns(job, turns, shown, span)

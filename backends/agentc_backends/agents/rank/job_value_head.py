@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agentc.runtime.program import Job, read_rows
+from agentc.runtime.program import Job
 from agentc_backends.agents.common.advantage import valued_turn
 from agentc_backends.agents.common.failures import OutOfTimeError
-from agentc_backends.agents.common.journal import Journal
+from agentc_backends.agents.common.journal import Journal, stored_rows
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.prompt import Message
 from agentc_backends.agents.common.rest import WorkProgress
@@ -31,14 +31,14 @@ Row = dict[str, Any]
 async def rank(job: Job) -> None:
     """Have the head say what every candidate is worth and write turns.jsonl."""
     job.config.assert_all_read()
-    turns = list(read_rows(job.input("candidates") / "candidates.jsonl"))
+    turns = stored_rows(job.input("candidates") / "candidates.jsonl")
     critic = read_critic(job.input("critic"), head=True)
     shown = shown_to_critic(critic, job.inputs("privileged"))
     settle_libraries()
     scorer = HeadScorer(job.input("critic"), critic.pooling or "mean")
-    asked = [turn for turn in turns if turn["end"] == "sampled"]
+    asked = [place for place, turn in enumerate(turns) if turn["end"] == "sampled"]
     with Journal(job.work / "values.jsonl", ("id",)) as journal:
-        values = {row["id"]: row for row in _valued(job, journal, asked, shown, scorer)}
+        values = {row["id"]: row for row in _valued(job, journal, turns, asked, shown, scorer)}
     job.facts(
         rows=len(turns),
         scores=sum(len(row["values"]) for row in values.values()),
@@ -48,10 +48,10 @@ async def rank(job: Job) -> None:
     unasked = {"end": "", "values": []}
     finish(
         job,
-        [
+        (
             valued_turn(turn, values.get(turn["id"]) or {**unasked, "end": turn["end"]})
             for turn in turns
-        ],
+        ),
     )
 
 
@@ -59,22 +59,23 @@ def _valued(
     job: Job,
     journal: Journal,
     turns: Sequence[Row],
+    asked: Sequence[int],
     shown: Callable[[Row], Sequence[Message]],
     scorer: HeadScorer,
 ) -> list[Row]:
-    """The values of all turns; what the journal holds is not computed again. Raises OutOfTimeError
-    when a turn more may not end in time."""
-    progress = WorkProgress(job=job, total=len(turns), noun="turns", speed="tokens_per_s", digits=1)
+    """The values of the turns at these places; what the journal holds is not computed again. Raises
+    OutOfTimeError when a turn more may not end in time."""
+    progress = WorkProgress(job=job, total=len(asked), noun="turns", speed="tokens_per_s", digits=1)
     left = job.time_left()
     deadline = None if left is None else time.monotonic() + left
     longest = 0.0
     rows: list[Row] = []
-    for turn in turns:
+    for turn in (turns[place] for place in asked):
         row = journal.finished.get((turn["id"],))
         if row is None:
             began = time.monotonic()
             if deadline is not None and began + longest > deadline:
-                raise OutOfTimeError(f"{len(rows)} of {len(turns)} turns are ranked")
+                raise OutOfTimeError(f"{len(rows)} of {len(asked)} turns are ranked")
             row = _of_turn(turn, shown(turn), scorer)
             journal.append(row)
             longest = max(longest, time.monotonic() - began)

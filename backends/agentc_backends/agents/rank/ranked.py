@@ -3,7 +3,7 @@ anything. Neighbours: `job_rank.py`, `job_value_head.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from statistics import fmean
 from typing import Any
 
@@ -11,30 +11,40 @@ from agentc.runtime.program import Job, write_rows
 from agentc_backends.agents.common.failures import FatalError
 
 
-def finish(job: Job, rewarded: list[dict[str, Any]]) -> None:
-    """Write turns.jsonl and state its facts. Raises FatalError where no turn was ranked."""
-    ranked = [turn for turn in rewarded if turn["candidates"]]
-    if not ranked:
+def finish(job: Job, rewarded: Iterable[dict[str, Any]]) -> None:
+    """Write turns.jsonl, one row after the other, and state its facts. Raises FatalError where no
+    turn was ranked."""
+    spreads: list[float] = []
+    places: list[float] = []
+    rows = 0
+
+    def noted() -> Iterator[dict[str, Any]]:
+        nonlocal rows
+        for turn in rewarded:
+            rows += 1
+            if turn["candidates"]:
+                spreads.append(turn["spread"])
+                places.extend(_rank_of_taken(turn))
+            yield turn
+
+    write_rows(job.out / "turns.jsonl", noted())
+    if not spreads:
         raise FatalError(
-            f"not one of {len(rewarded)} turns could be ranked: their prompts are longer than the "
+            f"not one of {rows} turns could be ranked: their prompts are longer than the "
             "critic's window, or nothing was sampled"
         )
     job.facts(
-        ranked=len(ranked),
-        spread_mean=fmean(turn["spread"] for turn in ranked),
-        flat=sum(turn["spread"] == 0 for turn in ranked),
-        rank_of_taken=_rank_of_taken(ranked),
+        ranked=len(spreads),
+        spread_mean=fmean(spreads),
+        flat=spreads.count(0),
+        rank_of_taken=round(fmean(places), 4) if places else None,
     )
-    write_rows(job.out / "turns.jsonl", rewarded)
 
 
-def _rank_of_taken(turns: Sequence[dict[str, Any]]) -> float | None:
+def _rank_of_taken(turn: dict[str, Any]) -> Iterator[float]:
     """Where the critic puts what the episode went on with, among candidates of that text and the
-    others: 0 is the worst, 1 the best; None where no episode's reply was drawn again."""
-    places: list[float] = []
-    for turn in turns:
-        own = [c["advantage"] for c in turn["candidates"] if c["text"] == turn["taken"]]
-        others = [c["advantage"] for c in turn["candidates"] if c["text"] != turn["taken"]]
-        if own and others:
-            places.append(fmean((own[0] > other) + (own[0] == other) / 2 for other in others))
-    return round(fmean(places), 4) if places else None
+    others: 0 is the worst, 1 the best; nothing where the episode's reply was not drawn again."""
+    own = [c["advantage"] for c in turn["candidates"] if c["text"] == turn["taken"]]
+    others = [c["advantage"] for c in turn["candidates"] if c["text"] != turn["taken"]]
+    if own and others:
+        yield fmean((own[0] > other) + (own[0] == other) / 2 for other in others)

@@ -35,14 +35,17 @@ async def score_turns(
     async def lost() -> str | None:
         return await lost_server(job_leases)
 
-    def broken(turn: Row, error: InfrastructureError) -> Row:
-        return score_row(turn, "error", error)
+    def broken(place: int, error: InfrastructureError) -> Row:
+        return score_row(heads[place], "error", error)
 
-    asked = [turn for turn in turns if turn["end"] == "sampled"]
+    # Their candidates' tokens are many times what is kept of them.
+    heads = [{name: turn[name] for name in ("id", "task_id", "end")} for turn in turns]
+    asked = [place for place, head in enumerate(heads) if head["end"] == "sampled"]
     async with chat_client(job_leases["policy"], concurrency=job.placement["concurrency"]) as chat:
         scorer = ChatPolicy(chat, NO_REPLIES)
 
-        async def score(turn: Row) -> Row:
+        async def score(place: int) -> Row:
+            turn = turns[place]
             try:
                 return await turn_scores(turn, prompt_of(turn), span, scorer)
             # What the model is shown may hold a hidden text, which a server may quote.
@@ -55,18 +58,19 @@ async def score_turns(
             job=job, total=len(asked), noun="turns", speed="tokens_per_s", digits=1
         )
         with Journal(job.work / "scores.jsonl", ("id",)) as journal:
-            rows = await play_rest(
+            scored = await play_rest(
                 asked,
                 journal,
                 progress,
-                key=lambda turn: (turn["id"],),
+                key=lambda place: (heads[place]["id"],),
                 play=score,
                 reward=lambda row: None,
                 made=lambda row: row["tokens"],
                 lost=lost,
                 broken=broken,
-                name=lambda turn: str(turn["id"]),
+                name=lambda place: str(heads[place]["id"]),
             )
+    rows = [*scored]
     job.facts(
         rows=len(turns),
         scores=sum(len(row["scores"]) for row in rows),
@@ -77,4 +81,4 @@ async def score_turns(
         **progress.per_second,
     )
     found = {row["id"]: row for row in rows}
-    return [found.get(turn["id"]) or score_row(turn, turn["end"]) for turn in turns]
+    return [found.get(head["id"]) or score_row(head, head["end"]) for head in heads]

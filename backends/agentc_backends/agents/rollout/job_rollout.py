@@ -103,7 +103,7 @@ async def _play_all(
     progress = WorkProgress(
         job=job, total=len(attempts), noun="episodes", speed="tokens_per_s", digits=1
     )
-    rows = await play_rest(
+    played = await play_rest(
         attempts,
         journal,
         progress,
@@ -115,6 +115,7 @@ async def _play_all(
         broken=broken,
         name=lambda attempt: attempt.id,
     )
+    rows = [*played]
     stops: Counter[str] = Counter()
     for row in rows:
         stops.update(row["stops"])

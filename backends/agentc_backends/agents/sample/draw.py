@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentc.runtime.contracts.turn_contracts import turn_id
 from agentc_backends.agents.common.prompt import Message
@@ -62,23 +62,38 @@ def drawn_turns(
     """The turns of the stage in the order of inputs, rows and turns. Episodes that ended in an
     infrastructure error are no trajectories."""
     counts = DrawCounts()
-    rows = [
-        (number if len(inputs) > 1 else None, row)
-        for number, rows_of_input in enumerate(inputs)
-        for row in rows_of_input
+    # No row is kept that is not taken.
+    whole = [
+        _DrawnRow(number, place, row["id"], row["attempt"])
+        for number, rows in enumerate(inputs)
+        for place, row in enumerate(rows)
+        if row["end"] != "error"
     ]
-    whole = [(given, row) for given, row in rows if row["end"] != "error"]
-    counts.left_out["infrastructure_error"] = len(rows) - len(whole)
+    counts.left_out["infrastructure_error"] = sum(map(len, inputs)) - len(whole)
     kept = _part(whole, rules)
     counts.left_out["not_drawn"] = len(whole) - len(kept)
     counts.trajectories = len(kept)
-    turns = [turn for given, row in kept for turn in _turns(given, row, rules.turns, counts)]
+    several = len(inputs) > 1
+    turns = [
+        turn
+        for each in kept
+        for turn in _turns(
+            each.given if several else None, inputs[each.given][each.place], rules.turns, counts
+        )
+    ]
     return turns, counts
 
 
-def _part(
-    rows: Sequence[tuple[int | None, Row]], rules: SampleRules
-) -> list[tuple[int | None, Row]]:
+class _DrawnRow(NamedTuple):
+    """Where a trajectory stands: the number of its input, that of its row; and what it is."""
+
+    given: int
+    place: int
+    id: str
+    attempt: int
+
+
+def _part(rows: Sequence[_DrawnRow], rules: SampleRules) -> list[_DrawnRow]:
     """The share that is taken, in the order of the rows."""
     # int() as the released script has it; the sum keeps 0.7 of 10 at 7.
     most = int(len(rows) * rules.fraction + 1e-9)
@@ -86,13 +101,11 @@ def _part(
         most = min(most, rules.limit)
 
     def by_hash(place: int) -> tuple[Any, ...]:
-        given, row = rows[place]
-        text = f"taken/1/{rules.seed}/{given or 0}/{row['id']}"
+        text = f"taken/1/{rules.seed}/{rows[place].given}/{rows[place].id}"
         return (hashlib.sha256(text.encode()).digest(),)
 
     def by_attempt(place: int) -> tuple[Any, ...]:
-        given, row = rows[place]
-        return (given or 0, row["attempt"], place)
+        return (rows[place].given, rows[place].attempt, place)
 
     order = sorted(range(len(rows)), key=by_hash if rules.take == "hash" else by_attempt)
     return [rows[place] for place in sorted(order[:most])]

@@ -10,19 +10,23 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from agentc.runtime.program import Job, read_rows, write_rows
+from agentc.runtime.program import Job, write_rows
 from agentc_backends.agents.client.errors import InfrastructureError
 from agentc_backends.agents.client.leased import chat_client
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import ChatPolicy, lost_server
 from agentc_backends.agents.common.failures import FatalError
-from agentc_backends.agents.common.journal import Journal
+from agentc_backends.agents.common.journal import Journal, stored_rows
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.rest import WorkProgress, play_rest
 from agentc_backends.agents.common.runner import Row
 from agentc_backends.agents.sample.candidates import candidates_of, turn_row
 from agentc_backends.agents.sample.draw import DrawCounts, SampleRules, Turn, drawn_turns
 
+_COUNTED = (
+    *("replies", "unique", "alike", "taken_drawn"),
+    *("prompt_tokens", "completion_tokens"),
+)
 _ON_OVERFLOW = (
     "`on_overflow: error` makes that a failure of the stage; `drop` would leave the turn without "
     "candidates."
@@ -34,7 +38,7 @@ async def sample(job: Job) -> None:
     decode = job.config["decode"]
     rules = job.config.read_as(SampleRules)
     job.config.assert_all_read()
-    rows = [list(read_rows(path / "trajectories.jsonl")) for path in job.inputs("rollouts")]
+    rows = [stored_rows(path / "trajectories.jsonl") for path in job.inputs("rollouts")]
     turns, counts = drawn_turns(rows, rules)
     if not turns:
         raise FatalError(
@@ -46,7 +50,7 @@ async def sample(job: Job) -> None:
         await compare_with_trainer(job, policy)
         with Journal(job.work / "turns.jsonl", ("id",)) as journal:
             made = await _draw_all(job, rules, turns, counts, policy, journal)
-    write_rows(job.out / "candidates.jsonl", [_published(row) for row in made])
+    write_rows(job.out / "candidates.jsonl", map(_published, made))
 
 
 async def _draw_all(
@@ -56,7 +60,7 @@ async def _draw_all(
     counts: DrawCounts,
     policy: ChatPolicy,
     journal: Journal,
-) -> list[Row]:
+) -> Sequence[Row]:
     async def draw(turn: Turn) -> Row:
         return await candidates_of(turn, rules, policy)
 
@@ -79,31 +83,42 @@ async def _draw_all(
         broken=broken,
         name=lambda turn: turn.id,
     )
-    drawn = [row for row in rows if row["end"] == "sampled"]
-    stops = Counter(each["stop"] for row in drawn for each in row["candidates"])
+    numbers, ends, stops = Counter[str](), Counter[str](), Counter[str]()
+    for row in rows:
+        ends[row["end"]] += 1
+        numbers.update(_counted(row))
+        stops.update(each["stop"] for each in row["candidates"])
     job.facts(
         rows=len(rows),
         trajectories=counts.trajectories,
-        replies=sum(len(row["candidates"]) for row in drawn),
-        unique=sum(row["candidates_unique"] for row in drawn),
-        alike=sum(row["candidates_unique"] == 1 < len(row["candidates"]) for row in drawn),
-        taken_drawn=sum(any(c["text"] == row["taken"] for c in row["candidates"]) for row in drawn),
-        ends=dict(sorted(Counter(row["end"] for row in rows).items())),
+        **{name: numbers[name] for name in _COUNTED},
+        ends=dict(sorted(ends.items())),
         stops=dict(sorted(stops.items())),
         left_out={name: count for name, count in sorted(counts.left_out.items()) if count},
-        errors=sum(row["end"] == "error" for row in rows),
+        errors=ends["error"],
         resumed=progress.resumed,
-        prompt_tokens=sum(row["tokens"]["prompt"] for row in rows),
-        completion_tokens=sum(row["tokens"]["completion"] for row in rows),
         **progress.per_second,
     )
-    if drawn and all(row["candidates_unique"] == 1 for row in drawn) and rules.candidates > 1:
+    if ends["sampled"] and numbers["unique"] == ends["sampled"] and rules.candidates > 1:
         job.warn(
             "the candidates of every turn are the same text: nothing tells them apart, so no pair "
             "can be made of them; raise `decode.temperature`, or sample with a policy that is less "
             "certain"
         )
     return rows
+
+
+def _counted(row: Row) -> dict[str, int]:
+    """What a row adds to the facts, by their names."""
+    candidates, unique = row["candidates"], row["candidates_unique"]
+    return {
+        "replies": len(candidates),
+        "unique": unique,
+        "alike": int(unique == 1 < len(candidates)),
+        "taken_drawn": int(any(each["text"] == row["taken"] for each in candidates)),
+        "prompt_tokens": row["tokens"]["prompt"],
+        "completion_tokens": row["tokens"]["completion"],
+    }
 
 
 def _published(row: Row) -> Row:

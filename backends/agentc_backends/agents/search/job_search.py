@@ -109,7 +109,7 @@ async def _grow_all(
     progress = WorkProgress(
         job=job, total=len(roots), noun="trees", speed="samples_per_s", digits=2
     )
-    rows = await play_rest(
+    grown = await play_rest(
         roots,
         journal,
         progress,
@@ -121,6 +121,7 @@ async def _grow_all(
         broken=broken,
         name=lambda root: f"tree of {root.id}",
     )
+    rows = [*grown]
     budget = Counter(dict.fromkeys(RequestBudget().row(), 0))
     for row in rows:
         budget.update(row["budget"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from agentc.runtime.program import load_job, read_rows, write_rows
+from agentc.runtime.program import each_row, load_job, write_rows
 from agentc_backends.data.ranked.pairs import RankedRules, ranked_pairs
 
 _MANY = 0.5
@@ -19,7 +19,7 @@ def main() -> int:
     on_empty = job.config.get("on_empty", "error")
     job.config.assert_all_read()
     # One at a time: their candidates' tokens are many times what is kept of them.
-    turns = (row for folder in job.inputs("turns") for row in read_rows(folder / "turns.jsonl"))
+    turns = (row for folder in job.inputs("turns") for row in each_row(folder / "turns.jsonl"))
     pairs, counts = ranked_pairs(turns, rules)
     facts = counts.facts(len(pairs))
     job.facts(**facts)
