@@ -164,7 +164,7 @@ def table(checked: Mapping[int, Checked]) -> list[str]:
         sum(len(each.shares[BASELINE]) for each in checked.values()),
     )
     lines = [
-        f"{len(checked)} seeds, {pairs} pairs of candidates at {turns} held-out turns; 95 % "
+        f"{len(checked)} {'seed' if len(checked) == 1 else 'seeds'}, {pairs} pairs of candidates at {turns} held-out turns; 95 % "
         "intervals, bootstrap over seeds and turns.",
         "",
         f"| critic | pairs in Monte Carlo's order | difference from `{BASELINE}` | of each seed |",
