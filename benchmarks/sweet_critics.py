@@ -159,12 +159,11 @@ def by_turn(orders: Sequence[Order], scores: Scores) -> dict[int, float]:
 
 def table(checked: Mapping[int, Checked]) -> list[str]:
     """Markdown lines; differences are paired by turn."""
-    pairs, turns = (
-        sum(each.pairs for each in checked.values()),
-        sum(len(each.shares[BASELINE]) for each in checked.values()),
-    )
+    pairs = sum(each.pairs for each in checked.values())
+    turns = sum(len(each.shares[BASELINE]) for each in checked.values())
+    some = "1 seed" if len(checked) == 1 else f"{len(checked)} seeds"
     lines = [
-        f"{len(checked)} {'seed' if len(checked) == 1 else 'seeds'}, {pairs} pairs of candidates at {turns} held-out turns; 95 % "
+        f"{some}, {pairs} pairs of candidates at {turns} held-out turns; 95 % "
         "intervals, bootstrap over seeds and turns.",
         "",
         f"| critic | pairs in Monte Carlo's order | difference from `{BASELINE}` | of each seed |",
