@@ -23,7 +23,7 @@ from agentc.runtime.machine.process import die_with_parent
 from agentc_backends.agents import client
 
 LEASE_SECONDS = 4.0
-_RETRY = client.RetryPolicy(attempts=4, base_s=0.1, cap_s=1.0, patient=True)
+_RETRY = client.RetryPolicy(attempts=4, base_s=0.1, cap_s=1.0, patience_s=60.0)
 
 
 async def rows_of(
