@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from agentc.runtime.sandbox.kinds import CodeBox
 from agentc.runtime.sandbox.probe import probe
@@ -158,7 +158,8 @@ def _episodes(number: int) -> None:
 def _episode(named: tuple[Any, str]) -> float:
     world, task = named
     world.reset(task)
-    return [world.step(action.action)[1] for action in world.expert_steps(task)][-1]
+    rewards: list[float] = [world.step(each.action)[1] for each in world.expert_steps(task)]
+    return rewards[-1]
 
 
 def _passes(reference: str, answer: str, call: str) -> bool:
@@ -189,8 +190,9 @@ def _changed(source: str) -> str:
     """The source with its first number one larger, as Python writes it out again."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
+        # Not True: a bool is an int.
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-            node.value += 1
+            node.value = cast("float", node.value) + 1
             break
     return ast.unparse(tree)
 

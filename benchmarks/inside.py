@@ -6,8 +6,10 @@ embedded server, with the same files as results, through the job wrapper.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -17,7 +19,7 @@ from benchmarks.workplace import Workplace, jobs_of, manifest
 
 WHERE = ("auto", "server")
 REPEATS = 2
-_STAGES = {
+_STAGES: Mapping[str, Mapping[str, Any]] = {
     "expert": {"kind": "expert", "prompt": "react", "split": "train"},
     "scripted": {
         "kind": "rollout",
@@ -41,7 +43,7 @@ _STAGES = {
         "decode": {"temperature": 1.0, "max_tokens": 16},
     },
 }
-_SPEC = {
+_SPEC: Mapping[str, Any] = {
     "agentc": 1,
     "name": "inside",
     "environments": {"textcraft": {"backend": "textcraft"}},

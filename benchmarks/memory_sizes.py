@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from agentc.backend_api import (
     StageBackend,
 )
 from agentc.kinds import kind_named
+from agentc.kinds.field import Json
 from agentc.memory import MemoryNeed, scratch_architecture, serving_need, training_need
 
 
@@ -100,7 +101,7 @@ def counted(table: BackendTable, name: str, size: MemorySize) -> MemoryNeed:
     if isinstance(backend, ServerBackend):
         assert backend.memory is not None
         usual = {each.name: each.default for each in backend.fields}
-        question = MemoryQuestion(get={**usual, **size.settings}.get, model=shape, gpus=0)
+        question = MemoryQuestion(get=_reader({**usual, **size.settings}), model=shape, gpus=0)
         return serving_need(backend.memory(question), shape, gpus=0)
     kind = kind_named(name.split(".")[1])
     assert isinstance(backend, StageBackend)
@@ -108,8 +109,12 @@ def counted(table: BackendTable, name: str, size: MemorySize) -> MemoryNeed:
     assert kind is not None
     usual = {each.name: each.default for each in (*kind.fields, *backend.options)}
     said = {**usual, **SHARED, **TRAINERS[name], **size.settings}
-    question = MemoryQuestion(get=said.get, model=shape, gpus=0)
+    question = MemoryQuestion(get=_reader(said), model=shape, gpus=0)
     return training_need(backend.memory(question), shape, gpus=0)
+
+
+def _reader(settings: Mapping[str, Any]) -> Callable[[str], Json]:
+    return lambda path: settings.get(path)
 
 
 def shape_of(size: MemorySize) -> Architecture:

@@ -15,8 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,10 @@ def _requests(row: dict[str, Any]) -> Iterator[Request]:
         yield talk[:at], turn_seed(row["seed"], turn)
 
 
-def parts_cpu(process: int) -> Counter[str]:
+def parts_cpu(process: int) -> Mapping[str, float]:
     """Seconds of CPU of a server: of its first thread, of its others, and of its engine, the
     process that it has started."""
-    found: Counter[str] = Counter()
+    found: defaultdict[str, float] = defaultdict(float)
     for thread in Path(f"/proc/{process}/task").iterdir():
         name = "event loop" if thread.name == str(process) else "other threads"
         found[name] += _cpu(thread)
@@ -87,7 +87,8 @@ async def measure(
 
             before, own = parts_cpu(process), time.process_time()
             tokens = sum(await asyncio.gather(*(play() for _ in range(IN_FLIGHT))))
-            own, spent = time.process_time() - own, parts_cpu(process) - before
+            own, after = time.process_time() - own, parts_cpu(process)
+            spent = {name: seconds - before.get(name, 0.0) for name, seconds in after.items()}
             parts = {"client": own, **spent}
             shown = ", ".join(f"{name} {1000 * s / count:.2f}" for name, s in parts.items())
             print(f"{count} requests, {tokens} tokens; ms of CPU a request: {shown}")

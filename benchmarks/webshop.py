@@ -19,7 +19,7 @@ from random import Random
 
 from agentc_backends.environments.webshop.environment import WebShopEnvironment, WebShopShared
 from agentc_backends.environments.webshop.expert import expert_steps
-from agentc_backends.environments.webshop.shop import ShopOptions
+from agentc_backends.environments.webshop.settings import WebShopSettings
 from benchmarks.served import call, started
 from benchmarks.side_by_side import Player, print_table
 from benchmarks.webshop_equality import same_words
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with_prices_of(server, shop)
         released = released_environment(server)
     ours = WebShopEnvironment(
-        WebShopShared(shop, ShopOptions(), {"all": f"0-{len(shop.goals) - 1}"})
+        WebShopShared(shop, WebShopSettings(), {"all": f"0-{len(shop.goals) - 1}"})
     )
     options_of_server = ["--catalogue", str(files.catalogue), "--attributes", str(files.attributes)]
     with started("webshop", options_of_server) as ours_served:

@@ -25,7 +25,8 @@ from agentc_backends.environments.webshop.environment import WebShopEnvironment,
 from agentc_backends.environments.webshop.goals import NO_LIMIT
 from agentc_backends.environments.webshop.matching import title_words
 from agentc_backends.environments.webshop.reward import Score, score, type_factor
-from agentc_backends.environments.webshop.shop import Shop, ShopOptions
+from agentc_backends.environments.webshop.settings import WebShopSettings
+from agentc_backends.environments.webshop.shop import Shop
 from benchmarks.webshop_upstream.engine import (
     Files,
     Noun,
@@ -108,7 +109,7 @@ def play(server: Any, shop: Shop, episodes: int, seed: int, tally: Tally) -> Non
     """Episodes of each kind, over goals drawn from the seed."""
     released = released_environment(server)
     line = f"0-{len(shop.goals) - 1}"
-    ours = WebShopEnvironment(WebShopShared(shop, ShopOptions(), {"all": line}))
+    ours = WebShopEnvironment(WebShopShared(shop, WebShopSettings(), {"all": line}))
     random = Random(seed)
     for index in range(episodes):
         kind = KINDS[index % len(KINDS)]

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from random import Random
@@ -138,7 +138,7 @@ def monte_carlo(policy: Speaker, turns: Sequence[Turn], seed: int) -> list[Order
     return orders
 
 
-def agreement(orders: Sequence[Order], scores: Sequence[dict[str, float]]) -> list[float]:
+def agreement(orders: Sequence[Order], scores: Sequence[Mapping[str, float]]) -> list[float]:
     """Of each pair 1 if the critic orders it as Monte Carlo does, 0 if not, 0.5 for a tie."""
     gaps = (scores[o.turn][o.better] - scores[o.turn][o.worse] for o in orders)
     return [0.5 if gap == 0 else float(gap > 0) for gap in gaps]

@@ -81,7 +81,7 @@ class _Optimiser:
 
     def step(self, loss: torch.Tensor) -> float:
         self.adam.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
         self.adam.step()
         self.schedule.step()

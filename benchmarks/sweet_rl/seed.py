@@ -36,7 +36,7 @@ from benchmarks.sweet_rl.play import (
     opening,
     play,
 )
-from benchmarks.sweet_rl.speaker import Speaker, load_speaker, new_speaker
+from benchmarks.sweet_rl.speaker import Conversation, Speaker, load_speaker, new_speaker
 
 ATTEMPTS = 4
 _COLLECTED = 300
@@ -133,7 +133,7 @@ def _train(settings: Settings) -> None:
     settings.record("trained", began, loss=sum(tail) / len(tail), steps=settings.steps[-1])
 
 
-def _told_dialogue(seed: int, index: int) -> list[dict[str, str]]:
+def _told_dialogue(seed: int, index: int) -> Conversation:
     """Of an expert who sees the reference and asks for what it prices at once, on a task of a place
     without customs, so that it teaches none."""
     episode = informed_episode(task(f"told{seed}", index, custom=0.0))

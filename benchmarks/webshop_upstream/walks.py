@@ -6,7 +6,7 @@ and random clicks, searches and words that mean nothing. Drawn from a seed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from random import Random
 
 from agentc_backends.environments.webshop.expert import expert_steps
@@ -24,7 +24,7 @@ _NONSENSE = (
 )  # fmt: skip
 
 
-def walk(kind: str, shop: Shop, number: int, random: Random) -> Iterator[str]:
+def walk(kind: str, shop: Shop, number: int, random: Random) -> Generator[str, Sequence[str], None]:
     """Actions, one at a time; each is sent what can be clicked after the one before."""
     goal = shop.goals[number]
     clickable: Sequence[str] = yield ""
