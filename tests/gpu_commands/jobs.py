@@ -147,7 +147,7 @@ def servings() -> list[Serving]:
         (name, plan, job, lease)
         for name, plan, job in on_gpus()
         for lease in job.leases
-        if is_model_server(lease.draft.role) and not lease.server
+        if is_model_server(lease.draft.role) and not lease.server and lease.draft.devices
     ]
     shared = [
         (f"{spec} {server.id}", plan, plan.by_id()[server.clients[0]], server.lease)

@@ -26,6 +26,7 @@ WEIGHTS = {
     "Llama-2-7b-chat-hf": 6_738_415_616,
     "Llama-3.1-8B-Instruct": 8_030_261_248,
     "Llama-3.1-70B-Instruct": 70_553_706_496,
+    "Qwen2-VL-72B-Instruct": 73_405_560_320,
 }
 """As their model cards and safetensors indices count them."""
 FILLED = {"{served_name}": "policy", "{host}": "127.0.0.1", "{port}": "8000"}

@@ -23,7 +23,8 @@ class Architecture:
     """The shape of a Llama-type model (Llama, Mistral, Qwen2), by the facts of its config.json.
 
     `head_size` is the width of an attention head; `biased`: the projections to queries, keys and
-    values have a bias, as Qwen2's have; `context` is the longest sequence.
+    values have a bias, as Qwen2's have; `context` is the longest sequence; `vision` are the
+    weights of the part that sees, beside the text's.
     """
 
     hidden: int
@@ -36,6 +37,7 @@ class Architecture:
     tied: bool
     context: int
     biased: bool = False
+    vision: int = 0
 
     @property
     def queries(self) -> int:
@@ -63,7 +65,7 @@ class Architecture:
     def parameters(self) -> int:
         """All weights, each once."""
         tables = self.table if self.tied else 2 * self.table
-        return tables + self.layers * self.block + self.hidden
+        return tables + self.layers * self.block + self.hidden + self.vision
 
     def adapters(self, rank: int, targets: tuple[str, ...] = ()) -> int:
         """Weights of low-rank adapters on these modules (`q_proj`), on all linear ones without."""

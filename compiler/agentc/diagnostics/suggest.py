@@ -120,8 +120,10 @@ def suggestions(written: str, allowed: Iterable[str]) -> tuple[str, ...]:
     distances = [(distance(folded, name.lower(), limit), name) for name in names]
     near = sorted(pair for pair in distances if pair[0] <= min(limit, len(pair[1]) - 1))
     best = [name for found, name in near if found == near[0][0]]
-    if meant and (not near or near[0][0] > 1):
-        return tuple(meant[:_MOST])
+    if meant:
+        # What another program calls so is surely meant; a name one letter away may be.
+        slips = best if near and near[0][0] == 1 else []
+        return tuple(dict.fromkeys([*meant, *slips]))[:_MOST]
     if not best:
         best = [name for name in names if len(folded) >= 4 and _contains(folded, name)]
     return tuple(best[:_MOST])

@@ -24,6 +24,7 @@ def _shape(
     tied: bool = False,
     biased: bool = False,
     head_size: int | None = None,
+    vision: int = 0,
 ) -> Architecture:
     return Architecture(
         hidden=hidden,
@@ -36,6 +37,7 @@ def _shape(
         tied=tied,
         context=context,
         biased=biased,
+        vision=vision,
     )
 
 
@@ -62,10 +64,11 @@ PUBLISHED_SHAPES: dict[str, Architecture] = {
     "qwen2.5-14b": _shape(5120, 48, 40, 8, 13824, 152064, 32768, biased=True),
     "qwen2.5-32b": _shape(5120, 64, 40, 8, 27648, 152064, 32768, biased=True),
     "qwen2.5-72b": _shape(8192, 80, 64, 8, 29568, 152064, 32768, biased=True),
-    # The text's part alone: what sees has 0.7 billion weights more.
-    "qwen2-vl-2b": _shape(1536, 28, 12, 2, 8960, 151936, 32768, tied=True, biased=True),
-    "qwen2-vl-7b": _shape(3584, 28, 28, 4, 18944, 152064, 32768, biased=True),
-    "qwen2-vl-72b": _shape(8192, 80, 64, 8, 29568, 152064, 32768, biased=True),
+    "qwen2-vl-2b": _shape(
+        1536, 28, 12, 2, 8960, 151936, 32768, tied=True, biased=True, vision=665_271_296
+    ),
+    "qwen2-vl-7b": _shape(3584, 28, 28, 4, 18944, 152064, 32768, biased=True, vision=675_759_104),
+    "qwen2-vl-72b": _shape(8192, 80, 64, 8, 29568, 152064, 32768, biased=True, vision=699_356_672),
     "smollm2-135m": _shape(576, 30, 9, 3, 1536, 49152, 8192, tied=True),
     "smollm2-360m": _shape(960, 32, 15, 5, 2560, 49152, 8192, tied=True),
     "smollm2-1.7b": _shape(2048, 24, 32, 32, 8192, 49152, 8192, tied=True),

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config
+from transformers import (
+    AutoModelForCausalLM,
+    LlamaConfig,
+    MistralConfig,
+    Qwen2Config,
+    Qwen2VLConfig,
+    Qwen2VLForConditionalGeneration,
+)
 
 from agentc.backend_api import Architecture
 from agentc.memory import PUBLISHED_SHAPES, scratch_architecture
@@ -29,6 +36,11 @@ def counted(name: str, shape: Architecture) -> tuple[int, Any]:
         "tie_word_embeddings": shape.tied,
         "max_position_embeddings": shape.context,
     }
+    if shape.vision:
+        seen = Qwen2VLConfig(**settings, vision_config={"hidden_size": shape.hidden})
+        with torch.device("meta"):
+            seeing = Qwen2VLForConditionalGeneration(seen)
+        return sum(parameter.numel() for parameter in seeing.parameters()), seeing
     of = Qwen2Config if shape.biased else MistralConfig if "mistral" in name else LlamaConfig
     if not shape.biased:
         settings["head_dim"] = shape.head_size
