@@ -72,6 +72,19 @@ def test_servers_of_a_session_that_would_share(tiny: TinyPlan) -> None:
     assert "left, right asks for 2 GPUs" in said[0]
 
 
+def test_a_server_that_members_know_by_other_names_counts_once(tiny: TinyPlan) -> None:
+    """A ranking calls the model its reference, rollouts their policy."""
+    act(tiny, "act", tiny.lease(devices=1), gpus=1)
+    lease = tiny.lease(devices=1, input="reference")
+    tiny.job("rank", inputs={"reference": ["model"]}, leases=[lease], resources={"gpus": 1})
+    tiny.session("both", "act", "rank")
+    assert count(tiny, TWO) == (DeviceCount(gpus=2), [])
+    tiny.jobs[-1]["inputs"]["reference"] = ["sft/" + "0" * 32]
+    _, said = count(tiny, TWO)
+    assert len(said) == 1
+    assert "its servers take 2 GPUs and there are 1" in said[0]
+
+
 def test_clients_beside_a_shared_server(tiny: TinyPlan) -> None:
     act(tiny, "act", tiny.lease(), gpus=1, cpus=3)
     act(tiny, "light", tiny.lease(), cpus=4)

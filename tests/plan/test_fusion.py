@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 from toy_plan import job, plan
@@ -69,6 +71,31 @@ def test_equal_work_is_one_member() -> None:
         job("c", "rollout", served="base", settings={"split": "train"}),
     )
     assert [session.members for session in made.sessions] == [("a", "c")]
+
+
+def test_a_server_that_is_started_otherwise_is_another_one() -> None:
+    """With the same results: two programs would run in one session, each on GPUs of its own."""
+    base, *acting = (
+        job("base", "model"),
+        *(job(name, "rollout", served="base") for name in ("a", "b", "c", "d")),
+    )
+    first, second, *rest = acting
+    changed = replace(second.leases[0].draft, devices=2)
+    second = replace(second, leases=(replace(second.leases[0], draft=changed),))
+    made = plan(base, first, second, *rest)
+    assert [session.members for session in made.sessions] == [("a", "c", "d")]
+
+
+def test_a_model_of_two_names_is_served_once() -> None:
+    ranked = job("rank", "rank", reference=["base"])
+    lease = job("act", "rollout", served="base").leases[0]
+    own = replace(lease, draft=replace(lease.draft, input="reference"))
+    made = plan(
+        job("base", "model"),
+        job("act", "rollout", served="base"),
+        replace(ranked, leases=(own,)),
+    )
+    assert [session.members for session in made.sessions] == [("act", "rank")]
 
 
 def test_a_session_has_the_key_of_its_members() -> None:

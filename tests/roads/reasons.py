@@ -64,6 +64,7 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "lease": "fills in port and files; starts the server, or tells the job how to open it",
         "asked": "looks which servers are asked by which, with which keys",
         "probe": "compares the environment with what the plan expects",
+        "same_server": "tells servers apart, by all that starts them",
     },
     "agentc/runtime/store": {
         "moved_programs": "names programs of older plans as they are named now",

@@ -46,6 +46,20 @@ def test_members_share_one_server_and_run_beside_each_other(
         assert [lease["role"] for lease in manifest["leases"]] == ["policy"]
 
 
+def test_members_that_know_the_model_by_other_names_share_one_server(
+    shared: TinyPlan, tmp_path: Path
+) -> None:
+    """A ranking calls it its reference, rollouts their policy."""
+    shared.jobs.pop()
+    lease = {**shared.jobs[-1]["leases"][0], "input": "reference"}
+    shared.job("ranked", inputs={"reference": ["model"]}, leases=[lease], call=True, rows=2)
+    shared.sessions.clear()
+    shared.session("both", "left", "ranked")
+    done = shared.run(session="both")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "starts").read_text() == "x"
+
+
 def test_published_member_is_skipped(shared: TinyPlan) -> None:
     assert shared.run("left").returncode == 0
     before = shared.manifest("left")["started"]

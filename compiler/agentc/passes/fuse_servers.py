@@ -1,7 +1,7 @@
 """fuse_servers: join jobs that need the same server into sessions, so that it starts once.
 
-Two jobs need the same server when the lease of role "policy" serves the same checkpoint through
-the same backend with the same semantic settings. Jobs are joined only where no circle can come
+Two jobs need the same server when the lease of role "policy" serves the same checkpoint and
+starts the same program in the same way. Jobs are joined only where no circle can come
 of it: those of one depth in the graph, where an edge leads to a greater depth unless it joins two
 jobs on the same server. So a search and the revision of its trees share a start, and the joined
 graph stays acyclic whatever else is joined: edges between sessions lead to a greater depth.
@@ -60,9 +60,9 @@ def _groups(plan: Plan) -> list[list[Job]]:
         own = lease is not None and lease.draft.port != "none" and not lease.server
         if lease is not None and own and lease.draft.input is not None:
             server = lease_text(lease, job.draft.inputs, plan.environments, keys, texts)
-            ranks = lease.draft.ranks
-            if ranks is not None:  # a server over two nodes is none of a job that has one
-                server += canonical_text([list(lease.draft.program), record(ranks)])
+            # Equal as far as results go is not enough: what is started otherwise, with fewer
+            # GPUs or more conversations at a time, would be a second server.
+            server += canonical_text({**record(lease), "input": None})
             servers[job.id] = server
         depths[job.id] = max(
             (depths[name] + (servers.get(name) != server or server is None)

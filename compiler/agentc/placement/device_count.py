@@ -4,7 +4,6 @@ never run here. `agentc.runtime.unit_devices` gives each job its own; docs/desig
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from agentc.kinds.groups import MODEL_MAKERS
 from agentc.placement.precedence import ResolvedRequest
 from agentc.runtime.machine.device_shares import TooFewDevicesError, divide, starts_server
 from agentc.runtime.machine.devices import Device, machine_devices, may_have_gpus
+from agentc.runtime.servers.same_server import server_identity
 from agentc.text import counted
 
 
@@ -86,7 +86,7 @@ def devices_too_few(settled: Sequence[ResolvedRequest]) -> Iterator[DeviceShortf
         if not gpus or (each.number("nodes") or 1) > 1 or each.rule == "server":
             continue
         own = {
-            json.dumps([spec, job["inputs"].get(spec.get("input"))], sort_keys=True): spec
+            server_identity(job, spec): spec
             for job in each.jobs
             for spec in job["leases"]
             if starts_server(spec)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from agentc.exit_codes import EXIT_NOT_FOUND, CommandError
-from agentc.plan.canonical import canonical_text
 from agentc.plan.stage_names import meant_by, nearest
 from agentc.runtime.lease_roles import FUSED_ROLES, is_model_server
+from agentc.runtime.servers.same_server import server_identity
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.presence import find_published
 
@@ -189,8 +189,7 @@ def _model_servers(job: Mapping[str, Any], session_of: Mapping[str, str]) -> lis
         elif lease["role"] in FUSED_ROLES:
             found.append((own,))
         else:
-            meant = canonical_text([lease, job["inputs"].get(lease.get("input"))])
-            found.append((own, str(lease["role"]), meant))
+            found.append((own, str(lease["role"]), server_identity(job, lease)))
     return found
 
 

@@ -5,7 +5,6 @@ Neighbours: `unit.py` (the user), `unit_devices.py` (who sees which GPU), `serve
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
@@ -14,6 +13,7 @@ from agentc.runtime.machine.supervise import Supervisor
 from agentc.runtime.member import JobRun
 from agentc.runtime.servers import lease
 from agentc.runtime.servers.asked import asked_roles, asker_secrets, caller_secrets, needed_specs
+from agentc.runtime.servers.same_server import server_identity
 from agentc.runtime.servers.server_copies import ServerCopies
 from agentc.runtime.servers.shared_lease import SharedLease, SharedServers, await_ready
 from agentc.runtime.software import environment
@@ -56,7 +56,7 @@ class Provision:
         code = environment.code_directory(self._layout, modules)
         views = self._devices.divide(
             {
-                self._identity(member.job, spec): spec
+                server_identity(member.job, spec): spec
                 for member in members
                 for spec in member.job["leases"]
                 if starts_server(spec)
@@ -68,7 +68,7 @@ class Provision:
         for member in members:
             self._prepare(member, pythons, code, views)
             for spec in member.job["leases"]:
-                identity = self._identity(member.job, spec)
+                identity = server_identity(member.job, spec)
                 if identity not in known and self._shared.serves(spec.get("server")):
                     of_others = self._shared.lease(spec)
                     known[identity] = of_others
@@ -87,11 +87,11 @@ class Provision:
         """Tell servers of the job's own which others they ask."""
         for spec in member.job["leases"]:
             needed = needed_specs(member.job, spec)
-            asking = known[self._identity(member.job, spec)]
+            asking = known[server_identity(member.job, spec)]
             for one in asking.copies if isinstance(asking, ServerCopies) else [asking]:
                 if needed and isinstance(one, lease.LeasedServer):
                     one.needs = {
-                        each["role"]: known[self._identity(member.job, each)] for each in needed
+                        each["role"]: known[server_identity(member.job, each)] for each in needed
                     }
 
     def _prepare(self, member: JobRun, pythons: _Pythons, code: Path, views: DeviceViews) -> None:
@@ -121,7 +121,7 @@ class Provision:
     ) -> List[lease.LeasedServer]:
         """A server that the job starts, in all its copies; or an endpoint, or an environment that
         its program opens."""
-        identity = self._identity(job, spec)
+        identity = server_identity(job, spec)
         wanted = dict(spec.get("secrets") or {})
         if spec.get("needs"):
             wanted.update(asker_secrets(needed_specs(job, spec)))
@@ -190,13 +190,6 @@ class Provision:
     def _declined(self, spec: Mapping[str, Any]) -> bool:
         """Whether it means a shared server that takes nobody any more."""
         return bool(spec.get("server")) and not self._shared.serves(spec.get("server"))
-
-    def _identity(self, job: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
-        """What is one server for several members of a session."""
-        parts = [spec, str(self._served(job, spec))]
-        if spec.get("needs"):
-            parts += [self._identity(job, each) for each in needed_specs(job, spec)]
-        return json.dumps(parts, sort_keys=True)
 
     def _served(self, job: Mapping[str, Any], spec: Mapping[str, Any]) -> Optional[Path]:
         """Directory of the checkpoint that a lease serves."""
