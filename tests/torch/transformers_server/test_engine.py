@@ -13,7 +13,9 @@ from driving import finish, one, running
 from tiny_models import CONFIGS, SLIDING, make_model
 from transformers import AutoModelForCausalLM
 
+from agentc_backends.servers.transformers import alone
 from agentc_backends.servers.transformers.checkpoint import Checkpoint, load_checkpoint
+from agentc_backends.servers.transformers.engine import Ongoing
 from agentc_backends.servers.transformers.ragged import UnsupportedModelError
 
 
@@ -79,9 +81,12 @@ def test_greedy_is_that_of_generate(checkpoint: Checkpoint, plain: Any) -> None:
         assert sequence.tokens == out[0, len(prompt) :].tolist()
 
 
-def test_scores_are_those_of_a_plain_pass(checkpoint: Checkpoint, plain: Any, exact: Any) -> None:
+def test_scores_are_those_of_a_plain_pass(
+    checkpoint: Checkpoint, plain: Any, exact: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alone, "CHUNK", 64)
     texts = [prompt_of(length, length) for length in (1, 2, 50, 300)]
-    with running(checkpoint, max_batch_tokens=64) as engine:
+    with running(checkpoint) as engine:
         ended = finish(engine, [{"prompt": t, "max_tokens": 0, "alternatives": 2} for t in texts])
     for text, sequence in zip(texts, ended, strict=True):
         values, truth = logprobs_of(plain, text), logprobs_of(exact, text)
@@ -98,8 +103,9 @@ def test_scores_are_those_of_a_plain_pass(checkpoint: Checkpoint, plain: Any, ex
 
 
 def test_reported_logprobs_ignore_temperature(
-    checkpoint: Checkpoint, plain: Any, exact: Any
+    checkpoint: Checkpoint, plain: Any, exact: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(alone, "CHUNK", 8)
     prompt = prompt_of(40, 1)
     with running(checkpoint) as engine:
         sequence = one(
@@ -116,28 +122,34 @@ def test_reported_logprobs_ignore_temperature(
     )
 
 
-def test_replies_do_not_depend_on_what_runs_beside(checkpoint: Checkpoint) -> None:
+def test_replies_and_scores_do_not_depend_on_what_runs_beside(checkpoint: Checkpoint) -> None:
     shared = prompt_of(100, 0)
-    requests = [
+    requests: list[dict[str, Any]] = [
         {
             "prompt": [*shared[: 100 - 7 * (i % 3)], *prompt_of(3 + 11 * i % 60, i)],
             "max_tokens": 20,
             "temperature": (0.0, 0.7, 1.0, 1.3)[i % 4],
             "top_p": (1.0, 0.9, 0.5)[i % 3],
             "key": (i, 0),
+            "alternatives": 0,
         }
         for i in range(24)
     ]
+    requests[4:4] = [{**each, "max_tokens": 0} for each in requests[::6]]
+
+    def told(sequences: list[Ongoing]) -> list[Any]:
+        return [(each.tokens, [s.logprob for s in each.scores]) for each in sequences]
+
     with running(checkpoint) as engine:
-        alone = [one(engine, **request).tokens for request in requests]
+        separate = told([one(engine, **request) for request in requests])
     with running(checkpoint) as engine:
-        together = [s.tokens for s in finish(engine, requests)]
-        again = [s.tokens for s in finish(engine, requests[::-1])][::-1]
+        together = told(finish(engine, requests))
+        again = told(finish(engine, requests[::-1]))[::-1]
     with running(checkpoint, max_batch_tokens=17, max_sequences=5) as engine:
-        cramped = [s.tokens for s in finish(engine, requests)]
-    assert alone == together
-    assert alone == again
-    assert alone == cramped
+        cramped = told(finish(engine, requests))
+    assert separate == together
+    assert separate == again
+    assert separate == cramped
 
 
 def test_a_conversation_computes_only_what_is_new(llama: Checkpoint) -> None:

@@ -1,8 +1,9 @@
 """The engine: admits requests, packs steps, chooses tokens, ends sequences.
 
 Each step is one ragged pass over the next token of every running sequence and pieces of new
-prompts, at most `max_batch_tokens` together. Neighbours: `ragged.py`, `prefix_cache.py`,
-`sampling.py`; `engine_process.py` runs it, hands in work and is told of results.
+prompts, at most `max_batch_tokens` together; texts are scored beside it, a piece at a time.
+Neighbours: `alone.py`, `ragged.py`, `prefix_cache.py`, `sampling.py`; `engine_process.py` runs it,
+hands in work and is told of results.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy
 import torch
 from torch import Tensor
 
+from agentc_backends.servers.transformers.alone import LonePasses
 from agentc_backends.servers.transformers.checkpoint import Checkpoint
 from agentc_backends.servers.transformers.prefix_cache import (
     PrefixCache,
@@ -29,7 +31,6 @@ from agentc_backends.servers.transformers.sampling import Draw, choose, choose_t
 
 _WORTH_WAITING = 64
 """A prompt waits for another one's prefill when that saves it more tokens than this."""
-_SETTLE_CHUNK = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +142,7 @@ class Engine:
 
     def _adopt(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
+        self._alone = LonePasses(checkpoint)
         self._cache = PrefixCache(checkpoint.geometry, self._limits.cache_bytes, self._context)
 
     def _collect(self, inbox: Inbox) -> None:
@@ -196,18 +198,18 @@ class Engine:
         return to_come > self._cache.shared_length(sequence.prompt) + _WORTH_WAITING
 
     def _step(self) -> None:
+        text = next((each for each in self._running if each.scoring), None)
+        if text is not None:
+            self._score(text)
         parts = self._pack()
         if not parts:
             return
         rows: list[int] = []
         at = 0
         for sequence, segment in parts:
-            count = len(segment.tokens)
-            if sequence.scoring:
-                rows.extend(range(at, at + count))
-            elif segment.end >= len(sequence.prompt):
-                rows.append(at + count - 1)
-            at += count
+            at += len(segment.tokens)
+            if segment.end >= len(sequence.prompt):
+                rows.append(at - 1)
         segments = [segment for _, segment in parts]
         logits = forward(self._checkpoint.model, segments, torch.tensor(rows, dtype=torch.long))
         self.counters.steps += 1
@@ -220,6 +222,8 @@ class Engine:
         decoding: list[Ongoing] = []
         filling: list[Ongoing] = []
         for sequence in self._running:
+            if sequence.scoring:
+                continue
             assert sequence.slot is not None
             pending = len(sequence.prompt) + len(sequence.tokens) - sequence.slot.length
             (decoding if sequence.tokens and pending == 1 else filling).append(sequence)
@@ -238,24 +242,14 @@ class Engine:
         return parts
 
     def _advance(self, parts: Sequence[tuple[Ongoing, TokenSegment]], logits: Tensor) -> None:
-        at = 0
         drawing: list[Ongoing] = []
-        rows: list[int] = []
         for sequence, segment in parts:
             assert sequence.slot is not None
             sequence.slot.extend(segment.tokens)
-            if sequence.scoring:
-                count = len(segment.tokens)
-                self._score(sequence, segment.start, logits[at : at + count])
-                at += count
-                if sequence.slot.length == len(sequence.prompt):
-                    self._finish(sequence)
-            elif segment.end >= len(sequence.prompt):
+            if segment.end >= len(sequence.prompt):
                 drawing.append(sequence)
-                rows.append(at)
-                at += 1
         if drawing:
-            self._draw(drawing, logits[rows])
+            self._draw(drawing, logits)
 
     def _draw(self, sequences: list[Ongoing], logits: Tensor) -> None:
         draws = [Draw(s.temperature, s.top_p, s.key, len(s.tokens)) for s in sequences]
@@ -264,13 +258,9 @@ class Engine:
         if self._limits.settle_close_calls:
             for i, close in enumerate(chosen.close):
                 if close:
-                    tokens[i] = choose_token(self._alone(sequences[i]), draws[i])
+                    whole = [*sequences[i].prompt.tolist(), *sequences[i].tokens]
+                    tokens[i] = choose_token(self._alone.after(whole), draws[i])
                     self.counters.settled += 1
-        reported = [i for i, s in enumerate(sequences) if s.alternatives is not None]
-        if reported:
-            values = log_probs(logits[reported])
-            for row, i in zip(values, reported, strict=True):
-                sequences[i].scores.append(_scored(tokens[i], row, sequences[i].alternatives))
         self.counters.tokens += len(tokens)
         for sequence, token in zip(sequences, tokens, strict=True):
             sequence.tokens.append(token)
@@ -280,26 +270,27 @@ class Engine:
             if sequence.ended or len(sequence.tokens) >= sequence.max_tokens:
                 self._finish(sequence)
 
-    def _alone(self, sequence: Ongoing) -> Tensor:
-        """Logits after a sequence, computed from its tokens by passes of fixed shape."""
-        tokens = [*sequence.prompt.tolist(), *sequence.tokens]
-        store = KeyValues.allocate(self._checkpoint.geometry, len(tokens))
-        logits = torch.empty(0)
-        for start in range(0, len(tokens), _SETTLE_CHUNK):
-            segment = TokenSegment(store, start, tokens[start : start + _SETTLE_CHUNK])
-            logits = forward(
-                self._checkpoint.model, [segment], torch.tensor([len(segment.tokens) - 1])
-            )
-        return logits[0]
-
-    def _score(self, sequence: Ongoing, start: int, logits: Tensor) -> None:
+    def _score(self, sequence: Ongoing) -> None:
+        """The next piece of a text."""
+        slot = sequence.slot
+        assert slot is not None
+        start, tokens = slot.length, sequence.prompt.tolist()
+        values = log_probs(self._alone.next_piece(slot.store, tokens, start))
+        slot.extend(tokens[start : start + len(values)])
+        self.counters.steps += 1
+        self.counters.computed += len(values)
         if start == 0:
-            sequence.scores.append(EngineScore(int(sequence.prompt[0]), None))
-        values = log_probs(logits)
-        for offset, row in enumerate(values):
-            position = start + offset + 1
-            if position < len(sequence.prompt):
-                token = int(sequence.prompt[position])
+            sequence.scores.append(EngineScore(tokens[0], None))
+        for token, row in zip(tokens[start + 1 :], values, strict=False):
+            sequence.scores.append(_scored(token, row, sequence.alternatives))
+        if slot.length == len(tokens):
+            self._finish(sequence)
+
+    def _report(self, sequence: Ongoing) -> None:
+        """Score the tokens of a reply."""
+        for logits in self._alone.of_reply(sequence.prompt, sequence.tokens):
+            for row in log_probs(logits):
+                token = sequence.tokens[len(sequence.scores)]
                 sequence.scores.append(_scored(token, row, sequence.alternatives))
 
     def _finish(self, sequence: Ongoing) -> None:
@@ -307,6 +298,8 @@ class Engine:
         assert sequence.slot is not None
         if not sequence.scoring:
             self._cache.close(sequence.slot, keep=True)
+            if sequence.alternatives is not None and not sequence.cancelled:
+                self._report(sequence)
         sequence.done(sequence)
 
 
