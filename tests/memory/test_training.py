@@ -17,7 +17,12 @@ TABLE: BackendTable = load_backends()
 
 
 def need(
-    backend: str, name: str = LLAMA_2, gpus: int = 1, nodes: int = 1, **settings: Json
+    backend: str,
+    name: str = LLAMA_2,
+    gpus: int = 1,
+    nodes: int = 1,
+    reference: bool = False,
+    **settings: Json,
 ) -> MemoryNeed:
     declared = TABLE.backends[backend]
     model = architecture_named(name)
@@ -31,7 +36,9 @@ def need(
         "processes": max(1, gpus),
         **settings,
     }
-    memory = declared.memory(MemoryQuestion(get=given.get, model=model, gpus=gpus, nodes=nodes))
+    memory = declared.memory(
+        MemoryQuestion(get=given.get, model=model, gpus=gpus, nodes=nodes, reference=reference)
+    )
     return training_need(memory, model, gpus=gpus, nodes=nodes)
 
 
@@ -94,11 +101,22 @@ def test_openrlhf_s_reference_is_there_all_the_time() -> None:
     assert "reference" not in sizes(need("trl.dpo", gpus=4))
 
 
+def test_the_policy_s_own_start_is_no_model_besides() -> None:
+    """TRL takes it before the first step; a reference of its own is there until then, and with what
+    is offloaded out of the way it is what weighs most."""
+    away: dict[str, Json] = {"sharding": "full", "offload": True, "dtype": "bfloat16"}
+    assert "reference" not in sizes(need("trl.dpo", gpus=4, max_length=8, **away))
+    assert sizes(need("trl.dpo", gpus=4, max_length=8, reference=True, **away))["reference"] == 6.7
+
+
 def test_the_host_loads_once_for_each_process() -> None:
-    """27 GB each, for 108 GB; 257 GB of Llama 3.1 on eight, and DPO loads two."""
+    """27 GB each, for 108 GB; 257 GB of Llama 3.1 on eight. DPO loads two where the reference is
+    another model."""
     base = 0.9
     assert need("trl.sft", gpus=4).host / GB == pytest.approx(4 * (27.0 + base), abs=0.2)
-    assert need("trl.dpo", gpus=4).host / GB == pytest.approx(4 * (53.9 + base), abs=0.2)
+    assert need("trl.dpo", gpus=4).host == need("trl.sft", gpus=4).host
+    two = need("trl.dpo", gpus=4, reference=True)
+    assert two.host / GB == pytest.approx(4 * (53.9 + base), abs=0.2)
     eight = need("xtuner.sft", LLAMA_3, gpus=8, zero_stage=2, dtype="bfloat16")
     assert eight.host / GB == pytest.approx(257 + 8 * base, abs=0.2)
     assert need("trl.sft", gpus=4, nodes=2).host / GB == pytest.approx(2 * (27 + base), abs=0.2)
@@ -144,7 +162,7 @@ def test_sharing_out_makes_a_paper_s_training_fit(sharding: str) -> None:
     assert found.fits(80 * GB)
     assert sizes(found)["Adam"] == 13.5
     if sharding == "full":
-        assert found.device / GB == pytest.approx(31, abs=1)
+        assert found.device / GB == pytest.approx(32.8, abs=0.1)
 
 
 BACKENDS = st.sampled_from(["trl.sft", "trl.dpo", "openrlhf.sft", "openrlhf.dpo", "xtuner.sft"])

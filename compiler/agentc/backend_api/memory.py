@@ -115,7 +115,8 @@ class TrainerMemory:
     `processes` train together; each takes `sequences` of `length` tokens at once. `flow` is the
     width of the numbers between a layer's products, `residual` of those that layers add to. With
     `checkpointing` only what enters a layer is kept. `gathered`: layers whose weights are put
-    together at a time where they are shared out, at `flow` bytes each.
+    together at a time where they are shared out, at `flow` bytes each; `ends` bytes for each weight
+    of the embeddings and the head are put together as long as passes last.
 
     In main memory a process loads `loaded` bytes a weight before it trains, all of them where
     `loads_once` is false, else the first one alone; and the first one needs `saving` bytes a weight
@@ -134,6 +135,7 @@ class TrainerMemory:
     loaded: float
     checkpoint: float
     gathered: int = 0
+    ends: int = 0
     loads_once: bool = False
     saving: float = 0.0
     kept: int = 3
@@ -171,13 +173,14 @@ class MemoryQuestion:
     """What a backend is asked about: `get` gives the settings in effect by dotted path
     (`placement.gpus` too), None for what nothing declares; `model` is the model's shape;
     `gpus` are those of the job, 0 where it has none, and `card` is their memory in bytes,
-    where it is known."""
+    where it is known. `reference` says that what is trained is compared with another model."""
 
     get: Callable[[str], Json]
     model: Architecture
     gpus: int
     nodes: int = 1
     card: float | None = None
+    reference: bool = False
 
     def integer(self, path: str, otherwise: int) -> int:
         """A setting that is a whole number."""

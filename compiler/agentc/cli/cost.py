@@ -54,7 +54,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.cost.budget import budget_lines
     from agentc.cost.render import estimate_document
     from agentc.diagnostics.suggest import did_you_mean
-    from agentc.memory.render import memory_label
+    from agentc.memory.render import memory_label, memory_share
     from agentc.plan.render import plan_document
     from agentc.plan.work import find_work
     from agentc.runtime.store.layout import StoreLayout
@@ -88,7 +88,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         print(json.dumps(estimate_document(estimates, summary), indent=2, ensure_ascii=False))
         return 0
-    memory = {str(job["id"]): memory_label(job) for job in work.document["jobs"]}
+    fullest_first = sorted(work.document["jobs"], key=memory_share, reverse=True)
+    memory = {str(job["id"]): memory_label(job) for job in fullest_first}
     print(cost_table(estimates, summary, everything=arguments.all, memory=memory), end="")
     budget = None if compiled.module is None else compiled.module.budget
     for line in () if budget is None else budget_lines(budget, summary):

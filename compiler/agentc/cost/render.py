@@ -26,7 +26,7 @@ def cost_table(
     memory: Mapping[str, str] = _NOTHING,
 ) -> str:
     """The table by stage with totals. Stages that the store has stand in it with `everything`.
-    `memory` says by job what each GPU, or the machine, has to hold."""
+    `memory` says by job what each GPU, or the machine, has to hold; a row shows the first."""
     shown = [e for e in estimates.values() if everything or e.state == "run"]
     cached = sum(e.state == "cached" for e in estimates.values())
     rows = _rows(_groups(shown, fold=not everything), memory)
@@ -161,12 +161,14 @@ def _rows(
     groups: Mapping[str, Sequence[Estimate]], memory: Mapping[str, str]
 ) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
+    places = {name: place for place, name in enumerate(memory)}
     for stage, members in groups.items():
         # Two stages may ask for one result; it costs once.
         jobs = list({each.object: each for each in members}.values())
         seconds = sum_in_step(each.seconds for each in jobs)
         gpu_hours = sum(each.gpu_hours.median for each in jobs)
         tokens = sum(each.tokens.median for each in jobs)
+        held = [each.id for each in members if memory.get(each.id)]
         rows.append(
             (
                 stage,
@@ -178,7 +180,7 @@ def _rows(
                 shown_count(gpu_hours) if gpu_hours else "",
                 shown_count(tokens) if tokens else "",
                 shown_size(sum(each.disk.median for each in jobs)),
-                next((memory[each.id] for each in members if memory.get(each.id)), ""),
+                memory[min(held, key=places.__getitem__)] if held else "",
                 _basis(jobs),
             )
         )

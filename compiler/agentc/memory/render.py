@@ -29,6 +29,16 @@ def memory_label(job: Mapping[str, Any]) -> str:
     return f"{gigabytes(memory['device'])}{of} GB"
 
 
+def memory_share(job: Mapping[str, Any]) -> float:
+    """How full a job's GPUs get, to compare jobs by; of less those whose room is not known, and of
+    next to nothing those without."""
+    memory = job.get("memory") or {"gpus": 0, "mem_mb": 0}
+    if not memory["gpus"]:
+        return float(memory["mem_mb"]) / 1e18
+    room = memory.get("room")
+    return float(memory["device"] / room if room else memory["device"] / 1e15)
+
+
 def memory_text(jobs: Iterable[Mapping[str, Any]]) -> str:
     """A line for each group of jobs that need the same; rounds and cells of a sweep are one.
     Nothing of jobs without GPUs that any machine has room for."""

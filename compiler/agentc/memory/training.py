@@ -90,8 +90,10 @@ class _Amounts:
         memory, model = self.memory, self.model
         tokens = memory.sequences * memory.length
         widths = memory.flow, memory.residual
-        layers = memory.flow * memory.gathered * model.block if memory.processes > 1 else 0.0
-        gathered = [("gathered layers", layers)]
+        several = memory.processes > 1
+        layers = memory.flow * memory.gathered * model.block if several else 0.0
+        ends = memory.ends * (model.parameters - model.layers * model.block) if several else 0.0
+        gathered = [("gathered layers", layers), ("embeddings and head", ends)]
         logits = logit_bytes(model, memory.logits, tokens)
         if moment == "reference":
             passing = passing_activations(model, *widths, tokens)

@@ -33,26 +33,23 @@ def sft_memory(question: MemoryQuestion) -> TrainerMemory:
 
 
 def dpo_memory(question: MemoryQuestion) -> TrainerMemory:
-    """Of trl.dpo: both sides of a pair at once, and a reference until its log-probabilities are
-    made."""
+    """Of trl.dpo: both sides of a pair at once, and until its log-probabilities are made a
+    reference that is another model than the policy; the policy's own start is the policy."""
     return _memory(question, pairs=True)
 
 
 def critic_memory(question: MemoryQuestion) -> TrainerMemory:
     """Of trl.critic: as trl.dpo, but that a head is compared with no reference."""
     head = question.text("parameterisation", "log_ratio") == "value_head"
-    return _memory(question, pairs=True, reference=not head)
+    return _memory(question, pairs=True, compared=not head)
 
 
-def _memory(
-    question: MemoryQuestion, *, pairs: bool, reference: bool | None = None
-) -> TrainerMemory:
+def _memory(question: MemoryQuestion, *, pairs: bool, compared: bool = True) -> TrainerMemory:
     rows, accumulates = rows_at_once(question, None)
     count, adapters = processes(question), adapter_weights(question)
     half = question.text("dtype", "float32") == "bfloat16"
     sharding = question.text("sharding", "none")
-    # The adapters' own base is the reference, with the adapters off.
-    second = (pairs if reference is None else reference) and not adapters
+    second = pairs and compared and question.reference
     flow = 2 if half else 4
     held = [
         *_model(sharding, half, question.flag("offload")),
@@ -80,6 +77,8 @@ def _memory(
         logits=Logits(_TILE_WIDTH_GPU * flow / 2 if question.gpus else _TILE_WIDTH_CPU, _TILE),
         checkpointing=question.flag("gradient_checkpointing"),
         gathered=2 if sharding == "full" else 0,
+        # A unit of its own, gathered in float32; `optimizer` has what of it flows already.
+        ends={"full": 4, "optimizer": 4 - flow}.get(sharding, 0),
         loaded=8 if second else 4,
         loads_once=sharding != "none",
         checkpoint=4 if adapters else 12,

@@ -32,13 +32,15 @@ CARD = "placement.gpu"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelHolder:
     """Who holds the weights of a stage's model: the trainer itself (`settings` and `place` are the
-    stage's), or a server that it leases. `place` says which machine it gets."""
+    stage's), or a server that it leases. `place` says which machine it gets. `compared`: with
+    another model, its `reference`, whose shape may not be known."""
 
     backend: StageBackend | ServerBackend
     settings: Settings
     place: Settings
     model: Architecture
     reference: Architecture | None = None
+    compared: bool = False
     leased: LeasedModelServer | None = None
     changes: Mapping[str, Json] = field(default_factory=dict)
 
@@ -60,7 +62,8 @@ class ModelHolder:
         entry = self.place.entry
         placed = id(entry.placement) if isinstance(entry, Stage) else self.place.sameness
         settings = (self.backend.id, self.settings.sameness, placed)
-        return (*settings, self.model, self.reference, tuple(self.changes.items()))
+        compared = (self.compared, self.reference)
+        return (*settings, self.model, *compared, tuple(self.changes.items()))
 
     def get(self, path: str) -> Json:
         """A setting in effect, as the changes have it."""
@@ -73,7 +76,12 @@ class ModelHolder:
         nodes = self.get("placement.nodes")
         several = nodes if isinstance(nodes, int) and nodes > 1 else 1
         question = MemoryQuestion(
-            get=self.get, model=self.model, gpus=self.gpus, nodes=several, card=self.card
+            get=self.get,
+            model=self.model,
+            gpus=self.gpus,
+            nodes=several,
+            card=self.card,
+            reference=self.compared,
         )
         try:
             return self._answer(question)
@@ -125,10 +133,12 @@ def _trainer(subject: StageContext) -> ModelHolder | None:
     model = model_shape(subject)
     if not isinstance(backend, StageBackend) or backend.memory is None or model is None:
         return None
+    inputs = subject.stage.inputs
     return ModelHolder(
         backend=backend,
         settings=subject.settings,
         place=subject.settings,
         model=model,
         reference=model_shape(subject, "reference"),
+        compared=inputs.get("reference", ()) not in ((), inputs.get("model", ())),
     )

@@ -77,12 +77,20 @@ def _of_trainer(holder: ModelHolder) -> Iterator[tuple[str, dict[str, Json]]]:
         if micro:
             yield "micro_batch", dict(micro)
             yield "micro_batch", {**micro, **saving}
-    for name, value in _sharing(holder):
-        for count in _counts(holder):
-            for micro in _micro_batches(holder, count):
-                changes: dict[str, Json] = {name: value, **micro, **_on(count)}
-                yield f"{name} {value}", changes
-                yield f"{name} {value}", {**changes, **saving}
+    shared = [
+        (f"{name} {value}", {name: value, **micro, **_on(count)})
+        for name, value in _sharing(holder)
+        for count in _counts(holder)
+        for micro in _micro_batches(holder, count)
+    ]
+    for way, changes in shared:
+        yield way, changes
+        yield way, {**changes, **saving}
+    # Slow, and of the main memory: the last of what the same GPUs can do.
+    for _, changes in shared:
+        if "sharding" in changes:
+            yield "offload", {**changes, "offload": True}
+            yield "offload", {**changes, **saving, "offload": True}
 
 
 def _micro_batches(holder: ModelHolder, count: int) -> Iterator[Mapping[str, Json]]:
