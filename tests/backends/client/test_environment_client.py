@@ -186,3 +186,34 @@ def test_a_busy_server_is_waited_for_beyond_the_deadline_of_a_reply(serve: Serve
     server = serve(lambda number, path, body: busy)
     with pytest.raises(client.InfrastructureError, match=r"503.*tries: 2"):
         asyncio.run(ask(replace(policy, patience_s=0.0)))
+
+
+@pytest.mark.parametrize(
+    ("finished", "tries"),
+    [(lambda number: number, None), (lambda number: 7, 2), (lambda number: None, 2)],
+    ids=["some of it", "none of it", "it does not say"],
+)
+def test_a_busy_server_is_waited_for_as_long_as_it_finishes_something(
+    serve: Serve, finished: Callable[[int], int | None], tries: int | None
+) -> None:
+    """By a clock that each request takes 200 s of."""
+    now = [0.0]
+
+    def answer(number: int, path: str, body: Any) -> Answer:
+        now[0] += 200.0
+        told = {"error": "busy", "finished": finished(number)}
+        return Answer(503, told, {"Retry-After": "0"}) if number < 9 else Answer(200, {"name": "x"})
+
+    server = serve(answer)
+    policy = client.RetryPolicy(base_s=0.001, patience_s=360.0, clock=lambda: now[0])
+
+    async def ask() -> dict[str, Any]:
+        async with client.EnvironmentClient(server.url, "t", retry=policy) as environment:
+            return await environment.meta()
+
+    if tries is None:
+        assert asyncio.run(ask()) == {"name": "x"}
+        return
+    said = rf"503.*nothing was finished for 400 s \(tries: {tries}, 400.0 s\)"
+    with pytest.raises(client.InfrastructureError, match=said):
+        asyncio.run(ask())

@@ -22,8 +22,10 @@ from agentc_backends.agents.client.transport import Timeouts, Transport
 REMOTE_TOKEN = "AGENTC_REMOTE_TOKEN"
 """What a remote endpoint's lease calls its key; the job file says which variable holds it."""
 # A local server that refuses connections is dead: waiting longer would only delay the news. One
-# that is busy has all of this run's work before it.
-LOCAL_RETRY = RetryPolicy(attempts=4, base_s=0.2, cap_s=1.0, patience_s=900.0)
+# that is busy has all of this run's work before it, and finishes some of it within the longest that
+# a call may last: an environment that asks a model waits so long for the reply.
+_LONGEST_CALL_S = Timeouts().read_s
+LOCAL_RETRY = RetryPolicy(attempts=4, base_s=0.2, cap_s=1.0, patience_s=_LONGEST_CALL_S + 60.0)
 
 
 def chat_client(lease: Mapping[str, Any], *, concurrency: int) -> ChatClient:

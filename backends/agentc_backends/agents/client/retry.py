@@ -7,10 +7,10 @@ refused together. Neighbour: `transport.py`.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from time import time
+from time import monotonic, time
 
 RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
@@ -19,9 +19,8 @@ RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 class RetryPolicy:
     """Try at most `attempts` times within `deadline_s` seconds of the first try's start.
 
-    The n-th wait is drawn from [0, min(cap_s, base_s * 2**n)] by `source`. A busy
-    server (503 with Retry-After) lives and has done nothing: for `patience_s` seconds what was
-    waited for it counts neither as a try nor as time.
+    The n-th wait is drawn from [0, min(cap_s, base_s * 2**n)] by `source`. Where there are seconds
+    of patience (`Patience`), what is waited for a busy server counts neither as a try nor as time.
     """
 
     attempts: int = 6
@@ -30,6 +29,7 @@ class RetryPolicy:
     deadline_s: float = 300.0
     patience_s: float = 0.0
     source: random.Random = field(default_factory=random.Random, repr=False, compare=False)
+    clock: Callable[[], float] = field(default=monotonic, repr=False, compare=False)
 
     def wait(self, tries: int, retry_after_s: float | None, elapsed_s: float) -> float | None:
         """Seconds to wait after `tries` failed tries; None when it is over.
@@ -43,6 +43,30 @@ class RetryPolicy:
         if retry_after_s is not None:
             wait = retry_after_s + wait
         return None if elapsed_s + wait > self.deadline_s else wait
+
+
+class Patience:
+    """How long one request waits for servers that are busy (503 with Retry-After): they live and
+    have done nothing of it. It ends `patience_s` seconds after the request began, or after the
+    server's count of what it has `finished` last rose: one that goes on is waited for."""
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self._policy = policy
+        self._since = policy.clock()
+        self._finished: dict[str, int] = {}
+
+    @property
+    def waited_s(self) -> float:
+        """Since something was finished, or since the request began."""
+        return self._policy.clock() - self._since
+
+    def lasts(self, server: str, finished: int | None) -> bool:
+        """Whether to wait on, now that this server says that it is busy."""
+        if finished is not None:
+            if finished > self._finished.get(server, finished):
+                self._since = self._policy.clock()
+            self._finished[server] = finished
+        return self.waited_s < self._policy.patience_s
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -10,7 +10,6 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from time import monotonic
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -22,7 +21,12 @@ from agentc_backends.agents.client.errors import (
 )
 from agentc_backends.agents.client.guard import Guard
 from agentc_backends.agents.client.limits import RateLimits, RequestGate
-from agentc_backends.agents.client.retry import RETRIED_STATUSES, RetryPolicy, retry_after
+from agentc_backends.agents.client.retry import (
+    RETRIED_STATUSES,
+    Patience,
+    RetryPolicy,
+    retry_after,
+)
 from agentc_backends.agents.client.routing import ranked
 from agentc_backends.http_library import httpx2
 
@@ -101,12 +105,14 @@ class Transport:
         order = ranked(self._urls, key) if len(self._urls) > 1 else list(self._urls)
         order.sort(key=lambda url: url in self._lost)
         content = None if body is None else json.dumps(body).encode()
-        start = began = monotonic()
-        tries, reached = 0, 0
+        clock = self._retry.clock
+        start = began = clock()
+        patience = Patience(self._retry)
+        sent, tries, reached = 0, 0, 0
         while True:
             base = order[reached % len(order)]
             url = base + path
-            tries += 1
+            sent, tries = sent + 1, tries + 1
             asked: float | None = None
             try:
                 async with self.gate.admit(cost):
@@ -127,15 +133,16 @@ class Transport:
                     raise _refusal(reply, method, url, guard)
                 failure = f"{method} {url}: {reply.status} {_excerpt(reply, guard)}"
                 asked = retry_after(reply.headers)
-                patient = monotonic() - began < self._retry.patience_s
-                if reply.status == 503 and asked is not None and patient:
-                    start, tries = monotonic(), tries - 1
                 # 429 and 503 say that nothing was done.
                 again = resend or reply.status in (429, 503)
-            wait = self._retry.wait(tries, asked, monotonic() - start) if again else None
+                if reply.status == 503 and asked is not None and self._retry.patience_s:
+                    again = patience.lasts(base, _finished(reply))
+                    start, tries = clock(), tries - 1
+                    failure += f"; nothing was finished for {patience.waited_s:.0f} s"
+            wait = self._retry.wait(tries, asked, clock() - start) if again else None
             if wait is None:
-                took = monotonic() - began
-                raise InfrastructureError(f"{failure} (tries: {tries}, {took:.1f} s)")
+                took = clock() - began
+                raise InfrastructureError(f"{failure} (tries: {sent}, {took:.1f} s)")
             await asyncio.sleep(wait)
 
     async def _send(
@@ -191,6 +198,16 @@ def _decoded(reply: RawReply, method: str, url: str, guard: Guard) -> Any:
         excerpt = _excerpt(reply, guard)
         why = None if guard.private else error
         raise InfrastructureError(f"{method} {url}: the reply is not JSON: {excerpt}") from why
+
+
+def _finished(reply: RawReply) -> int | None:
+    """What a busy server counts as finished, where it says so."""
+    try:
+        body = json.loads(reply.body)
+    except (ValueError, RecursionError):
+        return None
+    found = body.get("finished") if isinstance(body, dict) else None
+    return found if isinstance(found, int) else None
 
 
 def _refusal(reply: RawReply, method: str, url: str, guard: Guard) -> BadRequestError:

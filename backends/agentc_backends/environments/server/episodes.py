@@ -6,6 +6,7 @@ Neighbours: `sessions.py` (who is open), `workers.py` (where blocking calls run)
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
@@ -43,6 +44,7 @@ class Episodes:
         # Never reset or stepped: answers what does not depend on a session.
         self.reference = reference
         self._workers = workers
+        self._endings: set[asyncio.Future[None]] = set()
 
     async def create(
         self, holder: Holder | None = None, spoken: Dialect | None = None
@@ -77,11 +79,20 @@ class Episodes:
         return await self._run(session, lambda: session.sequence.carry_out(seq, asked, act))
 
     async def close(self, session: EnvironmentSession) -> None:
-        """End a session that was taken out of the store: never refused for lack of room."""
+        """End a session that was taken out of the store: never refused for lack of room. A call
+        of it that hangs keeps the caller waiting for a while, and then it ends by itself."""
         if not self.reference.blocking:
             session.close()
             return
-        async with session.lock:
+        ending = asyncio.ensure_future(self._close(session))
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
+        await asyncio.wait({ending}, timeout=self._workers.patience_s)
+        if ending.done():
+            ending.result()
+
+    async def _close(self, session: EnvironmentSession) -> None:
+        async with self._workers.turn(session.turns, refuse=False):
             if not session.closed:
                 await self._workers.run(session.close, refuse=False)
 
@@ -168,7 +179,7 @@ class Episodes:
                 raise UnknownSessionError(session.number)
 
         with self._workers.place():
-            async with self._workers.turn(session.lock):
+            async with self._workers.turn(session.turns):
                 return await self._workers.run(call, check)
 
     async def _apart(self, call: Callable[[], _T]) -> _T:

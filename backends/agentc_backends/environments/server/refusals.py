@@ -21,10 +21,11 @@ class RequestError(Exception):
 
 
 class BusyError(RequestError):
-    """As much is in hand as the server takes: it asks to be tried again in a while."""
+    """As much is in hand as the server takes: it asks to be tried again in a while. `finished`
+    counts what is over of that which is waited for: as long as it rises, waiting is worth while."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(503, {"error": message})
+    def __init__(self, message: str, finished: int) -> None:
+        super().__init__(503, {"error": message, "finished": finished})
         self.message = message
         self.headers = {"Retry-After": "1"}
 

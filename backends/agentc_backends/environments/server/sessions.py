@@ -1,13 +1,12 @@
 """The open episodes of a server: numbered as AgentGym numbers them, limited, leased and expiring.
 
 The store is used by `episodes.py` from one event loop without awaiting in between, so it takes
-no locks; a session's own lock keeps calls of a blocking environment apart.
+no locks; calls on one session of a blocking environment take turns.
 Neighbours: `sequence.py`, `leases.py`.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from agentc_backends.environments.server.environment import Environment, Snapsho
 from agentc_backends.environments.server.leases import Holder, Leases
 from agentc_backends.environments.server.refusals import BusyError, number
 from agentc_backends.environments.server.sequence import RequestSequence
+from agentc_backends.environments.server.workers import Turns
 
 
 class UnknownSessionError(KeyError):
@@ -49,7 +49,7 @@ class EnvironmentSession:
     held: bool = False
     closed: bool = False
     sequence: RequestSequence = field(default_factory=RequestSequence)
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    turns: Turns = field(default_factory=Turns)
 
     def reset(self, task_id: str, seed: int) -> None:
         self.observation, self.info = self.environment.reset(task_id, seed=seed)
@@ -127,6 +127,8 @@ class SessionStore:
         self._sessions: OrderedDict[int, EnvironmentSession] = OrderedDict()
         self._leases = Leases(clock)
         self._next_number = 0
+        self._asked = 0
+        """How often somebody asked for a session: those in use go on."""
 
     def __len__(self) -> int:
         self.sweep()
@@ -148,9 +150,8 @@ class SessionStore:
         if len(self._sessions) >= self._max_sessions:
             self.sweep()
         if len(self._sessions) >= self._max_sessions:
-            raise BusyError(
-                f"all {self._max_sessions} sessions are in use; close one or try again later"
-            )
+            message = f"all {self._max_sessions} sessions are in use; close one or try again later"
+            raise BusyError(message, self._asked)
         if holder is not None:
             self.renew(holder)
             client = holder.client
@@ -176,6 +177,7 @@ class SessionStore:
                 if number not in self._sessions:
                     raise UnknownSessionError(number)
             self._leases.touch(session.client)
+        self._asked += 1
         self._touch(session)
         return session
 
@@ -196,7 +198,8 @@ class SessionStore:
         if self._leases.has_run_out(holder.client):
             self._end_leased(holder.client)
         elif holder.client not in self._leases and len(self._leases) >= self._max_sessions:
-            raise BusyError(f"{self._max_sessions} clients hold leases; try again later")
+            message = f"{self._max_sessions} clients hold leases; try again later"
+            raise BusyError(message, self._asked)
         return len(self._leases.take(holder).sessions)
 
     def leave(self, client: str) -> list[EnvironmentSession]:
@@ -223,7 +226,7 @@ class SessionStore:
             session = next(iter(self._sessions.values()))
             if session.used_at >= oldest_allowed:
                 return
-            if session.held or session.lock.locked():
+            if session.held or session.turns.locked():
                 self._touch(session)
             else:
                 self._end(session)
@@ -231,7 +234,7 @@ class SessionStore:
     def _end_leased(self, client: str) -> None:
         """A session that is in a call ends at the next sweep after it."""
         for each in self._leases.sessions(client):
-            if not self._sessions[each].lock.locked():
+            if not self._sessions[each].turns.locked():
                 self._end(self._sessions[each])
         if not self._leases.sessions(client):
             self._leases.end(client)

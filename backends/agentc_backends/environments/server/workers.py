@@ -21,22 +21,43 @@ PATIENCE_S = 30.0
 """Less than clients wait for a reply before they take it for lost."""
 
 
+class Turns:
+    """So many at a time; `finished` counts those that are over."""
+
+    def __init__(self, at_once: int = 1) -> None:
+        self._free: asyncio.Lock | asyncio.Semaphore
+        self._free = asyncio.Lock() if at_once == 1 else asyncio.Semaphore(at_once)
+        self.finished = 0
+
+    def locked(self) -> bool:
+        """Whether one that comes now has to wait."""
+        return self._free.locked()
+
+    async def acquire(self) -> None:
+        await self._free.acquire()
+
+    def release(self) -> None:
+        self.finished += 1
+        self._free.release()
+
+
 class Workers:
     """At most `limit` calls at a time; at most `waiting` others wait their turn, for a thread or
     for the call before them on the same session, and none longer than `patience_s`: it is then
     asked to come again, with nothing done."""
 
     def __init__(self, limit: int, waiting: int, patience_s: float = PATIENCE_S) -> None:
-        self._turns = asyncio.Semaphore(limit)
+        self._turns = Turns(limit)
         self._places = limit + waiting
         self._taken = 0
-        self._patience_s = patience_s
+        self.patience_s = patience_s
 
     @contextmanager
     def place(self) -> Iterator[None]:
         """Held from a call's arrival to its end. Raises BusyError when there is none."""
         if self._taken >= self._places:
-            raise BusyError(f"{self._taken} calls run or wait already; try again later")
+            message = f"{self._taken} calls run or wait already; try again later"
+            raise BusyError(message, self._turns.finished)
         self._taken += 1
         try:
             yield
@@ -44,16 +65,14 @@ class Workers:
             self._taken -= 1
 
     @asynccontextmanager
-    async def turn(
-        self, of: asyncio.Lock | asyncio.Semaphore, *, refuse: bool = True
-    ) -> AsyncIterator[None]:
+    async def turn(self, of: Turns, *, refuse: bool = True) -> AsyncIterator[None]:
         """Held once it is free. Raises BusyError when that takes too long, unless it may not."""
         if refuse and of.locked():
             try:
-                await asyncio.wait_for(of.acquire(), self._patience_s)
+                await asyncio.wait_for(of.acquire(), self.patience_s)
             except asyncio.TimeoutError:
-                message = f"no turn came within {self._patience_s:g} s; try again"
-                raise BusyError(message) from None
+                message = f"no turn came within {self.patience_s:g} s; try again"
+                raise BusyError(message, of.finished) from None
         else:
             await of.acquire()
         try:
