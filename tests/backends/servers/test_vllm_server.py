@@ -21,17 +21,17 @@ import httpx2
 import pytest
 from tests.backends.conftest import write_job
 from tests.support.patience import PATIENCE_S
+from tests.support.vllm_environment import tiny_model, vllm_python, vllm_variables
 
 from agentc.backend_api import OptionView
 from agentc.plan.ranks import rank_commands
+from agentc.plan.render import record
 from agentc.runtime.program import Job
 from agentc.runtime.servers import server_ranks
-from agentc.runtime.software.lock_hashes import lock_digest
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import ChatPolicy
 from agentc_backends.servers.vllm.backend import BACKEND
-from agentc_backends.software import VLLM
-from conformance import CHECKS, ROOT, Target
+from conformance import CHECKS, Target
 
 pytestmark = [pytest.mark.slow, pytest.mark.vllm]
 FLIPPED: dict[str, Any] = {
@@ -59,20 +59,7 @@ for words in json.load(sys.stdin):
 
 @pytest.fixture(scope="session")
 def python() -> str:
-    given = os.environ.get("AGENTC_VLLM_PYTHON")
-    lock = lock_digest(VLLM.lock)[:16]
-    store = Path(os.environ.get("AGENTC_STORE", ROOT / ".agentc" / "store"))
-    built = Path(os.environ.get("AGENTC_ENVIRONMENTS", store / "environments"))
-    place = Path(given) if given else built / lock / "bin" / "python"
-    if not place.exists():
-        pytest.skip(f"the vllm environment is not built ({place}); set AGENTC_VLLM_PYTHON")
-    return str(place)
-
-
-def variables(**more: str) -> dict[str, str]:
-    paths = os.pathsep.join(str(ROOT / name) for name in ("compiler", "backends"))
-    base = {k: v for k, v in os.environ.items() if not k.startswith("VLLM_")}
-    return {**base, "PYTHONPATH": paths, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", **more}
+    return vllm_python()
 
 
 FILLED = {"{served_name}": "policy", "{host}": "127.0.0.1", "{port}": "8000"}
@@ -87,7 +74,7 @@ def words_of(**values: Any) -> list[str]:
 def parse(python: str, cases: list[list[str]]) -> list[tuple[list[str], dict[str, Any]]]:
     """What vLLM's own parser makes of each: unknown flags, and the values."""
     done = subprocess.run(
-        [python, "-c", PARSE], input=json.dumps(cases), env=variables(), capture_output=True,
+        [python, "-c", PARSE], input=json.dumps(cases), env=vllm_variables(), capture_output=True,
         text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -111,7 +98,7 @@ def test_each_ranks_command_is_one_of_vllms_own(python: str) -> None:
     draft = BACKEND.lease(OptionView(table=BACKEND.fields, values={}, nodes=2, gpus=8))
     assert draft.ranks is not None
     program = [FILLED.get(word, word) for word in draft.program[4:]]
-    spec = {"program": program, **draft.ranks.record()}
+    spec = {"program": program, **record(draft.ranks)}
     values = {"{nodes}": "2", "{first_node}": "10.0.0.1", "{meeting_port}": "29501"}
     lines = parse(python, [server_ranks.rank_words(spec, rank, values) for rank in range(2)])
     for rank, (unknown, space) in enumerate(lines):
@@ -121,7 +108,7 @@ def test_each_ranks_command_is_one_of_vllms_own(python: str) -> None:
         assert (space["master_addr"], space["master_port"]) == ("10.0.0.1", 29501)
         assert space["distributed_executor_backend"] == "mp"
     # What the plan shows is what runs.
-    shown = rank_commands({"program": draft.program, "ranks": draft.ranks.record()})
+    shown = rank_commands({"program": draft.program, "ranks": record(draft.ranks)})
     for rank, command in enumerate(shown):
         words = [FILLED.get(word, values.get(word, word)) for word in shlex.split(command)]
         assert words[5:] == server_ranks.rank_words(spec, rank, values)
@@ -136,7 +123,7 @@ SLURM_NODEID=0 SLURMD_NODENAME=second exec "$@"
 def test_two_nodes_serve_one_model(python: str, tmp_path: Path) -> None:
     """Layers shared between two ranks over gloo, each started as on a node of its own (`srun` is a
     stand-in), give the reply that one process gives; and they end together."""
-    _make_model(python, tmp_path / "model")
+    tiny_model(python, tmp_path / "model")
     for name, text in (("srun", SRUN), ("scontrol", "#!/bin/sh\nexit 1\n")):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
@@ -164,8 +151,8 @@ def _served(
     words = {**FILLED, "{model}": str(folder / "model"), "{port}": str(port)}
     command = [python, *(words.get(word, word) for word in draft.program)]
     if draft.ranks is not None:
-        command = server_ranks.command(folder / "ranks", command, draft.ranks.record())
-    environment = variables(**draft.variables, **job, AGENTC_TOKEN="t")
+        command = server_ranks.command(folder / "ranks", command, record(draft.ranks))
+    environment = vllm_variables(**draft.variables, **job, AGENTC_TOKEN="t")
     asked = {"model": "policy", "prompt": [5, 6, 7], "max_tokens": 8, "temperature": 0,
              "logprobs": 1}  # fmt: skip
     log = folder / "log"
@@ -182,11 +169,6 @@ def _served(
             os.kill(int(worker), 9)
             assert process.wait(PATIENCE_S) == 1
     return said.json()["choices"][0]["logprobs"], log.read_text().splitlines()[-1]
-
-
-def _make_model(python: str, model: Path) -> None:
-    maker = ROOT / "tests" / "torch" / "transformers_server" / "tiny_models.py"
-    subprocess.run([python, str(maker), "llama-wide", str(model)], env=variables(), check=True)
 
 
 def _free_port() -> int:
@@ -221,7 +203,7 @@ def _running(
 def target(python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     folder = tmp_path_factory.mktemp("vllm")
     model = folder / "model"
-    _make_model(python, model)
+    tiny_model(python, model)
     port = _free_port()
     values = {"max_model_len": 400, "dtype": "float32", "enforce_eager": True}
     draft = BACKEND.lease(OptionView(table=BACKEND.fields, values=values))
@@ -230,7 +212,7 @@ def target(python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ta
         "{port}": str(port),
     }  # fmt: skip
     command = [python, *(filled.get(word, word) for word in draft.program)]
-    environment = variables(**draft.variables, AGENTC_TOKEN="test-token")
+    environment = vllm_variables(**draft.variables, AGENTC_TOKEN="test-token")
     log = folder / "server.log"
     url = f"http://127.0.0.1:{port}"
     with _running(command, environment, log, url):
@@ -266,7 +248,7 @@ def test_it_scores_given_tokens_as_transformers_does(
 ) -> None:
     """What a rollout asks it before the first episode."""
     command = [python, "-c", SCORE, target.root, str(tmp_path)]
-    subprocess.run(command, env=variables(), check=True, timeout=PATIENCE_S)
+    subprocess.run(command, env=vllm_variables(), check=True, timeout=PATIENCE_S)
     job = Job(
         write_job(tmp_path, {}, inputs={"policy": [tmp_path]}, leases={"policy": {"log": ""}})
     )
