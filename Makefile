@@ -16,7 +16,7 @@ FAST_WORKERS ?= $(shell expr 2 \* $(WORKERS))
 # The slow ones start servers and wait for them for a third of their time.
 SLOW_WORKERS ?= $(shell expr $(WORKERS) + $(WORKERS) / 2)
 
-.PHONY: help setup environments environments-all quickstart test test-long long-runs long-cluster long-torch test-slurm test-fast test-cluster test-torch mutants golden check format docs gpu bench bench-rivals comparison fuzz clean
+.PHONY: help setup environments environments-all quickstart test test-long long-runs long-cluster long-torch test-slurm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs gpu bench bench-rivals comparison fuzz clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -40,12 +40,16 @@ environments-all: environments ## those of XTuner, OpenRLHF, ScienceWorld, jeric
 quickstart: environments ## ETO on TextCraft, a tiny model from scratch, two rounds, on the CPU
 	$(BIN)/agentc run specs/quickstart.yaml
 
+# A cluster's tests and those of servers wait for much of their time: beside them others compute.
 test: environments-all .agentc/torch-tests/complete ## every test that needs no GPU and no vLLM
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-fast test-cluster
-	$(MAKE) --no-print-directory test-torch
-	AGENTC_REQUIRE_SOFTWARE=1 $(BIN)/pytest -n $(SLOW_WORKERS) --dist loadfile -rs --durations=15 \
-	  -m 'slow and not vllm and not slurm and not long and not alone'
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-fast-and-slow test-cluster-and-torch
 	$(BIN)/pytest -m alone
+
+test-fast-and-slow: test-fast
+	$(MAKE) --no-print-directory test-slow
+
+test-cluster-and-torch: test-cluster
+	$(MAKE) --no-print-directory test-torch
 
 test-long: environments-all .agentc/torch-tests/complete ## what takes minutes each: faults of a cluster, kills of trainings
 	$(MAKE) --no-print-directory --keep-going long-runs long-cluster long-torch
@@ -62,12 +66,15 @@ long-torch: environments .agentc/torch-tests/complete
 test-slurm: environments ## runs on a real SLURM of four nodes, brought up here (root; see docs/slurm.md)
 	$(BIN)/pytest -m slurm -rs --durations=0
 
-# A cluster's tests wait for most of their time, so `make test` plays them beside the fast ones.
 test-cluster: environments
 	$(BIN)/pytest -m 'slurm and not long' -rs --durations=5
 
 test-fast: environments
 	$(BIN)/pytest -n $(FAST_WORKERS) -m 'not slow and not vllm and not alone'
+
+test-slow: environments-all
+	AGENTC_REQUIRE_SOFTWARE=1 $(BIN)/pytest -n $(SLOW_WORKERS) --dist loadfile -rs --durations=15 \
+	  -m 'slow and not vllm and not slurm and not long and not alone'
 
 test-torch: environments .agentc/torch-tests/complete
 	$(TORCH_TESTS) -m 'not long' tests/torch
