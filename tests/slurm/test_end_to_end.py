@@ -82,14 +82,18 @@ def same_here_and_there(
     assert cluster.queue() == []
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    # Training, a server and episodes of it; and the two rounds that follow.
+    "words",
+    [("--until", "evaluate_sft"), pytest.param(("-p", "rounds=2"), marks=pytest.mark.long)],
+)
 def test_same_results_as_on_this_machine(
-    rounds: int, repository: Path, tmp_path: Path, cluster: Cluster, profile: Path
+    words: tuple[str, str], repository: Path, tmp_path: Path, cluster: Cluster, profile: Path
 ) -> None:
     for backend in ("trl.sft", "trl.dpo"):
         require_software(backend)
     spec = repository / "specs" / "quickstart.yaml"
-    eto: list[str | Path] = [spec, "--scale", "smoke", "-p", f"rounds={rounds}"]
+    eto: list[str | Path] = [spec, "--scale", "smoke", *words]
     same_here_and_there({"eto": eto}, tmp_path, cluster, profile)
 
 
