@@ -55,7 +55,7 @@ def test_a_kill_in_each_stage_changes_nothing(repository: Path, tmp_path: Path) 
             pass
     assert_clean(store)
     again = manifests(store)
-    assert {again[name]["id"] for name in again if again[name]["attempts"] > 1} == KILLED
+    assert {made["id"] for made in again.values() if made["attempts"] > 1} >= KILLED
     assert digests(store) == digests(calm)
 
 
