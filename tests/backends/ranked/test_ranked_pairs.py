@@ -189,6 +189,14 @@ def test_pairs_of_like_length_alone(replacement: bool) -> None:
     assert len(places(ranked_pairs([given], rules(replacement=False))[0])) == 4
 
 
+def test_the_best_meets_the_worst_of_like_length() -> None:
+    # Ascending: an answer, a question, an answer, a question.
+    given = turn((0.2, 0.4, 0.1, 0.3), texts=(LONG[0], LONG[1], LONG[2], LONG[3]))
+    pairs, _ = ranked_pairs([given], rules(draw="best_worst", length_ratio=1.5))
+    assert places(pairs) == [(1, 0)]
+    assert places(ranked_pairs([given], rules(draw="best_worst"))[0]) == [(1, 2)]
+
+
 def test_a_turn_without_candidates_of_like_length_is_counted() -> None:
     given = turn((0.2, 0.1), texts=(LONG[0], LONG[3]))
     for draw in ("halves", "best_worst"):

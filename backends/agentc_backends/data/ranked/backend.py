@@ -12,8 +12,8 @@ OPTIONS: tuple[Field, ...] = (
            "control that tells what the ranking adds to having pairs at all.",
            ("advantage", "random"), "advantage"),
     choice("draw", "`halves`: a chosen one from the upper half, a rejected one from the lower; "
-           "`best_worst`: the one pair of the best and the worst.", ("halves", "best_worst"),
-           "halves"),
+           "`best_worst`: the one pair of the best and the worst, with `length_ratio` the worst of "
+           "like length.", ("halves", "best_worst"), "halves"),
     integer("pairs_per_turn", "Pairs that are drawn of each turn.", 4, minimum=1),
     boolean("replacement", "A pair may be drawn again, as published; false: each of a turn's pairs "
             "is another one.", True),

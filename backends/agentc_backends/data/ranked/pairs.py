@@ -92,7 +92,7 @@ def _pairs_of(
     order = ascending(scores)
     alike = _alike(turn, rules.length_ratio)
     if rules.draw == "best_worst":
-        found = [pair for pair in best_and_worst(order) if alike is None or alike(*pair)]
+        found = best_and_worst(order, alike)
     else:
         generator = published or turn_generator("ranked", rules.seed, turn["id"])
         found = drawn(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Sequence
-from itertools import product
+from itertools import islice, product
 
 PUBLISHED_SEED = 42
 """What the released script seeds its one generator with, before the first turn."""
@@ -54,9 +54,16 @@ def drawn(
     return found
 
 
-def best_and_worst(order: Sequence[int]) -> list[tuple[int, int]]:
-    """The one pair of the best and the worst."""
-    return [(order[-1], order[0])] if len(order) > 1 else []
+def best_and_worst(
+    order: Sequence[int], alike: Callable[[int, int], bool] | None = None
+) -> list[tuple[int, int]]:
+    """The one pair of the best and the worst; with `alike`, the worst of those that are like the
+    best, if any is."""
+    if not order:
+        return []
+    best, others = order[-1], order[:-1]
+    fit = (place for place in others if alike is None or alike(best, place))
+    return [(best, worst) for worst in islice(fit, 1)]
 
 
 def shuffled_scores(seed: int, turn: str, count: int) -> list[float]:
