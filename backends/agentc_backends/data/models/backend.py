@@ -8,6 +8,7 @@ from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import CHECKPOINT
 from agentc.kinds.field import Json
 from agentc_backends.data.models.remote_code import refuse_remote_code
+from agentc_backends.data.models.sources import directory_source, hub_source
 from agentc_backends.software import TORCH
 
 _VERSION = 1
@@ -73,33 +74,11 @@ def _lower_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ..
 
 
 def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    for name, example in (
-        ("repo", "meta-llama/Llama-2-7b-chat-hf"),
-        ("revision", "the 40 hex digits of a commit, or a branch that `agentc lock` pins"),
-    ):
-        if not view.is_set(name):
-            view.refuse(name, f"model.hf needs `{name}`", fix=f"set {name}: {example}")
+    source, pinned = hub_source(view, context, "model.hf", "meta-llama/Llama-2-7b-chat-hf")
     refuse_remote_code(view)
-    repo, revision = view.get("repo"), view.get("revision")
-    commit = None
-    if isinstance(repo, str) and isinstance(revision, str):
-        commit = context.pinned_revision(repo, revision)
-        if commit is None:
-            view.refuse(
-                "revision",
-                f"`{revision}` is a branch or a tag, which may move, and no lock pins it",
-                fix="run `agentc lock` on the spec, or give the 40 hex digits of a commit",
-            )
-    config: dict[str, Json] = {
-        "repo": repo,
-        "revision": commit,
-        "chat_format": view.text("chat_format"),
-    }
-    # A branch says nothing about content; what it is pinned to does.
-    pinned: dict[str, Json] = {} if commit == revision else {"commit": commit}
     token = view.secret("token")
     draft = replace(
-        _draft("hf", view, config),
+        _draft("hf", view, {**source, "chat_format": view.text("chat_format")}),
         extra_identity=pinned,
         contract={"network": True},
         secrets={} if token is None else {"HF_TOKEN": token},
@@ -109,25 +88,9 @@ def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 
 def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     refuse_remote_code(view)
-    path = view.get("path")
-    digest = None
-    if not isinstance(path, str):
-        view.refuse("path", "model.path needs `path`", fix="set path: <a model directory>")
-    else:
-        # The directory is no object of the store, so its content has to enter the key.
-        digest = context.digest_of(path)
-        if digest is None:
-            view.refuse(
-                "path",
-                f"there is no readable directory {path}",
-                fix="give a directory in Hugging Face layout, relative to the spec or absolute",
-            )
-    config: dict[str, Json] = {
-        "path": path,
-        "digest": digest,
-        "chat_format": view.text("chat_format"),
-    }
-    return (replace(_draft("path", view, config), extra_identity={"files": digest}),)
+    source, files = directory_source(view, context, "model.path")
+    draft = _draft("path", view, {**source, "chat_format": view.text("chat_format")})
+    return (replace(draft, extra_identity=files),)
 
 
 def _draft(name: str, view: StageView, config: dict[str, Json]) -> JobDraft:

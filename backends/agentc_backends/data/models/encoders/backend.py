@@ -7,6 +7,7 @@ from dataclasses import replace
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import VISION_ENCODER
 from agentc.kinds.field import Json
+from agentc_backends.data.models.sources import directory_source, hub_source
 from agentc_backends.software import VISION
 
 _SIZES = ("width", "layers", "heads", "patch_size", "image_size", "features", "seed")
@@ -30,43 +31,13 @@ def _lower_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ..
 
 
 def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    for name, example in (
-        ("repo", "openai/clip-vit-base-patch32"),
-        ("revision", "the 40 hex digits of a commit, or a branch that `agentc lock` pins"),
-    ):
-        if not view.is_set(name):
-            view.refuse(name, f"encoder.hf needs `{name}`", fix=f"set {name}: {example}")
-    repo, revision = view.get("repo"), view.get("revision")
-    commit = None
-    if isinstance(repo, str) and isinstance(revision, str):
-        commit = context.pinned_revision(repo, revision)
-        if commit is None:
-            view.refuse(
-                "revision",
-                f"`{revision}` is a branch or a tag, which may move, and no lock pins it",
-                fix="run `agentc lock` on the spec, or give the 40 hex digits of a commit",
-            )
-    draft = _draft("hf", view, {"repo": repo, "revision": commit})
-    # A branch says nothing about content; what it is pinned to does.
-    pinned: dict[str, Json] = {} if commit == revision else {"commit": commit}
-    return (replace(draft, extra_identity=pinned, contract={"network": True}),)
+    source, pinned = hub_source(view, context, "encoder.hf", "openai/clip-vit-base-patch32")
+    return (replace(_draft("hf", view, source), extra_identity=pinned, contract={"network": True}),)
 
 
 def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    path, digest = view.get("path"), None
-    if not isinstance(path, str):
-        view.refuse("path", "encoder.path needs `path`", fix="set path: <a model directory>")
-    else:
-        # The directory is no object of the store, so its content has to enter the key.
-        digest = context.digest_of(path)
-        if digest is None:
-            view.refuse(
-                "path",
-                f"there is no readable directory {path}",
-                fix="give a directory in Hugging Face layout, relative to the spec or absolute",
-            )
-    draft = _draft("path", view, {"path": path, "digest": digest})
-    return (replace(draft, extra_identity={"files": digest}),)
+    source, files = directory_source(view, context, "encoder.path")
+    return (replace(_draft("path", view, source), extra_identity=files),)
 
 
 def _draft(name: str, view: StageView, config: dict[str, Json]) -> JobDraft:

@@ -1,0 +1,51 @@
+"""Where weights of others come from: a pinned commit of the Hugging Face hub, or a directory of
+this machine. Read by `backend.py` (models) and `encoders/backend.py`."""
+
+from __future__ import annotations
+
+from agentc.backend_api import LowerContext, StageView
+from agentc.kinds.field import Json
+
+
+def hub_source(
+    view: StageView, context: LowerContext, backend: str, example: str
+) -> tuple[dict[str, Json], dict[str, Json]]:
+    """Config and extra identity of a repository at a commit. Refuses a revision that may move."""
+    for name, shown in (
+        ("repo", example),
+        ("revision", "the 40 hex digits of a commit, or a branch that `agentc lock` pins"),
+    ):
+        if not view.is_set(name):
+            view.refuse(name, f"{backend} needs `{name}`", fix=f"set {name}: {shown}")
+    repo, revision = view.get("repo"), view.get("revision")
+    commit = None
+    if isinstance(repo, str) and isinstance(revision, str):
+        commit = context.pinned_revision(repo, revision)
+        if commit is None:
+            view.refuse(
+                "revision",
+                f"`{revision}` is a branch or a tag, which may move, and no lock pins it",
+                fix="run `agentc lock` on the spec, or give the 40 hex digits of a commit",
+            )
+    # A branch says nothing about content; what it is pinned to does.
+    pinned: dict[str, Json] = {} if commit == revision else {"commit": commit}
+    return {"repo": repo, "revision": commit}, pinned
+
+
+def directory_source(
+    view: StageView, context: LowerContext, backend: str
+) -> tuple[dict[str, Json], dict[str, Json]]:
+    """Config and extra identity of a directory, which is no object of the store, so that its
+    content has to enter the key."""
+    path, digest = view.get("path"), None
+    if not isinstance(path, str):
+        view.refuse("path", f"{backend} needs `path`", fix="set path: <a model directory>")
+    else:
+        digest = context.digest_of(path)
+        if digest is None:
+            view.refuse(
+                "path",
+                f"there is no readable directory {path}",
+                fix="give a directory in Hugging Face layout, relative to the spec or absolute",
+            )
+    return {"path": path, "digest": digest}, {"files": digest}
