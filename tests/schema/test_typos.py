@@ -50,6 +50,10 @@ PLACEMENT = {field.name for field in language.PLACEMENT_FIELDS}
 """Of `gpus` a slip makes `gpu`, which is a key as well: what stands there is then no card
 (AGC661, `known_card` of tests/checks)."""
 
+SECRET = {"secret"}
+"""A mapping of this key alone is a reference. With another one it may be a secret itself: the whole
+value is refused and shown to nobody (AGC322)."""
+
 
 @dataclass(frozen=True)
 class Slip:
@@ -109,7 +113,9 @@ def slips(spec: str, all_classes: bool) -> dict[int, list[list[Slip]]]:
                 for slip in slips_of(
                     entry.key.text, random.Random(f"{path}{entry.key.text}"), all_classes
                 )
-                if slip not in siblings and not (path[-1:] == ("placement",) and slip in PLACEMENT)
+                if slip not in siblings
+                and not (path[-1:] == ("placement",) and slip in PLACEMENT)
+                and siblings != SECRET
             ]
         )
     return found

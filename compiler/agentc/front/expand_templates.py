@@ -16,6 +16,7 @@ from agentc.diagnostics.span import Source, Span
 from agentc.diagnostics.suggest import did_you_mean, listed, suggestions
 from agentc.front.expressions import Evaluator
 from agentc.schema import language
+from agentc.schema.keys import Place, misspelt_use
 from agentc.source.merge import append, merge
 from agentc.source.tree import (
     Argument,
@@ -112,15 +113,11 @@ class _Expander:
         rest = tuple(e for e in node.entries if e.key.text not in language.USE_KEYS)
         own = MappingNode(rest, node.span)
         if use is None:
-            for key, entry in extra.items():
-                if entry is not None:
-                    self.sink.error(
-                        "AGC423",
-                        f"`{key}` belongs to a template, but nothing is used here",
-                        entry.key.span,
-                        fix="add `use: NAME`, or remove it",
-                    )
-            return own
+            use = misspelt_use(own, Place("", f"this {makes}"), self.sink)
+            if use is None:
+                self._no_use(extra)
+                return own
+            own = MappingNode(tuple(entry for entry in rest if entry is not use), node.span)
         body = self._instance(use, extra["with"], makes)
         if not isinstance(body, MappingNode):
             return Unknown(node.span)
@@ -128,6 +125,16 @@ class _Expander:
         merged = merge(append(body, added.value, self.sink) if added else body, own)
         assert isinstance(merged, MappingNode)
         return MappingNode(merged.entries, node.span)
+
+    def _no_use(self, extra: Mapping[str, Entry | None]) -> None:
+        for key, entry in extra.items():
+            if entry is not None:
+                self.sink.error(
+                    "AGC423",
+                    f"`{key}` belongs to a template, but nothing is used here",
+                    entry.key.span,
+                    fix="add `use: NAME`, or remove it",
+                )
 
     def _instance(self, use: Entry, given: Entry | None, makes: str) -> Node | None:
         """The body of a template for one use of it, with what it uses itself in place."""

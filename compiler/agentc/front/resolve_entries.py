@@ -55,7 +55,10 @@ def resolve_resources(
         nulls = [key for key, each in computed.items() if _says_null(each.value)]
         away = taken_away(nulls, fields, section)
         given = tuple(each for key, each in computed.items() if key not in away)
-        keys = read_keys(MappingNode(given, entry.span), fields, place, sink, table)
+        # What null takes away is no key of this backend, but of another one.
+        others = {each.name for every in section for each in every.fields}
+        more = dict.fromkeys(nulls, others)
+        keys = read_keys(MappingNode(given, entry.span), fields, place, sink, table, more)
         whole = len(keys) == len(given)
         values: dict[str, Value] = {}
         placed: dict[str, Value] = {}

@@ -6,7 +6,6 @@ beyond that by `jsonschema`, which is imported only then (it costs a third of `a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping as Table
 from dataclasses import dataclass, field
@@ -254,13 +253,10 @@ class Coercion:
         return value
 
     def _by_jsonschema(self, node: Node, schema: Table[str, Json], path: str) -> Json | Failed:
-        from jsonschema import Draft202012Validator
+        from agentc.schema.fragments import report_misfits
 
         value = as_json(node)
-        if Draft202012Validator(dict(schema)).is_valid(value):
-            return value
-        self._wrong(node, path, f"a value that fits {json.dumps(schema, sort_keys=True)}")
-        return FAILED
+        return FAILED if report_misfits(node, value, schema, path, self.sink, self.steps) else value
 
     def _wrong(self, node: Node, path: str, expected: str, types: tuple[str, ...] = ()) -> None:
         if isinstance(node, Mapping) and len(node.entries) == 1:

@@ -4,8 +4,10 @@ nearest valid name, or with the place where such a key belongs."""
 from __future__ import annotations
 
 import re
+from collections import abc
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, StageBackend
 from agentc.diagnostics.odd_characters import without_accents
@@ -80,17 +82,24 @@ def read_keys(
     place: Place,
     sink: Sink,
     table: BackendTable | None = None,
+    more: abc.Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> dict[str, Entry]:
     """Entries by key. A misspelt key is reported and then read as what was probably meant, so
-    that it does not also count as missing."""
+    that it does not also count as missing. `more` are words that a key may have been meant as
+    though they are not allowed here."""
     found = {entry.key.text: entry for entry in node.entries if entry.key.text in allowed}
     # Templates are in place by now, so a key that is left over may be a misspelt `use`.
     declares = place.path.split(".")[0] in language.TEMPLATES.values()
-    words = [*allowed, *(language.USE_KEYS if declares else ())]
+    of_backend = place.path.split(".")[0] in ("environments", "servers")
+    words = [
+        *allowed,
+        *(language.USE_KEYS if declares else ()),
+        *(("backend",) if of_backend else ()),  # read already, or at the scale that a slip is in
+    ]
     unknown = [entry for entry in node.entries if entry.key.text not in found]
     for entry in unknown[:_MOST_UNKNOWN]:
         key = entry.key.text
-        near = _nearest(key, words, _beside(node, entry.key, found.values()))
+        near = _nearest(key, [*words, *more.get(key, ())], _beside(node, entry.key, found.values()))
         notes, hint = belongs(key, place, table, words)
         meant = [name for name in synonyms(key) if name in words]
         slip = bool(near) and distance(key.lower(), near[0].lower(), 1) <= 1
@@ -114,6 +123,23 @@ def read_keys(
             steps=place.steps,
         )
     return found
+
+
+def misspelt_use(mapping: Mapping, place: Place, sink: Sink) -> Entry | None:
+    """What was meant as the `use` of something that says neither that nor what it is otherwise; it
+    is reported."""
+    for entry in mapping.entries:
+        near = suggestions(entry.key.text, ["use"])
+        if near and isinstance(entry.value, Scalar):
+            sink.error(
+                "AGC201",
+                f"unknown key `{entry.key.text}` in {place.what}",
+                entry.key.span,
+                fix=offer(near),
+                steps=place.steps,
+            )
+            return entry
+    return None
 
 
 def belongs(

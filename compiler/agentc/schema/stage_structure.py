@@ -7,7 +7,7 @@ from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds import KINDS, MODEL_KIND, Kind, kind_named
 from agentc.schema import language
-from agentc.schema.keys import Place, as_mapping, checked_name, read_keys
+from agentc.schema.keys import Place, as_mapping, checked_name, misspelt_use, read_keys
 from agentc.source.tree import Entry, Mapping, Node, Scalar, described
 from agentc.syntax.nodes import CarryDecl, RepeatDecl, StageDecl
 
@@ -41,7 +41,7 @@ def _stage(
 ) -> StageDecl:
     entry = mapping.find("kind") or _misspelt_kind(mapping)
     broken = StageDecl(name=name, kind=None, span=name.span)
-    if entry is None and (mapping.partial or _misspelt_use(mapping, place, sink)):
+    if entry is None and (mapping.partial or misspelt_use(mapping, place, sink)):
         return broken
     if entry is None:
         sink.error(
@@ -78,21 +78,6 @@ def _misspelt_kind(mapping: Mapping) -> Entry | None:
         ):
             return entry  # read_keys reports the key
     return None
-
-
-def _misspelt_use(mapping: Mapping, place: Place, sink: Sink) -> bool:
-    """Whether what has no kind was meant to come from a template (reported then)."""
-    for entry in mapping.entries:
-        if did_you_mean(entry.key.text, ["use"]) is not None and isinstance(entry.value, Scalar):
-            sink.error(
-                "AGC201",
-                f"unknown key `{entry.key.text}` in {place.what}",
-                entry.key.span,
-                fix=did_you_mean(entry.key.text, ["use"]),
-                steps=place.steps,
-            )
-            return True
-    return False
 
 
 def _misspelt_repeat(mapping: Mapping) -> bool:

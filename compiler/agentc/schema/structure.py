@@ -16,7 +16,7 @@ from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds.field import Field
 from agentc.schema import language
 from agentc.schema.describe import describe
-from agentc.schema.keys import Place, as_mapping, checked_name, is_name, read_keys
+from agentc.schema.keys import Place, as_mapping, checked_name, is_name, misspelt_use, read_keys
 from agentc.schema.stage_structure import read_model, read_stage_or_repeat
 from agentc.source.scalars import is_null, read_integer
 from agentc.source.tree import Entry, Mapping, Node, Scalar, described
@@ -221,7 +221,7 @@ def _resource(
                 fix="did you mean `backend`?",
             )
             backend = wrong
-        elif not mapping.partial:
+        elif not mapping.partial and misspelt_use(mapping, place, sink) is None:
             sink.error(
                 "AGC202",
                 f"{place.what} needs `backend`",
