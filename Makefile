@@ -15,8 +15,10 @@ WORKERS ?= 2
 FAST_WORKERS ?= $(shell expr 2 \* $(WORKERS))
 # The slow ones start servers and wait for them for a third of their time.
 SLOW_WORKERS ?= $(shell expr $(WORKERS) + $(WORKERS) / 2)
+# To read all tests takes twelve seconds of a processor, for each worker (tests/conftest.py holds this).
+MARKED = $(shell grep -rl --include='test_*.py' --exclude-dir=torch 'mark\.$(1)' tests)
 
-.PHONY: help setup environments environments-all quickstart test test-long long-runs long-cluster long-torch test-slurm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs gpu bench bench-rivals comparison fuzz clean
+.PHONY: help setup read-tests environments environments-all quickstart test test-long long-runs long-cluster long-torch test-slurm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs gpu bench bench-rivals comparison fuzz clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -43,7 +45,7 @@ quickstart: environments ## ETO on TextCraft, a tiny model from scratch, two rou
 # A cluster's tests and those of servers wait for much of their time: beside them others compute.
 test: environments-all .agentc/torch-tests/complete ## every test that needs no GPU and no vLLM
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-fast-and-slow test-cluster-and-torch
-	$(BIN)/pytest -m alone
+	$(BIN)/pytest -m alone $(call MARKED,alone)
 
 test-fast-and-slow: test-fast
 	$(MAKE) --no-print-directory test-slow
@@ -55,26 +57,26 @@ test-long: environments-all .agentc/torch-tests/complete ## what takes minutes e
 	$(MAKE) --no-print-directory --keep-going long-runs long-cluster long-torch
 
 long-runs: environments-all
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'long and not slurm' -rs --durations=0
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'long and not slurm' -rs --durations=0 $(call MARKED,long)
 
 long-cluster: environments
-	$(BIN)/pytest -m 'long and slurm' -rs --durations=0
+	$(BIN)/pytest -m 'long and slurm' -rs --durations=0 $(call MARKED,slurm)
 
 long-torch: environments .agentc/torch-tests/complete
 	$(TORCH_TESTS) -m long tests/torch
 
 test-slurm: environments ## runs on a real SLURM of four nodes, brought up here (root; see docs/slurm.md)
-	$(BIN)/pytest -m slurm -rs --durations=0
+	$(BIN)/pytest -m slurm -rs --durations=0 $(call MARKED,slurm)
 
 test-cluster: environments
-	$(BIN)/pytest -m 'slurm and not long' -rs --durations=5
+	$(BIN)/pytest -m 'slurm and not long' -rs --durations=5 $(call MARKED,slurm)
 
 test-fast: environments
 	$(BIN)/pytest -n $(FAST_WORKERS) -m 'not slow and not vllm and not alone'
 
 test-slow: environments-all
 	AGENTC_REQUIRE_SOFTWARE=1 $(BIN)/pytest -n $(SLOW_WORKERS) --dist loadfile -rs --durations=15 \
-	  -m 'slow and not vllm and not slurm and not long and not alone'
+	  -m 'slow and not vllm and not slurm and not long and not alone' $(call MARKED,slow)
 
 test-torch: environments .agentc/torch-tests/complete
 	$(TORCH_TESTS) -m 'not long' tests/torch
@@ -101,6 +103,10 @@ check: setup ## lint, format, types, import contracts, generated docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m agentc.reference --check docs
+
+# Four workers that read tests for the first time would each rewrite their assertions.
+read-tests: setup
+	$(BIN)/pytest --collect-only -q >/dev/null
 
 format: setup ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix .

@@ -44,6 +44,14 @@ if find_spec("hypothesis"):
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The Makefile finds marked tests by the text of their files, so as to read no others."""
+    for name in ("alone", "long", "slow", "slurm"):
+        for path in {item.path for item in items if item.get_closest_marker(name)}:
+            if f"mark.{name}" not in path.read_text(encoding="utf-8"):
+                raise pytest.UsageError(f"{path} has tests marked {name}, and does not say so")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Where all software environments were built (`make test` says so by AGENTC_REQUIRE_SOFTWARE),
