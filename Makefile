@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Tests start thousands of short processes: without compiled modules each takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
 TORCH_TESTS = PYTHONPATH=compiler:backends OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false \
-  .agentc/torch-tests/bin/python -m pytest -n $(WORKERS) --durations=10
+  .agentc/torch-tests/bin/python -m pytest -n $(WORKERS) --dist loadfile --durations=10
 LOCKS   := backends/agentc_backends/software
 WORKERS ?= 2
 # Most fast tests wait for processes that they start: two for each core.

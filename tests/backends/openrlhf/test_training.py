@@ -101,6 +101,18 @@ Start = Callable[..., tuple["subprocess.Popen[str]", Path]]
 
 @pytest.fixture
 def start(python: Path, experiment: Experiment, tmp_path: Path) -> Start:
+    return starts(python, experiment, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def whole(python: Path, experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The staging folder of a DPO of two epochs that nothing disturbed."""
+    process, staging = starts(python, experiment, tmp_path_factory.mktemp("dpo"))("dpo", epochs=2)
+    finish(process)
+    return staging
+
+
+def starts(python: Path, experiment: Experiment, folder: Path) -> Start:
     """Starts a training job on the model of the experiment: the process and its staging folder,
     which a second start with the same name continues."""
 
@@ -113,7 +125,7 @@ def start(python: Path, experiment: Experiment, tmp_path: Path) -> Start:
         models: dict[str, list[Path]] | None = None,
         **settings: Any,
     ) -> tuple[subprocess.Popen[str], Path]:
-        staging = tmp_path / name
+        staging = folder / name
         data = experiment.place("dataset") / "data"
         if kind == "dpo":
             data = staging / "rows"
@@ -248,10 +260,8 @@ def test_pairs_without_masks_or_empty_places_are_scored_as_in_stock_openrlhf(pyt
 
 
 def test_a_dpo_that_its_limit_ends_and_one_killed_go_on_and_end_with_the_same_bits(
-    start: Start,
+    start: Start, whole: Path
 ) -> None:
-    process, whole = start("dpo", "whole", epochs=2)
-    finish(process)
     lines = steps_of(whole)
     assert lines[0]["rewards/margins"] == 0
     assert lines[0]["loss"] == pytest.approx(math.log(2) + 0.5 * lines[0]["nll_loss"], abs=1e-5)
@@ -277,31 +287,31 @@ def test_a_dpo_that_its_limit_ends_and_one_killed_go_on_and_end_with_the_same_bi
         assert (resumed["loss"], resumed["lr"]) == (line["loss"], line["lr"])
 
 
-def test_neither_micro_batches_nor_processes_change_the_result(start: Start) -> None:
+def test_neither_micro_batches_nor_processes_change_the_result(start: Start, whole: Path) -> None:
     """They are placement fields and never enter a key. Gradients are summed in bfloat16, so the
     sums differ in its last digits; the last step of an epoch (4 rows of 6) is the hard case."""
-    done = []
-    for name, settings in (("one", {}), ("parts", {"processes": 2, "micro_batch": 1})):
-        if settings:  # and both processes stop at the same step for their time limit
-            process, staging = start("dpo", name, time_left=0, epochs=2, **settings)
-            finish_out_of_time(process, staging, STEPS, status=0)
-        process, staging = start("dpo", name, epochs=2, **settings)
-        finish(process)
-        done.append(steps_of(staging))
+    settings = {"processes": 2, "micro_batch": 1, "epochs": 2}
+    # Both processes stop at the same step for their time limit.
+    process, staging = start("dpo", time_left=0, **settings)
+    finish_out_of_time(process, staging, STEPS, status=0)
+    process, staging = start("dpo", **settings)
+    finish(process)
     assert json.loads((staging / "facts.json").read_text())["world_size"] == 2
-    for one, parts in zip(*done, strict=True):
+    for one, parts in zip(steps_of(whole), steps_of(staging), strict=True):
         assert parts["loss"] == pytest.approx(one["loss"], abs=2e-3)
         assert parts["grad_norm"] == pytest.approx(one["grad_norm"], rel=2e-2)
+    assert_scored_as_left(staging)
 
 
-@pytest.mark.parametrize(("kind", "stage"), [("sft", 3), ("dpo", 2)])
-def test_several_processes_leave_scores_of_the_whole_model(
-    kind: str, stage: int, start: Start
-) -> None:
-    """With stage 3 no process has all weights: they score the same rows together. The model is
-    left in 16 bits, in which it was scored."""
-    process, staging = start(kind, processes=2, micro_batch=1, zero_stage=stage, epochs=1)
+def test_processes_that_share_the_weights_leave_scores_of_the_whole_model(start: Start) -> None:
+    """With stage 3 no process has all weights: they score the same rows together."""
+    process, staging = start("sft", processes=2, micro_batch=1, zero_stage=3, epochs=1)
     finish(process)
+    assert_scored_as_left(staging)
+
+
+def assert_scored_as_left(staging: Path) -> None:
+    """The model is left in 16 bits, in which it was scored."""
     found = rescored(interpreter(TORCH, SPEC), staging)
     assert (found["rows"], found["prompts"], found["dtype"]) == (8, 8, "bfloat16")
     assert found["tokens"] > 8

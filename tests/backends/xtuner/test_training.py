@@ -102,9 +102,28 @@ def start(python: Path, experiment: Experiment, tmp_path: Path) -> Start:
 
 @pytest.fixture(scope="module")
 def again(python: Path, experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The staging folder of the same job, run once more to its end; its work folder is there."""
-    staging = tmp_path_factory.mktemp("again")
-    finish(begin(python, experiment, staging))
+    """The staging folder of the same job, which its limit ended at the first step, and a kill after
+    a later one, and which then went on to its end; its work folder is there."""
+    staging = tmp_path_factory.mktemp("again") / "job"
+
+    def start(**settings: Any) -> subprocess.Popen[str]:
+        return begin(python, experiment, staging, save_steps=2, **settings)
+
+    finish_out_of_time(start(time_left=0), staging, STEPS)
+    note = staging / "work" / "xtuner-1" / "last_checkpoint"
+    assert Path(note.read_text()).name == f"iter_{ACCUMULATION}.pth"
+    note.unlink()
+
+    process = start()
+    limit = time.monotonic() + PATIENCE_S
+    while not note.exists() and process.poll() is None and time.monotonic() < limit:
+        time.sleep(0.002)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    time.sleep(0.2)
+    assert Path(note.read_text()).name != f"iter_{STEPS * ACCUMULATION}.pth", "killed too late"
+    (staging / "work" / "xtuner-1" / "iter_99.pth").write_bytes(b"cut off while it was written")
+    assert "Advance dataloader" in finish(start())
     return staging
 
 
@@ -158,9 +177,7 @@ def test_the_checkpoint_is_the_input_with_other_weights(experiment: Experiment) 
     assert (after / "model.safetensors").read_bytes() != (before / "model.safetensors").read_bytes()
 
 
-def test_xtuner_builds_what_the_settings_say(
-    experiment: Experiment, again: Path, found: dict[str, Any]
-) -> None:
+def test_xtuner_builds_what_the_settings_say(again: Path, found: dict[str, Any]) -> None:
     assert found["optimizer"] == {
         "wrapper": "OptimWrapper",
         "class": "AdamW",
@@ -175,8 +192,6 @@ def test_xtuner_builds_what_the_settings_say(
     assert found["lr"] == pytest.approx([2e-3 * share for share in shares], abs=2e-7)
     assert [line["lr"] for line in steps_of(again)] == pytest.approx(found["lr"], rel=1e-9)
     assert found["dtypes"] == ["torch.float32"]
-    # The run of the experiment, in another process, gave the same bits.
-    assert weights(again) == weights(experiment.place("sft"))
 
 
 def test_marked_replies_have_no_labels_in_the_data_that_xtuner_builds(
@@ -263,32 +278,13 @@ def test_the_settings_of_a_machine_with_gpus_load_too(
     assert done.stdout.split()[-3:] == ["AmpOptimWrapper", "bfloat16", "nccl"], done.stderr[-2000:]
 
 
-def test_a_run_that_its_limit_ends_and_one_killed_go_on_and_end_with_the_same_bits(
-    experiment: Experiment, start: Start
+def test_a_run_that_its_limit_ended_and_that_was_killed_ends_with_the_same_bits(
+    experiment: Experiment, again: Path
 ) -> None:
-    process, staging = start(save_steps=2, time_left=0)
-    finish_out_of_time(process, staging, STEPS)
-    note = staging / "work" / "xtuner-1" / "last_checkpoint"
-    assert Path(note.read_text()).name == f"iter_{ACCUMULATION}.pth"
-    note.unlink()
-
-    process, staging = start(save_steps=2)
-    limit = time.monotonic() + PATIENCE_S
-    while not note.exists() and process.poll() is None and time.monotonic() < limit:
-        time.sleep(0.002)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    time.sleep(0.2)
-    assert Path(note.read_text()).name != f"iter_{STEPS * ACCUMULATION}.pth", "killed too late"
-    (staging / "work" / "xtuner-1" / "iter_99.pth").write_bytes(b"cut off while it was written")
-    process, _ = start(save_steps=2)
-    output = finish(process)
-    assert "Advance dataloader" in output
-    assert [line["step"] for line in steps_of(staging)] == list(range(1, STEPS + 1))
-    assert weights(staging) == weights(experiment.place("sft"))
-    assert (
-        steps_of(staging)[-1]["num_tokens"] == (steps_of(experiment.place("sft"))[-1]["num_tokens"])
-    )
+    whole, resumed = steps_of(experiment.place("sft")), steps_of(again)
+    assert [line["step"] for line in resumed] == list(range(1, STEPS + 1))
+    assert weights(again) == weights(experiment.place("sft"))
+    assert resumed[-1]["num_tokens"] == whole[-1]["num_tokens"]
 
 
 def test_two_processes_train_as_one(experiment: Experiment, start: Start) -> None:
