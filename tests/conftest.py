@@ -44,6 +44,14 @@ if find_spec("hypothesis"):
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """With AGENTC_TEST_COSTS each test's processor time is written down (tests/costs.py)."""
+    if folder := os.environ.get("AGENTC_TEST_COSTS"):
+        from tests.costs import Costs
+
+        config.pluginmanager.register(Costs(Path(folder)))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The Makefile finds marked tests by the text of their files, so as to read no others."""
     for name in ("alone", "long", "slow", "slurm"):
