@@ -9,6 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 unexport PYTHONDONTWRITEBYTECODE
 TORCH_TESTS = PYTHONPATH=compiler:backends OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false \
   .agentc/torch-tests/bin/python -m pytest -n $(WORKERS) --dist loadfile --durations=10
+BUILD    = $(BIN)/python -m agentc.runtime.build_environment
 LOCKS   := backends/agentc_backends/software
 WORKERS ?= 2
 # Most fast tests wait for processes that they start: two for each core.
@@ -18,35 +19,43 @@ SLOW_WORKERS ?= $(shell expr $(WORKERS) + $(WORKERS) / 2)
 # To read all tests takes twelve seconds of a processor, for each worker (tests/conftest.py holds this).
 MARKED = $(shell grep -rl --include='test_*.py' --exclude-dir=torch 'mark\.$(1)' tests)
 
-.PHONY: help setup read-tests environments environments-all quickstart test test-long long-runs long-cluster long-torch test-slurm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs gpu bench bench-rivals comparison fuzz clean
+.PHONY: help setup read-tests environments environments-games environments-further environments-all quickstart test test-long long-runs long-cluster long-torch test-slurm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs gpu bench bench-rivals comparison fuzz clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: $(VENV)/complete ## a Python environment with agentc, Snakemake and the developer tools
 
+# uv takes ten seconds for what takes pip ninety; where it is not to be had, or its index, pip does it.
 $(VENV)/complete: pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/pip install --quiet --editable '.[run,slurm,dev]'
+	{ $(BIN)/pip install --quiet uv && \
+	  $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[run,slurm,dev]'; } || \
+	  $(BIN)/pip install --quiet --editable '.[run,slurm,dev]'
 	touch $@
 
 environments: setup ## the software environments of the embedded backends (torch: about 1.5 GB)
-	$(BIN)/python -m agentc.runtime.build_environment $(LOCKS)/light.lock $(LOCKS)/sandbox.lock $(LOCKS)/frontend.lock \
-	  $(LOCKS)/torch.lock
+	$(BUILD) $(foreach name,light sandbox frontend torch,$(LOCKS)/$(name).lock)
 
-environments-all: environments ## those of XTuner, OpenRLHF, ScienceWorld, jericho and encoders too (another 6 GB)
-	$(BIN)/python -m agentc.runtime.build_environment $(LOCKS)/sciworld.lock $(LOCKS)/jericho.lock \
-	  $(LOCKS)/vision.lock \
-	  $(LOCKS)/openrlhf.lock $(LOCKS)/xtuner.lock
+environments-games: setup
+	$(BUILD) $(foreach name,sciworld jericho,$(LOCKS)/$(name).lock)
+
+environments-further: setup
+	$(BUILD) $(foreach name,vision openrlhf xtuner,$(LOCKS)/$(name).lock)
+
+environments-all: environments environments-games environments-further ## those of XTuner, OpenRLHF, ScienceWorld, jericho and encoders too (another 6 GB)
 
 quickstart: environments ## ETO on TextCraft, a tiny model from scratch, two rounds, on the CPU
 	$(BIN)/agentc run specs/quickstart.yaml
 
-# A cluster's tests and those of servers wait for much of their time: beside them others compute.
-test: environments-all .agentc/torch-tests/complete ## every test that needs no GPU and no vLLM
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-fast-and-slow test-cluster-and-torch
+# A cluster's tests and those of servers wait for much of their time: beside them others compute, and
+# environments are fetched that the slow tests are the first to need.
+test: environments environments-games .agentc/torch-tests/complete ## every test that needs no GPU and no vLLM
+	$(MAKE) --no-print-directory --jobs=3 --output-sync=target \
+	  environments-further test-fast-and-slow test-cluster-and-torch
 	$(BIN)/pytest -m alone $(call MARKED,alone)
 
+test-fast-and-slow: export AGENTC_REQUIRE_SOFTWARE = 1
 test-fast-and-slow: test-fast
 	$(MAKE) --no-print-directory test-slow
 
@@ -74,8 +83,9 @@ test-cluster: environments
 test-fast: environments
 	$(BIN)/pytest -n $(FAST_WORKERS) -m 'not slow and not vllm and not alone'
 
+test-slow: export AGENTC_REQUIRE_SOFTWARE = 1
 test-slow: environments-all
-	AGENTC_REQUIRE_SOFTWARE=1 $(BIN)/pytest -n $(SLOW_WORKERS) --dist loadfile -rs --durations=15 \
+	$(BIN)/pytest -n $(SLOW_WORKERS) --dist loadfile -rs --durations=15 \
 	  -m 'slow and not vllm and not slurm and not long and not alone' $(call MARKED,slow)
 
 test-torch: environments .agentc/torch-tests/complete

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from agentc.runtime.software.installer import INSTALLER_VARIABLE, choose_uv, find_uv
@@ -37,7 +39,7 @@ def test_uv_is_told_pips_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "value"),
     [
         (INSTALLER_VARIABLE, "pip"),
-        ("PIP_CONSTRAINT", "/constraints.txt"),  # uv has its own words for it, and other rules
+        ("PIP_CONSTRAINT", "/absent/constraints.txt"),
         ("PIP_NO_BINARY", ":all:"),
         ("PIP_NO_DEPS", "1"),
     ],
@@ -48,6 +50,29 @@ def test_what_uv_cannot_be_told_is_left_to_pip(
     assert choose_uv("python", LOCK) is not None
     monkeypatch.setenv(name, value)
     assert choose_uv("python", LOCK) is None
+
+
+@needs_uv
+@pytest.mark.parametrize(
+    ("constraints", "allowed"),
+    [
+        ("a<=1.4 # newest\n\nb==7\n", True),
+        ("A>=1,<2\n", True),
+        ("a<1\n", False),
+        ("a @ https://example.org/a.whl\n", False),
+        ("-c more.txt\n", False),
+    ],
+)
+def test_constraints_that_the_pins_fulfil_are_no_reason_against_uv(
+    constraints: str, allowed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "constraints.txt"
+    file.write_text(constraints)
+    monkeypatch.setenv("PIP_CONSTRAINT", str(file))
+    found = choose_uv("python", LOCK)
+    assert (found is not None) == allowed
+    # Beside hashes uv takes none but for what builds a package.
+    assert found is None or found.install[-2:] == ("--build-constraints", str(file))
 
 
 @needs_uv

@@ -84,7 +84,7 @@ def versions_of(installed: PackageList) -> Dict[str, str]:
 def lacking(installed: PackageList) -> Dict[str, str]:
     """What installed packages ask for, with the extras by which they are asked for, and is not
     there: requirements by normalised name."""
-    requirements, _ = _readers()
+    requirements, _ = readers_of_demands()
     there = {normalised(each.name): each for each in installed.packages}
     extras = {name: {""} for name in there}
     found = {}
@@ -111,7 +111,7 @@ def lacking(installed: PackageList) -> Dict[str, str]:
 
 def refusing(installed: PackageList) -> List[Tuple[str, str]]:
     """The packages that do not take this Python: names and what they demand."""
-    _, specifiers = _readers()
+    _, specifiers = readers_of_demands()
     version = installed.markers["python_full_version"]
     return [
         (each.name, each.python)
@@ -120,7 +120,7 @@ def refusing(installed: PackageList) -> List[Tuple[str, str]]:
     ]
 
 
-def _readers() -> Tuple[Any, Any]:
+def readers_of_demands() -> Tuple[Any, Any]:
     """packaging's modules of requirements and specifiers: the library, or the copy in pip. Neither
     is the standard library's, so which one is there is found out when it is needed."""
     for library in ("packaging", "pip._vendor.packaging"):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from agentc.runtime.software.build_variables import variables_for_pip
+from agentc.runtime.software.constraints import all_fulfilled
 from agentc.runtime.software.lock_text import LockText
 
 INSTALLER_VARIABLE = "AGENTC_INSTALLER"
@@ -59,14 +60,20 @@ def choose_uv(python: str, lock: LockText) -> Optional[Installer]:
     program = None if os.environ.get(INSTALLER_VARIABLE) == "pip" else find_uv()
     if program is None or any(step.ignore_requires_python for step in lock.steps):
         return None
-    told = _words_for_uv(_settings_of_pip())
-    if told is None or not _is_new_enough(program):
+    settings = _settings_of_pip()
+    if settings is None or not _is_new_enough(program):
+        return None
+    constraints = settings.pop("constraint", "").split()
+    told = _words_for_uv(settings)
+    if told is None or not all_fulfilled(constraints, {**lock.pins(), **lock.if_asked}):
         return None
     words, variables = told
     install = [program, "pip", "install", "--python", python, "--no-config", "--no-progress"]
     # As pip does it: the best of all indexes (hashes say which file), copies, compiled.
     install += ["--index-strategy", "unsafe-best-match", "--link-mode", "copy"]
     install += ["--compile-bytecode", *words]
+    for file in constraints:
+        install += ["--build-constraints", file]  # of the pins, they would ask for hashes
     return Installer("uv", tuple(install), variables)
 
 
@@ -114,12 +121,8 @@ def _settings_of_pip() -> Optional[Dict[str, str]]:
     return {**sections["global"], **sections["install"], **sections[":env:"]}
 
 
-def _words_for_uv(
-    settings: Optional[Mapping[str, str]],
-) -> Optional[Tuple[List[str], Dict[str, str]]]:
+def _words_for_uv(settings: Mapping[str, str]) -> Optional[Tuple[List[str], Dict[str, str]]]:
     """The same for uv: words and variables; None for a setting that it does not have."""
-    if settings is None:
-        return None
     words: List[str] = []
     variables = {}
     for name, value in settings.items():
