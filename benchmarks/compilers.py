@@ -167,14 +167,24 @@ def _measure(
     )
 
 
-def agentc_commands(workplace: Workplace, shape: Shape, number: int) -> list[Command]:
-    """agentc's own, and Snakemake on what it compiled, which lies there afterwards."""
+BESIDE_SNAKEMAKE = {"PYTHONPATH": str(Path(agentc_package.__file__).parents[1])}
+"""Snakemake is that of the hand-written file; what agentc compiles imports agentc."""
+
+
+def compiled_by_agentc(workplace: Workplace, shape: Shape, number: int) -> tuple[Path, Path]:
+    """A spec in a folder of its own, and the folder that it was compiled to."""
     folder = workplace.folder / "agentc"
     folder.mkdir()
-    spec = str(folder / "eto.yaml")
-    Path(spec).write_text(agentc_spec(shape, number), encoding="utf-8")
-    compiled = workplace.folder / "compiled"
-    workplace.agentc("compile", spec, "-o", str(compiled))
+    spec, compiled = folder / "eto.yaml", workplace.folder / "compiled"
+    spec.write_text(agentc_spec(shape, number), encoding="utf-8")
+    workplace.agentc("compile", str(spec), "-o", str(compiled))
+    return spec, compiled
+
+
+def agentc_commands(workplace: Workplace, shape: Shape, number: int) -> list[Command]:
+    """agentc's own, and Snakemake on what it compiled, which lies there afterwards."""
+    path, compiled = compiled_by_agentc(workplace, shape, number)
+    folder, spec = path.parent, str(path)
     agentc = str(Path(sys.executable).with_name("agentc"))
     return [
         Command(name="`agentc check`", argv=(agentc, "check", spec), folder=folder),
@@ -188,8 +198,7 @@ def agentc_commands(workplace: Workplace, shape: Shape, number: int) -> list[Com
             name="`snakemake -n` of what agentc compiled",
             argv=(program(SNAKEMAKE, "snakemake"), "-n", "-q", "rules", "-c1"),
             folder=compiled,
-            # Snakemake is that of the hand-written file; what agentc compiles imports agentc.
-            variables={"PYTHONPATH": str(Path(agentc_package.__file__).parents[1])},
+            variables=BESIDE_SNAKEMAKE,
         ),
     ]
 

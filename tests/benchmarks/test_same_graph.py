@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from benchmarks.compilers import SHAPES, Shape, agentc_commands, agentc_spec, dvc_params
+from benchmarks.compilers import (
+    BESIDE_SNAKEMAKE,
+    SHAPES,
+    Shape,
+    agentc_spec,
+    compiled_by_agentc,
+    dvc_params,
+)
 from benchmarks.workplace import Workplace
 
 from agentc.backend_api import load_backends
@@ -64,12 +71,10 @@ def test_a_snakemake_without_agentc_finds_what_the_compiled_snakefile_imports(
     tmp_path: Path,
 ) -> None:
     """The rival's has an environment of its own; `-S` is a Python without installed packages."""
-    dry_run = agentc_commands(Workplace(tmp_path), SHAPES["rounds"], 1)[-1]
-    text = (dry_run.folder / "Snakefile").read_text(encoding="utf-8")
+    _, compiled = compiled_by_agentc(Workplace(tmp_path), SHAPES["rounds"], 1)
+    text = (compiled / "Snakefile").read_text(encoding="utf-8")
     imports = "\n".join(re.findall(r"^(?:from|import) .*agentc.*$", text, re.MULTILINE))
     assert imports
-    found = subprocess.run(
-        [sys.executable, "-S", "-c", imports], env=dry_run.variables, check=False
-    )
-    assert found.returncode == 0
-    assert subprocess.run([sys.executable, "-S", "-c", imports], env={}, check=False).returncode
+    argv = [sys.executable, "-S", "-c", imports]
+    assert subprocess.run(argv, env=BESIDE_SNAKEMAKE, check=False).returncode == 0
+    assert subprocess.run(argv, env={}, check=False).returncode

@@ -132,7 +132,7 @@ def _kind(pid: int, marked: bool) -> str:
     if _WRAPPER in line and not marked:
         return "watchdog" if _WRAPPER in _line(parent_of(pid)) else "wrapper"
     if not marked:
-        return "Snakemake" if "-m snakemake" in line else "agentc run"
+        return "Snakemake" if "snakemake --snakefile" in line else "agentc run"
     if "servers.transformers" in line or "/server.py" in line:
         return "model server"
     if "job_serve" in line:

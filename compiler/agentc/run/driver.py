@@ -60,7 +60,8 @@ def driver_argv(
     directory: Path, layout: StoreLayout, targets: Sequence[Path], options: DriverOptions
 ) -> list[str]:
     """Snakemake's command line."""
-    argv = [sys.executable, "-m", "snakemake", "--snakefile", str(directory / "Snakefile")]
+    argv = [sys.executable, "-m", "agentc.run.light_snakemake"]
+    argv += ["--snakefile", str(directory / "Snakefile")]
     argv += ["--workflow-profile", "none"]
     profile = options.profile
     if profile is None:

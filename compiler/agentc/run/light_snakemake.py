@@ -1,0 +1,46 @@
+"""`python -m agentc.run.light_snakemake ...`: Snakemake itself, in two thirds of the time to its start.
+
+Its SLURM plugin, which it imports whatever the profile, imports pandas for a table that is made only
+where one asks for it. Here pandas and NumPy are read when something first uses them. `driver.py`
+starts this.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import runpy
+import sys
+import threading
+from types import ModuleType
+from typing import Any
+
+POSTPONED = ("numpy", "pandas")
+_READING = threading.RLock()
+
+
+class Postponed(ModuleType):
+    """Stands for a package until one of its names is asked for, `__path__` of a submodule's import
+    among them. (The standard library's LazyLoader reads the package at the second `import` of it,
+    before Python 3.12 at least: that asks for `__spec__`.)"""
+
+    def __getattr__(self, name: str) -> Any:
+        package = self.__name__
+        with _READING:
+            if sys.modules.get(package) is self:
+                del sys.modules[package]
+            return getattr(importlib.import_module(package), name)
+
+
+def postpone(package: str) -> None:
+    """Have a package imported at its first use; nothing where it is not installed, or is there."""
+    spec = importlib.util.find_spec(package) if package not in sys.modules else None
+    if spec is not None:
+        sys.modules[package] = module = Postponed(package)
+        module.__spec__ = spec
+
+
+if __name__ == "__main__":
+    for each in POSTPONED:
+        postpone(each)
+    runpy.run_module("snakemake", run_name="__main__", alter_sys=True)
