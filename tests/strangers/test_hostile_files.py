@@ -87,7 +87,7 @@ CASES: dict[str, tuple[str | bytes, str]] = {
     "half a character": (HEAD.encode() + b"# \xe2\x82", "AGC102"),
     "an overlong character": (HEAD.encode() + b"# \xc0\xaf", "AGC102"),
     "half a surrogate pair": (HEAD.encode() + b"# \xed\xa0\x80", "AGC102"),
-    "half a surrogate pair, escaped": (HEAD + 'description: "\\ud800"', "AGC103"),
+    "half a surrogate pair, escaped": (HEAD + 'description: "\\ud800"', "AGC122"),
     "half a surrogate pair, computed": (HEAD + "description: \"{{ '\\\\ud800' }}\"", "AGC122"),
     "a null character": (HEAD + "# \0", "AGC102"),
     "a null character, escaped": (HEAD + 'description: "a\\0b"', "AGC122"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
@@ -140,13 +141,16 @@ def _events(text: str) -> Iterator[yaml.Event]:
     if _FAST_PARSER is None:
         yield from yaml.parse(text, Loader=yaml.SafeLoader)
         return
+    given = 0
     try:
-        yield from yaml.parse(text, Loader=_FAST_PARSER)
+        for event in yaml.parse(text, Loader=_FAST_PARSER):
+            given += 1
+            yield event
     except yaml.YAMLError:
         # libyaml's and PyYAML's messages differ: take PyYAML's, so that a spec gets the same
-        # diagnostics wherever it is checked.
-        for _ in yaml.parse(text, Loader=yaml.SafeLoader):
-            pass
+        # diagnostics wherever it is checked. It reads no further than limits allow: a thousand
+        # levels are an error to libyaml before the first is an event.
+        yield from islice(yaml.parse(text, Loader=yaml.SafeLoader), given, None)
         raise
 
 
