@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("huggingface_hub")
 
 from tests.lock.model_hub import HEAD, OLD, Hub
-from tests.torch.trl.jobs import facts, make_job, run_program
+from tests.torch.trl.jobs import facts, launch, make_job
 
 ROWS = [
     {"conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": str(number)}]}
@@ -44,7 +44,7 @@ def fetch(tmp_path: Path, name: str = "job", **changes: Any) -> tuple[int, str, 
         **changes,
     }
     job = make_job(tmp_path / name, "dataset", config, {})
-    status, _, err = run_program(job, "agentc_backends.data.datasets.job_hf")
+    status, _, err = launch(job, "agentc_backends.data.datasets.job_hf")
     return status, err, tmp_path / name
 
 

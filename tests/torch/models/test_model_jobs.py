@@ -17,12 +17,13 @@ pytest.importorskip("torch")
 import torch
 from tests.torch.trl.jobs import (
     facts,
+    launch,
     make_job,
-    run_program,
     small_model,
     trajectories,
     write_rows,
 )
+from tests.torch.trl.programs import run_program
 from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -72,7 +73,7 @@ class TestScratch:
             write_rows(tmp_path / "b", "rows.jsonl", rows[10:]),
         ]
         job = make_job(tmp_path / "job", "model", spec["config"], {"corpus": parts})
-        status, out, err = run_program(job, MODELS + "scratch")
+        status, out, err = launch(job, MODELS + "scratch")
         assert status == 0, out + err
         assert digests(tmp_path / "job" / "data") == digests(made)
 
@@ -265,7 +266,7 @@ class TestHub:
         monkeypatch.setenv("HF_HOME", str(tmp_path / "hub_home"))
         config = {"repo": "some/model", "revision": self.REVISION, "chat_format": "chatml"}
         job = make_job(tmp_path / "job", "model", config, {})
-        status, _, err = run_program(job, MODELS + "hf")
+        status, _, err = launch(job, MODELS + "hf")
         return status, err, tmp_path / "job" / "data"
 
     @pytest.mark.slow

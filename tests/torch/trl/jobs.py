@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.patience import PATIENCE_S
+from tests.torch.trl.programs import PROGRAM
 
 from agentc.backend_api import StageBackend, StageView
 from agentc.kinds import kind_named
@@ -23,7 +24,6 @@ from agentc_backends.trainers.trl.backend import CRITIC, DPO, SFT
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 _GOODS = ("oak log", "oak planks", "stick", "torch", "chest", "stone")
-_PROGRAM = "agentc_backends.trainers.trl.job_"
 
 
 def prompt(task: int) -> list[dict[str, str]]:
@@ -170,13 +170,14 @@ def run_here(job_file: Path) -> Job:
     import importlib
 
     job = Job(job_file)
-    importlib.import_module(_PROGRAM + job.spec["kind"]).train(job)
+    importlib.import_module(PROGRAM + job.spec["kind"]).train(job)
     return job
 
 
 def start(job_file: Path, module: str | None = None) -> subprocess.Popen[str]:
-    """Start a job program as the runtime does, in a process group of its own."""
-    module = module or _PROGRAM + json.loads(job_file.read_text())["kind"]
+    """Start a job program, a trainer's where none is named, as the runtime does, in a process group
+    of its own."""
+    module = module or PROGRAM + json.loads(job_file.read_text())["kind"]
     environment = dict(os.environ)
     paths = [str(REPOSITORY / "compiler"), str(REPOSITORY / "backends")]
     environment |= {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
@@ -203,8 +204,8 @@ def wait_for_step(root: Path, step: int, process: Any) -> None:
     raise AssertionError("the job made no progress")
 
 
-def run_program(job_file: Path, module: str | None = None) -> tuple[int, str, str]:
-    """(exit status, stdout, stderr) of a job program."""
+def launch(job_file: Path, module: str | None = None) -> tuple[int, str, str]:
+    """(exit status, stdout, stderr) of a job program that is started as the runtime does it."""
     process = start(job_file, module)
     out, err = process.communicate(timeout=PATIENCE_S)
     return process.returncode, out, err

@@ -19,12 +19,12 @@ from tests.torch.trl.jobs import (
     hidden_texts,
     pairs,
     run_here,
-    run_program,
     small_model,
     steps,
     trainer_job,
     write_rows,
 )
+from tests.torch.trl.programs import run_program
 
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc_backends.data.chat.tokens import load_encoder

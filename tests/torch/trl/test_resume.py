@@ -18,7 +18,6 @@ from tests.torch.trl.jobs import (
     difference,
     pairs,
     run_here,
-    run_program,
     small_model,
     start,
     steps,
@@ -27,6 +26,7 @@ from tests.torch.trl.jobs import (
     wait_for_step,
     write_rows,
 )
+from tests.torch.trl.programs import run_program
 
 from agentc_backends.trainers.common.checkpoints import newest_whole
 

@@ -23,12 +23,12 @@ from tests.torch.trl.jobs import (
     make_job,
     pairs,
     run_here,
-    run_program,
     small_model,
     trainer_job,
     trajectories,
     write_rows,
 )
+from tests.torch.trl.programs import run_program
 
 from agentc.runtime.program import Job
 from agentc_backends.agents.client.leased import chat_client

@@ -20,10 +20,10 @@ import torch
 from tests.torch.trl.jobs import (
     difference,
     facts,
+    launch,
     limited,
     pairs,
     run_here,
-    run_program,
     small_model,
     start,
     steps,
@@ -33,6 +33,7 @@ from tests.torch.trl.jobs import (
     weights,
     write_rows,
 )
+from tests.torch.trl.programs import run_program
 
 from agentc_backends.trainers.common.endings import TrainingOutOfTimeError
 
@@ -264,7 +265,7 @@ def test_a_rerun_may_have_other_processes(
         job = trainer_job(
             tmp_path, "sft", inputs("sft"), **SETTINGS, sharding="full", processes=processes
         )
-        status, out, err = run_program(limited(job, seconds))
+        status, out, err = launch(limited(job, seconds))
         assert status == 0, out + err
         if seconds is not None:
             assert "out of time at step 1 of" in err

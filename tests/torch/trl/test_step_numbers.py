@@ -17,13 +17,13 @@ from tests.torch.trl.jobs import (
     make_job,
     pairs,
     run_here,
-    run_program,
     small_model,
     steps,
     trainer_job,
     trajectories,
     write_rows,
 )
+from tests.torch.trl.programs import run_program
 
 ROWS = 11
 SETTINGS: dict[str, Any] = {"epochs": 2, "lr": STILL, "global_batch": 4}

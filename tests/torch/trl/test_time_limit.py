@@ -11,10 +11,10 @@ import pytest
 pytest.importorskip("torch")
 
 from tests.torch.trl.jobs import (
+    launch,
     limited,
     pairs,
     run_here,
-    run_program,
     small_model,
     steps,
     trainer_job,
@@ -99,15 +99,15 @@ def test_all_processes_stop_alike(processes: int, model: Path, tmp_path: Path) -
     inputs = inputs_of("sft", model, tmp_path)
     settings = {**SETTINGS, "processes": processes}
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    status, out, err = run_program(trainer_job(whole, "sft", inputs, **settings))
+    status, out, err = launch(trainer_job(whole, "sft", inputs, **settings))
     assert status == 0, out + err
     job = trainer_job(cut, "sft", inputs, **settings)
-    status, out, err = run_program(limited(job, 0))
+    status, out, err = launch(limited(job, 0))
     # A launcher takes 75 for a failure; the wrapper reads the progress line.
     assert status == (75 if processes == 1 else 0), out + err
     assert "trl.sft: out of time at step 1 of 10" in err
     assert line_of(cut)["out_of_time"] is True
     assert list((cut / "data").iterdir()) == []
-    status, out, err = run_program(limited(job, None))
+    status, out, err = launch(limited(job, None))
     assert status == 0, out + err
     assert finished(cut) == finished(whole)

@@ -17,9 +17,9 @@ from tests.support.training_job import with_lost_gradient
 from tests.torch.trl.jobs import (
     difference,
     facts,
+    launch,
     pairs,
     run_here,
-    run_program,
     small_model,
     steps,
     trainer_job,
@@ -27,6 +27,7 @@ from tests.torch.trl.jobs import (
     weights,
     write_rows,
 )
+from tests.torch.trl.programs import run_program
 
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc_backends.data.models.scored_rows import SCORED_FILE
@@ -141,7 +142,9 @@ def test_two_processes_are_two_and_train_the_same_weights(
     # 20 rows, 3 a micro-batch, 2 processes: the last step is filled up with empty rows.
     both = {"processes": 2, "global_batch": 6, "micro_batch": 3}
     single = trained(kind, **{**settings, "global_batch": 6})
-    status, out, err = run_program(trainer_job(tmp_path, kind, inputs[kind], **settings, **both))
+    job = trainer_job(tmp_path, kind, inputs[kind], **settings, **both)
+    # By its launcher once.
+    status, out, err = launch(job) if kind == "sft" else run_program(job)
     assert status == 0, out + err
     assert facts(tmp_path)["world_size"] == 2
     assert difference(single, tmp_path) < 2e-4
