@@ -26,11 +26,10 @@ def compiled(spec: Path, out: Path, cwd: Path, **variables: str) -> bytes:
     return (out / "plan.json").read_bytes()
 
 
-_SPECS = Path(__file__).resolve().parents[2] / "specs"
-
-
+# Of every shipped spec tests/golden has the plan, and finds the same one in each run's hash seed.
 @pytest.mark.parametrize(
-    "name", sorted(p.relative_to(_SPECS).as_posix() for p in _SPECS.rglob("*.yaml"))
+    "name",
+    ["quickstart.yaml", "agent_r/multi_task.yaml", "eto/webshop.yaml", "sweet_rl/backend.yaml"],
 )
 def test_same_bytes_everywhere(repository: Path, tmp_path: Path, name: str) -> None:
     here = repository / "specs" / name

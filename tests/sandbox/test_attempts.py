@@ -26,6 +26,7 @@ def test_no_attempt_of_a_forked_process_succeeds_as_nobody(play: Player, kind: s
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_attempt_of_a_forked_process_succeeds_as_root(play: Player, kind: str) -> None:
     _assert_held(kind, play("root", "play", f"{kind}+forked"))

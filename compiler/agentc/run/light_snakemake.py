@@ -1,8 +1,8 @@
-"""`python -m agentc.run.light_snakemake ...`: Snakemake itself, in two thirds of the time to its start.
+"""`python -m agentc.run.light_snakemake ...`: Snakemake itself, started in two thirds of the time.
 
-Its SLURM plugin, which it imports whatever the profile, imports pandas for a table that is made only
-where one asks for it. Here pandas and NumPy are read when something first uses them. `driver.py`
-starts this.
+Its SLURM plugin, imported whatever the profile, imports pandas for a table that is made only where
+one asks for it. Here pandas and NumPy are read when something first uses them. `driver.py` starts
+this.
 """
 
 from __future__ import annotations

@@ -7,13 +7,13 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.patience import PATIENCE_S
+from tests.torch.trl.programs import run_module
 from tiny_models import CONFIGS, make_model, make_tokenizer
 
 from agentc_backends.agents import client
@@ -221,17 +221,10 @@ def test_a_client_that_goes_away_frees_the_server(folder: Path, tmp_path: Path) 
 def test_a_broken_checkpoint_is_named(
     folder: Path, tmp_path: Path, broken: str, complaint: str
 ) -> None:
-    from conformance import ROOT
-
     copy = tmp_path / "model"
     shutil.copytree(folder, copy)
     (copy / broken).unlink()
-    paths = os.pathsep.join(str(ROOT / name) for name in ("compiler", "backends"))
-    done = subprocess.run(
-        [sys.executable, "-m", MODULE, "--model", str(copy)],
-        env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=PATIENCE_S,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert complaint in done.stderr
-    assert "Traceback" not in done.stderr
+    status, _, err = run_module(MODULE, "--model", str(copy))
+    assert status == 2
+    assert complaint in err
+    assert "Traceback" not in err

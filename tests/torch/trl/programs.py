@@ -12,7 +12,7 @@ import runpy
 import socket
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
@@ -28,17 +28,21 @@ _IMPORTED = (
 
 
 def run_program(job_file: Path, module: str | None = None) -> tuple[int, str, str]:
-    """(exit status, stdout, stderr) of a job program, in as many processes as the job asks for.
-    The status is that of the first to fail."""
+    """(exit status, stdout, stderr) of a job program, in as many processes as the job asks for."""
     spec = json.loads(job_file.read_text())
-    module = module or PROGRAM + spec["kind"]
     ranks = int(spec["placement"].get("processes") or 1)
+    return run_module(module or PROGRAM + spec["kind"], str(job_file), ranks=ranks)
+
+
+def run_module(module: str, *words: str, ranks: int = 1) -> tuple[int, str, str]:
+    """(exit status, stdout, stderr) of a module that is run as a program with these words. The
+    status is that of the first to fail."""
     context = _context()
     with tempfile.TemporaryDirectory() as folder:
         said = [Path(folder) / name for name in ("out", "err")]
         variables = [{}] if ranks == 1 else _meeting(ranks)
         started = [
-            context.Process(target=_play, args=(module, str(job_file), each, *map(str, said)))
+            context.Process(target=_play, args=((module, *words), each, *map(str, said)))
             for each in variables
         ]
         for process in started:
@@ -67,12 +71,11 @@ def _meeting(ranks: int) -> list[dict[str, str]]:
     return [{**common, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(ranks)]
 
 
-def _play(module: str, job_file: str, variables: Mapping[str, str], out: str, err: str) -> None:
+def _play(words: Sequence[str], variables: Mapping[str, str], out: str, err: str) -> None:
     os.environ.update(variables)
     for name, number in ((out, 1), (err, 2)):
         file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(file, number)
-    os.chdir(Path(job_file).parent)
-    sys.argv = [module, job_file]
-    sys.modules.pop(module, None)  # it is not to be found imported when it is run
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    sys.argv = list(words)
+    sys.modules.pop(words[0], None)  # it is not to be found imported when it is run
+    runpy.run_module(words[0], run_name="__main__", alter_sys=True)

@@ -46,8 +46,8 @@ def check_disjoint(
     one `same` are one."""
     seen: dict[Hashable, str] = {}
     for name, tasks in splits.items():
-        own = list(tasks)
-        shared = [task for task in own if same(task) in seen]
+        own = [(task, same(task)) for task in tasks]
+        shared = [task for task, key in own if key in seen]
         if shared:
             other = seen[same(shared[0])]
             raise SplitError(
@@ -55,7 +55,7 @@ def check_disjoint(
                 f"`except: [{other}]` in `{name}`, or `except: [{name}]` in `{other}`, to leave "
                 "them out of one"
             )
-        seen.update(dict.fromkeys(map(same, own), name))
+        seen.update((key, name) for _, key in own)
 
 
 def content_of(name: str, path: str, read_file: ReadFile) -> bytes:

@@ -23,6 +23,7 @@ from agentc_backends.environments.webshop.products import (
 )
 from agentc_backends.environments.webshop.search import SearchIndex
 from agentc_backends.environments.webshop.settings import ShopOptions
+from agentc_backends.environments.webshop.splits import OWN
 
 
 class Shop:
@@ -50,6 +51,22 @@ class Shop:
         for number, goal in enumerate(self.goals):
             digest.update(f"{chr(10) if number else ''}{goal.instruction}".encode())
         return digest.hexdigest()
+
+    @cached_property
+    def identities(self) -> tuple[str, ...]:
+        """What tells goals apart, by their numbers."""
+        return tuple(goal.identity for goal in self.goals)
+
+    @cached_property
+    def own_splits(self) -> Mapping[str, tuple[int, ...]]:
+        """Numbers of goals by agentc's own split: about 80, 10 and 10 percent of the products, by
+        hash, so that no product is in two of them."""
+        found: dict[str, list[int]] = {name: [] for name in OWN}
+        for number, goal in enumerate(self.goals):
+            share = hashlib.sha256(f"split/1/{goal.product.asin}".encode()).digest()[0]
+            name = "train" if share < 205 else "dev" if share < 230 else "test"
+            found[name].append(number)
+        return {name: tuple(numbers) for name, numbers in found.items()}
 
     @cached_property
     def _index(self) -> SearchIndex:

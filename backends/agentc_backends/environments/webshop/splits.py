@@ -6,7 +6,6 @@ one are refused. Resolved while a spec is compiled, so that keys follow the goal
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import Counter
@@ -41,14 +40,14 @@ def read_splits(written: Mapping[str, Any], shop: Shop, read_file: ReadFile) -> 
     found = {name: _read(name, value, shop, read_file) for name, value in written.items()}
     for name, value in written.items():
         others = others_left_out(name, value, found)
-        left_out = {shop.goals[n].identity for other in others for n in found[other]}
-        found[name] = tuple(n for n in found[name] if shop.goals[n].identity not in left_out)
+        left_out = {shop.identities[n] for other in others for n in found[other]}
+        found[name] = tuple(n for n in found[name] if shop.identities[n] not in left_out)
         if not found[name]:
             raise SplitError(f"the split `{name}` holds no goal")
     check_disjoint(
         found,
         lambda shared: f"{len(shared)} goals, such as {shared[0]}",
-        lambda number: shop.goals[number].identity,
+        shop.identities.__getitem__,
     )
     return {name: _line(value, found[name]) for name, value in written.items()}
 
@@ -56,7 +55,7 @@ def read_splits(written: Mapping[str, Any], shop: Shop, read_file: ReadFile) -> 
 def numbers_of(line: str, shop: Shop) -> Numbers:
     """The goals of a line that `read_splits` made."""
     if match := _OWN_LINE.fullmatch(line):
-        return _own(match[1], shop)
+        return shop.own_splits[match[1]]
     return unfold_numbers(line)
 
 
@@ -74,7 +73,7 @@ def _read(name: str, value: Any, shop: Shop, read_file: ReadFile) -> Numbers:
     total = len(shop.goals)
     match value:
         case {"own": str(own), **rest} if own in OWN:
-            numbers = _own(own, shop)
+            numbers = shop.own_splits[own]
         case {"range": [int(first), int(end)], **rest} if 0 <= first < end:
             numbers = tuple(range(first, min(end, total + 1)))
         case {"ids": list(ids), **rest} if ids:
@@ -106,16 +105,6 @@ def _read(name: str, value: Any, shop: Shop, read_file: ReadFile) -> Numbers:
             "it to take each once"
         )
     return numbers
-
-
-def _own(split: str, shop: Shop) -> Numbers:
-    """About 80, 10 and 10 percent of the products, by hash: no product is in two splits."""
-    return tuple(n for n, goal in enumerate(shop.goals) if _part(goal.product.asin) == split)
-
-
-def _part(asin: str) -> str:
-    share = hashlib.sha256(f"split/1/{asin}".encode()).digest()[0]
-    return "train" if share < 205 else "dev" if share < 230 else "test"
 
 
 def _of_file(name: str, path: str, read_file: ReadFile) -> Numbers:
