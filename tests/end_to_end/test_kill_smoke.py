@@ -27,7 +27,7 @@ def run(spec: Path, store: Path, watch: Callable[[subprocess.Popen[bytes]], Any]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", [2, pytest.param(kills_wanted(20), marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [1, pytest.param(kills_wanted(20), marks=pytest.mark.long)])
 def test_kills_change_nothing(smoke: Smoke, tmp_path: Path, kills: int) -> None:
     # With servers for environments too: that is no part of a key.
     spec, whole = tmp_path / "served.yaml", smoke.seconds

@@ -367,6 +367,7 @@ def test_a_loss_that_is_no_number_ends_the_job_with_advice(start: Start) -> None
     assert not (staging / "data" / "model.safetensors").exists()
 
 
+@pytest.mark.long
 def test_a_gradient_that_is_lost_ends_the_job_before_the_loss_is(
     experiment: Experiment, start: Start, tmp_path: Path
 ) -> None:
