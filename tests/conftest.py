@@ -45,8 +45,10 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """With AGENTC_TEST_COSTS each test's processor time is written down (tests/costs.py)."""
-    if folder := os.environ.get("AGENTC_TEST_COSTS"):
+    """With AGENTC_TEST_COSTS each test's processor time is written down (tests/costs.py, which a
+    recipe's tree does without)."""
+    folder = os.environ.get("AGENTC_TEST_COSTS")
+    if folder and Path(__file__).with_name("costs.py").exists():
         from tests.costs import Costs
 
         config.pluginmanager.register(Costs(Path(folder)))
