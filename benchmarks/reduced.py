@@ -30,8 +30,9 @@ LARGER = {"initialisation": "random", "hidden_size": 384, "layers": 6, "heads": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """What is left of the quickstart: tasks and optimiser steps of its stages. `exploring` and
-    `evaluating` are episodes in flight; `larger_model` is one of about 11 million weights."""
+    """What is left of the quickstart: tasks and optimiser steps of its stages, and rounds.
+    `exploring` and `evaluating` are episodes in flight; `larger_model` is one of about 11 million
+    weights."""
 
     expert_tasks: int = 48
     sft_steps: int = 12
@@ -41,6 +42,7 @@ class Size:
     exploring: int = 32
     evaluating: int = 32
     larger_model: bool = False
+    rounds: int = 2
 
 
 def write_reduced(path: Path, size: Size) -> Path:
@@ -51,6 +53,7 @@ def write_reduced(path: Path, size: Size) -> Path:
     del spec["claims"]  # they are about the whole quickstart
     if size.larger_model:
         spec["models"]["base"].update(LARGER)
+    spec["params"]["rounds"]["default"] = size.rounds
     stages = spec["stages"]
     rounds = stages["eto"].setdefault("repeat", {}).setdefault("stages", {})
     small = _reductions(size)

@@ -88,7 +88,7 @@ def bare_python(tmp_path: Path) -> Path:
 def test_a_bundle_makes_the_same_without_agentc(
     smoke: Smoke, bare_python: Path, tmp_path: Path
 ) -> None:
-    # One round of the two: what the second adds, tests of bare Snakemake make.
+    # One round: what a second adds, tests of bare Snakemake make.
     agentc("bundle", smoke.spec, "-p", "rounds=1", "-o", tmp_path / "bundle")
     snakemake(bare_python, tmp_path / "bundle")
     store = tmp_path / "bundle" / ".agentc" / "store"

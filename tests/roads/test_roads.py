@@ -53,6 +53,7 @@ def test_a_program_is_watched(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_page_is_current(tmp_path: Path) -> None:
     """`python -m tests.roads --write` writes it anew."""
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
