@@ -13,9 +13,9 @@ pytestmark = pytest.mark.skipif(find_spec("pandas") is None, reason="needs panda
 
 USES = """
 import sys
-from agentc.run.light_snakemake import POSTPONED, postpone
-for each in POSTPONED:
-    postpone(each)
+from agentc.run.light_snakemake import LAZY, import_lazily
+for each in LAZY:
+    import_lazily(each)
 import pandas as pd, numpy
 import snakemake_executor_plugin_slurm.efficiency_report as report
 assert not {"pandas.core", "numpy.linalg"} & set(sys.modules), "read before its first use"
@@ -32,7 +32,7 @@ except AttributeError as error:
 """
 
 
-def test_a_postponed_package_is_read_at_its_first_use() -> None:
+def test_a_lazily_imported_package_is_read_at_its_first_use() -> None:
     subprocess.run([sys.executable, "-c", USES], check=True)
 
 

@@ -26,7 +26,7 @@ def check_setting(subject: BackendUnderTest, path: str, field: Field, identity: 
     _no_failure(path, first, after)
     if UNREAD in after.codes:
         _check_unread(subject, path, after)
-        context = _find_context(subject, path, field, after)
+        context = _find_context(subject, path, field)
         if context is None:
             return  # nothing here reads it, and the compiler says so
         start, before = context, subject.lower(context)
@@ -106,14 +106,12 @@ def _check_effect(
         )
 
 
-def _find_context(
-    subject: BackendUnderTest, path: str, field: Field, unread: LoweringOutcome
-) -> dict[str, Any] | None:
-    """Values of one other setting under which this one is read; first those that the complaint
-    names."""
-    start, said = subject.start, unread.complaints()
-    others = [(name, each) for name, each, _ in leaves(subject.table) if name != path]
-    for other, other_field in sorted(others, key=lambda each: f"`{each[0]}" not in said):
+def _find_context(subject: BackendUnderTest, path: str, field: Field) -> dict[str, Any] | None:
+    """Values of one other setting under which this one is read."""
+    start = subject.start
+    for other, other_field, _ in leaves(subject.table):
+        if other == path:
+            continue
         for value in subject.flips(other_field, other, start):
             context = with_value(start, other, value)
             if subject.lower(context).codes:

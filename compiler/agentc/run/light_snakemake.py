@@ -15,11 +15,11 @@ import threading
 from types import ModuleType
 from typing import Any
 
-POSTPONED = ("numpy", "pandas")
+LAZY = ("numpy", "pandas")
 _READING = threading.RLock()
 
 
-class Postponed(ModuleType):
+class LazyModule(ModuleType):
     """Stands for a package until one of its names is asked for, `__path__` of a submodule's import
     among them. (The standard library's LazyLoader reads the package at the second `import` of it,
     before Python 3.12 at least: that asks for `__spec__`.)"""
@@ -32,15 +32,15 @@ class Postponed(ModuleType):
             return getattr(importlib.import_module(package), name)
 
 
-def postpone(package: str) -> None:
+def import_lazily(package: str) -> None:
     """Have a package imported at its first use; nothing where it is not installed, or is there."""
     spec = importlib.util.find_spec(package) if package not in sys.modules else None
     if spec is not None:
-        sys.modules[package] = module = Postponed(package)
+        sys.modules[package] = module = LazyModule(package)
         module.__spec__ = spec
 
 
 if __name__ == "__main__":
-    for each in POSTPONED:
-        postpone(each)
+    for each in LAZY:
+        import_lazily(each)
     runpy.run_module("snakemake", run_name="__main__", alter_sys=True)
