@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,31 @@ def test_it_is_started_anew_after_so_many_pages_and_where_it_has_ended(
         short.close()
 
 
+@pytest.mark.parametrize(("kills", "verdict", "restarts"), [(1, "ok", 1), (9, "crash", 1)])
+def test_a_page_is_blamed_when_two_browsers_end_under_it(
+    renderer: Renderer, kills: int, verdict: str, restarts: int
+) -> None:
+    """Somebody else may have ended the one."""
+    killed = []
+
+    def answer(url: str) -> None:
+        browser = made._browser
+        assert isinstance(browser, BoxedBrowser)
+        if len(killed) < kills:
+            killed.append(url)
+            assert browser._inner is not None
+            signal.pidfd_send_signal(browser._inner, signal.SIGKILL)
+
+    made = Renderer(answer)
+    try:
+        found = made.render("<link rel=stylesheet href='https://a.example/x.css'><p>x")
+        assert (found.verdict, made.restarts) == (verdict, restarts)
+        assert found.refused == {"a.example": 1}
+        assert made.render("<p>x").verdict == "ok"
+    finally:
+        made.close()
+
+
 def test_one_that_takes_too_much_memory_is_ended(renderer: Renderer) -> None:
     small = Renderer(limits=RenderLimits(memory_mb=20))
     try:
@@ -68,3 +94,15 @@ def test_nothing_is_left_of_one_that_was_ended(renderer: Renderer) -> None:
     assert not Path("/proc", str(pid)).exists()
     assert len(os.listdir("/proc/self/fd")) == open_before  # noqa: PTH208
     made.close()
+
+
+def test_a_page_whose_window_is_still_open_does_not_harm_the_next_one(renderer: Renderer) -> None:
+    """A browser closes it later than it says so."""
+    starts = renderer.restarts
+    assert renderer.render(PAGE).verdict == "ok"
+    browser = renderer._browser
+    assert isinstance(browser, BoxedBrowser)
+    open_one = {"url": "about:blank", "browserContextId": renderer._context}
+    browser.devtools.call("Target.createTarget", open_one, until=time.monotonic() + 60)
+    assert renderer.render(PAGE).verdict == "ok"
+    assert renderer.restarts == starts

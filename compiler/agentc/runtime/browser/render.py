@@ -83,9 +83,20 @@ class Renderer:
         }
 
     def render(self, html: str) -> Rendered:
-        """Raises NoBrowserError where no browser starts; what a page does is a verdict."""
+        """Raises NoBrowserError where no browser starts; what a page does is a verdict. A page under
+        which the whole browser ends is tried once more: somebody else may have ended it."""
+        with suppress(BrowserEndError):
+            return self._tried(html, {})
+        refused: Dict[str, int] = {}
+        try:
+            return self._tried(html, refused)
+        except BrowserEndError:
+            return Rendered("crash", refused)
+
+    def _tried(self, html: str, refused: Dict[str, int]) -> Rendered:
+        """Counts in `refused`. Raises BrowserEndError where the browser ended meanwhile."""
         browser = self._started()
-        page = _Page(browser, self._context, self._answer, self._limits.wall_seconds)
+        page = _Page(browser, self._context, self._answer, self._limits.wall_seconds, refused)
         browser.allow(self._limits.seconds)
         verdict = "crash"
         try:
@@ -99,11 +110,14 @@ class Renderer:
             verdict = "timeout"
         except UseExceededError as error:
             verdict = "timeout" if error.what == "time" else error.what
-        except (BrowserEndError, DevtoolsError, ValueError, KeyError, TypeError):
+        except BrowserEndError:
+            self.close()
+            raise
+        except (_PageEndError, DevtoolsError, ValueError, KeyError, TypeError):
             pass
         # What such a page leaves behind slows, or ends, the pages after it.
         self.close()
-        return Rendered(verdict, page.refused)
+        return Rendered(verdict, refused)
 
     def close(self) -> None:
         """May be called twice; another page starts another browser."""
@@ -125,22 +139,32 @@ class Renderer:
         return self._browser
 
 
+class _PageEndError(Exception):
+    """The process that shows the page crashed, and the browser tells so."""
+
+
 class _Page:
     """A tab, from its opening to its end."""
 
     def __init__(
-        self, browser: BoxedBrowser, context: str, answer: Answer, wall_seconds: float
+        self,
+        browser: BoxedBrowser,
+        context: str,
+        answer: Answer,
+        wall_seconds: float,
+        refused: Dict[str, int],
     ) -> None:
         self._tools, self._context, self._answer = browser.devtools, context, answer
         self._until = time.monotonic() + wall_seconds
         self._session = ""
         self._loaded = False
-        self.refused: Dict[str, int] = {}
+        self.refused = refused
         self._tools.on_event = self._heard
 
     def rendered(self, html: str) -> Rendered:
         size = {"width": WIDTH, "height": WINDOW_HEIGHT}
-        where = {"url": "about:blank", "browserContextId": self._context, **size}
+        # Of a tab in the window of the page before, if that is not closed yet, no size may be told.
+        where = {"url": "about:blank", "browserContextId": self._context, "newWindow": True, **size}
         target = self._of_browser("Target.createTarget", **where)["targetId"]
         attached = self._of_browser("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
@@ -184,7 +208,7 @@ class _Page:
         if method == "Page.loadEventFired":
             self._loaded = True
         elif method == "Inspector.targetCrashed":
-            raise BrowserEndError
+            raise _PageEndError
         elif method == "Fetch.requestPaused":
             self._asked_for(event["params"]["requestId"], event["params"]["request"]["url"])
 
