@@ -16,6 +16,9 @@ WORKERS ?= 2
 FAST_WORKERS ?= $(shell expr 2 \* $(WORKERS))
 # The slow ones start servers and wait for them for a third of their time.
 SLOW_WORKERS ?= $(shell expr $(WORKERS) + $(WORKERS) / 2)
+# Files that take longest are begun first, so that no worker is left with one of them at the end.
+DEAREST = $(addprefix tests/,end_to_end/% conformance/% benchmarks/% backends/xtuner/% backends/openrlhf/% backends/encoder/%)
+FIRST = $(filter $(DEAREST),$(1)) $(filter-out $(DEAREST),$(1))
 # To read all tests takes twelve seconds of a processor, for each worker (tests/conftest.py holds this).
 MARKED = $(shell grep -rl --include='test_*.py' --exclude-dir=torch 'mark\.$(1)' tests)
 
@@ -85,8 +88,8 @@ test-fast: environments
 
 test-slow: export AGENTC_REQUIRE_SOFTWARE = 1
 test-slow: environments-all
-	$(BIN)/pytest -n $(SLOW_WORKERS) --dist loadfile -rs --durations=15 \
-	  -m 'slow and not vllm and not slurm and not long and not alone' $(call MARKED,slow)
+	$(BIN)/pytest -n $(SLOW_WORKERS) --dist loadfile --no-loadscope-reorder -rs --durations=15 \
+	  -m 'slow and not vllm and not slurm and not long and not alone' $(call FIRST,$(call MARKED,slow))
 
 test-torch: environments .agentc/torch-tests/complete
 	$(TORCH_TESTS) -m 'not long' tests/torch
