@@ -83,8 +83,8 @@ class Renderer:
         }
 
     def render(self, html: str) -> Rendered:
-        """Raises NoBrowserError where no browser starts; what a page does is a verdict. A page under
-        which the whole browser ends is tried once more: somebody else may have ended it."""
+        """Raises NoBrowserError where no browser starts; what a page does is a verdict. If a whole
+        browser ends under a page, that is tried once more: somebody else may have ended it."""
         with suppress(BrowserEndError):
             return self._tried(html, {})
         refused: Dict[str, int] = {}
