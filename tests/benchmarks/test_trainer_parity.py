@@ -23,6 +23,7 @@ HELD = (
 
 
 @pytest.mark.slow
+@pytest.mark.long  # each trainer's numbers are held to hand-computed ones in every run
 def test_losses_agree_step_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = os.environ.get("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
     monkeypatch.setenv("AGENTC_ENVIRONMENTS", folder)

@@ -1,4 +1,8 @@
-"""kill -9 of each kind of process, at random moments of a whole ETO run with its model server."""
+"""kill -9 of each kind of process, at random moments of a whole ETO run with its model server.
+
+Parts of it are tried in every run: a run of small jobs (tests/run/test_kill_run.py), trainings
+(tests/torch/trl/test_resume.py), episodes and servers (tests/backends/rollout, tests/runtime).
+"""
 
 from __future__ import annotations
 
@@ -27,8 +31,9 @@ def run(spec: Path, store: Path, watch: Callable[[subprocess.Popen[bytes]], Any]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", [1, pytest.param(kills_wanted(20), marks=pytest.mark.long)])
-def test_kills_change_nothing(smoke: Smoke, tmp_path: Path, kills: int) -> None:
+@pytest.mark.long
+def test_kills_change_nothing(smoke: Smoke, tmp_path: Path) -> None:
+    kills = kills_wanted(20)
     # With servers for environments too: that is no part of a key.
     spec, whole = tmp_path / "served.yaml", smoke.seconds
     text = smoke.spec.read_text(encoding="utf-8")

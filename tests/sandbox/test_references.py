@@ -38,7 +38,7 @@ def suites(box: CodeBox, rows: list[dict[str, object]]) -> list[CallSuite]:
     return _suites(box, rows, "fresh")
 
 
-@pytest.mark.parametrize("start", ["alone", "forked"])
+@pytest.mark.parametrize("start", [pytest.param("alone", marks=pytest.mark.long), "forked"])
 def test_references_pass_their_own_tests_a_thousand_times(
     start: str,
     box: CodeBox,

@@ -106,9 +106,10 @@ class Cluster:
         self.daemons.start(f"slurmd.{name}", [*within, "slurmd", "-D", "-N", name])
 
     def start_controller(self) -> None:
-        """Start (again) the controller and wait until it answers."""
+        """Start (again) the controller and wait until it answers. Nodes may be at work by then:
+        whoever waited for it submits at once."""
         self.daemons.start("slurmctld", ["slurmctld", "-D"])
-        self.wait_idle()
+        self.daemons.wait_for("slurmctld", lambda: _succeeds("sinfo", "-h"), PATIENCE_S)
 
     def start_accounting(self) -> None:
         """Start (again) the accounting daemon and wait until it answers."""

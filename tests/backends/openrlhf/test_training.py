@@ -303,6 +303,7 @@ def test_neither_micro_batches_nor_processes_change_the_result(start: Start, who
     assert_scored_as_left(staging)
 
 
+@pytest.mark.long
 def test_processes_that_share_the_weights_leave_scores_of_the_whole_model(start: Start) -> None:
     """With stage 3 no process has all weights: they score the same rows together."""
     process, staging = start("sft", processes=2, micro_batch=1, zero_stage=3, epochs=1)

@@ -1,4 +1,5 @@
-"""Starts a training job with its number of processes, and ties worker processes to their parent.
+"""Starts a training job with its number of processes, ties worker processes to their parent, and
+ends them.
 
 One process trains in the job itself; several are started by `torch.distributed.run`, which takes
 the job's place. (`accelerate launch --cpu --num_processes 2` silently runs one process.) Where the
@@ -7,6 +8,7 @@ job has several nodes of SLURM, one launcher runs on each, and they meet on the 
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -51,5 +53,26 @@ def relaunch(module: str, placement: Mapping[str, Any], job_file: str) -> None:
 def die_with_launcher() -> None:
     """In a worker: ask the kernel to kill this process when the launcher dies. Workers live in
     sessions of their own, so a signal to the job's process group does not reach them."""
-    if "LOCAL_RANK" in os.environ and "TORCHELASTIC_RUN_ID" in os.environ:
+    if _launched():
         process.die_with_parent(signal.SIGKILL)
+
+
+def end_worker(status: int) -> None:
+    """In a process that is or was one of a group: end it at once with `status`, its exit handlers
+    done. Elsewhere nothing happens.
+
+    A thread of the process group may still hold the tensors of the last collective. Should it let
+    go of them while the interpreter is being taken down, it cannot have the lock that this takes,
+    and the process aborts (SIGABRT, "terminate called without an active exception") after all its
+    work is done: the launcher would call the training failed.
+    """
+    torch = sys.modules.get("torch")
+    if _launched() or (torch is not None and torch.distributed.is_initialized()):
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _launched() -> bool:
+    return "LOCAL_RANK" in os.environ and "TORCHELASTIC_RUN_ID" in os.environ

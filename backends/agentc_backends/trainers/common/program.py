@@ -17,7 +17,7 @@ from agentc_backends.data.chat.rows import NoRowsError, RowCounts, RowsError
 from agentc_backends.data.models.checkpoint import settle_libraries
 from agentc_backends.trainers.common.endings import TrainingFailedError, TrainingOutOfTimeError
 from agentc_backends.trainers.common.kept import keep_model
-from agentc_backends.trainers.common.launch import die_with_launcher, relaunch
+from agentc_backends.trainers.common.launch import die_with_launcher, end_worker, relaunch
 from agentc_backends.trainers.common.processes import first_process, process_count
 
 
@@ -32,6 +32,12 @@ def run_trainer(name: str, train: Callable[[Job], None], *, module: str | None) 
             print(f"{name}: {error}", file=sys.stderr)
             return 1
         die_with_launcher()
+    status = _status_of(name, train, job)
+    end_worker(status)
+    return status
+
+
+def _status_of(name: str, train: Callable[[Job], None], job: Job) -> int:
     settle_libraries()
     on_empty = job.config.get("on_empty", "error")
     try:

@@ -11,6 +11,8 @@ import runpy
 import sys
 from typing import Any
 
+from agentc_backends.trainers.common.launch import end_worker
+
 
 def main() -> None:
     import torch
@@ -20,6 +22,7 @@ def main() -> None:
     module = sys.argv[1]
     sys.argv = sys.argv[1:]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
+    end_worker(0)
 
 
 def accommodate(torch: Any) -> None:

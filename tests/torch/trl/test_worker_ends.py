@@ -1,0 +1,42 @@
+"""A worker that ends right after its last collective ends with its own status.
+
+Without `end_worker` the interpreter is taken down while gloo's thread still holds that collective's
+tensors: of launches like this one, two in three had a worker that aborted.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+PROGRAM = """
+import atexit
+import torch
+import torch.distributed as dist
+from agentc_backends.trainers.common.launch import end_worker
+
+dist.init_process_group("gloo")
+atexit.register(print, "done by", dist.get_rank())
+for _ in range(3):
+    dist.all_reduce(torch.ones(20))
+end_worker(0)
+"""
+
+
+def test_worker_that_held_a_collective_ends_with_its_status(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    ended = subprocess.run(
+        [*launcher, "--nproc-per-node", "4", str(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert sorted(ended.stdout.split()[2::3]) == ["0", "1", "2", "3"], "exit handlers are done"
