@@ -143,7 +143,7 @@ def _expected_expert(given: Mapping[str, Json]) -> ExpectedExpert:
 
 BACKEND = EnvironmentBackend(
     id="env.colbench_frontend",
-    version=1,
+    version=2,  # 1: a browser of 2026-11 called one honest page in some hundred a crash
     doc="ColBench's pages: an agent works with a human who sees its page and the one that is "
     "meant, and is rewarded by their likeness. Invented tasks, or ColBench's own from a file.",
     software=FRONTEND,
