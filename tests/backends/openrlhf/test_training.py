@@ -52,8 +52,7 @@ STEPS = 6
 SETTINGS: dict[str, dict[str, Any]] = {
     "sft": {"lr": 2e-3, "global_batch": 6, "max_length": 512, "dtype": "bfloat16"},
     "dpo": {"lr": 1e-3, "global_batch": 6, "max_length": 512, "dtype": "bfloat16", "beta": 0.1,
-            "nll_weight": 0.5},
-}  # fmt: skip
+            "nll_weight": 0.5}}  # fmt: skip
 
 
 def pair(number: int) -> dict[str, Any]:

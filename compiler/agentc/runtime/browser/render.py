@@ -26,6 +26,7 @@ WIDTH, WINDOW_HEIGHT, HEIGHT = 1280, 720, 8192
 """Pixels: of each picture, of the window that a page is laid out for, of the tallest picture."""
 VERDICTS = ("ok", "clipped", "timeout", "memory", "crash")
 _MOST_HOSTS = 50
+_TRIES = 2
 
 Answer = Callable[[str], Optional[Tuple[str, bytes]]]
 """From an address to type and content of what is there; None refuses it."""
@@ -85,13 +86,11 @@ class Renderer:
     def render(self, html: str) -> Rendered:
         """Raises NoBrowserError where no browser starts; what a page does is a verdict. If a whole
         browser ends under a page, that is tried once more: somebody else may have ended it."""
-        with suppress(BrowserEndError):
-            return self._tried(html, {})
-        refused: Dict[str, int] = {}
-        try:
-            return self._tried(html, refused)
-        except BrowserEndError:
-            return Rendered("crash", refused)
+        for _ in range(_TRIES):
+            refused: Dict[str, int] = {}
+            with suppress(BrowserEndError):
+                return self._tried(html, refused)
+        return Rendered("crash", refused)
 
     def _tried(self, html: str, refused: Dict[str, int]) -> Rendered:
         """Counts in `refused`. Raises BrowserEndError where the browser ended meanwhile."""
