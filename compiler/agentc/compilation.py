@@ -84,8 +84,6 @@ def compile_spec(
     if references is None:
         lock = _find_lock(path, sink, required=locked)
         references = OutsideReferences(pins={} if lock is None else lock.pins())
-    for complaint in table.broken:
-        sink.warning("AGC609", complaint, fix="mend or uninstall that distribution")
     # Read once, for every scale: a pipe has its text only once.
     directory = folder_of(path)
     source, root = load_file(path, sink)
@@ -107,6 +105,8 @@ def compile_spec(
                 # What another scale asks for is not what this plan rests on.
                 apart = replace(context, references=references.copy())
                 run_passes(Unit(spec=spec, module=module), apart)
+    for complaint in table.broken:
+        sink.warning("AGC609", complaint, fix="mend or uninstall that distribution")
     read = (path, *spec.templates)
     templates = _templates(path, read[1:])
     if lock is not None and unit.plan is not None and not sink.has_errors:

@@ -37,6 +37,13 @@ def install(folder: Path, name: str, entry: str, code: str) -> None:
             "backend mine.sft of acme 1.2 calls itself trl.sft",
         ),
         (
+            "mine.other",
+            "from dataclasses import replace\n"
+            "from agentc_backends.trainers.trl.backend import SFT\n"
+            "BACKEND = replace(SFT, id='mine.other')\n",
+            "backend mine.other of acme 1.2 would not be found: its id must have `sft` in it",
+        ),
+        (
             "trl.sft",
             "from dataclasses import replace\n"
             "from agentc_backends.trainers.trl.backend import SFT\n"
@@ -52,10 +59,35 @@ def test_a_broken_distribution_is_named(
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "acme", raising=False)
     table = load_backends()
+    assert entry not in table.backends
     assert len(table.broken) == 1
     assert complaint in table.broken[0]
-    assert entry not in table.backends
     assert "trl.dpo" in table.backends
+
+
+def test_only_what_a_spec_names_is_imported(repository: Path) -> None:
+    """A stranger's module, and the time that it takes, is a matter of the specs that use it."""
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from agentc.backend_api import load_backends\n"
+        "from agentc.compilation import compile_spec\n"
+        f"found = compile_spec(Path({str(repository / 'specs/quickstart.yaml')!r}), {{}}, "
+        "load_backends())\n"
+        "assert found.plan is not None\n"
+        "print(*(name for name in sys.modules if name.endswith('.backend')))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    named = {name.removeprefix("agentc_backends.") for name in done.stdout.split()}
+    assert "environments.textcraft.backend" in named
+    assert "trainers.trl.backend" in named
+    assert named.isdisjoint(
+        {
+            "environments.webshop.backend",
+            "environments.sciworld.backend",
+            "servers.encoder.backend",
+            "agents.search.backend",
+        }
+    )
 
 
 def test_check_warns_and_goes_on(tmp_path: Path, repository: Path) -> None:
@@ -78,5 +110,6 @@ def test_check_warns_and_goes_on(tmp_path: Path, repository: Path) -> None:
 
 def test_the_shipped_backends_are_whole(repository: Path) -> None:
     table = load_backends()
-    assert table.broken == ()
+    assert len(list(table)) > 40
+    assert not table.broken
     assert compile_spec(repository / "specs/quickstart.yaml", {}, table).plan is not None

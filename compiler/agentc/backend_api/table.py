@@ -1,11 +1,12 @@
 """BackendTable: every backend found through the entry-point group `agentc.backends`.
 
-Loaded once by the command line and passed by argument; there is no global registry.
+Made once by the command line and passed by argument; there is no global registry. A backend is
+imported when it is asked for, so that a spec pays for those it names and no others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
@@ -17,27 +18,28 @@ from agentc.backend_api.declare import (
 )
 
 GROUP = "agentc.backends"
+_ENVIRONMENT, _SERVER = "env", "serve"
 
 
 @dataclass(frozen=True, slots=True)
 class BackendTable:
     """Backends by id (`trl.sft`, `env.textcraft`, `serve.vllm`), sorted. `broken` are sentences
-    about entry points that give no usable backend."""
+    about entry points that give no usable backend, of those that were asked for until now."""
 
     backends: Mapping[str, Backend]
-    broken: tuple[str, ...] = ()
+    broken: Sequence[str] = ()
 
     def stage_backends(self, kind: str) -> tuple[StageBackend, ...]:
         """Those that do the work of a stage kind, by id."""
-        return tuple(b for b in self if isinstance(b, StageBackend) and b.kind == kind)
+        return tuple(b for b in self._of(kind) if isinstance(b, StageBackend) and b.kind == kind)
 
     def environments(self) -> tuple[EnvironmentBackend, ...]:
         """Those that serve tasks, by id."""
-        return tuple(b for b in self if isinstance(b, EnvironmentBackend))
+        return tuple(b for b in self._of(_ENVIRONMENT) if isinstance(b, EnvironmentBackend))
 
     def servers(self) -> tuple[ServerBackend, ...]:
         """Those that serve checkpoints, by id."""
-        return tuple(b for b in self if isinstance(b, ServerBackend))
+        return tuple(b for b in self._of(_SERVER) if isinstance(b, ServerBackend))
 
     def find(self, name: str, family: str) -> Backend | None:
         """The backend a spec means by `name` for a stage kind, or for "env" or "serve":
@@ -51,34 +53,71 @@ class BackendTable:
     def __iter__(self) -> Iterator[Backend]:
         return iter(self.backends[name] for name in sorted(self.backends))
 
+    def _of(self, family: str) -> Iterator[Backend]:
+        """Those that may be of a family: the ids of its own say so before they are imported."""
+        if not isinstance(self.backends, InstalledBackends):
+            return iter(self)
+        return (b for b in map(self.backends.get, self.backends.named(family)) if b is not None)
+
+
+class InstalledBackends(Mapping[str, Backend]):
+    """What is installed, by id; each is imported when its id is looked up, all when the mapping is
+    walked. One that fails, or whose id another distribution claims too, is left out and said in
+    `complaints`: the installed rest stays usable."""
+
+    def __init__(self) -> None:
+        self.complaints: list[str] = []
+        self._entries: dict[str, list[EntryPoint]] = {}
+        self._loaded: dict[str, Backend | None] = {}
+        for entry in sorted(entry_points(group=GROUP), key=lambda e: (e.name, e.value)):
+            self._entries.setdefault(entry.name, []).append(entry)
+
+    def named(self, word: str) -> list[str]:
+        """The ids that have a word between their dots, sorted; nothing is imported."""
+        return [name for name in self._entries if word in name.split(".")]
+
+    def __getitem__(self, name: str) -> Backend:
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name) if name in self._entries else None
+        found = self._loaded[name]
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._entries if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _load(self, name: str) -> Backend | None:
+        claims: list[tuple[EntryPoint, Backend]] = []
+        for entry in self._entries[name]:
+            backend = _load(entry)
+            if isinstance(backend, str):
+                self.complaints.append(backend)
+            elif all(backend is not other for _, other in claims):
+                claims.append((entry, backend))
+        if len(claims) > 1:
+            owners = " and ".join(_owner(entry) for entry, _ in claims)
+            self.complaints.append(f"backend {name} is claimed by {owners}: remove one of them")
+        return claims[0][1] if len(claims) == 1 else None
+
 
 def _family(backend: Backend) -> str:
     match backend:
         case StageBackend():
             return backend.kind
         case EnvironmentBackend():
-            return "env"
+            return _ENVIRONMENT
         case ServerBackend():
-            return "serve"
+            return _SERVER
 
 
 def load_backends() -> BackendTable:
-    """Load every entry point. One that fails, or whose id another distribution claims too, is
-    left out and said in `broken`: the installed rest stays usable."""
-    found: dict[str, list[tuple[EntryPoint, Backend]]] = {}
-    broken: list[str] = []
-    for entry in sorted(entry_points(group=GROUP), key=lambda e: (e.name, e.value)):
-        backend = _load(entry)
-        if isinstance(backend, str):
-            broken.append(backend)
-        elif all(backend is not other for _, other in found.get(entry.name, [])):
-            found.setdefault(entry.name, []).append((entry, backend))
-    for name, claims in list(found.items()):
-        if len(claims) > 1:
-            owners = " and ".join(_owner(entry) for entry, _ in claims)
-            broken.append(f"backend {name} is claimed by {owners}: remove one of them")
-            del found[name]
-    return BackendTable({name: claims[0][1] for name, claims in found.items()}, tuple(broken))
+    """What is installed: a table that imports a backend when it is asked for."""
+    installed = InstalledBackends()
+    return BackendTable(installed, installed.complaints)
 
 
 def _load(entry: EntryPoint) -> Backend | str:
@@ -92,6 +131,9 @@ def _load(entry: EntryPoint) -> Backend | str:
         return f"{entry.value}, backend {entry.name} of {_owner(entry)}, is no backend"
     if backend.id != entry.name:
         return f"backend {entry.name} of {_owner(entry)} calls itself {backend.id}"
+    if _family(backend) not in entry.name.split("."):
+        of = f"its id must have `{_family(backend)}` in it"
+        return f"backend {entry.name} of {_owner(entry)} would not be found: {of}"
     return backend
 
 

@@ -47,12 +47,12 @@ def resolve_resources(
         sharing = {each.name for each in language.SHARING_FIELDS if each.name not in own}
         beside = (each for each in language.SHARING_FIELDS if each.name in sharing)
         fields = {each.name: each for each in (*entry_fields(backend), *beside)}
-        section = [each for each in table if isinstance(each, type(backend))]
         computed = {
             key: replace(each, value=evaluator.evaluate(each.value, params))
             for key, each in entry.settings.items()
         }
         nulls = [key for key, each in computed.items() if _says_null(each.value)]
+        section = _installed(_FAMILIES[what], table) if nulls else ()
         away = taken_away(nulls, fields, section)
         given = tuple(each for key, each in computed.items() if key not in away)
         # What null takes away is no key of this backend, but of another one.
@@ -125,7 +125,7 @@ def _backend(
     backend = table.find(name, family)
     if isinstance(backend, (EnvironmentBackend, ServerBackend)):
         return backend
-    possible = [each.id for each in (table.environments() if family == "env" else table.servers())]
+    possible = [each.id for each in _installed(family, table)]
     short = [each.removeprefix(f"{family}.") for each in possible]
     sink.error(
         "AGC601",
@@ -135,6 +135,12 @@ def _backend(
         fix=did_you_mean(name, [*short, *possible]),
     )
     return None
+
+
+def _installed(
+    family: str, table: BackendTable
+) -> tuple[EnvironmentBackend, ...] | tuple[ServerBackend, ...]:
+    return table.environments() if family == "env" else table.servers()
 
 
 def resolve_prompts(

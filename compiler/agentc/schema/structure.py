@@ -201,8 +201,6 @@ def _param(name: Scalar, node: Node, sink: Sink) -> ParamDecl | None:
 def _resource(
     what: str, name: Scalar, node: Node, table: BackendTable, sink: Sink
 ) -> ResourceDecl | None:
-    resources = table.environments() if what == "environment" else table.servers()
-    backends = [each.id for each in resources]
     place = Place(f"{what}s.{name.text}", f"{what} `{name.text}`")
     expected = "a mapping with `backend` and its settings"
     mapping = as_mapping(node, place, sink, expected)
@@ -222,6 +220,8 @@ def _resource(
             )
             backend = wrong
         elif not mapping.partial and misspelt_use(mapping, place, sink) is None:
+            resources = table.environments() if what == "environment" else table.servers()
+            backends = [each.id for each in resources]
             sink.error(
                 "AGC202",
                 f"{place.what} needs `backend`",

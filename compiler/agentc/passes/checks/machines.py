@@ -147,11 +147,7 @@ def nodes_can_be_used(subject: StageContext) -> Iterator[Finding]:
         else:
             name = backend_of_server.id
             message = f"{name} serves from one node, and `{stage.id}` asks for {nodes}"
-            able = [
-                each.id
-                for each in subject.table.backends.values()
-                if each.id.startswith("serve.") and MULTINODE in each.capabilities
-            ]
+            able = [each.id for each in subject.table.servers() if MULTINODE in each.capabilities]
             others = f"use {' or '.join(able)}, " if able else ""
             fix = f"{others}set placement.nodes to 1, or name an endpoint that somebody starts "
             fix += "across nodes (backend: openai)"

@@ -58,6 +58,8 @@ def report_misfits(
     module: Module, locks: Mapping[str, SoftwareEnvironment], context: PassContext
 ) -> None:
     """AGC676 for each lock that is a build for other hardware than its name stands for."""
+    if not locks:  # to walk all backends imports them
+        return
     declared = {each.name: each for backend in context.table for each in software_of(backend)}
     for name, lock in locks.items():
         misfit = declared[name].misfit if name in declared else None
@@ -75,6 +77,8 @@ def report_misfits(
 def report_unused(module: Module, used: Collection[str], context: PassContext) -> None:
     """AGC673 for each entry whose environment no job of the experiment runs in. A lock for another
     build of what runs is none: the next scale may place it on other hardware."""
+    if not module.software:
+        return
     known = set(used)
     for backend in context.table:
         builds = {each.name for each in software_of(backend)}
