@@ -15,6 +15,8 @@ import pytest
 import tomllib
 from tests.support.patience import PATIENCE_S
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = ROOT / "docs" / "recipes"
 PARTS = ("compiler", "backends", "specs", "templates", "tests/plan", "tests/support")

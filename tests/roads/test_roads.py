@@ -27,6 +27,7 @@ ASIDE = "agentc_backends/data/pair/backend.py"
 """It lowers another stage of the same spec."""
 
 
+@pytest.mark.slow
 def test_compiling_passes_these_stations(tmp_path: Path) -> None:
     seen = watch_compile(tmp_path)
     for name in MARKERS:

@@ -15,6 +15,8 @@ from agentc.cli import main
 from agentc.run.active import active_runs
 from agentc.runtime.store.layout import StoreLayout
 
+pytestmark = pytest.mark.slow
+
 
 def start(plan: TinyPlan) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(

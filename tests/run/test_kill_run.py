@@ -14,6 +14,8 @@ from kills import assert_clean, cut_off, dice, digests, kills_wanted
 from tests.support.patience import PATIENCE_S, wait_for
 from tiny_plan import TinyPlan, drivers_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def chain(plan: TinyPlan) -> TinyPlan:

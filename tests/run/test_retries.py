@@ -20,6 +20,8 @@ from agentc.run.observe import JobSnapshot, Observer
 from agentc.run.servers import ServerWatch
 from agentc.runtime.store.layout import StoreLayout
 
+pytestmark = pytest.mark.slow
+
 STAND_IN = Path(__file__).with_name("slurm_stand_in.py")
 SLURM = Profile(name="ours", file=Path("config.yaml"), settings={"executor": "slurm"})
 STOPPED = "it stopped before its time limit, at row {} of 20, with its work saved"

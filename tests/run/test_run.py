@@ -15,6 +15,8 @@ from tiny_plan import TinyPlan
 
 from agentc.cli import main
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def diamond(plan: TinyPlan) -> TinyPlan:

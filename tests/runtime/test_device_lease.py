@@ -22,6 +22,7 @@ SCHEDULE = Path(__file__).parents[1] / "support" / "device_schedule.py"
 FOUR = [Device(str(number), f"gpu{number}") for number in range(4)]
 
 
+@pytest.mark.slow
 def test_random_schedules_share_nothing_and_leave_nothing_idle(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(SCHEDULE), str(tmp_path), "0", "200"],

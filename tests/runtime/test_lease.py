@@ -103,6 +103,7 @@ def test_late_server_is_given_up_with_the_reason(
     assert reason in run_given_up(rollout, lease, reason)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the kernel does not tell")
 def test_what_a_server_waits_for_a_core_is_not_held_against_it(rollout: TinyPlan) -> None:
     lease = rollout.lease(arguments=["--crowded", "1"])

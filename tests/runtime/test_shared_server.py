@@ -16,6 +16,8 @@ import pytest
 from tests.support.patience import PATIENCE_S, wait_for
 from tiny_plan import TinyPlan, processes_of
 
+pytestmark = pytest.mark.slow
+
 CLIENTS = ("left", "right")
 
 

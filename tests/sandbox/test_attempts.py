@@ -14,11 +14,13 @@ from agentc.runtime.sandbox.kinds import KINDS
 _ATTEMPTS = {attempt.name: attempt for each in ROUNDS.values() for attempt in here(each.attempts)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_attempt_succeeds_as_nobody(play: Player, kind: str) -> None:
     _assert_held(kind, play("nobody", "play", kind))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_attempt_of_a_forked_process_succeeds_as_nobody(play: Player, kind: str) -> None:
     """A nursery's children are held as a box of their own holds."""

@@ -190,6 +190,7 @@ def table() -> BackendTable:
     return load_backends()
 
 
+@pytest.mark.slow
 def test_slips_in_the_keys_of_the_quickstart(table: BackendTable) -> None:
     """Every position of every key, the classes of slips in turn."""
     assert check(ROOT / "specs" / "quickstart.yaml", table, False, set()) > 500

@@ -19,6 +19,8 @@ from agentc.runtime.store.layout import StoreLayout
 from agentc.software.build import build_all
 from agentc.software.needed import Needed
 
+pytestmark = pytest.mark.slow
+
 SECRETS = {
     "TEACHER_KEY": "canary-teacher",
     "HF_TOKEN": "canary-hub",

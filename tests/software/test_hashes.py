@@ -20,6 +20,8 @@ from agentc.runtime.software.lock_hashes import lock_digest
 from agentc.runtime.software.lock_text import read_lock_text
 from agentc.runtime.store.layout import StoreLayout
 
+pytestmark = pytest.mark.slow
+
 needs_uv = pytest.mark.skipif(find_uv() is None, reason="needs uv (`pip install uv`)")
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 HEAD = "agentc: 1\nname: demo\n"
 MEMORY_BYTES = 1 << 30
 PROCESSOR_S = 20

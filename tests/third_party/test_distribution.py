@@ -195,6 +195,7 @@ BROKEN = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(BROKEN))
 def test_the_kit_catches_a_broken_one(agentc: Agentc, site: Path, name: str) -> None:
     file, old, new, complaint = BROKEN[name]

@@ -63,6 +63,7 @@ def replies(messages: list[dict[str, Any]]) -> list[str]:
     return [m["content"] for m in messages if m["role"] == "assistant"]
 
 
+@pytest.mark.slow
 def test_step_pairs_share_what_the_expert_did_until_then(results: Results) -> None:
     experts = {row["id"]: row for row in results.rows("expert", "trajectories.jsonl")}
     pairs = results.rows("step_pairs", "pairs.jsonl")
