@@ -56,7 +56,7 @@ def test_seeds_of_a_sound_environment_change_nothing() -> None:
         ("random_text", "reset", "reset twice"),
         ("reset_keeps_count", "reset", "walked again"),
         ("seed_undeclared", "seeds", "`seed` is no capability"),
-        ("seed_without_effect", "seeds", "no seed changed a first text"),
+        ("seed_without_effect", "seeds", "no seed changed a text"),
         ("reward_of_two", "rewards", "the reward is 2, declared is 0 to 1"),
         ("expert_stops_early", "expert", "the expert ends with 0, not 1"),
         ("done_falls_back", "after the end", "`done` falls back to false"),

@@ -174,8 +174,7 @@ def check_reset(server: ServedEnvironment, actions: Sequence[str]) -> None:
 
 def check_seeds(server: ServedEnvironment, actions: Sequence[str]) -> None:
     """The same seed gives the same text; another may give another only where that is declared,
-    and does so for some task then."""
-    del actions
+    and does so for some task then: its first text, or else what actions are answered."""
     varied = False
     for task in tasks_of(server):
         session = open_session(server)
@@ -185,8 +184,21 @@ def check_seeds(server: ServedEnvironment, actions: Sequence[str]) -> None:
         if "seed" not in server.meta["capabilities"]:
             demand(not varied, f"task {task}: seeds change it, but `seed` is no capability")
         close_session(server, session)
-    if "seed" in server.meta["capabilities"]:
-        demand(varied, "`seed` is declared, but no seed changed a first text")
+    if "seed" in server.meta["capabilities"] and not varied:
+        differing = [_seeds_differ(server, task, actions) for task in tasks_of(server)]
+        demand(any(differing), "`seed` is declared, but no seed changed a text")
+
+
+def _seeds_differ(server: ServedEnvironment, task: str, actions: Sequence[str]) -> bool:
+    """Whether seeds change what a walk through a task is answered, the same for the same seed."""
+    words, session = words_for(server, task, actions), open_session(server)
+    walks = []
+    for seed in (0, 1, 2, 3, 1):
+        reset_to(server, session, task, seed)
+        walks.append(take_walk(server, session, words))
+    close_session(server, session)
+    demand_same(walks[1], walks[4], f"task {task}, walked twice under seed 1")
+    return any(walk != walks[0] for walk in walks)
 
 
 def check_rewards(server: ServedEnvironment, actions: Sequence[str]) -> None:

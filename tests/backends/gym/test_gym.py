@@ -21,6 +21,7 @@ NAMES = {
     "env.webshop": {"products": 200},
     "env.twenty_questions": {},
     "env.guess_my_city": {},
+    "env.corridor": {},
 }
 
 

@@ -89,13 +89,13 @@ class EnvironmentSession:
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Continue from a snapshot; a malformed one raises ValueError and changes nothing."""
-        low, high = self.environment.reward_range
+        low, high = self._rewards_of_steps()
         match snapshot:
             case {
                 "observation": str(observation),
                 "reward": (int() | float()) as reward,
                 "done": done,
-            } if min(low, 0) <= reward <= high:
+            } if low <= reward <= high:
                 cast(Snapshots, self.environment).restore(snapshot)
             case _:
                 title = self.environment.title
@@ -103,6 +103,16 @@ class EnvironmentSession:
         self.observation, self.reward, self.done = observation, float(reward), bool(done)
         reported = self.environment.reported
         self.info = {name: snapshot[name] for name in reported if name in snapshot}
+
+    def _rewards_of_steps(self) -> tuple[float, float]:
+        """Between which a step's reward lies. Where rewards add up, one may lead from the lowest
+        sum to the highest: more than an episode can have."""
+        low, high = self.environment.reward_range
+        low = min(low, 0)
+        if self.environment.reward_kind == "sum":
+            high = max(high, 0)
+            return low - high, high - low
+        return low, high
 
     def close(self) -> None:
         self.closed = True

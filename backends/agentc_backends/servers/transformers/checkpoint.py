@@ -65,7 +65,7 @@ def load_checkpoint(path: str, dtype: str) -> Checkpoint:
     tokenizer = load_tokenizer(path)
     model.eval()
     with torch.inference_mode():
-        geometry = _prepare(model)
+        geometry = take_ragged(model)
     return Checkpoint(
         root=str(Path(path).resolve()),
         model=model,
@@ -95,8 +95,9 @@ def _named(path: str) -> Iterator[str]:
         raise ValueError(f"cannot load the model in {path}: {error}") from error
 
 
-def _prepare(model: Any) -> Geometry:
-    """Switch the model to ragged attention, after a comparison with its own."""
+def take_ragged(model: Any) -> Geometry:
+    """Switch the model to ragged attention, after a comparison with its own. Raises
+    UnsupportedModelError; to be called without gradients."""
     vocabulary = int(model.get_input_embeddings().weight.shape[0])
     ids = [(7 * i * i + 3 * i + 1) % vocabulary for i in range(24)]
     own: Tensor = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0].float()

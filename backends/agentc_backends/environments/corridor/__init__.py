@@ -1,0 +1,1 @@
+"""`env.corridor`: four rooms with exactly known values, to check learners by; see README.md."""

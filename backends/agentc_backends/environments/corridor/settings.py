@@ -1,0 +1,36 @@
+"""The corridor's settings: what a spec may write, and what the server is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentc_backends.environments.corridor.rules import GATE, ROOMS, STEP, STREET
+from agentc_backends.environments.server.settings import setting
+
+TASKS, MAX_STEPS, FEWEST_STEPS = 100, 60, len(ROOMS)
+SUCCESS_AT = 1.0
+"""Through the gate in at most ten steps. Whoever is still inside, or out in the street, has at most
+0, so that an episode which a rollout breaks off never passes for a success."""
+
+
+# fmt: off
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorridorSettings:
+    tasks: int = setting(
+        "Tasks of each split. All begin in the first room; a task fixes, together with an "
+        "episode's seed, when `right` leads on.", TASKS, minimum=1, maximum=10_000)
+    max_steps: int = setting(
+        "Actions of an episode, which is then cut off and not over: what would follow after 60 "
+        "weighs 0.0018 of what it is, at a discount of 0.9.", MAX_STEPS, minimum=FEWEST_STEPS,
+        maximum=1000)
+
+    def __post_init__(self) -> None:
+        if self.tasks < 1:
+            raise ValueError("a split has at least one task")
+        if self.max_steps < FEWEST_STEPS:
+            raise ValueError(f"nobody leaves by the gate in fewer than {FEWEST_STEPS} steps")
+
+
+def reward_range(max_steps: int) -> tuple[float, float]:
+    """Of an episode's sum: out into the street at the last step, or straight through the gate."""
+    return (max_steps - 1) * STEP + STREET, (FEWEST_STEPS - 1) * STEP + GATE

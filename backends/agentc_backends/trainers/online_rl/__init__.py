@@ -1,0 +1,1 @@
+"""Trainers that act and learn in turns: ArCHer and its rivals, in one resumable job."""

@@ -1,0 +1,122 @@
+"""Readers: what a critic sees of a text, one vector each, from an encoder or from a causal body.
+
+A causal body reads a whole episode at once: each state is a prefix of it, and what stands at the
+prefix's last token knows nothing of what follows. An encoder that sees both ways has to read each
+prefix anew. Neighbour: `critic.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+Pool: TypeAlias = Literal["pooler", "first", "mean", "last"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Text:
+    """Token ids. Two of them are the same only if they are one object: prefixes of one are read
+    together."""
+
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPrefix:
+    """The first `length` tokens of a text, at least one."""
+
+    text: Text
+    length: int
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The tokens."""
+        return self.text.ids[: self.length]
+
+
+class Reader(nn.Module):  # type: ignore[misc]
+    """`forward` takes prefixes and gives their features [B, `width`], in their order."""
+
+    width: int
+
+    def forward(self, prefixes: Sequence[TextPrefix]) -> Tensor:
+        raise NotImplementedError
+
+
+class CausalReader(Reader):
+    """Reads the last token of each prefix from a decoder without its head (`body`, of the kind of
+    transformers: `input_ids`, `attention_mask`, `last_hidden_state`)."""
+
+    def __init__(self, body: nn.Module, width: int) -> None:
+        super().__init__()
+        self.body, self.width = body, width
+
+    def forward(self, prefixes: Sequence[TextPrefix]) -> Tensor:
+        longest: dict[Text, int] = {}
+        for one in prefixes:
+            longest[one.text] = max(longest.get(one.text, 0), one.length)
+        rows = [text.ids[:length] for text, length in longest.items()]
+        states = _hidden(self.body, *_padded(rows, self._device()))
+        number = {text: row for row, text in enumerate(longest)}
+        row = torch.tensor([number[one.text] for one in prefixes], device=states.device)
+        place = torch.tensor([one.length - 1 for one in prefixes], device=states.device)
+        return states[row, place]
+
+    def _device(self) -> torch.device:
+        return next(self.body.parameters()).device
+
+
+class EncoderReader(Reader):
+    """Reads each distinct prefix by an encoder that sees both ways. `longest`: tokens kept of a
+    longer one, its last ones, for the newest say most."""
+
+    def __init__(self, encoder: nn.Module, width: int, pool: Pool, longest: int) -> None:
+        super().__init__()
+        self.encoder, self.width, self.pool, self.longest = encoder, width, pool, longest
+
+    def forward(self, prefixes: Sequence[TextPrefix]) -> Tensor:
+        kept = [one.ids[-self.longest :] for one in prefixes]
+        numbers: dict[tuple[int, ...], int] = {}
+        for ids in kept:
+            numbers.setdefault(ids, len(numbers))
+        device = next(self.encoder.parameters()).device
+        ids, mask = _padded(list(numbers), device)
+        found = self._pooled(self.encoder(input_ids=ids, attention_mask=mask), mask)
+        return found[torch.tensor([numbers[ids] for ids in kept], device=device)]
+
+    def _pooled(self, output: Any, mask: Tensor) -> Tensor:
+        states: Tensor = output.last_hidden_state
+        match self.pool:
+            case "pooler":
+                pooled: Tensor = output.pooler_output
+                return pooled
+            case "first":
+                return states[:, 0]
+            case "last":
+                rows = torch.arange(len(states), device=states.device)
+                return states[rows, mask.sum(dim=1) - 1]
+            case "mean":
+                weights = mask.unsqueeze(2).to(states.dtype)
+                return (states * weights).sum(dim=1) / weights.sum(dim=1)
+
+
+def _hidden(body: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
+    # Right padding under a causal mask reaches no token before it: positions are those of the
+    # text itself, whatever stands beside it in the batch.
+    found: Tensor = body(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
+    return found
+
+
+def _padded(rows: Sequence[tuple[int, ...]], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Ids and mask [B, T]. Padding is by token 0: no weight looks at it, for the mask hides it."""
+    width = max(map(len, rows))
+    ids = torch.zeros(len(rows), width, dtype=torch.long)
+    mask = torch.zeros(len(rows), width, dtype=torch.long)
+    for number, row in enumerate(rows):
+        ids[number, : len(row)] = torch.tensor(row)
+        mask[number, : len(row)] = 1
+    return ids.to(device), mask.to(device)

@@ -1,0 +1,41 @@
+"""What episodes are worth: their returns, and which of them are imitated. No tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def to_go(rewards: Sequence[float], discount: float) -> list[float]:
+    """The discounted return from each step on, counted from the end, so that no power of the
+    discount is formed."""
+    found: list[float] = []
+    later = 0.0
+    for reward in reversed(rewards):
+        later = reward + discount * later
+        found.append(later)
+    return found[::-1]
+
+
+def best_share(returns: Sequence[float], share: float) -> tuple[float, list[int]]:
+    """The return that is reached by the best `share` of episodes, between two of them by a line,
+    and the numbers of those that reach it: all, where all are alike (online filtered BC, as
+    released). Raises ValueError for no episodes."""
+    if not returns:
+        raise ValueError("no episodes to choose from")
+    ordered = sorted(returns)
+    place = (1 - share) * (len(ordered) - 1)
+    below = min(int(place), len(ordered) - 1)
+    above = min(below + 1, len(ordered) - 1)
+    least = ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    return least, [number for number, one in enumerate(returns) if one >= least]
+
+
+def group_advantages(returns: Sequence[float], divide: bool) -> list[float]:
+    """Of several episodes of one task: what each is better than their mean, in standard deviations
+    of the sample where `divide` says so (GRPO); 0 for all where they are alike."""
+    mean = sum(returns) / len(returns)
+    better = [one - mean for one in returns]
+    if not divide:
+        return better
+    variance = sum(one * one for one in better) / max(len(returns) - 1, 1)
+    return [one / variance**0.5 if variance > 0 else 0.0 for one in better]

@@ -1,0 +1,134 @@
+"""Replies of a model that is being trained, from the embedded server's engine in this process.
+
+What a reply is follows from weights, prompt and key alone, not from who is in the batch beside it:
+a run that is resumed draws the same ones. Neighbour: `actor_step.py`, which changes the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+import torch
+
+from agentc_backends.servers.transformers.checkpoint import Checkpoint, take_ragged
+from agentc_backends.servers.transformers.engine import (
+    Action,
+    ClosedError,
+    Engine,
+    EngineLimits,
+    Ongoing,
+)
+from agentc_backends.servers.transformers.ragged import ATTENTION_NAME
+
+_TRAINED = "sdpa"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decode:
+    """How replies are drawn: `temperature` 0 takes the likeliest token; a reply ends with one of
+    `ends`, which it keeps, or is cut at `max_tokens`."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    max_tokens: int
+    ends: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A reply's tokens; `cut` where the limit ended it."""
+
+    ids: tuple[int, ...]
+    cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DrawRequest:
+    """A prompt and the key of its noise: (seed, choice)."""
+
+    prompt: Sequence[int]
+    key: tuple[int, int]
+
+
+class Sampler:
+    """Draws from a model in float32 on the CPU. Between two draws its weights may change."""
+
+    def __init__(self, model: Any, limits: EngineLimits | None = None) -> None:
+        """Raises UnsupportedModelError for a model that ragged batches do not compute."""
+        self._model = model
+        self._limits = limits or EngineLimits(max_batch_tokens=2048, max_sequences=256)
+        with torch.inference_mode():
+            self._geometry = take_ragged(model)
+        model.set_attn_implementation(_TRAINED)
+
+    def draw(self, asked: Sequence[DrawRequest], decode: Decode) -> list[Sampled]:
+        """A reply for each prompt, in their order."""
+        found: dict[int, Sampled] = {}
+        items = [self._ongoing(number, one, decode, found) for number, one in enumerate(asked)]
+        with self._serving():
+            # A new engine knows nothing of the weights before: no prefix outlives them.
+            engine = Engine(self._checkpoint(), self._limits, self._context())
+            engine.run(_Once(items))
+        return [found[number] for number in range(len(asked))]
+
+    def _ongoing(
+        self, number: int, asked: DrawRequest, decode: Decode, found: dict[int, Sampled]
+    ) -> Ongoing:
+        def done(ended: Ongoing) -> None:
+            found[number] = Sampled(tuple(ended.tokens), not ended.ended)
+
+        return Ongoing(
+            prompt=numpy.array(asked.prompt, numpy.int32),
+            max_tokens=decode.max_tokens,
+            done=done,
+            temperature=decode.temperature,
+            top_p=decode.top_p,
+            key=asked.key,
+            ends=decode.ends,
+        )
+
+    @contextmanager
+    def _serving(self) -> Iterator[None]:
+        """The model under the engine's attention, and without dropout."""
+        training = self._model.training
+        self._model.eval()
+        self._model.set_attn_implementation(ATTENTION_NAME)
+        try:
+            yield
+        finally:
+            self._model.set_attn_implementation(_TRAINED)
+            self._model.train(training)
+
+    def _checkpoint(self) -> Checkpoint:
+        return Checkpoint(
+            root="",
+            model=self._model,
+            tokenizer=None,
+            geometry=self._geometry,
+            vocabulary=int(self._model.get_output_embeddings().weight.shape[0]),
+            longest_token=0,
+            context=self._context(),
+            ends=frozenset(),
+        )
+
+    def _context(self) -> int:
+        return int(self._model.config.get_text_config().max_position_embeddings)
+
+
+class _Once:
+    """An inbox with one delivery: when that is done the engine is idle, and ends."""
+
+    def __init__(self, items: Sequence[Ongoing]) -> None:
+        self._items = list(items)
+
+    def take(self, wait: bool) -> Iterable[Ongoing | Action]:
+        if self._items:
+            items, self._items = self._items, []
+            return items
+        if wait:
+            raise ClosedError
+        return ()
