@@ -72,7 +72,7 @@ class Sampler:
         with self._serving():
             # A new engine knows nothing of the weights before: no prefix outlives them.
             engine = Engine(self._checkpoint(), self._limits, self._context())
-            engine.run(_Once(items))
+            engine.run(Once(items))
         return [found[number] for number in range(len(asked))]
 
     def _ongoing(
@@ -119,7 +119,7 @@ class Sampler:
         return int(self._model.config.get_text_config().max_position_embeddings)
 
 
-class _Once:
+class Once:
     """An inbox with one delivery: when that is done the engine is idle, and ends."""
 
     def __init__(self, items: Sequence[Ongoing]) -> None:
