@@ -6,7 +6,7 @@ a run that is resumed draws the same ones. Neighbour: `actor_step.py`, which cha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -30,12 +30,13 @@ _TRAINED = "sdpa"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decode:
     """How replies are drawn: `temperature` 0 takes the likeliest token; a reply ends with one of
-    `ends`, which it keeps, or is cut at `max_tokens`."""
+    `ends`, which it keeps, where `finished` says so of its tokens, or is cut at `max_tokens`."""
 
     temperature: float = 1.0
     top_p: float = 1.0
     max_tokens: int
     ends: frozenset[int]
+    finished: Callable[[list[int]], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +49,12 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class DrawRequest:
-    """A prompt and the key of its noise: (seed, choice)."""
+    """A prompt and the key of its noise: (seed, choice). `room` is how many tokens its reply may
+    have, where that is less than for others."""
 
     prompt: Sequence[int]
     key: tuple[int, int]
+    room: int | None = None
 
 
 class Sampler:
@@ -83,12 +86,13 @@ class Sampler:
 
         return Ongoing(
             prompt=numpy.array(asked.prompt, numpy.int32),
-            max_tokens=decode.max_tokens,
+            max_tokens=min(decode.max_tokens, asked.room or decode.max_tokens),
             done=done,
             temperature=decode.temperature,
             top_p=decode.top_p,
             key=asked.key,
             ends=decode.ends,
+            finished=decode.finished,
         )
 
     @contextmanager

@@ -1,0 +1,102 @@
+"""A model in training as the policy of episodes: `play` of a rollout asks it as it asks a server.
+
+Those that wait for a reply at one moment are drawn together. Replies are those that the embedded
+server would give for the same weights and seeds, so an episode here is one of an `evaluate` stage.
+Neighbours: `sampling.py`, `agents/rollout/episode.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agentc_backends.agents.client.errors import ContextOverflowError
+from agentc_backends.agents.common.episode import Reply
+from agentc_backends.agents.common.prompt import Message
+from agentc_backends.servers.transformers.chat_text import ChatText
+from agentc_backends.servers.transformers.reply_text import before_stops, decode, stop_test
+from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampled, Sampler
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One reply as the policy gave it, in tokens: what is trained is what was drawn."""
+
+    prompt: tuple[int, ...]
+    reply: tuple[int, ...]
+    cut: bool
+
+
+@dataclass(slots=True)
+class LivePolicy:
+    """Answers conversations while `acting` is entered. `said` has each episode's replies in order,
+    by the name that it gave as affinity. `context` is the model's, in tokens."""
+
+    sampler: Sampler
+    chat: ChatText
+    tokenizer: Any
+    decode: Decode
+    context: int
+    stops: tuple[str, ...] = ()
+    said: dict[str, list[Said]] = field(default_factory=dict)
+    _waiting: list[tuple[DrawRequest, asyncio.Future[Sampled]]] = field(default_factory=list)
+    _asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        if self.stops:
+            test = stop_test(self.tokenizer, self.stops)
+            self.decode = replace(self.decode, finished=test)
+
+    async def reply(self, messages: Sequence[Message], seed: int, affinity: str) -> Reply:
+        """The next message, stripped. Raises ContextOverflowError for a prompt that leaves no room
+        for a reply."""
+        plain = [{"role": each["role"], "content": each["content"]} for each in messages]
+        prompt = self.chat.encode(plain, add_generation_prompt=True, continue_final_message=False)
+        room = self.context - len(prompt)
+        if room <= 0:
+            raise ContextOverflowError(f"{len(prompt)} tokens, of {self.context} of the model")
+        future: asyncio.Future[Sampled] = asyncio.get_running_loop().create_future()
+        self._waiting.append((DrawRequest(prompt, (seed, 0), room), future))
+        self._asked.set()
+        drawn = await future
+        self.said.setdefault(affinity, []).append(Said(tuple(prompt), drawn.ids, drawn.cut))
+        text = decode(self.tokenizer, drawn.ids, special=False)
+        text, stopped = before_stops(text, self.stops)
+        stop = "length" if drawn.cut and not stopped else "stop"
+        return Reply(text.strip(), stop, len(prompt), len(drawn.ids), drawn.ids)
+
+    @asynccontextmanager
+    async def acting(self) -> AsyncIterator[None]:
+        """Draws what is asked for inside of the block."""
+        task = asyncio.create_task(self._serve())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _serve(self) -> None:
+        while True:
+            await self._asked.wait()
+            # Every episode that can go on comes to its next reply first. Who is drawn beside whom
+            # changes how long it takes, and no reply.
+            before = 0
+            while before < len(self._waiting):
+                before = len(self._waiting)
+                await asyncio.sleep(0)
+            waiting, self._waiting = self._waiting, []
+            self._asked.clear()
+            try:
+                drawn = self.sampler.draw([request for request, _ in waiting], self.decode)
+            except Exception as error:
+                for _, future in waiting:
+                    if not future.done():
+                        future.set_exception(error)
+                continue
+            for (_, future), one in zip(waiting, drawn, strict=True):
+                if not future.done():  # its episode may have been cancelled
+                    future.set_result(one)
