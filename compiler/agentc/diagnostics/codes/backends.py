@@ -57,9 +57,10 @@ BACKENDS: tuple[Code, ...] = (
     Code(
         "AGC609",
         "an installed backend that cannot be used",
-        "A distribution announces a backend, but it cannot be imported, is none, or claims a name "
-        "that another one has. The rest works; `backend: auto` may choose otherwise than where it "
-        "is whole.",
+        "A distribution announces a backend that the spec asks for, or that does the work of one "
+        "of its stages, but it cannot be imported, is none, or has a name that another one has or "
+        "without its kind. The rest works; `backend: auto` may choose otherwise than where it is "
+        "whole.",
     ),
     Code(
         "AGC670",

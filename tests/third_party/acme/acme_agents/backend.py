@@ -1,4 +1,4 @@
-"""Declares `acme.pair` and `env.guess`. Imported by every `agentc check`: nothing heavy here."""
+"""Declares `acme.pair` and `env.guess`. Imported by each `agentc check` that asks for them: nothing heavy."""
 
 from importlib import resources
 
