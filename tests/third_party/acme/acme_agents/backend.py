@@ -1,4 +1,4 @@
-"""Declares `acme.pair` and `env.guess`. Imported by each `agentc check` that asks for them: nothing heavy."""
+"""Declares `acme.pair` and `env.guess`. Imported when a spec asks for them: nothing heavy here."""
 
 from importlib import resources
 
