@@ -12,15 +12,18 @@ from __future__ import annotations
 
 import argparse
 import random
+import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from tests.torch.online_rl.corridor import ACTIONS, DISCOUNT, POLICY, ROOMS, outcomes
+from tests.torch.online_rl.corridor import POLICY, outcomes
 from transformers import LlamaConfig, LlamaForCausalLM, LlamaModel
 
+from agentc_backends.environments.corridor.exact import DISCOUNT, ExactValues, policy_values
+from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
 from agentc_backends.trainers.online_rl.actor_step import actor_step, reply_log_probs
 from agentc_backends.trainers.online_rl.critic import Critic, slow_copy
 from agentc_backends.trainers.online_rl.critic_step import CriticSettings, Utterances, critic_step
@@ -165,12 +168,11 @@ def learn_values(
     settings = CriticSettings(discount=DISCOUNT, target_rate=0.1, clip=10)
     for number, batch in enumerate(batches):
         rewards = torch.tensor([turn.reward for turn in batch])
-        following = [None if turn.following is None else turn.following for turn in batch]
         critic_step(critic, target, optimiser, Utterances(
             states=[state(turn.room) for turn in batch],
             replies=[whole(turn.reply) for turn in batch],
             rewards=rewards, to_go=rewards,
-            following=[None if room is None else state(room) for room in following],
+            following=[None if turn.following is None else state(turn.following) for turn in batch],
             drawn=[whole(reply) for reply in fresh[number * 128 : (number + 1) * 128]],
         ), settings)  # fmt: skip
 
@@ -244,33 +246,22 @@ def chances(policy: Any) -> list[list[float]]:
     return [[float(each) for each in row] for row in found]
 
 
-def exact(policy: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """V [4] and Q [4, 3] of the policy, by a linear system."""
-    table = torch.tensor(chances(policy), dtype=torch.float64)
-    rewards = torch.zeros(4, 3, dtype=torch.float64)
-    moves = torch.zeros(4, 3, 4, dtype=torch.float64)
-    for room in range(4):
-        for action in range(3):
-            for each in outcomes(room, action):
-                rewards[room, action] += each.chance * each.reward
-                if each.following is not None:
-                    moves[room, action, each.following] += each.chance
-    step = torch.einsum("sa,sat->st", table, moves)
-    values = torch.linalg.solve(torch.eye(4) - DISCOUNT * step, (table * rewards).sum(dim=1))
-    return values, rewards + DISCOUNT * moves @ values
+def exact(policy: Any) -> ExactValues:
+    """Of the policy as it is, what is no action counted as looking."""
+    return policy_values([[each / sum(row) for each in row] for row in chances(policy)])
 
 
 def value_of(policy: Any) -> float:
-    return float(exact(policy)[0][0])
+    return exact(policy).v[0]
 
 
 def advantages_agree(critic: Critic, policy: Any) -> float:
     """Correlation over the twelve pairs of room and action."""
-    values, worths = exact(policy)
+    known = exact(policy)
     rooms = [room for room in range(4) for _ in range(3)]
-    found = advantages(critic, rooms, [*REPLIES] * 4).double()
-    both = torch.stack([found, (worths - values[:, None]).flatten()])
-    return float(torch.corrcoef(both)[0, 1])
+    found = advantages(critic, rooms, [*REPLIES] * 4).tolist()
+    true = [known.q[room][place % 3] - known.v[room] for place, room in enumerate(rooms)]
+    return statistics.correlation(found, true)
 
 
 if __name__ == "__main__":

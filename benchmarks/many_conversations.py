@@ -18,7 +18,6 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from agentc_backends.servers.transformers.checkpoint import Checkpoint, take_ragged
 from agentc_backends.servers.transformers.engine import Engine, EngineLimits, Ongoing
-from agentc_backends.trainers.online_rl.sampling import Once
 
 CONTEXT, TOKENS = 1024, 512
 
@@ -65,7 +64,7 @@ def converse(engine: Engine, number: int) -> str:
             )
             for place, talk in enumerate(talks)
         ]
-        engine.run(Once(asked))
+        engine.work_through(asked)
         for talk, each in zip(talks, asked, strict=True):
             digest.update(repr(each.tokens).encode())
             talk += [*each.tokens, *(rng.randrange(TOKENS) for _ in range(20))]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from typing import Literal
 
 from agentc.backend_api.declare import (
     Backend,
@@ -40,6 +41,12 @@ class BackendTable:
     def servers(self) -> tuple[ServerBackend, ...]:
         """Those that serve checkpoints, by id."""
         return tuple(b for b in self._of(_SERVER) if isinstance(b, ServerBackend))
+
+    def resources(
+        self, section: Literal["environment", "server"]
+    ) -> tuple[EnvironmentBackend, ...] | tuple[ServerBackend, ...]:
+        """Those that an entry of `environments:` or of `servers:` may name."""
+        return self.environments() if section == "environment" else self.servers()
 
     def find(self, name: str, family: str) -> Backend | None:
         """The backend a spec means by `name` for a stage kind, or for "env" or "serve":

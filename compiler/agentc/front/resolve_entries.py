@@ -52,7 +52,7 @@ def resolve_resources(
             for key, each in entry.settings.items()
         }
         nulls = [key for key, each in computed.items() if _says_null(each.value)]
-        section = _installed(_FAMILIES[what], table) if nulls else ()
+        section = table.resources(what) if nulls else ()
         away = taken_away(nulls, fields, section)
         given = tuple(each for key, each in computed.items() if key not in away)
         # What null takes away is no key of this backend, but of another one.
@@ -108,7 +108,7 @@ def _says_null(node: Node) -> bool:
 
 
 def _backend(
-    what: str,
+    what: Literal["environment", "server"],
     entry: ResourceDecl,
     params: Mapping[str, Json],
     table: BackendTable,
@@ -125,7 +125,7 @@ def _backend(
     backend = table.find(name, family)
     if isinstance(backend, (EnvironmentBackend, ServerBackend)):
         return backend
-    possible = [each.id for each in _installed(family, table)]
+    possible = [each.id for each in table.resources(what)]
     short = [each.removeprefix(f"{family}.") for each in possible]
     sink.error(
         "AGC601",
@@ -135,12 +135,6 @@ def _backend(
         fix=did_you_mean(name, [*short, *possible]),
     )
     return None
-
-
-def _installed(
-    family: str, table: BackendTable
-) -> tuple[EnvironmentBackend, ...] | tuple[ServerBackend, ...]:
-    return table.environments() if family == "env" else table.servers()
 
 
 def resolve_prompts(

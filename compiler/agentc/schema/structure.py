@@ -7,7 +7,7 @@ known. Stages are read by `stage_structure.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from agentc.backend_api import BackendTable
 from agentc.diagnostics.sink import Sink
@@ -199,7 +199,11 @@ def _param(name: Scalar, node: Node, sink: Sink) -> ParamDecl | None:
 
 
 def _resource(
-    what: str, name: Scalar, node: Node, table: BackendTable, sink: Sink
+    what: Literal["environment", "server"],
+    name: Scalar,
+    node: Node,
+    table: BackendTable,
+    sink: Sink,
 ) -> ResourceDecl | None:
     place = Place(f"{what}s.{name.text}", f"{what} `{name.text}`")
     expected = "a mapping with `backend` and its settings"
@@ -220,8 +224,7 @@ def _resource(
             )
             backend = wrong
         elif not mapping.partial and misspelt_use(mapping, place, sink) is None:
-            resources = table.environments() if what == "environment" else table.servers()
-            backends = [each.id for each in resources]
+            backends = [each.id for each in table.resources(what)]
             sink.error(
                 "AGC202",
                 f"{place.what} needs `backend`",

@@ -1,5 +1,4 @@
-"""The corridor as tables: four rooms, three actions, exact values. The same world is
-`env.corridor`, whose tests hold these values to its own."""
+"""`env.corridor` as rows of data, and its exact values as they were computed apart."""
 
 from __future__ import annotations
 
@@ -8,9 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-ROOMS = ("the hall", "a dark kitchen", "old cellar stairs going down", "garden gate")
-ACTIONS = ("left", "right", "look")
-DISCOUNT = 0.9
+from agentc_backends.environments.corridor.rules import ACTIONS, GOES_ON, ROOMS, outcome
+
 POLICY = (0.2, 0.5, 0.3)
 EXACT_V = (-4.01756198, -2.14233240, 0.97796783, 5.58755345)
 EXACT_Q = (
@@ -24,7 +22,7 @@ EXPECTILE_V = (0.57431206, 3.06638368, 5.63056370, 8.64003624)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Likely:
     """`following` is None where the episode ends."""
 
     chance: float
@@ -32,17 +30,16 @@ class Outcome:
     following: int | None
 
 
-def outcomes(room: int, action: int) -> tuple[Outcome, ...]:
-    """What an action may lead to."""
-    match ACTIONS[action]:
-        case "left":
-            left = Outcome(1.0, -5.0, None) if room == 0 else Outcome(1.0, -1.0, room - 1)
-            return (left,)
-        case "right":
-            on = Outcome(0.8, 10.0, None) if room == 3 else Outcome(0.8, -1.0, room + 1)
-            return on, Outcome(0.2, -1.0, room)
-        case _:
-            return (Outcome(1.0, -1.0, room),)
+def outcomes(room: int, action: int) -> tuple[Likely, ...]:
+    """What an action may lead to, by the environment's own rules."""
+    word = ACTIONS[action]
+    on, stays = (outcome(room, word, goes_on=goes_on) for goes_on in (True, False))
+    if word != "right":
+        return (Likely(1.0, on.reward, on.room),)
+    return (
+        Likely(GOES_ON, on.reward, on.room),
+        Likely(1 - GOES_ON, stays.reward, stays.room),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +58,11 @@ class Every:
 def every() -> Every:
     """600 rows: rewards in float64, rooms that follow are 0 where none does."""
     rows = [
-        (room, action, outcome.reward, outcome.following is None, outcome.following or 0, drawn)
+        (room, action, likely.reward, likely.following is None, likely.following or 0, drawn)
         for room in range(len(ROOMS))
         for action in range(len(ACTIONS))
-        for outcome in outcomes(room, action)
-        for _ in range(round(5 * outcome.chance))
+        for likely in outcomes(room, action)
+        for _ in range(round(5 * likely.chance))
         for drawn, chance in enumerate(POLICY)
         for _ in range(round(10 * chance))
     ]

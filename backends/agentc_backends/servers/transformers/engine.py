@@ -127,6 +127,10 @@ class Engine:
                 self._admit()
                 self._step()
 
+    def work_through(self, requests: Sequence[Ongoing]) -> None:
+        """Run until all of these are done; no others come in meanwhile."""
+        self.run(_Delivery(requests))
+
     def replace(self, checkpoint: Checkpoint) -> None:
         """Serve other weights; to be called by an action."""
         self._adopt(checkpoint)
@@ -309,3 +313,16 @@ def _scored(token: int, row: Tensor, alternatives: int | None) -> EngineScore:
         best = row.topk(min(alternatives, row.shape[0]))
         top = tuple(zip(best.indices.tolist(), best.values.tolist(), strict=True))
     return EngineScore(token, float(row[token]), top)
+
+
+class _Delivery:
+    """An inbox with one delivery: when that is done the engine is idle, and ends."""
+
+    def __init__(self, requests: Sequence[Ongoing]) -> None:
+        self._requests = requests
+
+    def take(self, wait: bool) -> Iterable[Ongoing | Action]:
+        requests, self._requests = self._requests, ()
+        if wait and not requests:
+            raise ClosedError
+        return requests

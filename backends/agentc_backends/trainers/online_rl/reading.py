@@ -7,6 +7,7 @@ prefix anew. Neighbour: `critic.py`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -38,13 +39,13 @@ class TextPrefix:
         return self.text.ids[: self.length]
 
 
-class Reader(nn.Module):  # type: ignore[misc]
+class Reader(nn.Module, ABC):  # type: ignore[misc]
     """`forward` takes prefixes and gives their features [B, `width`], in their order."""
 
     width: int
 
-    def forward(self, prefixes: Sequence[TextPrefix]) -> Tensor:
-        raise NotImplementedError
+    @abstractmethod
+    def forward(self, prefixes: Sequence[TextPrefix]) -> Tensor: ...
 
 
 class CausalReader(Reader):

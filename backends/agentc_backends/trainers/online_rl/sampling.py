@@ -6,7 +6,7 @@ a run that is resumed draws the same ones. Neighbour: `actor_step.py`, which cha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +15,7 @@ import numpy
 import torch
 
 from agentc_backends.servers.transformers.checkpoint import Checkpoint, take_ragged
-from agentc_backends.servers.transformers.engine import (
-    Action,
-    ClosedError,
-    Engine,
-    EngineLimits,
-    Ongoing,
-)
+from agentc_backends.servers.transformers.engine import Engine, EngineLimits, Ongoing
 from agentc_backends.servers.transformers.ragged import ATTENTION_NAME
 
 _TRAINED = "sdpa"
@@ -75,7 +69,7 @@ class Sampler:
         with self._serving():
             # A new engine knows nothing of the weights before: no prefix outlives them.
             engine = Engine(self._checkpoint(), self._limits, self._context())
-            engine.run(Once(items))
+            engine.work_through(items)
         return [found[number] for number in range(len(asked))]
 
     def _ongoing(
@@ -121,18 +115,3 @@ class Sampler:
 
     def _context(self) -> int:
         return int(self._model.config.get_text_config().max_position_embeddings)
-
-
-class Once:
-    """An inbox with one delivery: when that is done the engine is idle, and ends."""
-
-    def __init__(self, items: Sequence[Ongoing]) -> None:
-        self._items = list(items)
-
-    def take(self, wait: bool) -> Iterable[Ongoing | Action]:
-        if self._items:
-            items, self._items = self._items, []
-            return items
-        if wait:
-            raise ClosedError
-        return ()
