@@ -79,10 +79,13 @@ class Game:
         self.states.append(len(self.ids))
 
     def played(self) -> Played:
+        text = Text(tuple(self.ids))
         turns = zip(self.states, self.said, self.rewards, strict=False)
         return Played(
-            Text(tuple(self.ids)),
-            tuple(PlayedTurn(at, reply_text(said), reward) for at, said, reward in turns),
+            tuple(
+                PlayedTurn(TextPrefix(text, at), reply_text(said), reward)
+                for at, said, reward in turns
+            )
         )
 
 

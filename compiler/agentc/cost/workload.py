@@ -124,6 +124,8 @@ class Forecaster:
                 found = self._pair(subject)
             case "training":
                 found = self._training(subject)
+            case "reinforcement":
+                found = self._reinforcement(subject)
             case "rows":
                 rows = sum_in_step(rows.count for rows in self.rows_of(subject))
                 found = Workload(rows=rows, disk=rows.times(10).widened(1.0))
@@ -271,6 +273,46 @@ class Forecaster:
             output=shape,
             disk=disk,
         )
+
+    def _reinforcement(self, subject: JobProfile) -> Workload:
+        """Episodes of all iterations, and what critic and policy read of them (archer.md, A6)."""
+        _, label, limit = self.tasks_of(subject)
+        model = self.model_of(subject, "policy") or shape_of_name("")
+        iterations = subject.number("iterations", 1)
+        episodes = Quantity(iterations * subject.number("episodes", 1))
+        talk = self.talk_of(subject)
+        environment = environment_of(subject)
+        traits: Traits = {"environment": label, "policy": "trained", "max_turns": limit}
+        turns = self.settle(subject, "turns", environment, prior("turn_share").times(limit), traits)
+        longest = subject.number("decode.max_tokens", 32)
+        reply = Quantity(min(talk.reply.median, longest), prior("reply_tokens").spread)
+        reply = self.settle(subject, "reply", environment, reply, {**traits, "max_tokens": longest})
+        each = total([reply, talk.observation])
+        first = first_prompt(subject, talk)
+        context = total([first, each.times(max(0.0, (turns.median - 1) / 2))])
+        context = self.settle(subject, "context", environment, context, traits)
+        read = total([context, reply])
+        played = episodes.times(turns)
+        steps = Quantity(iterations * subject.number("actor.updates", 3))
+        learnt = steps.times(subject.number("actor.batch", 256) * 3)
+        drawn = steps.times(subject.number("actor.batch", 256))
+        if subject.setting("critic.updates") is not None or "critic" in str(subject.config):
+            values = iterations * subject.number("critic.updates", 50)
+            rows = Quantity(values * subject.number("critic.batch", 256))
+            # Two states and two replies for the targets, a state and a reply with gradient.
+            learnt = total([learnt, rows.times(4)])
+            drawn = total([drawn, rows])
+            steps = total([steps, Quantity(values)])
+        tokens = total([played, learnt]).times(read)
+        shape = replace(model, trained=True)
+        kept = 1 + len(subject.setting("keep") or ())
+        disk = total(
+            [model.parameters.times(4 * (kept + 2)), episodes.times(row_bytes(read.times(2)))]
+        )
+        return Workload(
+            rows=episodes, turns=played, replied=total([played, drawn]).times(reply),
+            context=context, steps=steps, tokens=tokens, model=shape, output=shape, disk=disk,
+        )  # fmt: skip
 
     def tasks_of(self, subject: JobProfile) -> tuple[Quantity, str, float]:
         """Tasks of the split within `limit`, a label of the environment, its step limit."""

@@ -201,7 +201,8 @@ def _depends(
 def _content(entry: Resource | Prompt) -> str:
     if isinstance(entry, Prompt):
         texts = (entry.system, entry.instruction, entry.acknowledgement, entry.observation_prefix)
-        return json.dumps([*texts, entry.examples, entry.reply_format, entry.output_marker])
+        looks = (entry.reply_format, entry.output_marker, entry.memory)
+        return json.dumps([*texts, entry.examples, *looks])
     parts = [entry.backend, *map(_plain, (entry.fields, entry.options, entry.sharing))]
     if entry.simulators:
         parts.append(_plain(entry.simulators))

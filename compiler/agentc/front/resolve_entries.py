@@ -192,6 +192,7 @@ def resolve_prompts(
             system=system if isinstance(system, str) else None,
             observation_prefix=str(values.get("observation_prefix", OBSERVATION_PREFIX)),
             output_marker=marker if isinstance(marker, str) else None,
+            memory=str(values.get("memory", "all")),
             origin=Origin(declared.span),
         )
     return prompts

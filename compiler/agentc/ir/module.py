@@ -99,6 +99,7 @@ class Prompt:
     system: str | None = None
     observation_prefix: str = OBSERVATION_PREFIX
     output_marker: str | None = None
+    memory: str = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

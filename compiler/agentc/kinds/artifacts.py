@@ -11,13 +11,19 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactType:
     """A type of artifact. `rows` names the JSONL file in `data/` of row-like artifacts; `meant_for`
-    says where one belongs that people are tempted to wire elsewhere."""
+    says where one belongs that people are tempted to wire elsewhere. One that `extends` another is
+    taken wherever that one is: its folder holds all that the other's does, and more."""
 
     name: str
     schema_version: int
     rows: str | None
     doc: str
     meant_for: str | None = None
+    extends: ArtifactType | None = None
+
+    def fits(self, *accepted: ArtifactType) -> bool:
+        """Whether it is one of these types, or extends one."""
+        return self in accepted or (self.extends is not None and self.extends.fits(*accepted))
 
 
 CHECKPOINT = ArtifactType(
@@ -122,6 +128,14 @@ VISION_ENCODER = ArtifactType(
     meant_for="an encoder measures pictures: name this stage as the model of an environment's "
     "`scorer`",
 )
+POLICY_RUN = ArtifactType(
+    name="PolicyRun",
+    schema_version=1,
+    rows="episodes.jsonl",
+    doc="The policy at the end of a run of RL, as a Checkpoint, and beside it run.json, "
+    "curve.jsonl, its episodes and its critic.",
+    extends=CHECKPOINT,
+)
 SESSION = ArtifactType(
     name="Session",
     schema_version=1,
@@ -145,5 +159,6 @@ ARTIFACT_TYPES: tuple[ArtifactType, ...] = (
     PRIVILEGED_INFORMATION,
     CRITIC_CHECKPOINT,
     VISION_ENCODER,
+    POLICY_RUN,
     SESSION,
 )

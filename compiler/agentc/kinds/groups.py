@@ -20,8 +20,8 @@ def kinds_where(holds: Callable[[Kind], bool]) -> tuple[str, ...]:
 
 @cache
 def makers(artifact: ArtifactType) -> tuple[str, ...]:
-    """The kinds that produce an artifact of that type."""
-    return kinds_where(lambda kind: kind.produces == artifact)
+    """The kinds that produce an artifact of that type, or of one that extends it."""
+    return kinds_where(lambda kind: kind.produces.fits(artifact))
 
 
 TRAINERS = kinds_where(lambda kind: kind.trains)
@@ -41,9 +41,11 @@ REWORKERS: Mapping[str, tuple[str, ...]] = {
     kind.name: kind.reworks for kind in KINDS if kind.reworks
 }
 """Kinds that make training data of what was collected, and the inputs that they make it of."""
-MODEL_MAKERS = kinds_where(lambda kind: kind.trains or kind.produces == CHECKPOINT)
+MODEL_MAKERS = kinds_where(lambda kind: kind.trains or kind.produces.fits(CHECKPOINT))
 """Kinds whose jobs hold the weights of a model in their own process."""
-MODEL_SOURCES = kinds_where(lambda kind: kind.produces == CHECKPOINT and not kind.trains)
+MODEL_SOURCES = kinds_where(
+    lambda kind: kind.produces.fits(CHECKPOINT) and not kind.reads(CHECKPOINT)
+)
 """Kinds whose models descend from no other stage."""
 WITHOUT_MODEL = kinds_where(
     lambda kind: kind.name not in (*MODEL_MAKERS, *SERVED) and not kind.gathers

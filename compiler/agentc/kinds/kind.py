@@ -22,6 +22,7 @@ Forecast: TypeAlias = Literal[
     "candidates",
     "scores",
     "training",
+    "reinforcement",
     "rows",
 ]
 """What the cost model counts of a job: `rows` goes by those of its inputs and suits whatever only
@@ -50,7 +51,8 @@ class Kind:
     What the rest says is asked by rules, the cost model and reports, instead of a kind's name:
     `trains` has a model trained on rows, with the fields that trainers share; `acts` has a policy
     act in an environment; the product of a kind that `collects` is of episodes on tasks of a
-    split; `reworks` names the inputs whose rows become training data; `longest_reply` is the
+    split; one that is `online` has a policy act and learns from what comes of it, in one job;
+    `reworks` names the inputs whose rows become training data; `longest_reply` is the
     setting that bounds replies of the model it asks.
     """
 
@@ -65,6 +67,7 @@ class Kind:
     trains: bool = False
     acts: bool = False
     collects: bool = False
+    online: bool = False
     reworks: tuple[str, ...] = ()
     longest_reply: str | None = None
     counts: Counts = field(default_factory=Counts)

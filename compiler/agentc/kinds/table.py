@@ -8,6 +8,7 @@ from agentc.kinds.artifacts import (
     COMPARISON,
     CRITIC_CHECKPOINT,
     METRICS,
+    POLICY_RUN,
     PREFERENCE_PAIRS,
     PRIVILEGED_INFORMATION,
     REPORT,
@@ -37,6 +38,7 @@ from agentc.kinds.interaction import (
 from agentc.kinds.kind import Counts, Kind
 from agentc.kinds.model import MODEL_FIELDS
 from agentc.kinds.prefix import PREFIXES
+from agentc.kinds.reinforcement import CHECKPOINT_FIELDS, ONLINE_RL_FIELDS
 from agentc.kinds.revision import REVISE_FIELDS
 from agentc.kinds.search import SEARCH_FIELDS
 from agentc.kinds.training import CRITIC_FIELDS, DPO_FIELDS, SFT_FIELDS
@@ -166,6 +168,26 @@ KINDS: tuple[Kind, ...] = (
         default_backend="trl.critic",
         trains=True,
         forecast="training",
+    ),
+    Kind(
+        name="online_rl",
+        doc="Let a policy act and learn in turns, in one job that goes on where it was cut off "
+        "(ArCHer and its rivals).",
+        produces=POLICY_RUN,
+        roles=(_POLICY,),
+        fields=ONLINE_RL_FIELDS,
+        uses=("environment", "prompt"),
+        default_backend="archer.online_rl",
+        online=True,
+        forecast="reinforcement",
+    ),
+    Kind(
+        name="checkpoint",
+        doc="Take a policy out of a run of RL.",
+        produces=CHECKPOINT,
+        roles=(Role(name="run", accepts=(POLICY_RUN,), doc="The run."),),
+        fields=CHECKPOINT_FIELDS,
+        default_backend="pick.checkpoint",
     ),
     Kind(
         name="rollout",

@@ -58,7 +58,7 @@ def _check_edges(stage: Stage, module: Module, context: PassContext) -> None:
             )
         for producer in producers:
             made = _product(producer, module)
-            if made is not None and made not in role.accepts:
+            if made is not None and not made.fits(*role.accepts):
                 context.sink.error(
                     "AGC501",
                     f"`{role.name}` of a stage of kind {stage.kind} takes {_types(role)}, "
@@ -156,7 +156,8 @@ def _wanted(role: Role) -> str:
 
 
 def _offer(role: Role, module: Module) -> tuple[str, ...]:
-    names = [name for name in module.stages if _product(name, module) in role.accepts]
+    made = {name: _product(name, module) for name in module.stages}
+    names = [name for name, one in made.items() if one is not None and one.fits(*role.accepts)]
     if not names:
         return (f"no stage of this spec makes {_types(role)}",)
     return (f"stages that make it: {listed(names)}",)

@@ -147,6 +147,14 @@ PROMPT_FIELDS: tuple[Field, ...] = (
         ("react", "react_inline", "action_only", "text"),
         "react",
     ),
+    choice(
+        "memory",
+        "What the agent is shown at each turn: `all` of the conversation, or the `last` "
+        "observation alone, in the place of the task behind the instruction and its "
+        "acknowledgement. For tasks whose observations say all there is to know.",
+        ("all", "last"),
+        "all",
+    ),
     string(
         "output_marker",
         "What follows this text in a reply (up to the next one) is what the environment and later "

@@ -272,3 +272,19 @@ def test_an_experts_episode_is_as_stated() -> None:
             (stated.observation, mean(observations) + len("Observation: ")),
         ):
             assert is_so / stated.factor < told < is_so * stated.factor
+
+
+@pytest.mark.parametrize(("skill", "share"), [(0.0, 1 / 3), (0.25, 0.5), (1.0, 1.0)])
+def test_an_expert_of_less_skill_goes_right_less_often(skill: float, share: float) -> None:
+    world = CorridorEnvironment(CorridorSettings(expert_skill=skill))
+    said: list[str] = []
+    for seed in range(200):
+        steps = world.expert_steps(TASK, seed=seed)
+        assert steps == world.expert_steps(TASK, seed=seed)
+        world.reset(TASK, seed=seed)
+        ended = [world.step(step.action)[2] for step in steps]
+        assert not any(ended[:-1])
+        assert ended[-1] or len(steps) == CorridorSettings().max_steps
+        said += [step.action for step in steps]
+    # Of 1,000 actions and more; five standard deviations.
+    assert said.count("right") / len(said) == pytest.approx(share, abs=0.08 if skill < 1 else 0)

@@ -120,3 +120,20 @@ def test_lists_are_those_of_the_released_code() -> None:
     ]
     assert [(s.group, s.names) for s in object_table().guessable.secrets] == listed
     assert [s.id for s in city_table().guessable.secrets] == json.loads(cities.read_text())
+
+
+def test_an_expert_of_less_skill_plays_some_games_poorly() -> None:
+    table = object_table()
+    secrets = tuple(one.id for one in table.guessable.secrets)[:10]
+    good = GuessingPlanner(table, secrets)
+    mixed = GuessingPlanner(table, secrets, skill=0.3, questions=20)
+    well = 0
+    for seed in range(100):
+        for secret in secrets:
+            game = mixed.plan(secret, seed)
+            assert game == mixed.plan(secret, seed)
+            well += game == good.plan(secret, seed)
+            assert len(game) <= 20
+            guessed = [turn.action for turn in game].count(table.guess_of(secret))
+            assert guessed == (len(game) < 20 or game[-1].action == table.guess_of(secret))
+    assert 230 <= well <= 370  # of 1,000 at 0.3: five standard deviations

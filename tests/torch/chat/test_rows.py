@@ -236,3 +236,21 @@ def test_rows_whose_policy_did_not_see_all_turns_are_counted_and_told(
     _, counts = encode_rows(encoder, given[:1], rules("after_prompt"))
     warn_of_forgotten(job, counts)
     assert capsys.readouterr().err == ""
+
+
+def test_replies_stand_behind_the_last_observation_where_it_was_all_that_was_shown(
+    encoder: Encoder,
+) -> None:
+    talk = [
+        ("user", "rules"), ("assistant", "OK"), ("user", "hall"), ("assistant", "right"),
+        ("user", "kitchen"), ("assistant", "left"),
+    ]  # fmt: skip
+    messages = [{"role": role, "content": content} for role, content in talk]
+    shown = {**row("a", messages), "prompt_length": 3, "memory": "last"}
+    sides, counts = encode_rows(encoder, [shown], rules("after_prompt"))
+    alone = [encoder.encode([*messages[:2], *messages[place : place + 2]]).ids for place in (2, 4)]
+    assert [side.ids for side in sides] == alone
+    assert ["right" in trained_text(encoder, side.labels()) for side in sides] == [True, False]
+    assert counts.parted == 1
+    sides, _ = encode_rows(encoder, [shown], rules("all_replies"))
+    assert ["OK" in trained_text(encoder, side.labels()) for side in sides] == [True, False]

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from agentc_backends.trainers.online_rl.reading import Text
+from agentc_backends.trainers.online_rl.reading import Text, TextPrefix
 from agentc_backends.trainers.online_rl.replay import (
     Played,
     PlayedTurn,
@@ -20,10 +20,10 @@ def episode(first: int, rewards: list[float], after: int | None = None) -> Playe
     """States are 1, 3, 5... tokens of one text; each reply is one token."""
     text = Text(tuple(range(first, first + 2 * len(rewards) + 1)))
     turns = tuple(
-        PlayedTurn(2 * place + 1, Text((first + 2 * place + 1,)), reward)
+        PlayedTurn(TextPrefix(text, 2 * place + 1), Text((first + 2 * place + 1,)), reward)
         for place, reward in enumerate(rewards)
     )
-    return Played(text, turns, after)
+    return Played(turns, None if after is None else TextPrefix(text, after))
 
 
 def test_tuples_of_an_episode() -> None:
@@ -46,7 +46,7 @@ def test_an_episode_that_was_cut_goes_on_in_value() -> None:
 def test_the_newest_are_kept() -> None:
     buffer = ReplayBuffer(capacity=5, discount=1.0, episodes=3)
     buffer.add([episode(100 * n, [-1, -1]) for n in range(4)])
-    assert [each.text.ids[0] for each in buffer.episodes] == [100, 200, 300]
+    assert [each.turns[0].state.ids[0] for each in buffer.episodes] == [100, 200, 300]
     assert len(buffer) == 5
     drawn = {each.state.ids[0] for each in buffer.draw(200, 1)}
     assert drawn == {100, 200, 300}
@@ -73,3 +73,14 @@ def test_draws_are_even_and_follow_from_their_names() -> None:
     assert len(keys) == 36
     with pytest.raises(ValueError, match="nothing was played"):
         ReplayBuffer(capacity=1, discount=1.0).draw(1, 0)
+
+
+def test_whole_episodes_are_drawn_until_there_are_enough() -> None:
+    buffer = ReplayBuffer(capacity=7, discount=1.0, by="episodes")
+    buffer.add([episode(100 * n, [-1, -1, 0]) for n in range(4)])
+    drawn = buffer.draw(5, 3)
+    assert len(drawn) == 6
+    assert [each.state.ids[0] for each in drawn[:3]] == [drawn[0].state.ids[0]] * 3
+    # The oldest two would be beyond the capacity.
+    assert {each.state.ids[0] for each in buffer.draw(300, 1)} == {200, 300}
+    assert [each.turns[0].state.ids[0] for each in buffer.fresh] == [0, 100, 200, 300]

@@ -168,7 +168,10 @@ class EpisodeRecord:
         self.turns += 1
 
     def prompt(self) -> list[Message]:
-        """What the policy is shown: all messages but the forgotten ones."""
+        """What the policy is shown: all messages but the forgotten ones, or the newest observation
+        in the task's place where the prompt's memory is the `last`."""
+        if self._rules.prompt.memory == "last":
+            return [*self.messages[: self.prompt_length - 1], self.messages[-1]]
         after = self.prompt_length + 1
         return self.messages[:after] + self.messages[after + 2 * self._forgotten :]
 
@@ -238,6 +241,7 @@ class EpisodeRecord:
             **({"choices": list(map(_recorded, self._choices))} if self._choices else {}),
             **({} if self._report is None else {"report": dict(self._report)}),
             **({"forgotten": self._forgotten} if self._forgotten else {}),
+            **({} if self._rules.prompt.memory == "all" else {"memory": self._rules.prompt.memory}),
             **({} if attempt.prefix is None else {"origin": attempt.prefix.origin()}),
         }
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agentc.backend_api import LeaseDraft, LowerContext, StageView
+from agentc.backend_api import LeaseDraft, LowerContext, SoftwareEnvironment, StageView
 from agentc.ir.module import Prompt
 from agentc.kinds.field import Json
 from agentc.kinds.interaction import OBSERVATION_PREFIX
@@ -14,23 +14,25 @@ from agentc.kinds.prefix import PREFIX
 from agentc_backends.software import LIGHT
 
 
-def environment_leases(view: StageView, context: LowerContext) -> tuple[LeaseDraft, ...]:
-    """The lease of the stage's environment for a program that runs in LIGHT, where
-    `environment_at` says, and of the servers that the environment asks. No key depends on where it
-    is: the program meets the same sessions."""
+def environment_leases(
+    view: StageView, context: LowerContext, software: SoftwareEnvironment = LIGHT
+) -> tuple[LeaseDraft, ...]:
+    """The lease of the stage's environment for a program that runs in `software`, which holds what
+    LIGHT does, where `environment_at` says, and of the servers that the environment asks. No key
+    depends on where it is: the program meets the same sessions."""
     lease = context.environment_lease(view)
     wanted = view.text("environment_at")
-    if wanted == "auto" and _fits(lease):
+    if wanted == "auto" and _fits(lease, software):
         return (replace(lease, port="inside"),)
     return (lease, *(context.needed_leases(view) if lease.needs else ()))
 
 
-def _fits(lease: LeaseDraft) -> bool:
+def _fits(lease: LeaseDraft, software: SoftwareEnvironment) -> bool:
     """Whether the program can open it: quick calls, the program's own software, nothing that a
     server alone would be given, and no server that jobs are meant to share."""
     apart = lease.secrets or lease.variables or lease.input is not None
     alone = lease.scope == "job"
-    return lease.inside and alone and lease.software == LIGHT and not apart
+    return lease.inside and alone and lease.software in (LIGHT, software) and not apart
 
 
 def prompt_config(prompt: Prompt | None) -> dict[str, Json]:
@@ -50,6 +52,8 @@ def prompt_config(prompt: Prompt | None) -> dict[str, Json]:
         more["observation_prefix"] = prompt.observation_prefix
     if prompt.output_marker is not None:
         more["output_marker"] = prompt.output_marker
+    if prompt.memory != "all":
+        more["memory"] = prompt.memory
     return more | {
         "instruction": prompt.instruction,
         "acknowledgement": prompt.acknowledgement,

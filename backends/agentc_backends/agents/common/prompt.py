@@ -35,6 +35,7 @@ class EpisodePrompt:
     system: str | None = None
     observation_prefix: str = OBSERVATION_PREFIX
     output_marker: str | None = None
+    memory: Literal["all", "last"] = "all"
 
 
 def read_prompt(config: Mapping[str, Any]) -> EpisodePrompt:
@@ -57,6 +58,7 @@ def read_prompt(config: Mapping[str, Any]) -> EpisodePrompt:
         system=config.get("system"),
         observation_prefix=config.get("observation_prefix", OBSERVATION_PREFIX),
         output_marker=config.get("output_marker"),
+        memory=config.get("memory", "all"),
     )
 
 

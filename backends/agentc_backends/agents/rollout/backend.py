@@ -7,19 +7,17 @@ rollout stage, so that the two share them.
 from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend, StageView
-from agentc.ir.module import Prompt
 from agentc.kinds.artifacts import TRAJECTORIES
-from agentc.kinds.field import Field, Json, boolean, choice, string
+from agentc.kinds.field import Field, Json, boolean, choice
 from agentc.runtime.lease_roles import LeaseRole
 from agentc_backends.agents.common.lowering import (
     checked_split,
     environment_leases,
     leave_prefix,
-    marks_actions,
     prefix_config,
     prompt_config,
 )
-from agentc_backends.agents.common.parse import ACTION_SPANS
+from agentc_backends.agents.common.reply_actions import ACTION_OPTIONS, action_config
 from agentc_backends.software import LIGHT
 
 _SCORERS: tuple[LeaseRole, ...] = ("critic", "reference")
@@ -30,30 +28,8 @@ _TELLING = frozenset({"logprobs", "token_ids", "scoring"})
 ID = "rollout.react"
 VERSION = 1
 
-_INVALID = ("on_invalid", "invalid_message", "invalid_reward")
-_WHOLE: dict[str, Json] = {
-    "no_action": "whole_reply",
-    "on_invalid": "observe",
-    "invalid_message": "",
-    "invalid_reward": "keep",
-}
-"""What a job is told where every reply is an action."""
-
 OPTIONS: tuple[Field, ...] = (
-    choice("action_span", "What belongs to an action: `line`, the rest of its line; `rest`, "
-           "everything after the first `Action:` (ETO's code); `last`, everything after the last "
-           "`Action:`, without a number before it (Agent-R's search); `after_last`, the same as it "
-           "stands (Agent-R's evaluation).", ACTION_SPANS, "line"),
-    choice("action_space", "Whether a space must follow `Action:` (ETO: required for WebShop and "
-           "ScienceWorld, optional for ALFWorld).", ("optional", "required"), "optional"),
-    choice("no_action", "A reply without `Action:` is `invalid` (see on_invalid), or the "
-           "`whole_reply` is the action, an empty one included (Agent-R's evaluation).",
-           ("invalid", "whole_reply"), "invalid"),
-    string("invalid_message", "What the agent is told after a reply without an action.",
-           "Invalid format. The reply must contain an action in the form that was asked for."),
-    choice("invalid_reward", "What an invalid reply that is observed does to the reward so far: "
-           "`keep` it, or start again from `zero` (ETO's code; it matters where the best reward "
-           "of an episode counts).", ("keep", "zero"), "keep"),
+    *ACTION_OPTIONS,
     boolean("prompt_per_attempt", "Give each attempt at a task a prompt seed of its own "
             "(prompt_seed + attempt); false: all attempts see the same prompt, as self-play pairs "
             "need.", True),
@@ -103,7 +79,7 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
         whole = "without `prefixes` every episode begins at its start"
         leave_prefix(view, whole)
         view.leave("same_state", whole)
-    config |= _actions(view, prompt)
+    config |= action_config(view, prompt)
     server = context.server_lease(view, "policy")
     candidates = view.integer("candidates")
     scorers: tuple[LeaseDraft, ...] = ()
@@ -149,39 +125,6 @@ def _scorers(view: StageView, context: LowerContext, server: LeaseDraft) -> tupl
     apart = reference and reference != view.inputs.get("policy")
     roles = _SCORERS if apart else _SCORERS[:1]
     return tuple(context.server_lease(view, role, role) for role in roles)
-
-
-def _actions(view: StageView, prompt: Prompt | None) -> dict[str, Json]:
-    """How the action of a reply is found; what cannot matter is not read."""
-    if prompt is not None and prompt.reply_format == "text":
-        for name in (*_INVALID, "no_action", "action_span", "action_space"):
-            view.leave(name, "the prompt's `reply_format: text` takes all of every reply")
-        return {**_WHOLE, "action_span": "rest", "action_space": "optional"}
-    config = _invalid(view)
-    config["action_span"] = view.text("action_span")
-    config["action_space"] = "optional"
-    if marks_actions(prompt):
-        config["action_space"] = view.text("action_space")
-    else:
-        view.leave("action_space", "the prompt's `reply_format: action_only` has no `Action:`")
-    return config
-
-
-def _invalid(view: StageView) -> dict[str, Json]:
-    """What becomes of replies without an action; what cannot matter is not read."""
-    config: dict[str, Json] = {**_WHOLE, "no_action": view.text("no_action")}
-    if config["no_action"] == "whole_reply":
-        for name in _INVALID:
-            view.leave(name, "`no_action: whole_reply` takes every reply for an action")
-        return config
-    config["on_invalid"] = view.text("on_invalid")
-    if config["on_invalid"] == "observe":
-        config["invalid_message"] = view.text("invalid_message")
-        config["invalid_reward"] = view.text("invalid_reward")
-    else:
-        view.leave("invalid_message", "`on_invalid: fail` tells the agent nothing")
-        view.leave("invalid_reward", "`on_invalid: fail` ends with the lowest reward")
-    return config
 
 
 BACKEND = StageBackend(

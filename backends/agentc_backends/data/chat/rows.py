@@ -79,12 +79,13 @@ def encode_rows(
     """Token rows of conversations (`messages`, `prompt_length`). Raises RowsError, FormatError.
 
     A reply with `raw` is trained as it was generated, behind what was seen of those before it: a
-    conversation that trains several turns, such ones among them, becomes a row for each turn.
+    conversation that trains several turns, such ones among them, becomes a row for each turn. So
+    does one whose policy saw the last observation alone (`memory`), each behind that one.
     """
     counts = RowCounts()
     kept: list[Side] = []
     for row in rows:
-        parts = _in_parts(row["messages"], trained_turns(row, rules.loss_on))
+        parts = _in_parts(row, trained_turns(row, rules.loss_on))
         counts.parted += len(parts) > 1
         for messages, trained in parts:
             encoded = encoder.encode(messages)
@@ -152,13 +153,31 @@ def encode_pairs(
     return kept, _checked(counts, rules)
 
 
-def _in_parts(
-    messages: Sequence[Message], trained: frozenset[int]
-) -> list[tuple[Sequence[Message], frozenset[int]]]:
+def _in_parts(row: Row, trained: frozenset[int]) -> list[tuple[Sequence[Message], frozenset[int]]]:
     """Conversations, each with the turns that it trains, in which every trained reply is whole."""
+    messages: Sequence[Message] = row["messages"]
+    if row.get("memory") == "last":
+        return _shown_last(messages, row["prompt_length"], trained)
     if not any("raw" in messages[turn] for turn in trained):
         return [(messages, trained)]
     return [(as_generated(messages[: turn + 1]), frozenset({turn})) for turn in sorted(trained)]
+
+
+def _shown_last(
+    messages: Sequence[Message], opening: int, trained: frozenset[int]
+) -> list[tuple[Sequence[Message], frozenset[int]]]:
+    """Each trained turn behind what stands before the task and the observation that it answers.
+    Trained turns of the opening (`all_replies`) are in the first one alone."""
+    before = [*messages[: opening - 1]]
+    replies = [turn for turn in sorted(trained) if turn >= opening]
+    early = frozenset(trained.difference(replies))
+    return [
+        (
+            as_generated([*before, messages[turn - 1], messages[turn]]),
+            frozenset({opening}) | (early if turn == replies[0] else frozenset()),
+        )
+        for turn in replies
+    ]
 
 
 def as_generated(messages: Sequence[Message]) -> list[Message]:

@@ -89,8 +89,10 @@ class CorridorEnvironment:
         return seen, after.reward, self._done, False, {}
 
     def expert_steps(self, task_id: str, *, seed: int = 0) -> tuple[ExpertAction, ...]:
-        """The actions that lead out of the gate by the shortest way that chance leaves."""
-        return plan(self._checked(task_id), seed, self.settings.max_steps)
+        """The actions that lead out of the gate by the shortest way that chance leaves, or what an
+        expert of less skill does instead."""
+        settings = self.settings
+        return plan(self._checked(task_id), seed, settings.max_steps, settings.expert_skill)
 
     def snapshot(self) -> dict[str, Any]:
         """The whole episode as JSON values."""

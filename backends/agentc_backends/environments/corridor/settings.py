@@ -23,6 +23,10 @@ class CorridorSettings:
         "Actions of an episode, which is then cut off and not over: what would follow after 60 "
         "weighs 0.0018 of what it is, at a discount of 0.9.", MAX_STEPS, minimum=FEWEST_STEPS,
         maximum=1000)
+    expert_skill: float = setting(
+        "How good the expert is: at each step it says `right` with this probability, else any of "
+        "the three actions. Below 1 it is a start for what learns from rewards.", 1.0, minimum=0,
+        maximum=1, rule=False)
 
     def __post_init__(self) -> None:
         if self.tasks < 1:

@@ -44,7 +44,9 @@ class GuessingShared:
         secrets = secrets_in_play(game, settings)
         self.secrets: dict[str, Secret] = {secret.id: secret for secret in secrets}
         self.splits = split_secrets(secrets, settings.splits)
-        self.expert = GuessingPlanner(self.table, tuple(self.secrets))
+        self.expert = GuessingPlanner(
+            self.table, tuple(self.secrets), settings.expert_skill, settings.questions
+        )
 
 
 class GuessingEnvironment:

@@ -6,11 +6,13 @@ It plays against the table of the game; it knows no secret, only the answers so 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 _GUESS_AT = 2
+_GUESSES = 0.35
+"""Of the questions of a game that is not played well."""
 _NEAR_BEST = 0.9
 """Seeds other than 0 draw among the questions with at least this share of the best one's split."""
 
@@ -40,10 +42,16 @@ class GuessingPlanner:
 
     table: Table
     secrets: tuple[str, ...]
+    skill: float = 1.0
+    questions: int = 20
     _yes: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def plan(self, secret: str, seed: int) -> tuple[ExpertTurn, ...]:
-        """The questions of a whole game, the last of which guesses the secret."""
+        """The questions of a whole game, the last of which guesses the secret; one that is not
+        played well may be lost."""
+        chance = random.Random(f"skill {seed} {secret}")
+        if self.skill < 1 and chance.random() >= self.skill:
+            return tuple(self._poor_game(secret, chance))
         left, turns = list(self.secrets), list[ExpertTurn]()
         while True:
             question = self._best(left, seed) if len(left) > _GUESS_AT else None
@@ -57,6 +65,20 @@ class GuessingPlanner:
             turns.append(ExpertTurn(question, _thought(len(left))))
             yes = self._answered_yes()[question]
             left = [one for one in left if (one in yes) == (secret in yes)]
+
+    def _poor_game(self, secret: str, chance: random.Random) -> Iterator[ExpertTurn]:
+        telling = [
+            question for question, yes in self._answered_yes().items()
+            if 0 < len(yes) < len(self.secrets)
+        ]  # fmt: skip
+        for _ in range(self.questions):
+            guess = chance.choice(self.secrets) if chance.random() < _GUESSES else None
+            if guess is None:
+                yield ExpertTurn(chance.choice(telling), "I ask something.")
+                continue
+            yield ExpertTurn(self.table.guess_of(guess), "I guess.")
+            if guess == secret:
+                return
 
     def _best(self, left: Sequence[str], seed: int) -> str | None:
         """The question whose smaller side is largest: the greedy choice by entropy."""

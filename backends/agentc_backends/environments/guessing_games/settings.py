@@ -53,6 +53,10 @@ class GuessingSettings:
         "`all`, as the paper has it.", "held_out")
     objects: Literal["all", "subset"] = setting(
         "All 157 objects, or the paper's subset of 10.", "all")
+    expert_skill: float = setting(
+        "The probability that a game of the expert is played well. Any other one is of questions "
+        "that tell some secrets from others, a third of them guesses: games of both make a start "
+        "for what learns from rewards.", 1.0, minimum=0, maximum=1, rule=False)
 
     def __post_init__(self) -> None:
         if self.questions < 1:

@@ -73,8 +73,8 @@ def load_checkpoint(path: str, dtype: str) -> Checkpoint:
         geometry=geometry,
         vocabulary=int(model.get_output_embeddings().weight.shape[0]),
         longest_token=max(_SHORTEST_BOUND, *map(len, tokenizer.get_vocab())),
-        context=_context(model, tokenizer),
-        ends=_ends(model, tokenizer),
+        context=context_of(model, tokenizer),
+        ends=ends_of(model, tokenizer),
     )
 
 
@@ -148,7 +148,8 @@ def _ragged_logits(model: Any, geometry: Geometry, ids: list[int]) -> Tensor:
     return torch.cat(parts)
 
 
-def _context(model: Any, tokenizer: Any) -> int:
+def context_of(model: Any, tokenizer: Any) -> int:
+    """Tokens of a prompt with its reply that the model can read."""
     config = model.config.get_text_config()
     limits = [getattr(config, "max_position_embeddings", None), tokenizer.model_max_length]
     # Tokenizers without a limit report an astronomical one.
@@ -156,7 +157,8 @@ def _context(model: Any, tokenizer: Any) -> int:
     return min(known) if known else 4096
 
 
-def _ends(model: Any, tokenizer: Any) -> frozenset[int]:
+def ends_of(model: Any, tokenizer: Any) -> frozenset[int]:
+    """The tokens that end a reply."""
     given = getattr(model.generation_config, "eos_token_id", None)
     ends = [] if given is None else given if isinstance(given, list) else [given]
     if tokenizer.eos_token_id is not None:

@@ -18,10 +18,9 @@ from torch import Tensor, nn
 Pool: TypeAlias = Literal["pooler", "first", "mean", "last"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Text:
-    """Token ids. Two of them are the same only if they are one object: prefixes of one are read
-    together."""
+    """Token ids. Prefixes of one, or of equal ones, are read together."""
 
     ids: tuple[int, ...]
 
@@ -37,6 +36,11 @@ class TextPrefix:
     def ids(self) -> tuple[int, ...]:
         """The tokens."""
         return self.text.ids[: self.length]
+
+
+def whole(text: Text) -> TextPrefix:
+    """All of a text."""
+    return TextPrefix(text, len(text.ids))
 
 
 class Reader(nn.Module, ABC):  # type: ignore[misc]

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 import numpy
 
-from agentc_backends.trainers.online_rl.reading import Text, TextPrefix
+from agentc_backends.trainers.online_rl.reading import Text, TextPrefix, whole
 from agentc_backends.trainers.online_rl.returns import to_go
 
 Purpose: TypeAlias = Literal["act", "evaluate", "value", "actor", "replay", "imitate"]
@@ -22,21 +22,20 @@ Purpose: TypeAlias = Literal["act", "evaluate", "value", "actor", "replay", "imi
 
 @dataclass(frozen=True, slots=True)
 class PlayedTurn:
-    """One reply of an episode. `state` is how many tokens of the episode's text stood before it."""
+    """One reply of an episode, behind its state: mostly a prefix of one text for all turns."""
 
-    state: int
+    state: TextPrefix
     reply: Text
     reward: float
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """An episode: its text holds every state as a prefix. `truncated` where a limit cut it, so that
-    there is a value in what would have followed (`state_after`)."""
+    """An episode. Where a limit cut it and there is a value in what would have followed, that is
+    `state_after`."""
 
-    text: Text
     turns: tuple[PlayedTurn, ...]
-    state_after: int | None = None
+    state_after: TextPrefix | None = None
 
     @property
     def total(self) -> float:
@@ -57,11 +56,23 @@ class Utterance:
 
 
 class ReplayBuffer:
-    """The newest `episodes` episodes, at most `capacity` utterances of them; oldest out first."""
+    """The newest `episodes` episodes, at most `capacity` utterances of them; oldest out first.
 
-    def __init__(self, capacity: int, discount: float, episodes: int | None = None) -> None:
+    `by` says what is drawn: utterances one by one, or whole episodes until there are as many
+    utterances as were asked for or more. Of these a causal critic reads all states in one pass.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        discount: float,
+        episodes: int | None = None,
+        by: Literal["utterances", "episodes"] = "utterances",
+    ) -> None:
         self._capacity, self._discount, self._episodes = capacity, discount, episodes
+        self._by = by
         self._kept: list[Played] = []
+        self._fresh: Sequence[Played] = ()
         self._utterances: list[Utterance] = []
 
     def __len__(self) -> int:
@@ -72,33 +83,49 @@ class ReplayBuffer:
         """Those that are kept, oldest first."""
         return self._kept
 
+    @property
+    def fresh(self) -> Sequence[Played]:
+        """Those that were added last."""
+        return self._fresh
+
     def add(self, played: Sequence[Played]) -> None:
         """In the order in which they count, whatever order they ended in."""
+        self._fresh = played
         self._kept += played
         if self._episodes is not None:
             self._kept = self._kept[-self._episodes :]
         found = [each for one in self._kept for each in utterances(one, self._discount)]
         self._utterances = found[-self._capacity :]
+        if self._by == "episodes":
+            dropped, excess = 0, len(found) - self._capacity
+            while excess > 0:
+                excess -= len(self._kept[dropped].turns)
+                dropped += 1
+            del self._kept[: min(dropped, len(self._kept) - 1)]
 
     def draw(self, number: int, key: int) -> list[Utterance]:
         """So many, evenly and with replacement. Raises ValueError for an empty buffer."""
         if not self._utterances:
             raise ValueError("nothing was played yet")
         chance = numpy.random.Generator(numpy.random.Philox(key=key))
-        return [self._utterances[place] for place in chance.integers(0, len(self), number)]
+        if self._by == "utterances":
+            return [self._utterances[place] for place in chance.integers(0, len(self), number)]
+        drawn: list[Utterance] = []
+        while len(drawn) < number:
+            drawn += utterances(self._kept[chance.integers(0, len(self._kept))], self._discount)
+        return drawn
 
 
 def utterances(played: Played, discount: float) -> Iterator[Utterance]:
     """Of an episode, in its order."""
     worth = to_go([turn.reward for turn in played.turns], discount)
-    states = [TextPrefix(played.text, turn.state) for turn in played.turns]
-    after = None if played.state_after is None else TextPrefix(played.text, played.state_after)
+    followers = [*(turn.state for turn in played.turns[1:]), played.state_after]
     for number, turn in enumerate(played.turns):
         yield Utterance(
-            state=states[number],
-            reply=TextPrefix(turn.reply, len(turn.reply.ids)),
+            state=turn.state,
+            reply=whole(turn.reply),
             reward=turn.reward,
-            following=states[number + 1] if number + 1 < len(states) else after,
+            following=followers[number],
             to_go=worth[number],
         )
 

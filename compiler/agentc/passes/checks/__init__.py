@@ -24,6 +24,7 @@ from agentc.passes.checks.rounds import ROUNDS
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.searches import SEARCHES
 from agentc.passes.checks.server_batches import SERVER_BATCHES
+from agentc.passes.checks.shown_last import SHOWN_LAST
 from agentc.passes.checks.training import TRAINING
 from agentc.passes.checks.turns import TURNS
 
@@ -41,6 +42,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Critics", CRITICS),
     ("Candidates of turns", (*TURNS, *CHOICES)),
     ("Prefixes", CONTINUATIONS),
+    ("Memory of prompts", SHOWN_LAST),
     ("Searches", SEARCHES),
     ("Revisions and marks", REVISIONS),
     ("Models", MODELS),

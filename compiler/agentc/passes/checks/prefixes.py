@@ -43,7 +43,7 @@ def prefixes_read_alike(subject: StageContext) -> Iterator[Finding]:
         theirs = subject.prompt(source)
         if ours is None or theirs is None:
             continue
-        for name in ("reply_format", "observation_prefix", "output_marker"):
+        for name in ("reply_format", "observation_prefix", "output_marker", "memory"):
             mine, other = getattr(ours, name), getattr(theirs, name)
             if mine == other:
                 continue

@@ -22,7 +22,7 @@ OUTCOMES = ("win", "lose", "self")
 SOURCES = ("expert", "policy")
 _ROWS = (
     *("trajectories.jsonl", "rows.jsonl", "pairs.jsonl", "trees.jsonl", "privileged.jsonl"),
-    *("candidates.jsonl", "scores.jsonl", "turns.jsonl"),
+    *("candidates.jsonl", "scores.jsonl", "turns.jsonl", "episodes.jsonl"),
 )
 
 
@@ -36,7 +36,7 @@ def check_trajectories(artifact: Artifact) -> Iterator[Finding]:
         if isinstance(row, str):
             yield (name, number, None, row)
             continue
-        for field, message in _episode_findings(row, artifact.contract):
+        for field, message in episode_findings(row, artifact.contract):
             yield (name, number, field, message)
         task, attempt = row.get("task_id"), row.get("attempt")
         if not isinstance(task, str) or not isinstance(attempt, int):
@@ -165,7 +165,7 @@ def _forbidden_tasks(artifact: Artifact) -> Dict[str, str]:
     return found
 
 
-def _episode_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[Any]:
+def episode_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[Any]:
     end = row.get("end")
     failed = end == "error"
     if end not in ENDS:

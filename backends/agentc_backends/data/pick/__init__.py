@@ -1,0 +1,1 @@
+"""Policies out of runs of RL."""

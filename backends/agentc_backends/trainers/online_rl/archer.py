@@ -1,0 +1,240 @@
+"""ArCHer: the critic learns from everything that was played, then the policy from the critic.
+
+Zhou et al. (ICML 2024), algorithm 1. Every reply that a critic phase needs is drawn before it, at
+once: the policy does not change in it (docs/design/archer.md). Neighbours: `critic_step.py`,
+`actor_step.py`, `losses.py`.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Adam, Optimizer
+
+from agentc_backends.trainers.online_rl.actor_step import actor_step, reply_log_probs
+from agentc_backends.trainers.online_rl.critic import Critic, slow_copy
+from agentc_backends.trainers.online_rl.critic_step import (
+    CriticSettings,
+    Utterances,
+    ValueTarget,
+    critic_step,
+)
+from agentc_backends.trainers.online_rl.learner import Learning, Numbers
+from agentc_backends.trainers.online_rl.losses import advantage, policy_gradient_loss
+from agentc_backends.trainers.online_rl.reading import CausalReader, Text, TextPrefix, whole
+from agentc_backends.trainers.online_rl.replay import (
+    Purpose,
+    ReplayBuffer,
+    Utterance,
+    key_of,
+    utterances,
+)
+from agentc_backends.trainers.online_rl.sampling import DrawRequest
+
+CRITIC, ACTOR = "critic", "actor"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriticPhase:
+    """How the critic learns in an iteration; `start` is what its heads say at first."""
+
+    lr: float
+    updates: int
+    batch: int
+    discount: float
+    target_rate: float
+    value_target: ValueTarget
+    expectile: float = 0.9
+    hidden: int | None
+    start: float
+    max_grad_norm: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorPhase:
+    """How the policy learns in an iteration from the critic's advantages."""
+
+    lr: float
+    updates: int
+    batch: int
+    max_grad_norm: float
+    advantage: Literal["plain", "centred"] = "plain"
+    kl_penalty: float = 0.0
+
+
+class ArcherLearner:
+    """Two phases: `critic`, with a slow copy behind it, and `actor`."""
+
+    phases: Sequence[str] = (CRITIC, ACTOR)
+
+    def __init__(self, learning: Learning, critic: CriticPhase, actor: ActorPhase) -> None:
+        """The critic's body is a copy of the policy's as it starts."""
+        self._with, self._critic_phase, self._actor_phase = learning, critic, actor
+        policy = learning.policy
+        body = copy.deepcopy(policy.base_model)
+        torch.manual_seed(learning.seed)  # the weights of the heads
+        width = int(policy.config.get_text_config().hidden_size)
+        self.critic = Critic(CausalReader(body, width), critic.hidden, critic.start)
+        self.target = slow_copy(self.critic)
+        self._reference = None
+        if actor.kl_penalty:
+            self._reference = copy.deepcopy(policy).requires_grad_(False)
+        self.optimisers: Mapping[str, Optimizer] = {
+            CRITIC: Adam(self.critic.parameters(), lr=critic.lr),
+            ACTOR: Adam(policy.parameters(), lr=actor.lr),
+        }
+
+    @property
+    def modules(self) -> Mapping[str, nn.Module]:
+        """What changes; the reference is the policy that the run starts from."""
+        return {"policy": self._with.policy, "critic": self.critic, "target": self.target}
+
+    def learn(self, phase: str, iteration: int, buffer: ReplayBuffer) -> Numbers:
+        """All gradient steps of a phase."""
+        if phase == CRITIC:
+            told = self._agreement(buffer) if iteration else {}
+            return {**told, **self._learn_values(iteration, buffer)}
+        return self._improve(iteration, buffer)
+
+    def _learn_values(self, iteration: int, buffer: ReplayBuffer) -> Numbers:
+        phase, seed = self._critic_phase, self._with.seed
+        batches = [
+            buffer.draw(phase.batch, key_of(seed, "replay", iteration, step))
+            for step in range(phase.updates)
+        ]
+        drawn: list[Text] = []
+        if phase.value_target == "policy":
+            states = [row.state for batch in batches for row in batch]
+            drawn = self._replies(states, "value", iteration)
+        settings = CriticSettings(
+            discount=phase.discount, target_rate=phase.target_rate, clip=phase.max_grad_norm,
+            value_target=phase.value_target, expectile=phase.expectile,
+        )  # fmt: skip
+        sums: dict[str, list[float]] = {}
+        rest = iter(drawn)
+        for batch in batches:
+            fresh = [*itertools.islice(rest, len(batch))]
+            loss, norm = critic_step(
+                self.critic,
+                self.target,
+                self.optimisers[CRITIC],
+                _batch_of(batch, fresh),
+                settings,
+            )
+            told = {
+                "q1.loss": loss.q1, "q2.loss": loss.q2, "v1.loss": loss.v1, "v2.loss": loss.v2,
+                "grad_norm": norm,
+            }  # fmt: skip
+            for name, number in told.items():
+                sums.setdefault(name, []).append(float(number))
+        return {name: statistics.fmean(numbers) for name, numbers in sums.items()}
+
+    def _improve(self, iteration: int, buffer: ReplayBuffer) -> Numbers:
+        phase, policy = self._actor_phase, self._with.policy
+        sums: dict[str, list[float]] = {}
+        for step in range(phase.updates):
+            rows = buffer.draw(phase.batch, key_of(self._with.seed, "actor", iteration, step))
+            states = [row.state for row in rows]
+            replies = self._replies(states, "actor", iteration, step)
+            better = self._advantages(states, replies)
+            pairs = [(state.ids, reply.ids) for state, reply in zip(states, replies, strict=True)]
+            told: dict[str, float] = {
+                "advantage.mean": float(better.mean()),
+                "advantage.sd": float(better.std()) if len(rows) > 1 else 0.0,
+                "reply_tokens.mean": statistics.fmean(len(reply.ids) for reply in replies),
+            }
+            if self._reference is not None:
+                left = self._left(self._reference, pairs)
+                told["kl"] = float(left.mean())
+                better = better - phase.kl_penalty * left
+            if phase.advantage == "centred":
+                better = better - better.mean()
+
+            def loss(log_probs: Tensor, mask: Tensor, part: slice, of: Tensor = better) -> Tensor:
+                return policy_gradient_loss(log_probs, mask, of[part])
+
+            told["loss"], told["grad_norm"] = actor_step(
+                policy, self.optimisers[ACTOR], pairs, loss,
+                micro_batch=self._with.micro_batch, clip=phase.max_grad_norm,
+            )  # fmt: skip
+            for name, number in told.items():
+                sums.setdefault(name, []).append(number)
+        return {name: statistics.fmean(numbers) for name, numbers in sums.items()}
+
+    def _replies(self, states: Sequence[TextPrefix], purpose: Purpose, *places: int) -> list[Text]:
+        keys = [key_of(self._with.seed, purpose, *places, row) for row in range(len(states))]
+        asked = [DrawRequest(at.ids, (key, 0)) for at, key in zip(states, keys, strict=True)]
+        return [Text(one.ids) for one in self._with.sampler.draw(asked, self._with.decode)]
+
+    def _advantages(self, states: Sequence[TextPrefix], replies: Sequence[Text]) -> Tensor:
+        """[B], in pieces of the run's micro-batch."""
+        found = []
+        size = self._with.micro_batch
+        for start in range(0, len(states), size):
+            part = slice(start, start + size)
+            with torch.no_grad():
+                features = self.critic.read([*states[part], *map(whole, replies[part])])
+                seen, said = features.chunk(2)
+                found.append(advantage(self.critic.q(seen, said), self.critic.v(seen)))
+        return torch.cat(found)
+
+    def _left(self, reference: Any, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Tensor:
+        """[B] nats by which the policy likes its replies better than its start did."""
+        found = []
+        size = self._with.micro_batch
+        for start in range(0, len(pairs), size):
+            part = pairs[start : start + size]
+            with torch.no_grad():
+                now, mask = reply_log_probs(self._with.policy, part)
+                then, _ = reply_log_probs(reference, part)
+            found.append(((now - then) * mask).sum(dim=1))
+        return torch.cat(found)
+
+    def _agreement(self, buffer: ReplayBuffer) -> Numbers:
+        """How the critic, which has not seen them yet, judges what was just played: correlations
+        over turns of its Q with the discounted return that followed, and of its advantage with
+        what that return had over its V."""
+        discount = self._critic_phase.discount
+        rows = [row for one in buffer.fresh for row in utterances(one, discount)]
+        values, better = [], []
+        size = self._with.micro_batch
+        for start in range(0, len(rows), size):
+            part = rows[start : start + size]
+            with torch.no_grad():
+                features = self.critic.read([row.state for row in part] + [r.reply for r in part])
+                seen, said = features.chunk(2)
+                q, v = self.critic.q(seen, said), self.critic.v(seen)
+            values += v.least().tolist()
+            better += advantage(q, v).tolist()
+        worth = [row.to_go for row in rows]
+        q_values = [v + a for v, a in zip(values, better, strict=True)]
+        surprise = [w - v for w, v in zip(worth, values, strict=True)]
+        return {
+            "q.correlation": _correlation(q_values, worth),
+            "advantage.correlation": _correlation(better, surprise),
+        }
+
+
+def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    """0 where one of them does not vary."""
+    if len(one) < 2 or min(one) == max(one) or min(other) == max(other):
+        return 0.0
+    return statistics.correlation(one, other)
+
+
+def _batch_of(rows: Sequence[Utterance], drawn: Sequence[Text]) -> Utterances:
+    return Utterances(
+        states=[row.state for row in rows],
+        replies=[row.reply for row in rows],
+        rewards=torch.tensor([row.reward for row in rows]),
+        following=[row.following for row in rows],
+        to_go=torch.tensor([row.to_go for row in rows]),
+        drawn=[*map(whole, drawn)],
+    )

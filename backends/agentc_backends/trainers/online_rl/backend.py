@@ -1,0 +1,182 @@
+"""Declares `archer.online_rl` and `filtered_bc.online_rl`, and lowers a stage of online RL to its
+one job: acting and learning in turns, in one process.
+
+Neighbours: `job_online.py` is the job; `agents/rollout/backend.py` reads the settings of episodes
+alike.
+"""
+
+from __future__ import annotations
+
+from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
+from agentc.kinds.artifacts import POLICY_RUN
+from agentc.kinds.field import Field, Json, integer, number
+from agentc_backends.agents.common.lowering import checked_split, environment_leases, prompt_config
+from agentc_backends.agents.common.reply_actions import ACTION_OPTIONS, action_config
+from agentc_backends.software import TORCH
+
+_CRITIC = ("lr", "updates", "batch", "target_rate", "value_target", "hidden", "start",
+           "max_grad_norm")  # fmt: skip
+_BY_ADVANTAGE = ("advantage", "kl_penalty")
+_PROGRAM = ("-m", "agentc_backends.trainers.online_rl.job_online")
+
+_IMITATION: tuple[Field, ...] = (
+    *ACTION_OPTIONS,
+    number("keep_share", "The share of the kept episodes, by their returns, that is imitated.", 0.1,
+           above=0, maximum=1),
+    integer("window", "Of the newest so many episodes; null: of all in the buffer.", None,
+            minimum=1, nullable=True),
+)  # fmt: skip
+
+
+def _lower_archer(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    view = stage.scoped()
+    critic: dict[str, Json] = {name: view.get(f"critic.{name}") for name in _CRITIC}
+    if critic["value_target"] == "expectile":
+        critic["expectile"] = view.number("critic.expectile")
+    else:
+        view.leave("critic.expectile", "`critic.value_target` is no expectile")
+    actor = {name: view.get(f"actor.{name}") for name in _BY_ADVANTAGE}
+    learner: dict[str, Json] = {
+        "algorithm": "archer",
+        "critic": {**critic, "discount": view.number("discount")},
+        "actor": {**_actor(view), **actor},
+    }
+    return (_online_job(stage, view, context, ARCHER, learner),)
+
+
+def _lower_filtered_bc(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    view = stage.scoped()
+    for name in (*_CRITIC, "expectile"):
+        view.leave(f"critic.{name}", "filtered behaviour cloning has no critic")
+    for name in _BY_ADVANTAGE:
+        view.leave(f"actor.{name}", "filtered behaviour cloning imitates; nothing is weighted")
+    view.leave("discount", "episodes are chosen by the plain sum of their rewards")
+    learner: dict[str, Json] = {
+        "algorithm": "filtered_bc",
+        "actor": _actor(view),
+        "keep_share": view.number("keep_share"),
+        "window": view.get("window"),
+    }
+    return (_online_job(stage, view, context, FILTERED_BC, learner),)
+
+
+def _actor(view: StageView) -> dict[str, Json]:
+    return {name: view.get(f"actor.{name}") for name in ("lr", "updates", "batch", "max_grad_norm")}
+
+
+def _online_job(
+    stage: StageView,
+    view: StageView,
+    context: LowerContext,
+    backend: StageBackend,
+    learner: dict[str, Json],
+) -> JobDraft:
+    facts = context.environment_facts(view)
+    prompt = context.prompt(view)
+    iterations = view.integer("iterations")
+    config: dict[str, Json] = {
+        "split": checked_split(view, facts["splits"]),
+        "limit": view.get("limit"),
+        "tasks": view.text("tasks"),
+        "decode": view.get("decode"),
+        "max_turns": view.get("max_turns") or facts["max_turns"],
+        "on_overflow": view.text("on_overflow"),
+        **action_config(view, prompt),
+        "prompt": prompt_config(prompt),
+        "reward_range": facts["reward_range"],
+        "success_at": facts["success_at"],
+        "iterations": iterations,
+        "episodes": view.integer("episodes"),
+        "warmup": view.integer("warmup"),
+        "buffer": view.get("buffer"),
+        "learner": learner,
+        "evaluate": _evaluation(view, facts["splits"]),
+        "keep": _kept(view, iterations),
+        "seed": view.integer("seed"),
+    }
+    if not view.number("decode.temperature"):
+        view.refuse(
+            "decode.temperature",
+            "a policy that always says the likeliest meets nothing new to learn from",
+            fix="set it above 0; `evaluate.temperature` is that of the evaluations",
+        )
+    if view.integer("warmup") >= iterations:
+        view.refuse(
+            "warmup",
+            f"all {iterations} iterations would be warm-up, and the policy stay as it is",
+            fix=f"set it below {iterations}",
+        )
+    return JobDraft(
+        kind="online_rl",
+        backend=backend.id,
+        version=backend.version,
+        software=TORCH,
+        program=_PROGRAM,
+        view=view,
+        config=config,
+        placement={
+            "concurrency": view.integer("concurrency"),
+            "micro_batch": view.integer("micro_batch"),
+            "save_every": view.get("save_every"),
+        },
+        inputs=view.inputs,
+        produces=POLICY_RUN.name,
+        leases=environment_leases(view, context, TORCH),
+        extra_identity={"prompt": prompt_config(prompt)},
+        contract={"reward_range": facts["reward_range"]},
+        resume=True,
+    )
+
+
+def _evaluation(view: StageView, splits: Json) -> Json:
+    found = view.get("evaluate")
+    if isinstance(found, dict) and isinstance(splits, (list, tuple)) and splits:
+        split = found["split"]
+        if split not in splits:
+            view.refuse(
+                "evaluate.split",
+                f"the environment has no split {split!r}; it has {', '.join(map(str, splits))}",
+                fix="name one of them",
+            )
+    return found
+
+
+def _kept(view: StageView, iterations: int) -> Json:
+    kept = view.get("keep")
+    late = [each for each in kept if isinstance(each, int) and each > iterations] if kept else []  # type: ignore[union-attr]
+    if late:
+        view.refuse(
+            "keep",
+            f"the run ends after iteration {iterations}, before {late[0]}",
+            fix=f"name iterations from 0 to {iterations}",
+        )
+    return kept
+
+
+_CAPABILITIES = frozenset(
+    {"react", "react_inline", "action_only", "text", "output_marker", "resume", "float32"}
+)
+
+ARCHER = StageBackend(
+    id="archer.online_rl",
+    kind="online_rl",
+    version=1,
+    doc="ArCHer: a critic of whole utterances, learnt from everything that was played, and the "
+    "policy by its advantages (Zhou et al., ICML 2024).",
+    software=TORCH,
+    lower=_lower_archer,
+    capabilities=_CAPABILITIES,
+    options=ACTION_OPTIONS,
+)
+
+FILTERED_BC = StageBackend(
+    id="filtered_bc.online_rl",
+    kind="online_rl",
+    version=1,
+    doc="Online filtered behaviour cloning: the policy imitates the best share of the episodes "
+    "that it played.",
+    software=TORCH,
+    lower=_lower_filtered_bc,
+    capabilities=_CAPABILITIES,
+    options=_IMITATION,
+)

@@ -1,0 +1,152 @@
+"""Job: online RL. `python -m agentc_backends.trainers.online_rl.job_online JOB.json`.
+
+Lease: `environment`. What a run goes on from lies in `work/`; `loop.py` has the loop. Exit 75:
+another run may succeed, or goes on where this one stopped before its time limit.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from agentc.runtime.program import Job
+from agentc_backends.agents.common.connect import connect
+from agentc_backends.agents.common.program import run_job
+from agentc_backends.agents.common.tasks import read_rules, tasks_of
+from agentc_backends.agents.rollout.turns import TurnRules
+from agentc_backends.data.models.checkpoint import load_model, settle_libraries
+
+_PACKAGES = ("torch", "transformers")
+_ON_OVERFLOW = "`on_overflow: error` makes that a failure of the stage."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnlineSettings:
+    """What the job's config says of the run, beside the rules of its episodes."""
+
+    limit: int | None
+    tasks: str
+    decode: Mapping[str, Any]
+    iterations: int
+    episodes: int
+    warmup: int
+    buffer: Mapping[str, Any]
+    learner: Mapping[str, Any]
+    evaluate: Mapping[str, Any] | None
+    keep: list[int]
+    seed: int
+
+
+async def train(job: Job) -> None:
+    """Run to the end and write the artifact. Raises OutOfTimeError with the run's state saved."""
+    settle_libraries()
+    # These take seconds to import, and need the variables that were just set.
+    from agentc_backends.servers.transformers.chat_text import ChatText
+    from agentc_backends.servers.transformers.checkpoint import (
+        context_of,
+        ends_of,
+        load_tokenizer,
+    )
+    from agentc_backends.trainers.online_rl.acting import LivePolicy
+    from agentc_backends.trainers.online_rl.collecting import ActingStage
+    from agentc_backends.trainers.online_rl.learner import Learning
+    from agentc_backends.trainers.online_rl.learners import buffer_of, learner_of
+    from agentc_backends.trainers.online_rl.loop import Evaluation, Run, RunSchedule
+    from agentc_backends.trainers.online_rl.publishing import (
+        clear,
+        keep_policy,
+        publish_run,
+        write_policy,
+    )
+    from agentc_backends.trainers.online_rl.run_files import RunFiles
+    from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
+
+    config, base = job.config, job.input("policy")
+    async with connect(job.leases, None, job.placement["concurrency"]) as servers:
+        meta = await servers.world.meta()
+        rules, turns, asked = read_rules(config, meta), config.read_as(TurnRules), None
+        settings = config.read_as(OnlineSettings)
+        config.assert_all_read()
+        model = load_model(base).eval()
+        tokenizer = load_tokenizer(str(base))
+        sampler, chat = Sampler(model), ChatText(str(base), tokenizer)
+        ends, context = ends_of(model, tokenizer), context_of(model, tokenizer)
+
+        def acting(temperature: float) -> LivePolicy:
+            said = settings.decode
+            decode = Decode(
+                temperature=temperature, top_p=said["top_p"], max_tokens=said["max_tokens"],
+                ends=ends,
+            )  # fmt: skip
+            return LivePolicy(sampler, chat, tokenizer, decode, context, tuple(said["stop"]))
+
+        policy, evaluated = acting(settings.decode["temperature"]), None
+        if settings.evaluate is not None:
+            told = settings.evaluate
+            evaluated = acting(told["temperature"])
+            asked = Evaluation(
+                split=told["split"],
+                tasks=tasks_of(meta, told["split"], told["limit"]),
+                every=told["every"],
+                attempts=told["attempts"],
+                seed=told["seed"],
+            )
+        learner = learner_of(
+            settings.learner,
+            Learning(
+                policy=model,
+                sampler=sampler,
+                decode=policy.decode,
+                seed=settings.seed,
+                micro_batch=job.placement["micro_batch"],
+            ),
+        )
+        run = Run(
+            stage=ActingStage(job=job, servers=servers, rules=rules, turns=turns),
+            schedule=RunSchedule(
+                iterations=settings.iterations,
+                episodes=settings.episodes,
+                warmup=settings.warmup,
+                tasks=tasks_of(meta, rules.split, settings.limit),
+                draw=settings.tasks,
+                seed=settings.seed,
+                keep=settings.keep,
+                save_every=job.placement["save_every"],
+                evaluation=asked,
+            ),
+            policy=policy,
+            evaluated=evaluated,
+            learner=learner,
+            buffer=buffer_of(settings.buffer, settings.learner),
+            files=RunFiles(job.work, settings.episodes),
+            folder=job.work,
+            keep_policy=lambda folder: keep_policy(model, base, folder),
+        )
+        await run.go()
+    clear(job.out)  # of an attempt that was killed while it wrote
+    write_policy(model, base, job.out)
+    last = run.files.last
+    about = {
+        "algorithm": settings.learner["algorithm"],
+        "iterations": settings.iterations,
+        "trajectories": last["trajectories"],
+        "steps": last["steps"],
+        "reply_tokens": last["reply_tokens"],
+        "seed": settings.seed,
+    }
+    publish_run(job.out, job.work, run.files, learner.modules, about)
+    run.files.close()
+    job.facts(
+        **{name: about[name] for name in ("iterations", "trajectories", "steps", "reply_tokens")},
+        return_first=run.files.curve()[0]["return"]["mean"],
+        return_last=last["return"]["mean"],
+        exact_resume=True,
+        versions={package: version(package) for package in _PACKAGES},
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(run_job("online_rl", train, on_overflow=_ON_OVERFLOW))

@@ -1,0 +1,237 @@
+"""The loop of online RL: evaluate, play, learn, again and again, from wherever it was cut off.
+
+Each phase is a function of the state before it and of the run's seed, so a run that was killed
+anywhere ends with the same weights (on one kind of CPU). Neighbours: `collecting.py` plays,
+`learner.py` is what learns, `run_state.py` and `run_files.py` keep what a run goes on from.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agentc_backends.agents.common.episode import Attempt
+from agentc_backends.agents.common.failures import OutOfTimeError
+from agentc_backends.agents.common.tasks import attempts_at
+from agentc_backends.trainers.common.deadline import Deadline, prior_seconds
+from agentc_backends.trainers.online_rl.acting import LivePolicy
+from agentc_backends.trainers.online_rl.collecting import ActingStage, attempts_of, play_all
+from agentc_backends.trainers.online_rl.learner import Learner
+from agentc_backends.trainers.online_rl.played import played_of, without_turns
+from agentc_backends.trainers.online_rl.replay import ReplayBuffer
+from agentc_backends.trainers.online_rl.run_files import RunFiles
+from agentc_backends.trainers.online_rl.run_state import RunPlace, load_state, save_state
+
+MARK, COLLECT = "mark", "collect"
+ACTOR = "actor"
+_SHARE = 0.05
+"""Of its time that a run spends on saving, where the spec does not say how often it saves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """When the policy is evaluated within the run, on which tasks."""
+
+    split: str
+    tasks: Sequence[str]
+    every: int
+    attempts: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSchedule:
+    """How long the run is, and what an iteration plays. `keep` are the iterations whose policies
+    are kept, `save_every` is in iterations."""
+
+    iterations: int
+    episodes: int
+    warmup: int
+    tasks: Sequence[str]
+    draw: Any
+    seed: int
+    keep: Sequence[int]
+    save_every: int | None
+    evaluation: Evaluation | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """One run. `keep_policy` writes the policy as it is now into a folder."""
+
+    stage: ActingStage
+    schedule: RunSchedule
+    policy: LivePolicy
+    evaluated: LivePolicy | None
+    learner: Learner
+    buffer: ReplayBuffer
+    files: RunFiles
+    folder: Path
+    keep_policy: Callable[[Path], None]
+    place: RunPlace = field(default_factory=RunPlace)
+    _deadline: Deadline = field(init=False)
+    _saved: RunPlace | None = None
+    _saved_at: float = 0.0
+    _save_s: float = 0.0
+
+    async def go(self) -> None:
+        """To the end. Raises OutOfTimeError with the state saved."""
+        self.place = self._saved = load_state(self.folder, self.learner)
+        self.files.open(self.place)
+        self._deadline = Deadline(self.stage.job)
+        self._deadline.begin_step()
+        self._saved_at = time.monotonic()
+        resumed_at = self.phases.index(COLLECT) < self.place.phase
+        for iteration in range(self.place.iteration + resumed_at):
+            self.buffer.add([*map(played_of, self.files.episodes_of(iteration))])
+        self._show()
+        while self.place.iteration < self.schedule.iterations:
+            await self._step(self.phases[self.place.phase])
+        try:
+            await self._mark()
+        except OutOfTimeError:
+            self._save()
+            raise
+
+    @property
+    def phases(self) -> Sequence[str]:
+        """Of an iteration."""
+        return (MARK, COLLECT, *self.learner.phases)
+
+    async def _step(self, phase: str) -> None:
+        iteration, row = self.place.iteration, dict(self.place.row)
+        began = time.monotonic()
+        try:
+            found = await self._do(phase, iteration)
+        except OutOfTimeError:
+            self._save()
+            raise
+        row |= found
+        row["seconds"] = {**row.get("seconds", {}), phase: round(time.monotonic() - began, 3)}
+        if self.place.phase + 1 < len(self.phases):
+            self.place = RunPlace(iteration, self.place.phase + 1, row)
+        else:
+            self.files.add_to_curve({"iteration": iteration, **row})
+            self.place = RunPlace(iteration + 1)
+        near = self._deadline.is_near(self.policy_module)
+        if near or self._due():
+            self._save()
+        self._show()
+        if near:
+            raise OutOfTimeError(f"after {iteration} iterations and `{phase}`")
+
+    async def _do(self, phase: str, iteration: int) -> dict[str, Any]:
+        if phase == MARK:
+            return await self._mark()
+        if phase == COLLECT:
+            return await self._collect(iteration)
+        if phase == ACTOR and iteration < self.schedule.warmup:
+            return {}
+        return {phase: self.learner.learn(phase, iteration, self.buffer)}
+
+    async def _collect(self, iteration: int) -> dict[str, Any]:
+        schedule, journal = self.schedule, self.files.played
+        attempts = attempts_of(
+            schedule.tasks, schedule.draw, schedule.seed, iteration, schedule.episodes
+        )
+        await self._play(
+            self.stage,
+            self.policy,
+            [one for one in attempts if (iteration, one.number) not in journal.finished],
+            lambda row: journal.append({**row, "iteration": iteration}),
+        )
+        rows = self.files.episodes_of(iteration)
+        self.buffer.add([*map(played_of, rows)])
+        before = self.files.last
+        return {
+            "trajectories": before.get("trajectories", 0) + len(rows),
+            "steps": before.get("steps", 0) + sum(row["turns"] for row in rows),
+            "reply_tokens": before.get("reply_tokens", 0)
+            + sum(row["tokens"]["completion"] for row in rows),
+            "return": _spread([float(row["reward"]) for row in rows]),
+            "success": statistics.fmean(row["success"] for row in rows),
+            "turns": statistics.fmean(row["turns"] for row in rows),
+            "invalid": sum(row["invalid"] for row in rows),
+            "buffer": len(self.buffer),
+        }
+
+    async def _mark(self) -> dict[str, Any]:
+        """Keep and evaluate the policy, where that is due."""
+        iteration, schedule = self.place.iteration, self.schedule
+        if iteration in schedule.keep:
+            self.keep_policy(self.folder / "kept" / str(iteration))
+        asked = schedule.evaluation
+        last = iteration == schedule.iterations
+        if asked is None or self.evaluated is None or not (last or iteration % asked.every == 0):
+            return {}
+        journal = self.files.evaluated
+        attempts = attempts_at(
+            asked.tasks, asked.attempts, seed=asked.seed, prompt_seed=0, prompt_per_attempt=True
+        )
+        await self._play(
+            self.stage.on(asked.split),
+            self.evaluated,
+            [
+                one
+                for one in attempts
+                if (iteration, one.task_id, one.number) not in journal.finished
+            ],
+            lambda row: journal.append({**without_turns(row), "iteration": iteration}),
+        )
+        rows = journal.rows([(iteration, one.task_id, one.number) for one in attempts])
+        return {
+            "evaluation": {
+                **_spread([float(row["reward"]) for row in rows]),
+                "success": statistics.fmean(row["success"] for row in rows),
+            }
+        }
+
+    async def _play(
+        self,
+        stage: ActingStage,
+        policy: LivePolicy,
+        attempts: Sequence[Attempt],
+        finished: Callable[[dict[str, Any]], None],
+    ) -> None:
+        if attempts:
+            await play_all(stage, policy, attempts, finished, reserve=self._reserve())
+
+    @property
+    def policy_module(self) -> Any:
+        """The model that acts."""
+        return self.learner.modules["policy"]
+
+    def _reserve(self) -> float:
+        """Seconds that a save may take."""
+        return max(self._save_s, sum(map(prior_seconds, self.learner.modules.values())))
+
+    def _due(self) -> bool:
+        every = self.schedule.save_every
+        if every is not None:
+            return self.place.phase == 0 and self.place.iteration % every == 0
+        return time.monotonic() - self._saved_at > self._save_s / _SHARE
+
+    def _save(self) -> None:
+        if self.place == self._saved:
+            return
+        began = time.monotonic()
+        save_state(self.folder, self.learner, self.place)
+        self._saved, self._saved_at = self.place, time.monotonic()
+        self._save_s = max(self._save_s, self._saved_at - began)
+        self._deadline.saved()
+
+    def _show(self) -> None:
+        returned: Mapping[str, Any] = {**self.files.last, **self.place.row}.get("return", {})
+        reward = {"reward": round(returned["mean"], 4)} if returned else {}
+        total = self.schedule.iterations
+        self.stage.job.progress(self.place.iteration, total, "iterations", **reward)
+
+
+def _spread(numbers: Sequence[float]) -> dict[str, float]:
+    """Mean, standard deviation of the sample, and how many."""
+    sd = statistics.stdev(numbers) if len(numbers) > 1 else 0.0
+    return {"mean": statistics.fmean(numbers), "sd": sd, "n": len(numbers)}

@@ -1,0 +1,158 @@
+"""Fields of the kinds that learn from rewards: `online_rl`, and `checkpoint`, which picks a policy
+out of such a run."""
+
+from agentc.kinds.field import (
+    REQUIRED,
+    Field,
+    choice,
+    group,
+    integer,
+    number,
+    seed,
+    string,
+)
+from agentc.kinds.interaction import ENVIRONMENT_AT, LIMIT, SPLIT, decoding
+
+CRITIC = group(
+    "critic",
+    "How the critic of utterances is trained: two values of a state and a reply, two of a state "
+    "(ArCHer, section 3).",
+    (
+        number("lr", "Learning rate of Adam.", 2e-5, above=0),
+        integer("updates", "Gradient steps in an iteration.", 50, minimum=1),
+        integer("batch", "Utterances in a step, drawn evenly and with replacement.", 256,
+                minimum=1),
+        number("target_rate", "Share of the way that the slow copy goes after each step (Polyak).",
+               0.1, above=0, maximum=1),
+        choice("value_target", "What the value of a state is held to: the slow copy's value of a "
+               "reply of the `policy` as it is now (the paper's), of the stored one in the `data` "
+               "(SARSA), the episode's own discounted `return`, or the `expectile` of the stored "
+               "ones (IQL).",
+               ("policy", "data", "return", "expectile"), "policy"),
+        number("expectile", "That expectile (value_target: expectile).", 0.9, above=0.5, below=1),
+        integer("hidden", "Width of the heads; null: that of the model under them.", None,
+                minimum=1, nullable=True),
+        number("start", "What all heads say before the first step. Far from the returns of the "
+               "first policy, the first steps would go into the offset alone.", 0.0),
+        number("max_grad_norm", "Norm to which the critic's own gradient is clipped; 0: not.", 1.0,
+               minimum=0),
+    ),
+)  # fmt: skip
+
+ACTOR = group(
+    "actor",
+    "How the policy is trained in each iteration.",
+    (
+        number("lr", "Learning rate of Adam.", 1e-5, above=0),
+        integer("updates", "Gradient steps in an iteration.", 3, minimum=1),
+        integer("batch", "Utterances in a step.", 256, minimum=1),
+        choice("advantage", "What a fresh reply is weighted with: the smaller value of state and "
+               "reply less the smaller one of the state, as it is (`plain`, the paper's), or less "
+               "the mean of the step's (`centred`).", ("plain", "centred"), "plain"),
+        number("kl_penalty", "Taken off the advantage for each nat by which the policy likes its "
+               "reply better than the model that it started from.", 0.0, minimum=0),
+        number("max_grad_norm", "Norm to which the gradient is clipped; 0: not.", 1.0, minimum=0),
+    ),
+)  # fmt: skip
+
+BUFFER = group(
+    "buffer",
+    "What is learnt from again: the newest utterances.",
+    (
+        integer("capacity", "Utterances at most.", 100000, minimum=1),
+        integer("episodes", "Of the newest so many episodes alone; null: any.", None, minimum=1,
+                nullable=True),
+        choice("by", "What a step of critic or actor draws: `utterances`, each for itself; or "
+               "whole `episodes`, until they hold a batch or more. A critic on the policy's own "
+               "body reads all states of an episode in one pass, so that these cost a fraction of "
+               "the time, and vary more from step to step.", ("utterances", "episodes"),
+               "utterances"),
+    ),
+)  # fmt: skip
+
+EVALUATION = group(
+    "evaluate",
+    "Evaluate the policy within the run: before the first update, every so many iterations, and "
+    "at the end.",
+    (
+        string("split", "Name of the environment's split.", REQUIRED),
+        LIMIT,
+        integer("every", "Iterations between two evaluations.", 10, minimum=1),
+        integer("attempts", "Episodes for each task.", 1, minimum=1),
+        number("temperature", "0 is greedy.", 1.0, minimum=0),
+        seed("seed", "Base of the sampling seeds."),
+    ),
+    nullable=True,
+)
+
+ONLINE_RL_FIELDS: tuple[Field, ...] = (
+    SPLIT,
+    LIMIT,
+    choice(
+        "tasks",
+        "Which tasks an iteration plays: `draw`, evenly and with replacement; `cycle`, the split's "
+        "in their order, again and again.",
+        ("draw", "cycle"),
+        "draw",
+    ),
+    decoding(1.0, 32),
+    integer(
+        "max_turns",
+        "Step limit of an episode; null: the environment's own.",
+        None,
+        minimum=1,
+        nullable=True,
+    ),
+    choice(
+        "on_invalid",
+        "A reply without an action: `observe` tells the agent and costs a step, `fail` ends the "
+        "episode with the lowest reward.",
+        ("observe", "fail"),
+        "observe",
+    ),
+    choice(
+        "on_overflow",
+        "A prompt longer than the model's context: `end` ends the episode with the reward so far, "
+        "`drop_oldest` forgets the oldest observation and the reply after it, `error` fails the "
+        "stage.",
+        ("end", "drop_oldest", "error"),
+        "end",
+    ),
+    integer("iterations", "Rounds of acting and learning.", REQUIRED, minimum=1),
+    integer("episodes", "Episodes of an iteration.", REQUIRED, minimum=1),
+    integer("warmup", "Iterations before the policy's first update.", 0, minimum=0),
+    number("discount", "Worth of a reward one turn later.", 0.95, minimum=0, maximum=1),
+    BUFFER,
+    CRITIC,
+    ACTOR,
+    EVALUATION,
+    Field(
+        name="keep",
+        schema={"type": "array", "items": {"type": "integer", "minimum": 0}, "uniqueItems": True},
+        doc="Keep the policies after these iterations too, for stages of kind `checkpoint`.",
+        default=[],
+    ),
+    integer(
+        "micro_batch",
+        "Rows that go through a model at once.",
+        64,
+        minimum=1,
+        identity="placement",
+    ),
+    integer("concurrency", "Episodes in flight.", 64, minimum=1, identity="placement"),
+    integer(
+        "save_every",
+        "Iterations between resumable states; null: as often as costs a twentieth of the time.",
+        None,
+        minimum=1,
+        nullable=True,
+        identity="placement",
+    ),
+    seed("seed", "Of all chance: tasks, replies, batches."),
+    ENVIRONMENT_AT,
+)
+
+CHECKPOINT_FIELDS: tuple[Field, ...] = (
+    integer("at", "The iteration after which the policy is taken; null: the last.", None,
+            minimum=0, nullable=True),
+)  # fmt: skip

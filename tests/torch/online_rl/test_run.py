@@ -1,0 +1,254 @@
+"""A run of online RL as its job program: killed, cut by time limits, or undisturbed, it publishes
+the same bytes; and what it publishes keeps the contract of a PolicyRun."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import shutil
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tests.support.patience import PATIENCE_S
+from tests.torch.trl.jobs import launch, make_job, small_model, start
+
+from agentc.backend_api.table import BackendTable
+from agentc.compilation import compile_spec
+from agentc.runtime.contracts.artifacts import ContractError, check_artifact
+from agentc.runtime.program import read_rows
+from agentc_backends.agents.expert.backend import BACKEND as EXPERT
+from agentc_backends.data.models.backend import SCRATCH
+from agentc_backends.environments.corridor.backend import BACKEND as CORRIDOR
+from agentc_backends.servers.transformers.chat_text import ChatText
+from agentc_backends.servers.transformers.checkpoint import load_tokenizer
+from agentc_backends.trainers.online_rl.backend import ARCHER, FILTERED_BC
+from agentc_backends.trainers.online_rl.played import decoded
+
+PROGRAM = "agentc_backends.trainers.online_rl.job_online"
+ITERATIONS, EPISODES = 4, 6
+SPEC = """
+agentc: 1
+name: run
+environments: {{corridor: {{backend: corridor, max_steps: 8, tasks: 10}}}}
+prompts:
+  way_out:
+    instruction: "left, right or look?"
+    acknowledgement: OK
+    reply_format: text
+    observation_prefix: ""
+    memory: last
+models: {{base: {{backend: scratch, hidden_size: 32, heads: 2, context: 256, corpus: [expert]}}}}
+stages:
+  expert: {{kind: expert, environment: corridor, prompt: way_out, split: train}}
+  run:
+    kind: online_rl
+    backend: {backend}
+    policy: base
+    environment: corridor
+    prompt: way_out
+    split: train
+    decode: {{max_tokens: 4}}
+    iterations: 4
+    episodes: 6
+    warmup: 1
+    keep: [0, 2]
+    actor: {{lr: 1e-3, updates: 2, batch: 8}}
+    evaluate: {{split: test, limit: 3, every: 2}}
+    {more}
+"""
+MORE = {
+    "archer": "critic: {lr: 1e-3, updates: 3, batch: 16}",
+    "filtered_bc": "options: {keep_share: 0.5}",
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_model(tmp_path_factory.mktemp("model"))
+
+
+def run_job(root: Path, model: Path, backend: str, **placement: Any) -> Path:
+    """The job file of a run, with config and lease as the compiler makes them."""
+    root.mkdir()
+    spec = root / "spec.yaml"
+    spec.write_text(SPEC.format(backend=backend, more=MORE[backend]))
+    known = (EXPERT, SCRATCH, CORRIDOR, ARCHER, FILTERED_BC)
+    plan = compile_spec(spec, {}, BackendTable({each.id: each for each in known})).plan
+    assert plan is not None
+    job = next(job for job in plan.jobs if job.id == "run")
+    (leased,) = job.leases
+    lease = leased.draft
+    path = make_job(
+        root,
+        "online_rl",
+        job.draft.config,
+        {"policy": [model]},
+        {**job.draft.placement, **placement},
+    )
+    told = json.loads(path.read_text())
+    told["leases"] = {
+        "environment": {
+            "inside": {
+                "program": list(lease.program),
+                "settings": dict(lease.settings),
+                "expect": dict(lease.expect),
+                "account": str(root / "account.json"),
+            }
+        }
+    }
+    told["contract"] = {"reward_range": list(job.draft.config["reward_range"])}
+    path.write_text(json.dumps(told))
+    return path
+
+
+def digests(root: Path) -> dict[str, str]:
+    """Of all that is published, with the seconds left out."""
+    found = {}
+    for path in sorted((root / "data").rglob("*")):
+        if path.is_file():
+            content = path.read_bytes()
+            if path.name == "curve.jsonl":
+                rows = [{**row, "seconds": None} for row in read_rows(path)]
+                content = json.dumps(rows).encode()
+            name = str(path.relative_to(root / "data"))
+            found[name] = hashlib.sha256(content).hexdigest()
+    return found
+
+
+def contract(root: Path, told: Mapping[str, Any]) -> None:
+    check_artifact("PolicyRun", root / "data", told["contract"], {}, {})
+
+
+@pytest.fixture(scope="module", params=["archer", "filtered_bc"])
+def whole(
+    request: pytest.FixtureRequest, model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path]:
+    """An undisturbed run."""
+    root = tmp_path_factory.mktemp("whole") / "run"
+    status, _, errors = launch(run_job(root, model, request.param), PROGRAM)
+    assert status == 0, errors
+    return request.param, root
+
+
+def test_what_is_published(whole: tuple[str, Path]) -> None:
+    backend, root = whole
+    contract(root, json.loads((root / "job.json").read_text()))
+    run = json.loads((root / "data" / "run.json").read_text())
+    curve = read_rows(root / "data" / "curve.jsonl")
+    episodes = read_rows(root / "data" / "episodes.jsonl")
+    assert (run["algorithm"], run["iterations"], run["checkpoints"]) == (backend, 4, [0, 2])
+    assert [row["iteration"] for row in curve] == [0, 1, 2, 3]
+    assert [row["trajectories"] for row in curve] == [6, 12, 18, 24]
+    assert run["trajectories"] == len(episodes) == ITERATIONS * EPISODES
+    assert curve[-1]["steps"] == sum(row["turns"] for row in episodes)
+    assert ["actor" in row and bool(row["actor"]) for row in curve] == [False, True, True, True]
+    assert ["evaluation" in row for row in curve] == [True, False, True, False]
+    evaluated = read_rows(root / "data" / "evaluations.jsonl")
+    assert [row["iteration"] for row in evaluated] == [0] * 3 + [2] * 3 + [4] * 3
+    last = (root / "data" / "model.safetensors").read_bytes()
+    kept = [root / "data" / "checkpoints" / str(n) / "model.safetensors" for n in (0, 2)]
+    assert len({last, *(path.read_bytes() for path in kept)}) == 3
+    if backend == "archer":
+        assert "advantage.correlation" in curve[1]["critic"]
+        assert (root / "data" / "target" / "model.safetensors").is_file()
+
+
+def test_each_reply_was_shown_the_last_observation_alone(
+    whole: tuple[str, Path], model: Path
+) -> None:
+    _, root = whole
+    chat = ChatText(str(model), load_tokenizer(str(model)))
+    rows = read_rows(root / "data" / "episodes.jsonl")
+    assert max(row["turns"] for row in rows) > 2
+    for row in rows:
+        messages, opening = row["messages"], row["prompt_length"]
+        for turn, said in enumerate(decoded(row["turn_tokens"])):
+            shown = [*messages[: opening - 1], messages[opening - 1 + 2 * turn]]
+            asked = chat.encode(shown, add_generation_prompt=True, continue_final_message=False)
+            assert list(said.prompt) == asked
+
+
+def test_cut_by_three_time_limits(whole: tuple[str, Path], model: Path, tmp_path: Path) -> None:
+    """Each stops after its first phase, with that saved."""
+    backend, root = whole
+    job = run_job(tmp_path / "cut", model, backend)
+    told = json.loads(job.read_text())
+    for _ in range(3):
+        # Less than a save is thought to take: time for one phase that plays nothing.
+        job.write_text(json.dumps({**told, "stop_by": time.time() + 1}))
+        status, _, errors = launch(job, PROGRAM)
+        assert status == 75, errors
+        assert not any((tmp_path / "cut" / "data").iterdir())
+        line = json.loads((tmp_path / "cut" / "progress.json").read_text())
+        assert line["out_of_time"]
+    job.write_text(json.dumps(told))
+    status, _, errors = launch(job, PROGRAM)
+    assert status == 0, errors
+    assert digests(tmp_path / "cut") == digests(root)
+
+
+def kill_and_rerun(job: Path, moments: list[float]) -> None:
+    """Kill it that long after its state was there to be seen, then let it end."""
+    folder = job.parent
+    for moment in moments:
+        process = start(job, PROGRAM)
+        deadline = time.monotonic() + PATIENCE_S
+        while not (folder / "work" / "episodes.jsonl").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(moment)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    status, _, errors = launch(job, PROGRAM)
+    assert status == 0, errors
+
+
+@pytest.mark.slow
+def test_killed_at_two_moments(whole: tuple[str, Path], model: Path, tmp_path: Path) -> None:
+    backend, root = whole
+    job = run_job(tmp_path / "killed", model, backend, save_every=1, concurrency=3)
+    kill_and_rerun(job, [3.0, 5.0])
+    assert digests(tmp_path / "killed") == digests(root)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_twenty_kills_at_random_moments(
+    whole: tuple[str, Path], model: Path, tmp_path: Path
+) -> None:
+    """Each run is killed now and then, wherever it is."""
+    backend, root = whole
+    chance = random.Random(1)
+    for number in range(5):
+        job = run_job(tmp_path / str(number), model, backend)
+        kill_and_rerun(job, [chance.uniform(0, 8) for _ in range(4)])
+        assert digests(tmp_path / str(number)) == digests(root)
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "said"),
+    [
+        ("curve.jsonl", lambda text: text.split("\n", 1)[1], "one row for each of 4"),
+        ("episodes.jsonl", lambda text: text.split("\n", 1)[1] + text.split("\n", 1)[0] + "\n",
+         "must ascend"),
+        ("run.json", lambda text: text.replace("[0, 2]", "[0, 3]"), "checkpoints/3/config.json"),
+        ("episodes.jsonl", lambda text: text.replace('"turn_rewards": [-1.0', '"turn_rewards": [9'),
+         "sum to"),
+    ],
+)  # fmt: skip
+def test_a_broken_run_is_refused(
+    file: str, change: Any, said: str, whole: tuple[str, Path], tmp_path: Path
+) -> None:
+    _, root = whole
+    shutil.copytree(root / "data", tmp_path / "data")
+    path = tmp_path / "data" / file
+    path.write_text(change(path.read_text()))
+    with pytest.raises(ContractError, match=said):
+        contract(tmp_path, json.loads((root / "job.json").read_text()))
