@@ -21,7 +21,7 @@ from agentc.plan.job import Plan
 from agentc.plan.render import plan_document
 from agentc.plan.work import find_work
 from agentc.runtime.lease_roles import FUSED_ROLES, ROLES, LeaseRole, is_model_server
-from agentc.runtime.machine.device_shares import TooFewDevicesError, divide
+from agentc.runtime.machine.device_shares import DeviceTaker, TooFewDevicesError, divide
 from agentc.runtime.store.layout import StoreLayout
 
 SPEC = """\
@@ -95,13 +95,13 @@ def test_each_model_server_of_a_session_starts_once(tmp_path: Path) -> None:
 
 
 def test_gpus_of_two_model_servers_are_disjoint_and_one_takes_the_rest() -> None:
-    policy = {"role": "policy", "backend": "serve.a", "devices": 1, "copies": "auto"}
-    second = {"role": "simulator", "backend": "serve.b", "devices": 2, "copies": None}
+    policy = DeviceTaker("policy", "serve.a", 1, "auto")
+    second = DeviceTaker("simulator", "serve.b", 2)
     given, left = divide(list("0123456"), {"first": policy, "second": second})
     assert (given["first"], given["second"], left) == (
         [["0"], ["1"], ["2"], ["3"], ["4"]], [["5", "6"]], [],
     )  # fmt: skip
-    twice = {"first": policy, "second": {**second, "copies": 2}}
+    twice = {"first": policy, "second": second._replace(copies=2)}
     assert [len(one) for one in divide(list("0123456"), twice)[0].values()] == [3, 2]
     with pytest.raises(TooFewDevicesError, match=r"simulator server \(serve\.b\) 2"):
         divide(["0", "1"], {"first": policy, "second": second})

@@ -50,25 +50,20 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
     },
     "agentc/runtime": {
         "provision": "starts what a lease says, one server for equal ones",
-        "unit": "looks for the secrets of leases",
-        "unit_devices": "gives GPUs to servers by their leases",
         "member": "puts what the environment said of itself into the manifest",
         "program": "reads and writes JSON files: the job's, and that account",
     },
     "agentc/runtime/machine": {
-        "device_shares": "counts the GPUs of a lease's server",
         "supervise": "starts the command and watches it",
         "process": "is the one place that starts processes",
     },
     "agentc/runtime/servers": {
         "lease": "fills in port and files; starts the server, or tells the job how to open it",
-        "asked": "looks which servers are asked by which, with which keys",
+        "job_leases": "says what else leases hold: who asks whom, with which keys, on how many GPUs",
         "probe": "compares the environment with what the plan expects",
-        "same_server": "tells servers apart, by all that starts them",
     },
     "agentc/runtime/store": {
         "moved_programs": "names programs of older plans as they are named now",
-        "staging": "reads what the environment said of itself",
     },
     "agentc_backends/agents/rollout": {
         "backend": "drafts the job; looks whether its server tells tokens to a critic",

@@ -7,13 +7,12 @@ import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.support.patience import wait_for
 from tiny_plan import TinyPlan
 
-from agentc.runtime.machine.device_shares import TooFewDevicesError, divide
+from agentc.runtime.machine.device_shares import DeviceTaker, TooFewDevicesError, divide
 from agentc.runtime.machine.devices import DevicesError, machine_devices, read_listing, visibility
 from agentc.runtime.unit_devices import UnitDevices
 
@@ -101,8 +100,8 @@ def test_numbers_are_those_of_the_bus() -> None:
     assert "CUDA_DEVICE_ORDER" not in visibility(["0"], numbered=False), "a queue's own numbers"
 
 
-def server(role: str = "policy", devices: int = 0) -> dict[str, Any]:
-    return {"role": role, "backend": f"some.{role}", "devices": devices}
+def server(role: str = "policy", devices: int = 0) -> DeviceTaker:
+    return DeviceTaker(role, f"some.{role}", devices)
 
 
 def test_servers_of_a_job_have_gpus_of_their_own() -> None:
@@ -116,16 +115,16 @@ def test_servers_of_a_job_have_gpus_of_their_own() -> None:
 
 
 def test_copies_of_a_server_have_gpus_of_their_own() -> None:
-    model = {**server(devices=2), "copies": "auto"}
+    model = server(devices=2)._replace(copies="auto")
     gpus = [str(number) for number in range(8)]
     assert divide(gpus[:5], {"a": model}) == ({"a": [["0", "1"], ["2", "3"]]}, ["4"])
     given, left = divide(gpus[:6], {"a": model, "b": server("environment", 1)})
     assert (given, left) == ({"a": [["0", "1"], ["2", "3"]], "b": [["4"]]}, ["5"])
-    assert divide(gpus, {"a": {**model, "copies": 3}})[0] == {
+    assert divide(gpus, {"a": model._replace(copies=3)})[0] == {
         "a": [["0", "1"], ["2", "3"], ["4", "5"]]
     }
     with pytest.raises(TooFewDevicesError, match="take 6 GPUs and there are 4"):
-        divide(gpus[:4], {"a": {**model, "copies": 3}})
+        divide(gpus[:4], {"a": model._replace(copies=3)})
 
 
 def test_a_queue_keeps_what_it_gave_and_it_is_shared_within_the_job() -> None:

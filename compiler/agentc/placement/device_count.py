@@ -10,9 +10,9 @@ from typing import Any
 
 from agentc.kinds.groups import MODEL_MAKERS
 from agentc.placement.precedence import ResolvedRequest
-from agentc.runtime.machine.device_shares import TooFewDevicesError, divide, starts_server
+from agentc.runtime.machine.device_shares import TooFewDevicesError, divide
 from agentc.runtime.machine.devices import Device, machine_devices, may_have_gpus
-from agentc.runtime.servers.same_server import server_identity
+from agentc.runtime.servers.job_leases import own_takers, starts_server
 from agentc.text import counted
 
 
@@ -85,12 +85,7 @@ def devices_too_few(settled: Sequence[ResolvedRequest]) -> Iterator[DeviceShortf
         gpus = each.number("gpus")
         if not gpus or (each.number("nodes") or 1) > 1 or each.rule == "server":
             continue
-        own = {
-            server_identity(job, spec): spec
-            for job in each.jobs
-            for spec in job["leases"]
-            if starts_server(spec)
-        }
+        own = {name: taker for job in each.jobs for name, taker in own_takers(job).items()}
         try:
             divide([str(number) for number in range(gpus)], own)
         except TooFewDevicesError as error:

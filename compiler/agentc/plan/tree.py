@@ -18,7 +18,7 @@ from agentc.plan.review import (
     novelty_words,
     state_words,
 )
-from agentc.runtime.machine.device_shares import number_of_copies, starts_server
+from agentc.runtime.servers.job_leases import own_takers
 from agentc.text import counted, some
 
 _MOST_ROWS = 100
@@ -146,19 +146,15 @@ def _copied_within_jobs(missing: Iterable[Mapping[str, Any]]) -> list[str]:
     """Servers of jobs that start several, each on GPUs of its own."""
     found: dict[str, list[str]] = {}
     for job in missing:
-        own = [lease for lease in job["leases"] if starts_server(lease)]
-        for lease in own:
+        own = own_takers(job)
+        said = sum(each.devices * each.number_of_copies(0) for each in own.values())
+        for each in own.values():
             gpus = int(job["resources"]["gpus"])
-            others = sum(
-                int(other.get("devices") or 0) * number_of_copies(other, 0)
-                for other in own
-                if other is not lease
-            )
-            copies = number_of_copies(lease, gpus, others)
+            others = said - each.devices * each.number_of_copies(0)
+            copies = each.number_of_copies(gpus, others)
             if copies > 1:
-                each = int(lease.get("devices") or 0)
-                on = f" on {counted(each, 'gpu')} each" if each else ""
-                title = f"server within its job ({lease['backend']}): {copies} copies{on}"
+                on = f" on {counted(each.devices, 'gpu')} each" if each.devices else ""
+                title = f"server within its job ({each.backend}): {copies} copies{on}"
                 found.setdefault(title, []).append(str(job["id"]))
     return [f"  {title}; for {some(names, 5)}" for title, names in found.items()]
 

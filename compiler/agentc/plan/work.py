@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from agentc.exit_codes import EXIT_NOT_FOUND, CommandError
 from agentc.plan.stage_names import meant_by, nearest
 from agentc.runtime.lease_roles import FUSED_ROLES, is_model_server
-from agentc.runtime.servers.same_server import server_identity
+from agentc.runtime.servers.job_leases import server_identity
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.presence import find_published
 

@@ -16,7 +16,8 @@ from agentc.runtime.machine.hardware import MachineProbe
 from agentc.runtime.machine.redact import Redactor
 from agentc.runtime.machine.supervise import Child, Supervisor
 from agentc.runtime.machine.time_limit import stopped_early
-from agentc.runtime.servers.asked import asked_roles, caller_variables
+from agentc.runtime.program import read_json
+from agentc.runtime.servers.job_leases import asked_roles, caller_variables
 from agentc.runtime.servers.lease import (
     LeasedServer,
     fill,
@@ -290,7 +291,7 @@ class JobRun:
         if lease.inside:
             found["lock"] = self.environment["lock"]
             found["python"] = self.environment["python"]
-            account = self.staging.account()
+            account = read_json(self.staging.account_file)
             if account:
                 found["served"] = account
         return found

@@ -8,12 +8,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
-from agentc.runtime.machine.device_shares import starts_server
 from agentc.runtime.machine.supervise import Supervisor
 from agentc.runtime.member import JobRun
 from agentc.runtime.servers import lease
-from agentc.runtime.servers.asked import asked_roles, asker_secrets, caller_secrets, needed_specs
-from agentc.runtime.servers.same_server import server_identity
+from agentc.runtime.servers.job_leases import (
+    asked_roles,
+    asker_secrets,
+    caller_secrets,
+    needed_specs,
+    server_identity,
+    starts_server,
+    taker_of,
+)
 from agentc.runtime.servers.server_copies import ServerCopies
 from agentc.runtime.servers.shared_lease import SharedLease, SharedServers, await_ready
 from agentc.runtime.software import environment
@@ -56,11 +62,10 @@ class Provision:
         code = environment.code_directory(self._layout, modules)
         views = self._devices.divide(
             {
-                server_identity(member.job, spec): spec
+                server_identity(member.job, spec): taker_of(spec)
                 for member in members
                 for spec in member.job["leases"]
-                if starts_server(spec)
-                or (spec.get("server") and not self._shared.serves(spec.get("server")))
+                if starts_server(spec) or self._declined(spec)
             }
         )
         leases: List[AnyLease] = []

@@ -21,6 +21,7 @@ from agentc.runtime.machine.time_limit import stop_by
 from agentc.runtime.member import TRY_AGAIN, JobRun, tell_failures
 from agentc.runtime.provision import AnyLease, Provision
 from agentc.runtime.servers import lease
+from agentc.runtime.servers.job_leases import leased_secrets, shared_takers
 from agentc.runtime.servers.shared_lease import (
     BLAME_S,
     SharedLease,
@@ -136,8 +137,7 @@ class Wrapper:
             machine.given = devices.names
             while True:
                 open_ones = [member for member in members if not member.settled]
-                specs = [spec for member in open_ones for spec in member.job["leases"]]
-                shared.join([spec for spec in specs if spec.get("server")])
+                shared.join({name for one in open_ones for name, _ in shared_takers(one.job)})
                 try:
                     self._attempt(
                         members, open_ones, staging, shared, devices, redactor, machine, claims
@@ -228,9 +228,10 @@ class Wrapper:
     def _resolve_secrets(self, members: Sequence[JobRun]) -> None:
         environment.declare_secrets(self.plan.secret_names())
         for member in members:
-            for spec in [member.job, *member.job["leases"]]:
-                wanted, sent = spec.get("secrets") or {}, spec is not member.job
-                self.secrets += environment.resolve_secrets(wanted, sent=sent).values()
+            own = member.job.get("secrets") or {}
+            self.secrets += environment.resolve_secrets(own, sent=False).values()
+            for wanted in leased_secrets(member.job):
+                self.secrets += environment.resolve_secrets(wanted, sent=True).values()
 
     def _work(
         self, members: Sequence[JobRun], leases: Sequence[AnyLease], supervisor: Supervisor

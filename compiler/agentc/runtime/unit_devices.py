@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 
 from agentc.runtime.lease_roles import is_model_server
 from agentc.runtime.machine import devices, prologue
-from agentc.runtime.machine.device_shares import (
-    TooFewDevicesError,
-    divide,
-    number_of_copies,
-)
+from agentc.runtime.machine.device_shares import DeviceTaker, TooFewDevicesError, divide
+from agentc.runtime.servers.job_leases import shared_takers
 from agentc.runtime.store.plan_file import PlanFile
 
 if TYPE_CHECKING:
@@ -30,12 +27,11 @@ def node_server_gpus(
     """GPUs of each server that the jobs of this machine share, by its id: it outlives the job that
     starts it, so it has a lease of its own. None of them where a queue gave the GPUs."""
     found: Dict[str, int] = {}
-    for spec in (spec for job in jobs for spec in job["leases"]):
-        name = str(spec.get("server") or "")
-        if name and SUBMITTED not in asked and plan.server(name)["scope"] == "node":
+    for name, taker in (each for job in jobs for each in shared_takers(job)):
+        if SUBMITTED not in asked and plan.server(name)["scope"] == "node":
             count = prologue.number(asked.get("gpu")) or 0
-            whole = count if is_model_server(spec["role"]) else 0
-            found[name] = min(count, int(spec.get("devices") or whole))
+            whole = count if is_model_server(taker.role) else 0
+            found[name] = min(count, taker.devices or whole)
     return found
 
 
@@ -120,12 +116,12 @@ class UnitDevices:
             self._lease.release()
             self._names = []
 
-    def divide(self, servers: Mapping[str, Mapping[str, Any]]) -> "DeviceViews":
+    def divide(self, servers: Mapping[str, DeviceTaker]) -> "DeviceViews":
         """What each of the unit's own servers, and its programs, see. Raises DevicesError."""
         if not self._names:
             shown = {} if self._names is None else self._shown(())
             return DeviceViews(
-                shown, {name: [shown] * number_of_copies(s, 0) for name, s in servers.items()}
+                shown, {name: [shown] * each.number_of_copies(0) for name, each in servers.items()}
             )
         try:
             given, left = divide(self._names, servers)

@@ -16,7 +16,7 @@ from agentc.backend_api import LeaseDraft
 from agentc.runtime.machine import process
 from agentc.runtime.machine.redact import Redactor
 from agentc.runtime.machine.supervise import Supervisor
-from agentc.runtime.servers.asked import asker_secrets
+from agentc.runtime.servers.job_leases import asker_secrets
 from agentc.runtime.servers.lease import LeasedServer, dead, death_message, end_all, start_all
 from agentc.runtime.software import environment
 from agentc.runtime.software.lock_hashes import lock_digest

@@ -7,7 +7,7 @@ has all.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
 from agentc.runtime.lease_roles import is_model_server
 
@@ -18,27 +18,38 @@ class TooFewDevicesError(Exception):
     """Servers that would have to share a GPU; the message says how many are needed."""
 
 
-def starts_server(spec: Mapping[str, Any]) -> bool:
-    """Whether a lease means a server that the job itself starts."""
-    return spec.get("port") not in ("none", "inside") and not spec.get("server")
+class DeviceTaker(NamedTuple):
+    """A server by what decides on its GPUs: how many each copy takes, where its lease says it, and
+    how many copies of it there are (`AUTO`: as many as there is room for)."""
+
+    role: str
+    backend: str
+    devices: int = 0
+    copies: Union[int, str, None] = None
+
+    def number_of_copies(self, there: int, others: int = 0) -> int:
+        """Within a job that has so many GPUs, of which other servers take some."""
+        if self.copies == AUTO:
+            return max(1, (there - others) // self.devices) if self.devices else 1
+        return int(self.copies or 1)
 
 
 def divide(
-    names: Sequence[str], servers: Mapping[str, Mapping[str, Any]]
+    names: Sequence[str], servers: Mapping[str, DeviceTaker]
 ) -> Tuple[Dict[str, List[List[str]]], List[str]]:
-    """GPUs of each copy of each server, by what it is called here, and of the program. `servers`
-    are leases. Raises TooFewDevicesError."""
+    """GPUs of each copy of each server, by what it is called here, and of the program. Raises
+    TooFewDevicesError."""
     wanted = wanted_devices(servers, len(names))
-    said = {name: wanted[name] * number_of_copies(servers[name], 0) for name in servers}
+    said = {name: wanted[name] * servers[name].number_of_copies(0) for name in servers}
     copies = {
-        name: number_of_copies(spec, len(names), sum(said.values()) - said[name])
-        for name, spec in servers.items()
+        name: each.number_of_copies(len(names), sum(said.values()) - said[name])
+        for name, each in servers.items()
     }
     needed = sum(wanted[name] * copies[name] for name in servers)
     if needed > len(names):
         takers = [
-            "the %s server (%s) %d" % (spec["role"], spec["backend"], wanted[name] * copies[name])
-            for name, spec in servers.items()
+            "the %s server (%s) %d" % (each.role, each.backend, wanted[name] * copies[name])
+            for name, each in servers.items()
             if wanted[name]
         ]
         raise TooFewDevicesError(
@@ -55,19 +66,11 @@ def divide(
     return given, left
 
 
-def wanted_devices(servers: Mapping[str, Mapping[str, Any]], there: int) -> Dict[str, int]:
+def wanted_devices(servers: Mapping[str, DeviceTaker], there: int) -> Dict[str, int]:
     """How many a copy of each takes, where so many are there."""
-    said = {name: int(spec.get("devices") or 0) for name, spec in servers.items()}
+    said = {name: each.devices for name, each in servers.items()}
     if any(said.values()):
         return said
     # Plans of before, and servers that do not say: they may use whatever they see.
-    models = [name for name, spec in servers.items() if is_model_server(spec["role"])]
+    models = [name for name, each in servers.items() if is_model_server(each.role)]
     return {name: there if [name] == models[:1] else 0 for name in servers}
-
-
-def number_of_copies(spec: Mapping[str, Any], there: int, others: int = 0) -> int:
-    """Of a server within a job that has so many GPUs, of which other servers take some."""
-    said, each = spec.get("copies"), int(spec.get("devices") or 0)
-    if said == AUTO:
-        return max(1, (there - others) // each) if each else 1
-    return int(said or 1)

@@ -20,7 +20,7 @@ from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Seq
 from agentc.runtime.machine import rendezvous
 from agentc.runtime.machine.supervise import Child, Supervisor
 from agentc.runtime.program import write_json
-from agentc.runtime.servers.asked import LEASES_VARIABLE, tell
+from agentc.runtime.servers.job_leases import LEASES_VARIABLE, tell
 from agentc.runtime.software.imported import FOLDER_VARIABLE, read_reports
 from agentc.runtime.store.staging import remove_tree
 

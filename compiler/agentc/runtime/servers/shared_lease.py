@@ -251,10 +251,10 @@ class SharedServers:
         self._declined: Set[str] = set()
         self._tries = 0
 
-    def join(self, specs: List[Mapping[str, Any]]) -> None:
+    def join(self, names: Set[str]) -> None:
         """Take a lease of each server that is named, and start what does not run. Raises
         LeaseError."""
-        for name in sorted({str(spec["server"]) for spec in specs} - self._declined):
+        for name in sorted(names - self._declined):
             if name not in self._folders:
                 folder = ServerFolder(self._layout, self._plan.server(name))
                 folder.prepare()

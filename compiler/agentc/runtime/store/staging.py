@@ -41,6 +41,7 @@ class Staging:
         self.facts_file = self.path / "facts.json"
         self.progress_file = self.path / "progress.json"
         self.account_file = self.path / "account.json"
+        """The identity of the environment that the program opened in its own process."""
         self.status_file = self.path / "status.json"
         self.imported = self.path / "imported"
         self.publish = self.path / "publish"
@@ -100,10 +101,6 @@ class Staging:
     def progress(self) -> Dict[str, Any]:
         """The program's last progress line."""
         return read_json(self.progress_file)
-
-    def account(self) -> Dict[str, Any]:
-        """The identity of the environment that the program opened in its own process."""
-        return read_json(self.account_file)
 
     def status(self, state: str, message: str = "", out_of_time: bool = False) -> None:
         """Tell the world what the wrapper is doing (contracts.md, section 7)."""

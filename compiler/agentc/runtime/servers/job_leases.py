@@ -1,6 +1,9 @@
-"""Who asks which server with which key: the job's program, or another server of the job, such as an
-environment that asks a model. That one reads where it is from a file that AGENTC_LEASES names.
-Neighbours: `lease.py`, `agentc.runtime.provision`.
+"""What the leases of a job say to whoever prepares it: which servers it starts, on how many GPUs,
+which are one and the same, and who asks which with which key. Callers get that alone, not the lease
+with its program and its settings.
+
+A server that asks others reads where they are from a file that AGENTC_LEASES names. Neighbours:
+`lease.py`, which starts them, and `agentc.runtime.provision`.
 """
 
 from __future__ import annotations
@@ -8,9 +11,45 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, Dict, Mapping, Sequence, Set
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
+
+from agentc.runtime.machine.device_shares import DeviceTaker
 
 LEASES_VARIABLE = "AGENTC_LEASES"
+
+
+def starts_server(spec: Mapping[str, Any]) -> bool:
+    """Whether a lease means a server that the job itself starts."""
+    return spec.get("port") not in ("none", "inside") and not spec.get("server")
+
+
+def taker_of(spec: Mapping[str, Any]) -> DeviceTaker:
+    """What a lease says of the GPUs that its server takes."""
+    devices = int(spec.get("devices") or 0)
+    return DeviceTaker(spec["role"], spec["backend"], devices, spec.get("copies"))
+
+
+def own_takers(job: Mapping[str, Any]) -> Dict[str, DeviceTaker]:
+    """The servers that a job starts, by what tells them apart."""
+    return {
+        server_identity(job, spec): taker_of(spec) for spec in job["leases"] if starts_server(spec)
+    }
+
+
+def shared_takers(job: Mapping[str, Any]) -> Iterator[Tuple[str, DeviceTaker]]:
+    """The servers that a job has in common with others, by their ids in the plan."""
+    for spec in job["leases"]:
+        if spec.get("server"):
+            yield str(spec["server"]), taker_of(spec)
+
+
+def server_identity(job: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
+    """Equal for leases of two jobs that mean one server, which a session starts once: everything
+    that it is started with, and what it serves, by whatever name (`input`) each job knows that."""
+    name = spec.get("input")
+    parts: List[Any] = [{**spec, "input": None}, job["inputs"].get(name) if name else None]
+    parts += [server_identity(job, each) for each in needed_specs(job, spec)]
+    return json.dumps(parts, sort_keys=True)
 
 
 def asked_roles(job: Mapping[str, Any]) -> Set[str]:
@@ -22,6 +61,12 @@ def needed_specs(job: Mapping[str, Any], spec: Mapping[str, Any]) -> Sequence[Ma
     """The leases of a job that one of them needs."""
     wanted = spec.get("needs") or ()
     return [other for other in job["leases"] if other["role"] in wanted]
+
+
+def leased_secrets(job: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
+    """The secrets of each lease: what its backend calls them -> their names."""
+    for spec in job["leases"]:
+        yield spec.get("secrets") or {}
 
 
 def secret_variables(spec: Mapping[str, Any]) -> Dict[str, str]:
