@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from tests.support.drafted import job_draft
 
-from agentc.passes.lowering.tracked_ids import look_through, tracked
+from agentc.passes.lowering.drafts import look_through
+from agentc.passes.lowering.tracked_ids import tracked
 
 IDS = ("eto.1.explore", "sft")
 

@@ -34,7 +34,8 @@ from agentc.runtime.software.lock_hashes import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import PlanFile
 from agentc.store.paths import RunFolder
-from agentc_backends.environments.server.inside import InsideEnvironment, opener_of
+from agentc_backends.environments.server.inside import InsideEnvironment
+from agentc_backends.environments.server.program import opener_of
 from agentc_backends.software import LIGHT, OPENRLHF, TORCH, XTUNER
 
 FOLDER = Path(__file__).parent / "older" / "2026-11-22"

@@ -27,21 +27,16 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "declare": "asks an environment what it declares under these settings",
         "parallel": "works out the sizes that a spec leaves open",
     },
-    "agentc/passes": {"lower": "names the software of each lease"},
     "agentc/passes/checks": {
         "subject": "gives rules the value in effect",
         "preferences": "rule: a plausible `beta`",
-        "parallel": "rules: GPUs and heads that the size divides",
-        "machines": "rule: GPUs that nobody uses, so those of the server count",
+        "parallel": "rules: GPUs and heads that the size divides, GPUs that it leaves idle",
         "memory_of": "asks the server's backend what it needs of a GPU",
-        "server_batches": "rule: a prompt fits into a pass, which GPUs may cut",
     },
     "agentc/passes/lowering": {
         "trial": "gives a stage to each backend that might do it, and keeps what nobody read",
         "module_context": "has the lease of an entry drafted, once for all its stages",
-        "resources": "looks whether a lease means a model on the job's own GPUs",
-        "shared_parts": "keeps equal parts of drafts once for a whole plan",
-        "tracked_ids": "puts the ids of another round into what was drafted once",
+        "drafts": "says what else leases hold: software, a model; keeps equal ones once for a plan",
     },
     "agentc/plan": {
         "canonical": "makes plain JSON: what keys hash, what plan.json holds",
@@ -59,7 +54,7 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
     },
     "agentc/runtime/servers": {
         "lease": "fills in port and files; starts the server, or tells the job how to open it",
-        "job_leases": "says what else leases hold: who asks whom, with which keys, on how many GPUs",
+        "job_leases": "says what else leases hold: who asks whom, which keys, how many GPUs",
         "probe": "compares the environment with what the plan expects",
     },
     "agentc/runtime/store": {
@@ -72,21 +67,16 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "lowering": "chooses between a server and the program's own process",
         "connect": "opens the environment and compares it with the plan",
     },
-    "agentc_backends/data/models": {
-        "remote_code": "refuses another setting of the same server",
-    },
     "agentc_backends/environments": {
         "declaration": "makes the dataclass of the view's values, and the lease of it",
     },
     "agentc_backends/environments/server": {
         "settings": "turns the dataclass into JSON and back",
-        "inside": "imports the world's program and calls its opener",
-        "program": "is that opener, and the server's command line",
+        "program": "imports the world's program and is its opener, and the server's command line",
     },
     "agentc_backends/environments/textcraft": {
         "backend": "declares; tells how many tasks so deep a tree leaves",
         "settings": "is the dataclass; refuses values that no spec could have checked",
-        "job_serve": "opens the world",
         "environment": "shows the settings in its identity",
         "tasks": "**acts**: keeps goals that are no deeper",
     },

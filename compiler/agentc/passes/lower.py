@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePath
 
-from agentc.backend_api import JobDraft, LeaseDraft, SoftwareEnvironment, StageBackend
+from agentc.backend_api import JobDraft, SoftwareEnvironment, StageBackend
 from agentc.diagnostics.span import Origin, uses_of
 from agentc.ir.module import Module, Resource, Stage
 from agentc.kinds.field import Json
 from agentc.passes.context import PassContext
+from agentc.passes.lowering.drafts import SharedParts, served_roles, software_needed
 from agentc.passes.lowering.module_context import ModuleContext, PathEscape
 from agentc.passes.lowering.report_unread import report_defaults, report_resources, report_stage
 from agentc.passes.lowering.resources import asked_of, job_placement, job_resources
 from agentc.passes.lowering.setting_span import stage_span
-from agentc.passes.lowering.shared_parts import SharedParts
 from agentc.passes.lowering.software import read_locks, report_misfits, report_unused
 from agentc.passes.lowering.toposort import ordered
 from agentc.passes.lowering.tracked_ids import inputs_of
@@ -109,8 +109,7 @@ def _report_locks(
 ) -> None:
     """Locks that backends bring along and nobody can obey; those in `own` are replaced."""
     for draft in drafts:
-        leased = [lease.software for lease in draft.leases if lease.software is not None]
-        for software in (draft.software, *leased):
+        for software in software_needed(draft):
             code, wrong = _wrong_with(software.text)
             if code and software.name not in own:
                 context.sink.error(
@@ -187,9 +186,8 @@ class _Jobs:
                 role: tuple(_job_id(stage.id, i[1:]) if i.startswith(":") else i for i in ids)
                 for role, ids in inputs_of(draft, stage).items()
             }
-            for lease in draft.leases:
-                served = lease.input  # perhaps of a server that the environment asks
-                if served is not None and served not in inputs and served in stage.inputs:
+            for served in served_roles(draft):  # perhaps of a server that the environment asks
+                if served not in inputs and served in stage.inputs:
                     inputs[served] = stage.inputs[served]
             yield Job(
                 draft=replace(blueprint.draft, inputs=inputs),
@@ -215,15 +213,9 @@ class _Jobs:
             ),
             environment=self._environments.name(draft.software),
             identity=parts.identity(draft),
-            leases=tuple(self._lease(lease) for lease in draft.leases),
+            leases=parts.leases(draft, self._environments.name),
             asked=asked,
             resources=parts.resources(job_resources(stage, draft, drafts)),
-        )
-
-    def _lease(self, draft: LeaseDraft) -> Lease:
-        software = draft.software
-        return self._parts.lease(
-            draft, None if software is None else self._environments.name(software)
         )
 
 

@@ -12,7 +12,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from agentc_backends.environments.gym import SettingsError, TextEnvironment, make
-from agentc_backends.environments.server.inside import NotInsideError
+from agentc_backends.environments.server.program import NotInsideError
 
 PAGE = Path(__file__).parents[3] / "docs" / "environments.md"
 NAMES = {

@@ -17,11 +17,8 @@ from agentc_backends.agents.client import (
     RetryPolicy,
     ServiceError,
 )
-from agentc_backends.environments.server.inside import (
-    InsideEnvironment,
-    NotInsideError,
-    opener_of,
-)
+from agentc_backends.environments.server.inside import InsideEnvironment
+from agentc_backends.environments.server.program import NotInsideError, opener_of
 
 PROGRAM = ("-m", "agentc_backends.environments.textcraft.job_serve", "--max-depth", "2")
 TASK = "minecraft:stick"

@@ -13,8 +13,7 @@ from agentc.backend_api import EnvironmentBackend, OptionView
 from agentc.runtime.servers.probe import differences
 from agentc_backends.environments.alfworld.backend import BACKEND as ALFWORLD
 from agentc_backends.environments.guessing_games.backend import GUESS_MY_CITY, TWENTY_QUESTIONS
-from agentc_backends.environments.server.inside import opener_of
-from agentc_backends.environments.server.program import read_arguments
+from agentc_backends.environments.server.program import opener_of, read_arguments
 from agentc_backends.environments.server.settings import data_of, setting, settings_from
 from agentc_backends.environments.textcraft.backend import BACKEND as TEXTCRAFT
 from agentc_backends.environments.webshop.backend import BACKEND as WEBSHOP

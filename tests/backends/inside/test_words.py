@@ -12,8 +12,7 @@ from agentc_backends.environments.agentgym.settings import AgentGymSettings
 from agentc_backends.environments.alfworld.settings import AlfworldSettings
 from agentc_backends.environments.detective.settings import DetectiveSettings
 from agentc_backends.environments.sciworld.settings import SciworldSettings
-from agentc_backends.environments.server.inside import opener_of
-from agentc_backends.environments.server.program import read_arguments
+from agentc_backends.environments.server.program import opener_of, read_arguments
 from agentc_backends.environments.textcraft.settings import TextCraftSettings
 from agentc_backends.environments.webshop.settings import WebShopSettings
 

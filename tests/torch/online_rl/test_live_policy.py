@@ -17,7 +17,8 @@ from agentc_backends.agents.common.episode import Attempt, EpisodeRules, Policy
 from agentc_backends.agents.common.prompt import EpisodePrompt
 from agentc_backends.agents.rollout.episode import play
 from agentc_backends.agents.rollout.turns import TurnRules
-from agentc_backends.environments.server.inside import InsideEnvironment, opener_of
+from agentc_backends.environments.server.inside import InsideEnvironment
+from agentc_backends.environments.server.program import opener_of
 from agentc_backends.servers.transformers.chat_text import ChatText
 from agentc_backends.servers.transformers.checkpoint import load_tokenizer
 from agentc_backends.trainers.online_rl.acting import LivePolicy

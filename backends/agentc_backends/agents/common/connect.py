@@ -23,11 +23,8 @@ from agentc_backends.agents.client.leased import chat_client, environment_client
 from agentc_backends.agents.common.episode import Reply, Step
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompt import Message
-from agentc_backends.environments.server.inside import (
-    InsideEnvironment,
-    NotInsideError,
-    opener_of,
-)
+from agentc_backends.environments.server.inside import InsideEnvironment
+from agentc_backends.environments.server.program import NotInsideError, opener_of
 
 NO_REPLIES: Mapping[str, Any] = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 1, "stop": []}
 """Decoding of a model that only scores what it is given."""

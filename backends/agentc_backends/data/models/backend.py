@@ -7,7 +7,7 @@ from dataclasses import replace
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import CHECKPOINT
 from agentc.kinds.field import Json
-from agentc_backends.data.models.remote_code import refuse_remote_code
+from agentc_backends.data.models.remote_code import REMOTE_CODE
 from agentc_backends.data.models.sources import directory_source, hub_source
 from agentc_backends.software import TORCH
 
@@ -75,7 +75,8 @@ def _lower_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ..
 
 def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     source, pinned = hub_source(view, context, "model.hf", "meta-llama/Llama-2-7b-chat-hf")
-    refuse_remote_code(view)
+    if view.flag(REMOTE_CODE.path):
+        view.refusals.append(REMOTE_CODE)
     token = view.secret("token")
     draft = replace(
         _draft("hf", view, {**source, "chat_format": view.text("chat_format")}),
@@ -87,7 +88,8 @@ def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 
 
 def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    refuse_remote_code(view)
+    if view.flag(REMOTE_CODE.path):
+        view.refusals.append(REMOTE_CODE)
     source, files = directory_source(view, context, "model.path")
     draft = _draft("path", view, {**source, "chat_format": view.text("chat_format")})
     return (replace(draft, extra_identity=files),)

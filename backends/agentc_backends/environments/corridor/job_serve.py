@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 
 from agentc_backends.environments.corridor.environment import CorridorEnvironment
 from agentc_backends.environments.corridor.settings import CorridorSettings
-from agentc_backends.environments.server.program import Opener, program
+from agentc_backends.environments.server.program import opened_anew, program
 
-
-def open_world(settings: CorridorSettings) -> Opener:
-    return partial(CorridorEnvironment, settings)
-
-
-opener, main = program(CorridorSettings, open_world)
+opener, main = program(CorridorSettings, opened_anew(CorridorEnvironment))
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -14,7 +14,7 @@ from agentc.kinds.field import Json
 from agentc.runtime.servers.lease import fill
 from agentc.serving.entry import typed_entry
 from agentc_backends.environments.gym.environment import TextEnvironment
-from agentc_backends.environments.server.inside import NotInsideError, opener_of
+from agentc_backends.environments.server.program import NotInsideError, opener_of
 
 
 class SettingsError(ValueError):

@@ -3,15 +3,15 @@ without a server.
 
 The same sessions answer as over HTTP, with the same values (JSON in between) and the same
 exceptions. For environments that are not `blocking`: a call holds up the event loop.
-Neighbours: `sessions.py`, `account.py`; `agents/common/connect.py` chooses between this and HTTP.
+Neighbours: `program.py`, which finds what opens it, `sessions.py`, `account.py`;
+`agents/common/connect.py` chooses between this and HTTP.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -24,37 +24,12 @@ from agentc_backends.agents.client.errors import (
 )
 from agentc_backends.environments.server.account import account
 from agentc_backends.environments.server.environment import (
-    Environment,
     EnvironmentFailure,
     EpisodeError,
     Expert,
 )
+from agentc_backends.environments.server.program import NotInsideError, Opener
 from agentc_backends.environments.server.sessions import EnvironmentSession
-
-Opener = Callable[[], Environment]
-
-
-class NotInsideError(Exception):
-    """The environment cannot be opened in this process; the message says why."""
-
-
-def opener_of(program: Sequence[str], settings: Mapping[str, Any] | None = None) -> Opener:
-    """What opens the environment that a lease's program (`-m MODULE WORDS...`) would serve with
-    these settings; without them (an older plan) its words say them. Raises NotInsideError."""
-    if len(program) < 2 or program[0] != "-m":
-        raise NotInsideError(f"not the program of a module: {' '.join(program)}")
-    name = program[1]
-    try:
-        module = importlib.import_module(name)
-    except ImportError as error:
-        raise NotInsideError(f"{name} cannot be imported here: {error}") from error
-    opener = getattr(module, "opener", None)
-    if opener is None:
-        raise NotInsideError(f"{name} has no `opener(settings)`: its environment needs its server")
-    try:
-        return cast(Opener, opener(program[2:] if settings is None else settings))
-    except (OSError, ValueError, RuntimeError, ImportError) as error:
-        raise NotInsideError(str(error)) from error
 
 
 class InsideEnvironment:

@@ -1,24 +1,30 @@
 """The program of an environment: a server until SIGTERM, or what opens it in a job's own process.
 
-Its `job_serve.py` is `opener, main = program(Settings, open_world)`. Neighbours: `settings.py`
-reads the settings, `process.py` serves, `inside.py` calls `opener`.
+Its `job_serve.py` is `opener, main = program(Settings, open_world)`; `opener_of` finds the opener
+of any. Neighbours: `settings.py` reads the settings, `process.py` serves, `inside.py` plays.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 from agentc_backends.environments.server.environment import Environment
 from agentc_backends.environments.server.settings import SETTINGS, settings_from
 
 S = TypeVar("S")
 Opener = Callable[[], Environment]
+
+
+class NotInsideError(Exception):
+    """The environment cannot be opened in this process; the message says why."""
 
 
 def program(
@@ -55,6 +61,30 @@ def program(
         return serve(open_environment, options, refusals=refusals)
 
     return opener, main
+
+
+def opener_of(program: Sequence[str], settings: Mapping[str, Any] | None = None) -> Opener:
+    """What opens the environment that a lease's program (`-m MODULE WORDS...`) would serve with
+    these settings; without them (an older plan) its words say them. Raises NotInsideError."""
+    if len(program) < 2 or program[0] != "-m":
+        raise NotInsideError(f"not the program of a module: {' '.join(program)}")
+    name = program[1]
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        raise NotInsideError(f"{name} cannot be imported here: {error}") from error
+    opener = getattr(module, "opener", None)
+    if opener is None:
+        raise NotInsideError(f"{name} has no `opener(settings)`: its environment needs its server")
+    try:
+        return cast(Opener, opener(program[2:] if settings is None else settings))
+    except (OSError, ValueError, RuntimeError, ImportError) as error:
+        raise NotInsideError(str(error)) from error
+
+
+def opened_anew(world: Callable[[S], Environment]) -> Callable[[S], Opener]:
+    """The `open_world` of an environment whose sessions have nothing to share."""
+    return lambda settings: partial(world, settings)
 
 
 def read_arguments(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
 from agentc.kinds.field import Field, boolean, choice, integer
-from agentc_backends.data.models.remote_code import refuse_remote_code
+from agentc_backends.data.models.remote_code import REMOTE_CODE
 from agentc_backends.servers.transformers.memory import server_memory
 from agentc_backends.software import TORCH
 
@@ -39,7 +39,8 @@ def _lease(options: OptionView) -> LeaseDraft:
         value = options.get(name)
         if value is not None:
             program += [flag, str(value)]
-    refuse_remote_code(options)
+    if options.flag(REMOTE_CODE.path):
+        options.refusals.append(REMOTE_CODE)
     return LeaseDraft(
         backend=BACKEND.id,
         version=BACKEND.version,

@@ -11,7 +11,7 @@ from agentc.kinds.field import (
     number,
     seed,
 )
-from agentc_backends.data.models.remote_code import refuse_remote_code
+from agentc_backends.data.models.remote_code import REMOTE_CODE
 from agentc_backends.servers.vllm.memory import server_memory
 from agentc_backends.software import VLLM, VLLM_CUDA
 
@@ -77,7 +77,8 @@ def _lease(options: OptionView) -> LeaseDraft:
     # Weights from safetensors only; sampling as each request says, whatever the checkpoint's
     # generation_config.json suggests.
     program += ["--load-format", "safetensors", "--generation-config", "vllm"]
-    refuse_remote_code(options)
+    if options.flag(REMOTE_CODE.path):
+        options.refusals.append(REMOTE_CODE)
     _refuse_short_batches(options)
     tensor, pipeline = _sizes(options)
     derived = {"tensor_parallel": tensor, "pipeline_parallel": pipeline}

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 from agentc.backend_api.parallel import MULTINODE
 from agentc.diagnostics.codes.code import Code
-from agentc.kinds.groups import SERVED, TRAINERS, WITHOUT_MODEL, kinds_where
-from agentc.passes.checks.leased_models import asked_servers
-from agentc.passes.checks.model_servers import own_devices
-from agentc.passes.checks.parallel import IDLE_GPUS, PARALLEL, UNEVEN_NODES, shape_of
+from agentc.kinds.groups import TRAINERS, WITHOUT_MODEL, kinds_where
+from agentc.passes.checks.parallel import PARALLEL, UNEVEN_NODES
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext
 from agentc.passes.checks.text import divisors_near, either
@@ -32,59 +30,6 @@ def gpu_for_each_process(subject: StageContext) -> Iterator[Finding]:
         expected="a GPU for each process",
         notes=(subject.settings.shown("placement.gpus"),),
         fix=f"set processes to {gpus}, or placement.gpus to {processes}",
-    )
-
-
-def idle_gpus(subject: StageContext) -> Iterator[Finding]:
-    """No GPU is reserved that nothing of the stage can use."""
-    settings, stage = subject.settings, subject.stage
-    gpus = settings.integer("placement.gpus") or 0
-    if not gpus:
-        return
-    used, why, fix = gpus, "", ""
-    asked = sum(own_devices(subject, each) or 0 for each in asked_servers(subject).values())
-    if stage.kind in TRAINERS:
-        used = settings.integer("processes") or 1
-        why = settings.shown("processes")
-        fix = f"set processes to {gpus}, or placement.gpus to {used}"
-    elif stage.kind in WITHOUT_MODEL:
-        used, why = 0, f"a stage of kind {stage.kind} runs no model"
-        fix = "set placement.gpus to 0 here"
-    elif settings.get("parts") is not None and "revision" not in settings.texts("parts"):
-        used, why = 0, "only the part `revision` asks the model"
-        fix = "set placement.gpus to 0 here"
-    elif subject.server() is not None:
-        used, why, fix = _used_by_server(subject, gpus)
-    used += asked
-    if used >= gpus:
-        return
-    yield Finding(
-        message=f"{_share(gpus - used, gpus)} of `{stage.id}` "
-        f"{'stays' if gpus - used == 1 else 'stay'} idle",
-        path="placement.gpus",
-        notes=(why,),
-        fix=fix,
-    )
-
-
-def _used_by_server(subject: StageContext, gpus: int) -> tuple[int, str, str]:
-    served, shape = subject.server(), shape_of(subject)
-    assert served is not None
-    name, capabilities = served[0].id, served[0].capabilities
-    if "remote" in capabilities:
-        return 0, f"{name} is somebody else's endpoint", "set placement.gpus to 0"
-    if "gpu" not in capabilities:
-        return 0, f"{name} serves on CPUs", "set placement.gpus to 0, or use a server for GPUs"
-    if shape is None or shape.entry is not None or shape.uneven:
-        return gpus, "", ""
-    copies = 1
-    if shape.server.text("scope") not in ("node", "shared") and shape.nodes == 1:
-        copies = shape.server.integer("replicas") or max(1, gpus // shape.devices)
-    used = shape.devices * copies
-    return (
-        used,
-        f"the server's {shape.product}" + (f", in {copies} copies" if copies > 1 else ""),
-        f"set placement.gpus to {used}, or tensor_parallel to use them",
     )
 
 
@@ -173,12 +118,6 @@ def nodes_share_equally(subject: StageContext) -> Iterator[Finding]:
             )
 
 
-def _share(idle: int, gpus: int) -> str:
-    if idle == gpus:
-        return "the GPU" if gpus == 1 else f"the {gpus} GPUs"
-    return f"{idle} of the {gpus} GPUs"
-
-
 MACHINES: tuple[Rule, ...] = (
     Rule(
         code=Code(
@@ -189,12 +128,6 @@ MACHINES: tuple[Rule, ...] = (
         ),
         kinds=TRAINERS,
         check=gpu_for_each_process,
-    ),
-    Rule(
-        code=IDLE_GPUS,
-        kinds=kinds_where(lambda kind: kind.name in (*TRAINERS, *SERVED, *WITHOUT_MODEL)),
-        check=idle_gpus,
-        severity="warning",
     ),
     Rule(
         code=Code(

@@ -1,7 +1,8 @@
-"""Rules about servers that share a model between devices and nodes, against what they get.
+"""Rules about GPUs: how servers share a model between them, against what they get, and which ones
+nobody uses, whoever asks for them.
 
 A server within its jobs gets what the stage's `placement:` asks for, one of `scope: shared` what
-its own does. Neighbours: `machines.py` (what other jobs ask for), `backend_api/parallel.py`.
+its own does. Neighbours: `machines.py` (what else jobs ask for), `backend_api/parallel.py`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,14 @@ from dataclasses import dataclass
 from agentc.backend_api.parallel import MULTINODE, parallel_sizes
 from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Resource
-from agentc.kinds.groups import LEASING
-from agentc.passes.checks.leased_models import POLICY, LeasedModelServer, leased_servers
+from agentc.kinds.groups import LEASING, SERVED, TRAINERS, WITHOUT_MODEL, kinds_where
+from agentc.passes.checks.leased_models import (
+    POLICY,
+    LeasedModelServer,
+    asked_servers,
+    leased_servers,
+)
+from agentc.passes.checks.model_servers import own_devices
 from agentc.passes.checks.model_shape import model_shape
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import Settings, StageContext
@@ -71,9 +78,14 @@ def shape_of(subject: StageContext) -> Shape | None:
 
 def shapes_of(subject: StageContext) -> Iterator[Shape]:
     """Those of all model servers that it leases."""
+    return map(_shape, spreading_servers(subject))
+
+
+def spreading_servers(subject: StageContext) -> Iterator[LeasedModelServer]:
+    """The model servers that it leases and that can spread over devices."""
     for leased in leased_servers(subject):
         if leased.settings.declares("tensor_parallel"):
-            yield _shape(leased)
+            yield leased
 
 
 def _shape(leased: LeasedModelServer) -> Shape:
@@ -118,6 +130,59 @@ def _within_gpus(shape: Shape) -> Iterator[Finding]:
         notes=(shape.product, *shape.stated),
         fix=f"set placement: {{gpus: {needed}}}"
         + (f", or tensor_parallel to {gpus}" if gpus and shape.pipeline == 1 else ""),
+    )
+
+
+def idle_gpus(subject: StageContext) -> Iterator[Finding]:
+    """No GPU is reserved that nothing of the stage can use."""
+    settings, stage = subject.settings, subject.stage
+    gpus = settings.integer("placement.gpus") or 0
+    if not gpus:
+        return
+    used, why, fix = gpus, "", ""
+    asked = sum(own_devices(subject, each) or 0 for each in asked_servers(subject).values())
+    if stage.kind in TRAINERS:
+        used = settings.integer("processes") or 1
+        why = settings.shown("processes")
+        fix = f"set processes to {gpus}, or placement.gpus to {used}"
+    elif stage.kind in WITHOUT_MODEL:
+        used, why = 0, f"a stage of kind {stage.kind} runs no model"
+        fix = "set placement.gpus to 0 here"
+    elif settings.get("parts") is not None and "revision" not in settings.texts("parts"):
+        used, why = 0, "only the part `revision` asks the model"
+        fix = "set placement.gpus to 0 here"
+    elif subject.server() is not None:
+        used, why, fix = _used_by_server(subject, gpus)
+    used += asked
+    if used >= gpus:
+        return
+    yield Finding(
+        message=f"{_share(gpus - used, gpus)} of `{stage.id}` "
+        f"{'stays' if gpus - used == 1 else 'stay'} idle",
+        path="placement.gpus",
+        notes=(why,),
+        fix=fix,
+    )
+
+
+def _used_by_server(subject: StageContext, gpus: int) -> tuple[int, str, str]:
+    served, shape = subject.server(), shape_of(subject)
+    assert served is not None
+    name, capabilities = served[0].id, served[0].capabilities
+    if "remote" in capabilities:
+        return 0, f"{name} is somebody else's endpoint", "set placement.gpus to 0"
+    if "gpu" not in capabilities:
+        return 0, f"{name} serves on CPUs", "set placement.gpus to 0, or use a server for GPUs"
+    if shape is None or shape.entry is not None or shape.uneven:
+        return gpus, "", ""
+    copies = 1
+    if shape.server.text("scope") not in ("node", "shared") and shape.nodes == 1:
+        copies = shape.server.integer("replicas") or max(1, gpus // shape.devices)
+    used = shape.devices * copies
+    return (
+        used,
+        f"the server's {shape.product}" + (f", in {copies} copies" if copies > 1 else ""),
+        f"set placement.gpus to {used}, or tensor_parallel to use them",
     )
 
 
@@ -202,6 +267,12 @@ def _share_equally(shape: Shape) -> Iterator[Finding]:
         )
 
 
+def _share(idle: int, gpus: int) -> str:
+    if idle == gpus:
+        return "the GPU" if gpus == 1 else f"the {gpus} GPUs"
+    return f"{idle} of the {gpus} GPUs"
+
+
 IDLE_GPUS = Code(
     "AGC622",
     "GPUs that stay idle",
@@ -217,6 +288,12 @@ UNEVEN_NODES = Code(
 )
 
 PARALLEL: tuple[Rule, ...] = (
+    Rule(
+        code=IDLE_GPUS,
+        kinds=kinds_where(lambda kind: kind.name in (*TRAINERS, *SERVED, *WITHOUT_MODEL)),
+        check=idle_gpus,
+        severity="warning",
+    ),
     Rule(code=IDLE_GPUS, kinds=LEASING, check=server_gpus_idle, severity="warning"),
     Rule(
         code=Code(

@@ -9,32 +9,33 @@ from collections.abc import Iterator
 
 from agentc.diagnostics.codes.code import Code
 from agentc.kinds.groups import LEASING
+from agentc.passes.checks.leased_models import LeasedModelServer
 from agentc.passes.checks.model_shape import ModelContext, model_context
-from agentc.passes.checks.parallel import Shape, shapes_of
+from agentc.passes.checks.parallel import spreading_servers
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext
 
 
 def prompts_within_a_pass(subject: StageContext) -> Iterator[Finding]:
     """A server that computes prompts whole takes its longest one in one pass."""
-    for shape in shapes_of(subject):
-        for role in shape.leased.models:
-            yield from _within_a_pass(shape, model_context(subject, role))
+    for leased in spreading_servers(subject):
+        for role in leased.models:
+            yield from _within_a_pass(leased, model_context(subject, role))
 
 
-def _within_a_pass(shape: Shape, model: ModelContext | None) -> Iterator[Finding]:
-    server = shape.server
+def _within_a_pass(leased: LeasedModelServer, model: ModelContext | None) -> Iterator[Finding]:
+    server = leased.settings
     window, shown = server.integer("max_model_len"), server.shown("max_model_len")
     if window is None and model is not None:
         window, shown = model.tokens, model.shown
     batch = server.integer("max_num_batched_tokens")
     pieces = server.get("enable_chunked_prefill")
     if pieces is None:
-        pieces = bool(shape.gpus)
+        pieces = bool(leased.place.integer("placement.gpus"))
     if pieces or window is None or batch is None or batch >= window:
         return
     yield Finding(
-        message=f"max_num_batched_tokens is {batch}, but a prompt of {shape.leased.whose} may have "
+        message=f"max_num_batched_tokens is {batch}, but a prompt of {leased.whose} may have "
         f"up to {window} tokens, and is computed whole",
         path="max_num_batched_tokens",
         at=server.entry,

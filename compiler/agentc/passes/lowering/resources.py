@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePath
 
-from agentc.backend_api import JobDraft, LeaseDraft
+from agentc.backend_api import JobDraft
 from agentc.ir.module import Stage
 from agentc.kinds.field import Json
-from agentc.kinds.groups import MODEL_MAKERS, TRAINERS
+from agentc.kinds.groups import MODEL_MAKERS
+from agentc.passes.lowering.drafts import holds_model
 from agentc.passes.lowering.setting_span import stage_span
 from agentc.plan.job import COMPUTE_CPUS, ResourceRequest, Resources
 from agentc.runtime.lease_roles import is_model_server
@@ -58,16 +59,6 @@ def _is_meant(draft: JobDraft, drafts: tuple[JobDraft, ...]) -> bool:
 def _is_heavy(draft: JobDraft) -> bool:
     """Whether the job trains a model, or serves one within its own resources."""
     return holds_model(draft) or draft.kind in MODEL_MAKERS
-
-
-def holds_model(draft: JobDraft) -> bool:
-    """Whether the job trains a model, or starts a server of one within its own resources."""
-    return draft.kind in TRAINERS or any(map(is_own_model, draft.leases))
-
-
-def is_own_model(lease: LeaseDraft) -> bool:
-    """Whether a lease means a model server within the job's own resources."""
-    return is_model_server(lease.role) and lease.port != "none" and lease.scope != "shared"
 
 
 def server_resources(role: str, placement: Mapping[str, Json]) -> Resources:

@@ -3,16 +3,16 @@
 Rounds and cells of a sweep hold equal stages under other names. Where a lowering hands the ids of
 its inputs on without a look, what it drafted holds for all of them, with their own ids in the same
 places, and it is asked once (`trial.py`). Counting ids is no look: equal stages have as many.
+Neighbour: `drafts.py`, which looks at all else that drafts hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
-from operator import attrgetter
+from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
-from agentc.backend_api import JobDraft, LeaseDraft
+from agentc.backend_api import JobDraft
 from agentc.ir.module import Stage
 
 
@@ -99,22 +99,3 @@ def inputs_of(draft: JobDraft, stage: Stage) -> dict[str, tuple[str, ...]]:
         role: stage.inputs[ids.role] if isinstance(ids, TrackedIds) else ids
         for role, ids in draft.inputs.items()
     }
-
-
-def look_through(drafts: tuple[JobDraft, ...], seen: dict[int, object]) -> None:
-    """Look at all that drafts hold besides their inputs, so that ids handed on elsewhere count.
-    `seen` are what leases held that were looked at before."""
-    for draft in drafts:
-        for name in _OF_JOBS:
-            repr(getattr(draft, name))
-        for lease in draft.leases:
-            for value in _OF_LEASES(lease):
-                if id(value) not in seen:  # holding it keeps its id its own
-                    seen[id(value)] = value
-                    repr(value)
-
-
-_ASIDE = frozenset({"inputs", "view", "leases", "software"})
-"""Looked at by themselves, or made by nobody's lowering."""
-_OF_JOBS = tuple(each.name for each in fields(JobDraft) if each.name not in _ASIDE)
-_OF_LEASES = attrgetter(*(each.name for each in fields(LeaseDraft) if each.name not in _ASIDE))
