@@ -12,8 +12,6 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "scalars": "reads the text as a number, by YAML 1.2",
     },
     "agentc/schema": {
-        "keys": "parts known keys from unknown ones",
-        "structure": "takes `backend` from an entry's other keys",
         "coerce": "holds the value to its field: type and bounds",
     },
     "agentc/front": {
@@ -31,7 +29,6 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "subject": "gives rules the value in effect",
         "preferences": "rule: a plausible `beta`",
         "parallel": "rules: GPUs and heads that the size divides, GPUs that it leaves idle",
-        "memory_of": "asks the server's backend what it needs of a GPU",
     },
     "agentc/passes/lowering": {
         "trial": "gives a stage to each backend that might do it, and keeps what nobody read",
@@ -82,7 +79,6 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
     },
     "agentc_backends/servers/vllm": {
         "backend": "writes the word of the command line",
-        "memory": "divides the weights by it",
         "job_serve": "**acts**: vLLM's own command line",
     },
     "agentc_backends/trainers/common": {

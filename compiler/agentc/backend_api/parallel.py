@@ -5,7 +5,7 @@ Servers lower these sizes to their flags, and the compiler's checks compare them
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from agentc.kinds.field import Json
@@ -26,6 +26,23 @@ def allocation_of(placement: Mapping[str, Json]) -> Room:
     if not isinstance(nodes, int) or nodes <= 1:
         return 1, None, gpus is not None
     return nodes, gpus, gpus is not None
+
+
+def sizes_of(setting: Callable[[str], Json], nodes: int, gpus: int | None) -> tuple[int, int]:
+    """`parallel_sizes` of a server, by its settings of these names."""
+    tensor, pipeline = setting("tensor_parallel"), setting("pipeline_parallel")
+    return parallel_sizes(
+        tensor if isinstance(tensor, int) else None,
+        pipeline if isinstance(pipeline, int) else None,
+        nodes,
+        gpus,
+    )
+
+
+def devices_of(setting: Callable[[str], Json], nodes: int, gpus: int | None) -> int:
+    """How many devices a server spreads over."""
+    tensor, pipeline = sizes_of(setting, nodes, gpus)
+    return tensor * pipeline
 
 
 def parallel_sizes(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Literal
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, entry_fields
@@ -16,10 +15,9 @@ from agentc.kinds.field import Field, Json, string
 from agentc.kinds.interaction import OBSERVATION_PREFIX
 from agentc.schema import language
 from agentc.schema.coerce import Coercion, Failed
-from agentc.schema.keys import Place, as_mapping, read_keys
+from agentc.schema.keys import Place, as_mapping, known_keys
 from agentc.schema.nulls import taken_away
 from agentc.source.tree import Computed, Node, Scalar, Unknown, described
-from agentc.source.tree import Mapping as MappingNode
 from agentc.source.tree import Sequence as SequenceNode
 from agentc.syntax.nodes import ResourceDecl, Spec
 
@@ -47,25 +45,23 @@ def resolve_resources(
         sharing = {each.name for each in language.SHARING_FIELDS if each.name not in own}
         beside = (each for each in language.SHARING_FIELDS if each.name in sharing)
         fields = {each.name: each for each in (*entry_fields(backend), *beside)}
-        computed = {
-            key: replace(each, value=evaluator.evaluate(each.value, params))
-            for key, each in entry.settings.items()
-        }
-        nulls = [key for key, each in computed.items() if _says_null(each.value)]
+        written = [each for each in entry.settings.entries if each is not entry.backend]
+        computed = {each.key.text: evaluator.evaluate(each.value, params) for each in written}
+        nulls = [key for key, node in computed.items() if _says_null(node)]
         section = table.resources(what) if nulls else ()
         away = taken_away(nulls, fields, section)
-        given = tuple(each for key, each in computed.items() if key not in away)
+        given = [each.key for each in written if each.key.text not in away]
         # What null takes away is no key of this backend, but of another one.
         others = {each.name for every in section for each in every.fields}
         more = dict.fromkeys(nulls, others)
-        keys = read_keys(MappingNode(given, entry.span), fields, place, sink, table, more)
+        keys = known_keys(given, entry.span, fields, place, sink, table, more)
         whole = len(keys) == len(given)
         values: dict[str, Value] = {}
         placed: dict[str, Value] = {}
         asked: dict[str, Value] = {}
         spans: dict[str, Span] = {}
         if entry.backend is not None:
-            spans["backend"] = entry.backend.span
+            spans["backend"] = entry.backend.value.span
         for each in fields.values():
             if each.name not in keys:
                 if each.required:
@@ -74,8 +70,8 @@ def resolve_resources(
                     )
                     whole = False
                 continue
-            node = keys[each.name].value
-            spans[each.name] = keys[each.name].key.span
+            node = computed[keys[each.name].text]
+            spans[each.name] = keys[each.name].span
             coercion = Coercion(sink)
             value = coercion.field(node, each, each.name)
             spans.update(coercion.spans)
@@ -117,7 +113,7 @@ def _backend(
 ) -> EnvironmentBackend | ServerBackend | None:
     if entry.backend is None:
         return None
-    node = evaluator.evaluate(entry.backend, params)
+    node = evaluator.evaluate(entry.backend.value, params)
     name = Coercion(sink).field(node, _BACKEND, "backend")
     if not isinstance(name, str):
         return None

@@ -64,11 +64,11 @@ def _nearest(key: str, words: Sequence[str], beside: Collection[str]) -> tuple[s
     return free or near
 
 
-def _beside(node: Mapping, key: Scalar, found: Iterable[Entry]) -> set[str]:
+def _beside(around: Span, key: Scalar, found: Iterable[Scalar]) -> set[str]:
     """Keys that were written in one mapping with this one. What a template or the spec below a
     scale has may be set again here, so a slip may mean that too."""
-    here = _encloses(node.span, key.span)
-    return {each.key.text for each in found if _encloses(node.span, each.key.span) == here}
+    here = _encloses(around, key.span)
+    return {each.text for each in found if _encloses(around, each.span) == here}
 
 
 def _encloses(outer: Span, inner: Span) -> bool:
@@ -84,10 +84,26 @@ def read_keys(
     table: BackendTable | None = None,
     more: abc.Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> dict[str, Entry]:
-    """Entries by key. A misspelt key is reported and then read as what was probably meant, so
-    that it does not also count as missing. `more` are words that a key may have been meant as
-    though they are not allowed here."""
-    found = {entry.key.text: entry for entry in node.entries if entry.key.text in allowed}
+    """Entries by key, as `known_keys` finds them."""
+    keys = [entry.key for entry in node.entries]
+    known = known_keys(keys, node.span, allowed, place, sink, table, more)
+    entries = {entry.key.text: entry for entry in node.entries}
+    return {name: entries[key.text] for name, key in known.items()}
+
+
+def known_keys(
+    keys: Sequence[Scalar],
+    around: Span,
+    allowed: Collection[str],
+    place: Place,
+    sink: Sink,
+    table: BackendTable | None = None,
+    more: abc.Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> dict[str, Scalar]:
+    """The keys of a mapping by what they mean. A misspelt one is reported and then read as what
+    was probably meant, so that it does not also count as missing. `more` are words that a key may
+    have been meant as though they are not allowed here."""
+    found = {key.text: key for key in keys if key.text in allowed}
     # Templates are in place by now, so a key that is left over may be a misspelt `use`.
     declares = place.path.split(".")[0] in language.TEMPLATES.values()
     of_backend = place.path.split(".")[0] in ("environments", "servers")
@@ -96,10 +112,10 @@ def read_keys(
         *(language.USE_KEYS if declares else ()),
         *(("backend",) if of_backend else ()),  # read already, or at the scale that a slip is in
     ]
-    unknown = [entry for entry in node.entries if entry.key.text not in found]
-    for entry in unknown[:_MOST_UNKNOWN]:
-        key = entry.key.text
-        near = _nearest(key, [*words, *more.get(key, ())], _beside(node, entry.key, found.values()))
+    unknown = [key for key in keys if key.text not in found]
+    for written in unknown[:_MOST_UNKNOWN]:
+        key, beside = written.text, _beside(around, written, found.values())
+        near = _nearest(key, [*words, *more.get(key, ())], beside)
         notes, hint = belongs(key, place, table, words)
         meant = [name for name in synonyms(key) if name in words]
         slip = bool(near) and distance(key.lower(), near[0].lower(), 1) <= 1
@@ -107,19 +123,19 @@ def read_keys(
         sink.error(
             "AGC201",
             f"unknown key `{key}` in {place.what}",
-            entry.key.span,
+            written.span,
             expected=None if near or exact else f"one of {listed(sorted(allowed))}",
             notes=notes if exact else (),
             fix=hint or offer(meant) if exact and not slip else offer(near),
             steps=place.steps,
         )
         if len(near) == 1 and near[0] in allowed and near[0] not in found and not exact:
-            found[near[0]] = Entry(entry.key, entry.value)
+            found[near[0]] = written
     if len(unknown) > _MOST_UNKNOWN:
         sink.error(
             "AGC201",
             f"{len(unknown) - _MOST_UNKNOWN} further keys are unknown in {place.what}",
-            unknown[_MOST_UNKNOWN].key.span,
+            unknown[_MOST_UNKNOWN].span,
             steps=place.steps,
         )
     return found

@@ -209,34 +209,37 @@ def _resource(
     expected = "a mapping with `backend` and its settings"
     mapping = as_mapping(node, place, sink, expected)
     if mapping is None:
-        return ResourceDecl(name=name, backend=None, settings={}, span=name.span)
-    keys = {entry.key.text: entry for entry in mapping.entries}
-    backend = keys.pop("backend", None)
-    if backend is None:
-        near = [key for key in keys if did_you_mean(key, ["backend"])]
-        if near:
-            wrong = keys.pop(near[0])
-            sink.error(
-                "AGC201",
-                f"unknown key `{near[0]}` in {place.what}",
-                wrong.key.span,
-                fix="did you mean `backend`?",
-            )
-            backend = wrong
-        elif not mapping.partial and misspelt_use(mapping, place, sink) is None:
-            backends = [each.id for each in table.resources(what)]
-            sink.error(
-                "AGC202",
-                f"{place.what} needs `backend`",
-                name.span,
-                expected=f"`backend: ...` with one of {listed(backends)}",
-            )
+        nothing = Mapping((), name.span)
+        return ResourceDecl(name=name, backend=None, settings=nothing, span=name.span)
+    backend = mapping.find("backend") or _misspelt_backend(mapping, place, sink)
+    if backend is None and not mapping.partial and misspelt_use(mapping, place, sink) is None:
+        backends = [each.id for each in table.resources(what)]
+        sink.error(
+            "AGC202",
+            f"{place.what} needs `backend`",
+            name.span,
+            expected=f"`backend: ...` with one of {listed(backends)}",
+        )
     return ResourceDecl(
         name=name,
-        backend=None if backend is None else backend.value,
-        settings=keys,
+        backend=backend,
+        settings=mapping,
         span=name.span,
     )
+
+
+def _misspelt_backend(mapping: Mapping, place: Place, sink: Sink) -> Entry | None:
+    """What was meant as the `backend` of an entry that has none; it is reported."""
+    for entry in mapping.entries:
+        if did_you_mean(entry.key.text, ["backend"]):
+            sink.error(
+                "AGC201",
+                f"unknown key `{entry.key.text}` in {place.what}",
+                entry.key.span,
+                fix="did you mean `backend`?",
+            )
+            return entry
+    return None
 
 
 def _prompt(name: Scalar, node: Node, sink: Sink) -> PromptDecl | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from agentc.diagnostics.span import Source, Span
 from agentc.kinds import Kind
 from agentc.source.tree import Entry, Node, Scalar
+from agentc.source.tree import Mapping as MappingNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +26,9 @@ class ResourceDecl:
     """An environment or a server: a backend and its settings."""
 
     name: Scalar
-    backend: Node | None
-    settings: Mapping[str, Entry]
-    """All keys but `backend`; checked once the backend is known."""
+    backend: Entry | None
+    settings: MappingNode
+    """All that it says, its `backend` included; checked once the backend is known."""
     span: Span
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agentc.backend_api import LeaseDraft, OptionView, Ranks, ServerBackend, parallel_sizes
+from agentc.backend_api import LeaseDraft, OptionView, Ranks, ServerBackend
+from agentc.backend_api.parallel import sizes_of
 from agentc.kinds.field import (
     Field,
     boolean,
@@ -80,7 +81,7 @@ def _lease(options: OptionView) -> LeaseDraft:
     if options.flag(REMOTE_CODE.path):
         options.refusals.append(REMOTE_CODE)
     _refuse_short_batches(options)
-    tensor, pipeline = _sizes(options)
+    tensor, pipeline = sizes_of(options.get, options.nodes, options.gpus)
     derived = {"tensor_parallel": tensor, "pipeline_parallel": pipeline}
     for name, flag in _FLAGS.items():
         value = derived[name] if name in derived else options.get(name)
@@ -128,16 +129,6 @@ def _refuse_short_batches(options: OptionView) -> None:
             f"max_num_batched_tokens is {batch}: vLLM refuses to start",
             fix=f"set max_num_batched_tokens to {replies} or more, or leave it out",
         )
-
-
-def _sizes(options: OptionView) -> tuple[int, int]:
-    tensor, pipeline = options.get("tensor_parallel"), options.get("pipeline_parallel")
-    return parallel_sizes(
-        tensor if isinstance(tensor, int) else None,
-        pipeline if isinstance(pipeline, int) else None,
-        options.nodes,
-        options.gpus,
-    )
 
 
 def _ranks(nodes: int, tensor: int, pipeline: int) -> Ranks:

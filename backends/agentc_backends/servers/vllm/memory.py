@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentc.backend_api.memory import MemoryQuestion, ServerMemory
-from agentc.backend_api.parallel import parallel_sizes
+from agentc.backend_api.parallel import devices_of
 
 _WIDTHS = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
 _QUANTISED = {"awq": 0.6, "gptq": 0.6, "bitsandbytes": 0.6, "fp8": 1.0}
@@ -19,14 +19,7 @@ def server_memory(question: MemoryQuestion) -> ServerMemory:
     width = _WIDTHS[question.text("dtype", "auto")]
     cache = {"auto": width, "fp8": 1}.get(question.text("kv_cache_dtype", "auto"), 2)
     window = question.integer("max_model_len", question.model.context)
-    tensor, pipeline = question.get("tensor_parallel"), question.get("pipeline_parallel")
-    sizes = parallel_sizes(
-        tensor if isinstance(tensor, int) else None,
-        pipeline if isinstance(pipeline, int) else None,
-        question.nodes,
-        question.gpus or None,
-    )
-    devices = sizes[0] * sizes[1]
+    devices = devices_of(question.get, question.nodes, question.gpus or None)
     large = question.card is None or question.card >= _LARGE_CARD
     usual = _BATCH_LARGE if large else _BATCH
     if question.get("enable_chunked_prefill") is False:

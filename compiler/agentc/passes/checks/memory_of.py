@@ -24,7 +24,7 @@ from agentc.passes.checks.leased_models import (
     leased_servers,
 )
 from agentc.passes.checks.model_shape import model_shape
-from agentc.passes.checks.subject import Settings, StageContext
+from agentc.passes.checks.subject import PlacedSettings, Settings, StageContext
 
 CARD = "placement.gpu"
 
@@ -65,18 +65,21 @@ class ModelHolder:
         compared = (self.compared, self.reference)
         return (*settings, self.model, *compared, tuple(self.changes.items()))
 
+    @property
+    def effective(self) -> PlacedSettings:
+        """The settings in effect, as the changes have them."""
+        return PlacedSettings(self.settings, self.place, self.changes)
+
     def get(self, path: str) -> Json:
-        """A setting in effect, as the changes have it."""
-        if path in self.changes:
-            return self.changes[path]
-        return (self.place if path.startswith("placement.") else self.settings).get(path)
+        """One of them."""
+        return self.effective.get(path)
 
     def need(self) -> MemoryNeed | None:
         """What it needs; None where its backend does not say."""
         nodes = self.get("placement.nodes")
         several = nodes if isinstance(nodes, int) and nodes > 1 else 1
         question = MemoryQuestion(
-            get=self.get,
+            get=self.effective.get,
             model=self.model,
             gpus=self.gpus,
             nodes=several,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agentc.backend_api.parallel import MULTINODE, parallel_sizes
+from agentc.backend_api.parallel import MULTINODE, sizes_of
 from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Resource
 from agentc.kinds.groups import LEASING, SERVED, TRAINERS, WITHOUT_MODEL, kinds_where
@@ -93,8 +93,7 @@ def _shape(leased: LeasedModelServer) -> Shape:
     several = MULTINODE in leased.backend.capabilities and server.text("scope") != "node"
     nodes = (place.integer("placement.nodes") or 1) if several else 1
     gpus = place.integer("placement.gpus")
-    sizes = server.integer("tensor_parallel"), server.integer("pipeline_parallel")
-    tensor, pipeline = parallel_sizes(*sizes, nodes, gpus)
+    tensor, pipeline = sizes_of(server.get, nodes, gpus)
     return Shape(
         leased=leased,
         place=place,

@@ -132,6 +132,21 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedSettings:
+    """Settings with what `place` says of the machine, and some of them changed to see what then."""
+
+    settings: Settings
+    place: Settings
+    changes: Mapping[str, Json]
+
+    def get(self, path: str) -> Json:
+        """A setting in effect, as the changes have it."""
+        if path in self.changes:
+            return self.changes[path]
+        return (self.place if path.startswith("placement.") else self.settings).get(path)
+
+
+@dataclass(frozen=True, slots=True)
 class StageContext:
     """A stage under examination; `around`, `servers` and `folders` (what was read of the model
     directories, by stage id) were computed once for the module; `boundary` says which files its
