@@ -8,8 +8,8 @@ from collections.abc import Mapping
 _PACKAGES: Mapping[str, Mapping[str, str]] = {
     "agentc/source": {
         "load": "makes a node with its place of each scalar of the text",
-        "tree": "is that node; says whether it holds an expression",
-        "scalars": "reads the text as a number, by YAML 1.2",
+        "tree": "is that node; finds an entry by its key",
+        "scalars": "reads the text as a number, by YAML 1.2; says whether it holds an expression",
     },
     "agentc/schema": {
         "coerce": "holds the value to its field: type and bounds",

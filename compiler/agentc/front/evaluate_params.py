@@ -22,6 +22,7 @@ from agentc.schema.param_rules import param_rules
 from agentc.source.characters import forbidden_in_values, strip_forbidden
 from agentc.source.credentials import blanked, find_credentials
 from agentc.source.load import load_text
+from agentc.source.scalars import is_expression
 from agentc.source.tree import Mapping as Table
 from agentc.source.tree import Node, Scalar, Sequence, described, shortened
 from agentc.syntax.nodes import ParamDecl, Spec
@@ -98,7 +99,7 @@ def _unseen(name: str, spec: Spec, scope: Mapping[str, Json]) -> Callable[[str],
 def _computed(declared: ParamDecl) -> bool:
     default = declared.settings.get("default")
     return default is not None and not (
-        isinstance(default.value, Scalar) and not default.value.is_expression
+        isinstance(default.value, Scalar) and not is_expression(default.value.text)
     )
 
 

@@ -18,6 +18,7 @@ from agentc.front.expressions import Evaluator
 from agentc.schema import language
 from agentc.schema.keys import Place, misspelt_use
 from agentc.source.merge import append, merge
+from agentc.source.scalars import is_expression
 from agentc.source.tree import (
     Argument,
     Closure,
@@ -138,7 +139,7 @@ class _Expander:
 
     def _instance(self, use: Entry, given: Entry | None, makes: str) -> Node | None:
         """The body of a template for one use of it, with what it uses itself in place."""
-        if not isinstance(use.value, Scalar) or use.value.is_expression or not use.value.text:
+        if not isinstance(use.value, Scalar) or is_expression(use.value.text) or not use.value.text:
             self.sink.error(
                 "AGC421",
                 f"`use` cannot be {described(use.value)}",
@@ -246,7 +247,7 @@ class _Expander:
         span = _moved(node.span, source)
         match node:
             case Scalar(text=text, quoted=quoted):
-                return Scalar(text, quoted, span, closure if node.is_expression else None)
+                return Scalar(text, quoted, span, closure if is_expression(text) else None)
             case Sequence(items=items):
                 return Sequence(tuple(self._placed(i, source, closure) for i in items), span)
             case MappingNode(entries=entries):
@@ -270,7 +271,7 @@ def _with(node: MappingNode, key: str, value: Node) -> MappingNode:
 def _has_expression(node: Node) -> bool:
     match node:
         case Scalar():
-            return node.is_expression
+            return is_expression(node.text)
         case Sequence(items=items):
             return any(_has_expression(item) for item in items)
         case MappingNode(entries=entries):

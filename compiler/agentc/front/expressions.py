@@ -17,7 +17,7 @@ from agentc.front.sandbox import Compiled, Sandbox, compile_text, run_all
 from agentc.kinds.field import Json
 from agentc.schema import language
 from agentc.schema.coerce import Coercion, Failed
-from agentc.source.scalars import is_null
+from agentc.source.scalars import is_expression, is_null
 from agentc.source.tree import (
     Argument,
     Closure,
@@ -92,7 +92,7 @@ class Evaluator:
         if id(node) in self._literal:
             return node
         match node:
-            case Scalar() if node.is_expression:
+            case Scalar() if is_expression(node.text):
                 return self._scalar(node, scope, steps)
             case Sequence(items=items):
                 new = tuple(self.evaluate(item, scope, steps, choice, path) for item in items)

@@ -12,18 +12,16 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from agentc.backend_api import LeaseDraft
 from agentc.kinds.groups import TRAINERS
 from agentc.memory import MemoryNeed
 from agentc.passes.checks.leased_models import POLICY
 from agentc.passes.checks.memory_of import CARD, ModelHolder, holders_of
 from agentc.passes.checks.subject import subjects_of
 from agentc.passes.context import PassContext
-from agentc.passes.lowering.drafts import is_own_model
+from agentc.passes.lowering.drafts import is_own_model, taker_of
 from agentc.passes.unit import Unit
 from agentc.plan.job import Job, JobMemory, Server
 from agentc.runtime.lease_roles import is_model_server
-from agentc.runtime.machine.device_shares import DeviceTaker
 
 Asking = TypeVar("Asking", Job, Server)
 
@@ -100,11 +98,11 @@ def _of_job(memory: JobMemory, job: Job, known: dict[Hashable, JobMemory]) -> Jo
     if lease is None or lease.server:
         return memory
     others = sum(
-        each.draft.devices * _taker(each.draft).number_of_copies(0)
+        each.draft.devices * taker_of(each.draft).number_of_copies(0)
         for each in job.leases
         if each is not lease and is_own_model(each.draft)
     )
-    copies = _taker(lease.draft).number_of_copies(job.resources.gpus, others)
+    copies = taker_of(lease.draft).number_of_copies(job.resources.gpus, others)
     beside = 1 + sum(
         each is not lease and each.draft.port not in ("none", "inside") and not each.server
         for each in job.leases
@@ -138,7 +136,3 @@ def _memory(holder: ModelHolder, need: MemoryNeed) -> JobMemory:
         room=0 if card is None else round(card * need.share),
         cores=need.cores,
     )
-
-
-def _taker(draft: LeaseDraft) -> DeviceTaker:
-    return DeviceTaker(draft.role, draft.backend, draft.devices, draft.copies)

@@ -10,6 +10,7 @@ from agentc.kinds.field import Field, Json
 from agentc.schema import language
 from agentc.schema.coerce import Coercion, Failed
 from agentc.schema.describe import describe
+from agentc.source.scalars import is_expression
 from agentc.source.tree import Entry, Scalar
 from agentc.syntax.nodes import ParamDecl
 
@@ -61,7 +62,7 @@ def param_rules(declared: ParamDecl, sink: Sink) -> dict[str, Json] | None:
 
 
 def _setting(entry: Entry, declared: Field, path: str, sink: Sink) -> Json | Failed:
-    if isinstance(entry.value, Scalar) and entry.value.is_expression:
+    if isinstance(entry.value, Scalar) and is_expression(entry.value.text):
         sink.error(
             "AGC203",
             f"`{path}` cannot be an expression",

@@ -33,6 +33,11 @@ LARGEST_INTEGER = 2**63 - 1
 """What files and programs of other languages still hold; no setting takes more."""
 
 
+def is_expression(text: str) -> bool:
+    """Whether it holds `{{ }}` and so has to be evaluated before it means anything."""
+    return "{{" in text
+
+
 def is_null(text: str) -> bool:
     """Whether plain text means null."""
     return text in _NULLS

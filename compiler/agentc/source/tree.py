@@ -27,11 +27,6 @@ class Scalar:
     span: Span
     closure: Closure | None = None
 
-    @property
-    def is_expression(self) -> bool:
-        """Whether it holds `{{ }}` and so has to be evaluated before it means anything."""
-        return "{{" in self.text
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sequence:

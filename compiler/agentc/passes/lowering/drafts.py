@@ -17,6 +17,7 @@ from agentc.kinds.field import Json
 from agentc.kinds.groups import TRAINERS
 from agentc.plan.job import Lease, Resources
 from agentc.runtime.lease_roles import is_model_server
+from agentc.runtime.machine.device_shares import DeviceTaker
 
 _PARTS = attrgetter(*(each.name for each in fields(LeaseDraft)))
 _T = TypeVar("_T", bound=Mapping[str, object])
@@ -92,6 +93,11 @@ def holds_model(draft: JobDraft) -> bool:
 def is_own_model(lease: LeaseDraft) -> bool:
     """Whether a lease means a model server within the job's own resources."""
     return is_model_server(lease.role) and lease.port != "none" and lease.scope != "shared"
+
+
+def taker_of(lease: LeaseDraft) -> DeviceTaker:
+    """What a lease says of the GPUs that its server takes."""
+    return DeviceTaker(lease.role, lease.backend, lease.devices, lease.copies)
 
 
 def look_through(drafts: tuple[JobDraft, ...], seen: dict[int, object]) -> None:
