@@ -7,13 +7,22 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
+from agentc.backend_api import load_backends
 from agentc.cli import main
+from agentc.published.json_schema import language_schema
+
+
+def test_it_prints_the_schema_of_specs(capsys: pytest.CaptureFixture[str]) -> None:
+    """That it is one, and describes everything, is held in `test_json_schema.py`."""
+    assert main(["schema"]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    assert schema["title"] == "agentc spec"
+    assert schema == language_schema(load_backends())
 
 
 @pytest.mark.parametrize(
     ("words", "title"),
     [
-        (["schema"], "agentc spec"),
         (["schema", "--kind", "dpo"], "agentc stage of kind dpo"),
         (["schema", "--backend", "env.textcraft"], "settings of env.textcraft"),
     ],

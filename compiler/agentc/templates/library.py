@@ -7,6 +7,7 @@ template that uses it) and may not lead out of the spec's folder.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from agentc import resources
@@ -31,11 +32,12 @@ def shipped_names() -> tuple[str, ...]:
     )
 
 
+@cache  # the published schema asks for them at each place that takes `use:`
 def shipped_templates() -> tuple[Template, ...]:
     """The templates that ship with agentc, by name; those that are broken are left out."""
     library = TemplateLibrary(Path(), Sink())
     start = Span(Source("", ""), 1, 1, 1, 1)
-    found = (library.find(Scalar(name, False, start)) for name in shipped_names())
+    found = (library.find(Scalar(name, False, start)) for name in library.shipped())
     return tuple(template for template in found if template is not None)
 
 
@@ -49,6 +51,13 @@ class TemplateLibrary:
     files: dict[str, Path] = field(default_factory=dict)
     _known: dict[Path, Template | None] = field(default_factory=dict)
     _found: dict[tuple[str, str], Template] = field(default_factory=dict)
+    _shipped: list[str] = field(default_factory=list)
+
+    def shipped(self) -> list[str]:
+        """Names of the templates that ship with agentc: the folder is walked once for a spec."""
+        if not self._shipped:
+            self._shipped.extend(shipped_names())
+        return self._shipped
 
     def find(self, written: Scalar) -> Template | None:
         """The template that a `use:` names, or None (reported)."""
@@ -67,8 +76,8 @@ class TemplateLibrary:
             return self._local(name, written)
         folder = resources.templates()
         path = folder / f"{name}{_SUFFIX}"
-        if name not in shipped_names():
-            names = shipped_names()
+        names = self.shipped()
+        if name not in names:
             beside = is_file(self.directory / f"{name.removesuffix(_SUFFIX)}{_SUFFIX}")
             self.sink.error(
                 "AGC421",
