@@ -45,6 +45,7 @@ def test_the_size_is_as_stated(shape: Shape, tmp_path: Path) -> None:
     assert shape.number(jobs) == NUMBER
 
 
+@pytest.mark.slow
 @shapes
 def test_snakemake_has_the_same_jobs(shape: Shape, tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "snakemake", "-n", "-q", "rules", "-c1"]

@@ -58,6 +58,7 @@ def plan_with_judge(plan: TinyPlan) -> TinyPlan:
     return plan
 
 
+@pytest.mark.slow
 def test_a_gate_that_shuts_is_the_exit_code_of_every_run(plan_with_judge: TinyPlan) -> None:
     first = plan_with_judge.run_all()
     assert first.returncode == 6, first.stderr
@@ -72,6 +73,7 @@ def test_a_gate_that_shuts_is_the_exit_code_of_every_run(plan_with_judge: TinyPl
     assert [json.loads(line)["exit"] for line in runs.read_text().splitlines()] == [6, 6]
 
 
+@pytest.mark.slow
 def test_claims_command_shows_the_last_run(
     plan_with_judge: TinyPlan, capsys: pytest.CaptureFixture[str]
 ) -> None:

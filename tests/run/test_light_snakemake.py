@@ -36,6 +36,7 @@ def test_a_lazily_imported_package_is_read_at_its_first_use() -> None:
     subprocess.run([sys.executable, "-c", USES], check=True)
 
 
+@pytest.mark.slow
 def test_it_is_snakemake() -> None:
     words = ["--version"]
     said = {

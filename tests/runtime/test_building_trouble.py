@@ -90,6 +90,7 @@ def test_killed_at_random_moments_it_is_whole_or_not_there(layout: StoreLayout, 
     assert works(layout, lock)
 
 
+@pytest.mark.slow
 def test_two_builders_in_two_processes_build_once(layout: StoreLayout, lock: str) -> None:
     builders = [
         subprocess.Popen(argv(layout, lock), stdout=subprocess.PIPE, text=True) for _ in range(2)
@@ -100,6 +101,7 @@ def test_two_builders_in_two_processes_build_once(layout: StoreLayout, lock: str
     assert works(layout, lock)
 
 
+@pytest.mark.slow
 def test_no_process_of_a_killed_builder_goes_on(layout: StoreLayout, lock: str) -> None:
     directory = layout.environment(sha256(lock))
     process = subprocess.Popen(argv(layout, lock), stdout=subprocess.DEVNULL)
@@ -136,6 +138,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named_with_a_remedy(
     layout: StoreLayout, small_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +156,7 @@ def test_a_full_disk_is_named_with_a_remedy(
     assert read_complete(layout.environment(sha256(lock))) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("installer", ["pip", "uv"])
 def test_no_network_is_named_with_a_remedy(
     layout: StoreLayout, monkeypatch: pytest.MonkeyPatch, installer: str

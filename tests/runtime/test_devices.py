@@ -228,6 +228,7 @@ def test_who_asks_for_none_sees_none(plan: TinyPlan, environ: dict[str, str]) ->
     ).read_text()  # fmt: skip
 
 
+@pytest.mark.slow
 def test_shared_server_has_gpus_of_its_own_until_it_ends(
     plan: TinyPlan, environ: dict[str, str], tmp_path: Path
 ) -> None:

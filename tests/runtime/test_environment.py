@@ -61,6 +61,7 @@ def test_lock_that_cannot_be_installed_says_what_pip_said(layout: StoreLayout) -
     assert read_complete(layout.environment(sha256(lock))) is None
 
 
+@pytest.mark.slow
 def test_half_built_environment_is_built_again(layout: StoreLayout, tiny_wheel: Path) -> None:
     lock = f"{addressed('tinything', tiny_wheel)}\n"
     half = layout.environment(sha256(lock))
@@ -71,6 +72,7 @@ def test_half_built_environment_is_built_again(layout: StoreLayout, tiny_wheel: 
     assert not (half / "left").exists()
 
 
+@pytest.mark.slow
 def test_killed_build_is_never_used(layout: StoreLayout, tiny_wheel: Path, tmp_path: Path) -> None:
     lock = f"{addressed('tinything', tiny_wheel)}\n"
     script = (
@@ -92,6 +94,7 @@ def test_killed_build_is_never_used(layout: StoreLayout, tiny_wheel: Path, tmp_p
     assert known["versions"] == {"tinything": "1.2"}
 
 
+@pytest.mark.slow
 def test_concurrent_builders_build_once(layout: StoreLayout, tiny_wheel: Path) -> None:
     lock = f"{addressed('tinything', tiny_wheel)}\n"
     found = []
@@ -108,6 +111,7 @@ def test_concurrent_builders_build_once(layout: StoreLayout, tiny_wheel: Path) -
     assert len({json.dumps(known, sort_keys=True) for _, known in found}) == 1
 
 
+@pytest.mark.slow
 def test_shared_folder_serves_two_stores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_wheel: Path
 ) -> None:
@@ -191,6 +195,7 @@ def source(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_lock_that_pip_would_not_resolve_is_installed_in_steps(
     layout: StoreLayout, tiny_wheel: Path, source: Path
 ) -> None:
@@ -210,6 +215,7 @@ def test_lock_that_pip_would_not_resolve_is_installed_in_steps(
     assert subprocess.run(argv, capture_output=True, check=True).stdout == b"0\n"
 
 
+@pytest.mark.slow
 def test_package_that_refuses_this_python_is_explained(
     layout: StoreLayout, tiny_wheel: Path, source: Path
 ) -> None:
@@ -268,6 +274,7 @@ def test_environment_whose_interpreter_is_missing_here(layout: StoreLayout) -> N
     assert read_complete(again) is not None
 
 
+@pytest.mark.slow
 def test_what_packages_ask_for_beyond_the_lock_is_added_extras_included(
     layout: StoreLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,6 +306,7 @@ def test_what_packages_ask_for_beyond_the_lock_is_added_extras_included(
     assert not known["complete"]  # said, and no reason to fail: it may never be imported
 
 
+@pytest.mark.slow
 def test_a_partial_lock_is_completed_by_what_it_has_for_that_alone(
     layout: StoreLayout, tmp_path: Path
 ) -> None:

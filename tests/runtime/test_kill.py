@@ -48,6 +48,7 @@ def assert_whole(plan: TinyPlan) -> None:
     assert [problem for stored in found for problem in verify_object(stored)] == []
 
 
+@pytest.mark.slow
 def test_killed_wrapper_takes_everything_with_it(busy: TinyPlan) -> None:
     process = busy.start("act")
     wait_for(lambda: busy.status("act").get("state") == "running")
@@ -59,6 +60,7 @@ def test_killed_wrapper_takes_everything_with_it(busy: TinyPlan) -> None:
     assert busy.run("act").returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["rows.py", "server.py"])
 def test_killed_program_or_server_fails_the_job(busy: TinyPlan, pattern: str) -> None:
     process = busy.start("act")
@@ -98,6 +100,7 @@ def test_wrapper_ends_with_its_parent(busy: TinyPlan, tmp_path: Path) -> None:
     assert_whole(busy)
 
 
+@pytest.mark.slow
 def test_next_wrapper_ends_stragglers_when_wrapper_and_watchdog_die(busy: TinyPlan) -> None:
     process = busy.start("act")
     wait_for(lambda: len(processes_of(busy.store)) >= 6)

@@ -64,6 +64,7 @@ def log_of(plan: TinyPlan) -> Path:
     return plan.staging("act") / "logs" / "policy.log"
 
 
+@pytest.mark.slow
 def test_a_job_is_served_by_ranks_on_all_nodes(rollout: TinyPlan, nodes: dict[str, str]) -> None:
     lease = rollout.lease(script="ranked.py", ranks=RANKS)
     rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
@@ -95,6 +96,7 @@ def test_a_rank_that_dies_ends_the_server(
     assert "an uncorrectable memory error" in said
 
 
+@pytest.mark.slow
 def test_ranks_do_not_outlive_a_killed_leader(rollout: TinyPlan, nodes: dict[str, str]) -> None:
     """Whatever kills the first node's processes, the others notice."""
     lease = rollout.lease(script="ranked.py", ranks=RANKS)

@@ -98,6 +98,7 @@ def test_dead_server_fails_all_members(shared: TinyPlan) -> None:
     assert {shared.status(name)["state"] for name in ("left", "right", "both")} == {"failed"}
 
 
+@pytest.mark.slow
 def test_sessions_with_common_members_do_not_block_each_other(shared: TinyPlan) -> None:
     shared.session("reversed", "right", "left")
     first = shared.start(session="both")
@@ -128,6 +129,7 @@ def test_single_job_and_session_compute_a_member_once(shared: TinyPlan) -> None:
     single.communicate()
 
 
+@pytest.mark.slow
 def test_a_member_that_reads_another_waits_for_it(shared: TinyPlan, tmp_path: Path) -> None:
     shared.job(
         "reader", inputs={"policy": ["model"], "trees": ["left"]}, leases=shared.jobs[1]["leases"],

@@ -61,7 +61,10 @@ def assert_whole(plan: TinyPlan, *jobs: str) -> None:
     assert [fault for stored in found for fault in verify_object(stored)] == []
 
 
-@pytest.mark.parametrize("leave", [0, 4096, 16384, 24576, 32768, 65536])
+BETWEEN = (pytest.param(room, marks=pytest.mark.slow) for room in (4096, 16384, 24576, 32768))
+
+
+@pytest.mark.parametrize("leave", [0, *BETWEEN, 65536])
 def test_full_disk_at_any_point_of_a_job(plan: TinyPlan, small: Path, leave: int) -> None:
     plan.job("second", rows=100)
     ballast = fill(small, leave)

@@ -14,6 +14,7 @@ from agentc.software.build import build_all
 from agentc.software.needed import Needed
 
 
+@pytest.mark.slow
 def test_those_that_are_missing_are_built_side_by_side(
     layout: StoreLayout, tiny: Needed, built: Path, tmp_path: Path
 ) -> None:
@@ -30,6 +31,7 @@ def test_those_that_are_missing_are_built_side_by_side(
     assert all(one.ready(layout) for one in more)
 
 
+@pytest.mark.slow
 def test_one_that_fails_does_not_stop_another_and_is_explained(
     layout: StoreLayout, tiny: Needed
 ) -> None:
@@ -39,6 +41,7 @@ def test_one_that_fails_does_not_stop_another_and_is_explained(
     assert tiny.ready(layout)
 
 
+@pytest.mark.slow
 def test_giving_up_ends_the_builders_and_leaves_nothing_usable(
     layout: StoreLayout, tiny: Needed
 ) -> None:

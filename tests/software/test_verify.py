@@ -33,6 +33,7 @@ def test_a_changed_and_a_missing_file_are_named(layout: StoreLayout, built: Path
     assert verify_environment(only(layout)) == ("tinything: tinything.py is missing",)
 
 
+@pytest.mark.slow
 def test_compiled_files_may_be_written_anew(layout: StoreLayout, tmp_path: Path) -> None:
     files = {"odd.py": "", "__pycache__/odd.cpython-311.pyc": "compiled elsewhere"}
     wheel = write_wheel(tmp_path, "odd", "1", files)
@@ -43,6 +44,7 @@ def test_compiled_files_may_be_written_anew(layout: StoreLayout, tmp_path: Path)
     assert verify_environment(only(layout)) == ()
 
 
+@pytest.mark.slow
 def test_packages_added_and_removed_behind_its_back_are_named(
     layout: StoreLayout, built: Path, tmp_path: Path
 ) -> None:
@@ -66,6 +68,7 @@ def test_an_interpreter_that_is_gone(layout: StoreLayout, built: Path) -> None:
     assert problem.startswith("its interpreter cannot be started")
 
 
+@pytest.mark.slow
 def test_a_package_that_cannot_be_imported(layout: StoreLayout, tmp_path: Path) -> None:
     wheel = write_wheel(tmp_path, "broken", "1", {"broken.py": "import nothing_such\n"})
     one = Needed(name="broken", lock=f"{addressed('broken', wheel)}\n")

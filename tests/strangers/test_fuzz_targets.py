@@ -165,6 +165,7 @@ SPECS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @SEARCH
 @given(spec=SPECS)
 def test_specs_written_from_the_tables(spec: Any) -> None:
@@ -225,6 +226,7 @@ def mutated(text: str, generator: random.Random) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.slow
 @SEARCH
 @given(file=st.sampled_from(SHIPPED), seed=st.integers(0, 2**32))
 def test_mutated_shipped_specs(file: Path, seed: int) -> None:

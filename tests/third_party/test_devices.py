@@ -14,6 +14,8 @@ from tests.support.patience import PATIENCE_S
 SITE = Path(__file__).parent / "cards"
 SPEC = "agentc: 1\nname: cards\nstages:\n"
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def spec(tmp_path: Path) -> Path:

@@ -23,6 +23,9 @@ SOURCE = Path(__file__).parent / "acme"
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "backends_guide.md"
 Agentc = Callable[..., "subprocess.CompletedProcess[str]"]
 
+pytestmark = pytest.mark.slow
+"""A wheel is built and installed, and every command is a process of its own."""
+
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -111,7 +114,6 @@ def test_a_bundle_takes_its_package_along(agentc: Agentc, tmp_path: Path) -> Non
     assert (packages / "agentc_backends" / "environments" / "server" / "process.py").is_file()
 
 
-@pytest.mark.slow
 def test_a_run_does_the_work(agentc: Agentc, tmp_path: Path, repository: Path) -> None:
     shared = Path(os.environ.get("AGENTC_ENVIRONMENTS", repository / ".agentc" / "environments"))
     if len(list(shared.glob("*/bin/python"))) < 2:
@@ -195,7 +197,6 @@ BROKEN = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", list(BROKEN))
 def test_the_kit_catches_a_broken_one(agentc: Agentc, site: Path, name: str) -> None:
     file, old, new, complaint = BROKEN[name]

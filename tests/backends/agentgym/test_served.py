@@ -148,6 +148,7 @@ CONFIG = {
 }
 
 
+@pytest.mark.slow
 def test_the_same_server_has_the_same_fingerprint_and_other_tasks_another(
     start_adapter: StartAdapter,
 ) -> None:

@@ -188,6 +188,7 @@ asyncio.run(hold())
 """
 
 
+@pytest.mark.slow
 def test_a_killed_client_leaves_nothing_behind(start: Start) -> None:
     server = start("textcraft")
     holder = subprocess.Popen(

@@ -39,6 +39,7 @@ def served(start: Any) -> Any:
     return launch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "split", "low"),
     [("textcraft", "test", 0.0), ("alfworld", "train", 0.0), ("twenty_questions", "train", -20.0)],
@@ -61,11 +62,13 @@ def test_experts(
     assert f'"name": "{name}"' in (tmp_path / "a" / "account.json").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_rollouts(run_job: Any, served: Any, policy: Any, tmp_path: Path) -> None:
     module, name = "agentc_backends.agents.rollout.job_rollout", "trajectories.jsonl"
     assert_same(run_job, served, policy, tmp_path, module, name, ROLLOUT, ROLLOUT_PLACEMENT)
 
 
+@pytest.mark.slow
 def test_searches(run_job: Any, served: Any, policy: Any, tmp_path: Path) -> None:
     """By snapshots, and with copies verified by a replay."""
     module, config = "agentc_backends.agents.search.job_search", {**SEARCH, "limit": 3}

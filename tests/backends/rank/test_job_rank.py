@@ -174,6 +174,7 @@ def test_the_rows_of_a_head_have_values_and_no_reference(tmp_path: Path) -> None
         check_artifact("RewardedTurns", tmp_path / "a", {}, ratios, {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "config", "made"), [
     (REFERENCE, {"context": "history", "span": "reply"}, "scores.jsonl"),
     (RANK, {"span": "reply"}, "turns.jsonl"),

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from benchmarks.held_memory import HeldMemory
 from tests.backends.conftest import job_command, job_environment, write_job
 from tests.backends.rank.test_job_rank import NOTES
@@ -93,6 +94,7 @@ def peaks(folder: Path, count: int) -> list[int]:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_candidates(tmp_path: Path) -> None:
     few, many = peaks(tmp_path / "few", FEW), peaks(tmp_path / "many", MANY)
     grown = [other - one for one, other in zip(few, many, strict=True)]

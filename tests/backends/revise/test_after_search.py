@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from tests.backends.revise.test_job_revise import CONFIG, WITHOUT_JUDGE
 from tests.backends.search.test_job_search import CONFIG as SEARCH
 from tests.backends.search.test_job_search import PLACEMENT as SEARCHING
@@ -23,6 +24,7 @@ RULES = [
 ]
 
 
+@pytest.mark.slow
 def test_what_a_search_grew_can_be_revised_and_replayed(
     tmp_path: Any, run_job: Any, start: Any, environment: Any
 ) -> None:

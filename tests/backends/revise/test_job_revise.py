@@ -132,6 +132,7 @@ def test_rows_judgements_and_facts(tmp_path: Path, run_job: Any, judge: Any) -> 
     assert rules == {"judge": {**CONFIG["judge"], **CONFIG["decode"]}}
 
 
+@pytest.mark.slow
 def test_neither_concurrency_nor_a_kill_changes_a_row(
     tmp_path: Path, run_job: Any, judge: Any, job_process: Any
 ) -> None:

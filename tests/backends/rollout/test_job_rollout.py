@@ -104,6 +104,7 @@ def test_an_overflow_ends_the_episode_or_the_stage(
     assert "on_overflow" in done.output
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_concurrency_or_order(
     run_job: Any, policy: Any, environment: Any, tmp_path: Path
 ) -> None:
@@ -149,6 +150,7 @@ def test_a_flaky_server_is_tried_again_with_the_same_result(
     assert texts[0] == texts[1]
 
 
+@pytest.mark.slow
 def test_errors_over_the_budget_fail_with_75_and_are_played_again(
     run_job: Any, policy: Any, environment: Any
 ) -> None:
@@ -212,6 +214,7 @@ def test_a_dead_server_ends_the_job(
     assert f"the {victim} server" in output
 
 
+@pytest.mark.slow
 def test_a_killed_job_continues_where_it_was(
     run_job: Any, policy: Any, environment: Any, tmp_path: Path, job_process: Any
 ) -> None:
@@ -240,6 +243,7 @@ def test_a_killed_job_continues_where_it_was(
     assert requests_made(acting) - before < before + PLACEMENT["concurrency"] * 6
 
 
+@pytest.mark.slow
 def test_job_near_its_time_limit_stops_and_goes_on_where_it_was(
     run_job: Any, policy: Any, environment: Any, tmp_path: Path
 ) -> None:

@@ -81,6 +81,7 @@ def test_step_pairs_share_what_the_expert_did_until_then(results: Results) -> No
     assert len(pairs) == sum(row["turns"] for row in experts.values())
 
 
+@pytest.mark.slow
 def test_mixture_has_the_pairs_of_trajectories_as_well(results: Results) -> None:
     steps = results.rows("step_pairs", "pairs.jsonl")
     mixture = results.rows("mixture", "pairs.jsonl")

@@ -189,6 +189,7 @@ def test_expert_goes_on_from_each_of_its_own_prefixes(expert: Any, tmp_path: Pat
     assert asyncio.run(all_of_them()) == sum(row["turns"] for row in rows) > 10
 
 
+@pytest.mark.slow
 def test_job_plays_every_prefix_in_order_of_tasks(
     run_job: Any, policy: Any, expert: Any, tmp_path: Path
 ) -> None:
@@ -245,6 +246,7 @@ def tampered(expert: Any, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_replay_that_leads_elsewhere_is_no_episode(
     run_job: Any, policy: Any, expert: Any, tmp_path: Path
 ) -> None:
@@ -274,6 +276,7 @@ def test_replay_that_leads_elsewhere_is_no_episode(
     assert (done.code, done.facts["diverged"]) == (0, 0), done.output
 
 
+@pytest.mark.slow
 def test_paths_of_trees_are_prefixes_as_well(run_job: Any, policy: Any, tmp_path: Path) -> None:
     lease = leases(policy(), tmp_path / "e")
     trees = run_job(

@@ -116,6 +116,7 @@ def test_a_contract_sees_a_seed_or_a_count_that_is_not_its_own(
             check_artifact("Candidates", done.data, {**CONTRACT, **contract}, {}, done.facts)
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_concurrency_or_order(
     run_job: Any, policy: Any, played: Any, tmp_path: Path
 ) -> None:
@@ -131,6 +132,7 @@ def test_results_do_not_depend_on_concurrency_or_order(
     assert texts[0] == texts[1]
 
 
+@pytest.mark.slow
 def test_a_killed_job_continues_where_it_was(
     run_job: Any, policy: Any, played: Any, tmp_path: Path, job_process: Any
 ) -> None:

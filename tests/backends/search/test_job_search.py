@@ -89,6 +89,7 @@ def test_trees_satisfy_the_contract_and_are_counted(
     assert {"reward", "samples_per_s"} <= set(progress["numbers"])
 
 
+@pytest.mark.slow
 def test_trees_do_not_depend_on_concurrency_or_on_how_nodes_are_reached(
     run_job: Any, policy: Any, environment: Any, tmp_path: Path
 ) -> None:
@@ -110,6 +111,7 @@ def test_trees_do_not_depend_on_concurrency_or_on_how_nodes_are_reached(
     assert all(one == found[0] for one in found)
 
 
+@pytest.mark.slow
 def test_every_session_is_closed(run_job: Any, policy: Any, start: Any) -> None:
     command = [
         "-m",
@@ -127,6 +129,7 @@ def test_every_session_is_closed(run_job: Any, policy: Any, start: Any) -> None:
     assert done.facts["errors"] == 0
 
 
+@pytest.mark.slow
 def test_a_killed_search_continues_where_it_was(
     run_job: Any, policy: Any, environment: Any, tmp_path: Path, job_process: Any
 ) -> None:
@@ -151,6 +154,7 @@ def test_a_killed_search_continues_where_it_was(
     assert server_says(acting, "/health")["requests"] - before <= before + most
 
 
+@pytest.mark.slow
 def test_errors_over_the_budget_fail_with_75_and_within_it_are_kept_apart(
     run_job: Any, policy: Any, environment: Any
 ) -> None:

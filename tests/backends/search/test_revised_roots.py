@@ -89,6 +89,7 @@ def grown_behind(expert: Any, tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_revisions_keep_the_prefix_and_never_train_it(
     run_job: Any, grown_behind: Path, environment: Any, tmp_path: Path
 ) -> None:
@@ -144,6 +145,7 @@ def test_the_judge_is_asked_about_the_policys_actions_alone(grown_behind: Path) 
     assert rows[1]["prefix"][0]["observation"] not in cut
 
 
+@pytest.mark.slow
 def test_paths_of_such_trees_are_gone_on_from_and_answer(
     run_job: Any, policy: Any, grown_behind: Path, tmp_path: Path
 ) -> None:

@@ -181,6 +181,7 @@ def trees(done: Any) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k != "budget"} for row in done.rows("trees.jsonl")]
 
 
+@pytest.mark.slow
 def test_job_grows_a_tree_behind_every_prefix(
     run_job: Any, policy: Any, expert: Any, tmp_path: Path
 ) -> None:
