@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,18 @@ from agentc.backend_api import (
     load_backends,
 )
 from agentc.cli import main
-from agentc.conformance import BackendUnderTest, Bench, Check, Skipped, checks_of
+from agentc.conformance import (
+    BackendUnderTest,
+    Bench,
+    Check,
+    Skipped,
+    checks_of,
+    declaration,
+    lowering,
+)
 from agentc.conformance.check import Fault
+from agentc.conformance.declaration import ask_elsewhere, entry_point
+from agentc.conformance.lowering import lowering_asked
 from agentc.conformance.programs import built_pythons, check_config_read
 from agentc.runtime.store.layout import StoreLayout
 
@@ -131,8 +141,29 @@ def check_named(subject: BackendUnderTest, name: str) -> Check:
     return next(check for check in checks_of(subject) if check.name == name)
 
 
+@pytest.fixture(scope="module")
+def elsewhere(models: Path) -> Callable[..., list[Any]]:
+    """Another process, asked about every backend at once: first what loading them brings along,
+    then what they lower to. The kit asks one process for each backend and each of the two."""
+    found = [subject_of(backend, models) for backend in TABLE]
+    asked: list[dict[str, Any]] = [
+        {"load": entry_point(subject.backend.id).value} for subject in found
+    ]
+    asked += map(lowering_asked, found)
+    answers = dict(zip(map(str, asked), ask_elsewhere(*asked), strict=True))
+    return lambda *questions: [answers[str(each)] for each in questions]
+
+
 @pytest.mark.parametrize(("backend", "name"), list(all_checks()))
-def test_conformance(backend: Backend, name: str, models: Path) -> None:
+def test_conformance(
+    backend: Backend,
+    name: str,
+    models: Path,
+    elsewhere: Callable[..., list[Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(declaration, "ask_elsewhere", elsewhere)
+    monkeypatch.setattr(lowering, "ask_elsewhere", elsewhere)
     check_named(subject_of(backend, models), name).run()
 
 

@@ -33,7 +33,7 @@ _PIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[^\]]*\])?\s*(==\s*[^\s*;,]+|@\
 def check_entry_point(subject: BackendUnderTest) -> None:
     """The installed table holds this very backend under its own id."""
     backend = subject.backend
-    entry = _entry_point(backend.id)
+    entry = entry_point(backend.id)
     demand(entry.name == backend.id, f"the entry point is called {entry.name}, not {backend.id}")
     loaded = entry.load()
     demand(loaded is backend, f"{entry.value} is another object than the backend tested")
@@ -134,8 +134,8 @@ def _pinned(line: str) -> bool:
 
 def check_light_import(subject: BackendUnderTest) -> None:
     """Loading the backend in a fresh process imports nothing heavy and no job program."""
-    entry = _entry_point(subject.backend.id)
-    found = ask_elsewhere({"load": entry.value})
+    entry = entry_point(subject.backend.id)
+    [found] = ask_elsewhere({"load": entry.value})
     loaded = set(found["modules"])
     heavy = sorted({name.split(".")[0] for name in loaded} & set(HEAVY))
     demand(
@@ -147,8 +147,8 @@ def check_light_import(subject: BackendUnderTest) -> None:
     demand(not programs, f"loading {entry.value} imports job programs: {', '.join(programs)}")
 
 
-def ask_elsewhere(question: dict[str, Any], hash_seed: str = "4321") -> dict[str, Any]:
-    """The answer of `agentc.conformance.elsewhere` in a process of its own, with another hash
+def ask_elsewhere(*questions: dict[str, Any], hash_seed: str = "4321") -> list[dict[str, Any]]:
+    """The answers of `agentc.conformance.elsewhere` in a process of its own, with another hash
     seed and another working directory. Raises Fault with what it printed when it fails."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
     if "PYTHONPATH" in kept:
@@ -156,7 +156,7 @@ def ask_elsewhere(question: dict[str, Any], hash_seed: str = "4321") -> dict[str
         kept["PYTHONPATH"] = os.pathsep.join(places)
     done = subprocess.run(
         [sys.executable, "-m", "agentc.conformance.elsewhere"],
-        input=json.dumps(question),
+        input=json.dumps(questions),
         capture_output=True,
         text=True,
         check=False,
@@ -167,11 +167,12 @@ def ask_elsewhere(question: dict[str, Any], hash_seed: str = "4321") -> dict[str
     if done.returncode != 0:
         last = done.stderr.strip().splitlines()[-1:] or ["no message"]
         raise Fault(f"in a fresh process it fails: {last[0]}")
-    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return answer
+    answers: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
+    return answers
 
 
-def _entry_point(name: str) -> EntryPoint:
+def entry_point(name: str) -> EntryPoint:
+    """That of an installed backend. Raises Skipped where there is none."""
     found = [entry for entry in entry_points(group=GROUP) if entry.name == name]
     if not found:
         raise Skipped(f"no installed distribution has an entry point {name} in `{GROUP}`")

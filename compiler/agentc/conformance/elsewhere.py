@@ -1,7 +1,8 @@
 """`python -m agentc.conformance.elsewhere`: answers the kit's questions in a process of its own.
 
-The question is JSON on standard input, the answer JSON on the last line of standard output:
-{"load": "module:object"} -> {"modules": [...]}, {"lower": id, "values", "directory"} -> {"text"}.
+A list of them is JSON on standard input, the answers JSON on the last line of standard output:
+{"load": "module:object"} -> {"modules": [...]}, those that no question before it has loaded;
+{"lower": id, "values", "directory"} -> {"text"}.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from typing import Any
 
 
 def main() -> int:
-    """0 with the answer printed; a traceback where the backend fails."""
-    question = json.load(sys.stdin)
-    answer = _load(question["load"]) if "load" in question else _lower(question)
-    print(json.dumps(answer))
+    """0 with the answers printed; a traceback where a backend fails."""
+    questions = json.load(sys.stdin)
+    print(json.dumps([_load(q["load"]) if "load" in q else _lower(q) for q in questions]))
     return 0
 
 

@@ -58,16 +58,21 @@ def check_same_everywhere(subject: BackendUnderTest) -> None:
     here = _lowered(subject)
     if subject.backend is not load_backends().backends.get(subject.backend.id):
         raise Skipped("the backend is not installed")
-    question = {
+    [there] = ask_elsewhere(lowering_asked(subject))
+    demand(
+        there["text"] == here.text(),
+        "lowering gives other jobs in another process: something depends on the order of a set, "
+        "the time, the working directory or the machine",
+    )
+
+
+def lowering_asked(subject: BackendUnderTest) -> dict[str, Any]:
+    """What `agentc.conformance.elsewhere` is asked, to lower the plain stage."""
+    return {
         "lower": subject.backend.id,
         "values": subject.start,
         "directory": str(subject.bench.directory.absolute()),
     }
-    demand(
-        ask_elsewhere(question)["text"] == here.text(),
-        "lowering gives other jobs in another process: something depends on the order of a set, "
-        "the time, the working directory or the machine",
-    )
 
 
 def check_inputs(subject: BackendUnderTest) -> None:
