@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,13 +25,24 @@ DECLARED = DeclaredEnvironment(
 )
 
 
-def checks(fault: str, declared: DeclaredEnvironment = DECLARED) -> dict[str, Check]:
+def checks(
+    fault: str, declared: DeclaredEnvironment = DECLARED, kept: ExitStack | None = None
+) -> dict[str, Check]:
     program = (str(WORLD), "--fault", fault, "--ready-file", "{ready_file}")
+
+    def alone(hash_seed: int, extra: Sequence[str]) -> AbstractContextManager[ServedEnvironment]:
+        return served(program, Path(sys.executable), hash_seed=hash_seed, extra=extra)
+
+    @cache
+    def shared(stack: ExitStack) -> ServedEnvironment:
+        return stack.enter_context(alone(0, ()))
 
     def start(
         *, hash_seed: int = 0, extra: Sequence[str] = ()
     ) -> AbstractContextManager[ServedEnvironment]:
-        return served(program, Path(sys.executable), hash_seed=hash_seed, extra=extra)
+        if kept is not None and hash_seed == 0 and not extra:
+            return nullcontext(shared(kept))
+        return alone(hash_seed, extra)
 
     return {check.name: check for check in environment_checks(start, declared, actions=("up",))}
 
@@ -38,13 +50,20 @@ def checks(fault: str, declared: DeclaredEnvironment = DECLARED) -> dict[str, Ch
 SOUND = sorted(checks("none"))
 
 
+@pytest.fixture(scope="module")
+def sound() -> Iterator[dict[str, Check]]:
+    """The checks of a sound environment, with one server for those that want nothing special."""
+    with ExitStack() as servers:
+        yield checks("none", kept=servers)
+
+
 @pytest.mark.parametrize("name", [name for name in SOUND if name != "seeds"])
-def test_a_sound_environment_passes(name: str) -> None:
-    checks("none")[name].run()
+def test_a_sound_environment_passes(name: str, sound: dict[str, Check]) -> None:
+    sound[name].run()
 
 
-def test_seeds_of_a_sound_environment_change_nothing() -> None:
-    checks("none")["seeds"].run()
+def test_seeds_of_a_sound_environment_change_nothing(sound: dict[str, Check]) -> None:
+    sound["seeds"].run()
 
 
 @pytest.mark.parametrize(

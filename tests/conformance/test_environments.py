@@ -163,11 +163,12 @@ def subject_of(
 
 def all_checks() -> Iterator[Any]:
     for backend in SERVED:
-        for setting, given in GIVEN.get(backend.id, [("", dict)]):
+        for number, (setting, given) in enumerate(GIVEN.get(backend.id, [("", dict)])):
+            # Each setting is three more servers: those beyond an environment's first are slow.
+            quick = backend.software is LIGHT and number == 0
             for check in served_checks(subject_of(backend, {}, Path())):
                 words = [backend.id, setting, check.name.removeprefix("serves: ")]
                 name = "-".join(word.replace(" ", "_") for word in words if word)
-                quick = backend.software is LIGHT and not setting.startswith("released")
                 marks = [] if quick else [pytest.mark.slow]
                 yield pytest.param(backend, given, check.name, id=name, marks=marks)
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
 import jsonschema
 import pytest
-from tests.support.patience import PATIENCE_S
 
 from agentc.backend_api import BackendTable
+from agentc.cli import main
 from agentc.diagnostics import Diagnostic, Sink
 from agentc.diagnostics.sarif import render_sarif
 from agentc.diagnostics.span import Source, Span
@@ -133,35 +131,28 @@ def test_nothing_wrong_is_a_log_without_results() -> None:
     assert run["invocations"] == [{"executionSuccessful": True}]
 
 
-def test_every_command_refuses_a_bad_spec_alike(tmp_path: Path) -> None:
+def test_every_command_refuses_a_bad_spec_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "bad.yaml").write_text("agentc: 1\nname: demo\nstags: {}\n")
+    monkeypatch.chdir(tmp_path)
 
-    def agentc(*words: str) -> subprocess.CompletedProcess[str]:
-        code = "import sys; from agentc.cli import main; sys.exit(main())"
-        return subprocess.run(
-            [sys.executable, "-c", code, *words],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+    def agentc(*words: str) -> tuple[str, str]:
+        assert main(words) == 1
+        return capsys.readouterr()
 
     said = {}
     for words in (["check"], ["plan"], ["run"], ["compile", "-o", "out"]):
-        done = agentc(*words, "bad.yaml")
-        assert (done.returncode, done.stdout) == (1, "")
-        said[words[0]] = done.stderr
+        out, said[words[0]] = agentc(*words, "bad.yaml")
+        assert out == ""
     assert len(set(said.values())) == 1
+    shown = {}
     for form in ("json", "sarif"):
-        done = agentc("check", "bad.yaml", "--format", form)
-        assert (done.returncode, done.stderr) == (1, "")
-        assert "AGC201" in done.stdout
-    assert (
-        agentc("plan", "bad.yaml", "--format", "json").stdout
-        == agentc("check", "bad.yaml", "--format", "json").stdout
-    )
-    results = run_of(agentc("check", "bad.yaml", "--format", "sarif").stdout)["results"]
+        shown[form], err = agentc("check", "bad.yaml", "--format", form)
+        assert err == ""
+        assert "AGC201" in shown[form]
+    assert agentc("plan", "bad.yaml", "--format", "json")[0] == shown["json"]
+    results = run_of(shown["sarif"])["results"]
     assert results[0]["locations"][0]["physicalLocation"]["region"]["startLine"] == 3
 
 

@@ -29,7 +29,13 @@ def compiled(spec: Path, out: Path, cwd: Path, **variables: str) -> bytes:
 # Of every shipped spec tests/golden has the plan, and finds the same one in each run's hash seed.
 @pytest.mark.parametrize(
     "name",
-    ["quickstart.yaml", "agent_r/multi_task.yaml", "eto/webshop.yaml", "sweet_rl/backend.yaml"],
+    [
+        "quickstart.yaml",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("agent_r/multi_task.yaml", "eto/webshop.yaml", "sweet_rl/backend.yaml")
+        ),
+    ],
 )
 def test_same_bytes_everywhere(repository: Path, tmp_path: Path, name: str) -> None:
     here = repository / "specs" / name

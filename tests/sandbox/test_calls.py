@@ -187,6 +187,7 @@ def test_equal_code_does_the_same_each_time(each_box: CodeBox) -> None:
     assert len(first.value) == 50
 
 
+@pytest.mark.slow
 def test_a_busy_machine_makes_nobody_late(box: CodeBox) -> None:
     """What counts is the time that code computes, whatever else the processors do."""
     source = "import time\ndef f():\n    end = time.process_time() + 0.2\n"
@@ -209,6 +210,7 @@ def test_a_busy_machine_makes_nobody_late(box: CodeBox) -> None:
     assert values == [1] * 8
 
 
+@pytest.mark.slow
 def test_many_at_once_do_not_mix(each_box: CodeBox) -> None:
     def one(number: int) -> tuple[object, ...]:
         source = f"import os\ndef f(n):\n    if n == 1: os._exit(0)\n    return {number} + n\n"

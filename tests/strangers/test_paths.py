@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.support.patience import PATIENCE_S
 
+from agentc.cli import main
 from agentc.source.boundary import Boundary, OutsideError, allowed_paths
 
+Check = Callable[..., tuple[int, str]]
 SPEC = "agentc: 1\nname: demo\nmodels:\n  base: {{backend: path, path: {path}}}\n"
 
 
@@ -26,25 +29,42 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def check(folder: Path, path: str, *words: str, **variables: str) -> tuple[int, str]:
+@pytest.fixture
+def check(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Check:
+    """Checks the spec with a path in it: the status, and what was said."""
+
+    def called(path: str, *words: str, **variables: str) -> tuple[int, str]:
+        (folder / "here" / "spec.yaml").write_text(SPEC.format(path=path))
+        with monkeypatch.context() as patched:
+            for name, value in variables.items():
+                patched.setenv(name, value)
+            code = main(["check", str(folder / "here" / "spec.yaml"), *words])
+        return code, capsys.readouterr().err
+
+    return called
+
+
+def check_apart(folder: Path, path: str, *words: str) -> tuple[int, str]:
+    """By a process of its own, for what might never end."""
     spec = folder / "here" / "spec.yaml"
     spec.write_text(SPEC.format(path=path))
     done = subprocess.run(
         [str(Path(sys.executable).with_name("agentc")), "check", str(spec), *words],
         capture_output=True,
         text=True,
-        env={**os.environ, **variables},
         timeout=PATIENCE_S,
         check=False,
     )
     return done.returncode, done.stderr
 
 
-def test_inside_is_as_it_was(folder: Path) -> None:
-    assert check(folder, "model") == (0, "")
-    assert check(folder, "./model/../model") == (0, "")
+def test_inside_is_as_it_was(folder: Path, check: Check) -> None:
+    assert check("model") == (0, "")
+    assert check("./model/../model") == (0, "")
     (folder / "here" / "link").symlink_to("model")
-    assert check(folder, "link") == (0, "")
+    assert check("link") == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -59,10 +79,10 @@ def test_inside_is_as_it_was(folder: Path) -> None:
         "a/linked",
     ],
 )
-def test_outside_is_refused_at_its_place(path: str, folder: Path) -> None:
+def test_outside_is_refused_at_its_place(path: str, folder: Path, check: Check) -> None:
     (folder / "here" / "linked").symlink_to(folder / "there" / "model")
     (folder / "here" / "a").symlink_to(folder / "here")
-    code, shown = check(folder, path)
+    code, shown = check(path)
     assert code == 1
     assert "spec.yaml:4:" in shown
     assert "error[AGC123]" in shown
@@ -70,52 +90,50 @@ def test_outside_is_refused_at_its_place(path: str, folder: Path) -> None:
     assert "--allow-path" in shown
 
 
-def test_an_absolute_path_into_the_folder_is_inside(folder: Path) -> None:
-    assert check(folder, str(folder / "here" / "model")) == (0, "")
+def test_an_absolute_path_into_the_folder_is_inside(folder: Path, check: Check) -> None:
+    assert check(str(folder / "here" / "model")) == (0, "")
 
 
-def test_a_directory_is_allowed_by_option_or_variable(folder: Path) -> None:
+def test_a_directory_is_allowed_by_option_or_variable(folder: Path, check: Check) -> None:
     there = str(folder / "there")
-    assert check(folder, f"{there}/model", "--allow-path", there) == (0, "")
-    assert check(folder, "../there/model", "--allow-path", there) == (0, "")
-    assert check(folder, f"{there}/model", AGENTC_ALLOW_PATH=f"/nowhere:{there}") == (0, "")
-    assert check(folder, "~/model", "--allow-path", "~", HOME=there) == (0, "")
-    code, _ = check(folder, f"{there}-too/model", "--allow-path", there)
+    assert check(f"{there}/model", "--allow-path", there) == (0, "")
+    assert check("../there/model", "--allow-path", there) == (0, "")
+    assert check(f"{there}/model", AGENTC_ALLOW_PATH=f"/nowhere:{there}") == (0, "")
+    assert check("~/model", "--allow-path", "~", HOME=there) == (0, "")
+    code, _ = check(f"{there}-too/model", "--allow-path", there)
     assert code == 1
 
 
-def test_a_link_inside_of_a_model_does_not_lead_out(folder: Path) -> None:
+def test_a_link_inside_of_a_model_does_not_lead_out(folder: Path, check: Check) -> None:
     (folder / "here" / "model" / "tokenizer.json").symlink_to("/etc/passwd")
-    code, shown = check(folder, "model")
+    code, shown = check("model")
     assert code == 1
     assert "error[AGC123]" in shown
     assert "/etc/passwd" in shown
-    assert check(folder, "model", "--allow-path", "/etc") == (0, "")
+    assert check("model", "--allow-path", "/etc") == (0, "")
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "/proc/self/environ"])
 def test_devices_are_not_read(name: str, folder: Path) -> None:
     (folder / "here" / "model" / "endless").symlink_to(name)
-    code, _ = check(folder, "model")
+    code, _ = check_apart(folder, "model")
     assert code == 1
     if name == "/dev/zero":
-        code, shown = check(folder, "model", "--allow-path", "/dev")
+        code, shown = check_apart(folder, "model", "--allow-path", "/dev")
         assert "no readable directory" in shown
 
 
 def test_a_pipe_does_not_hang(folder: Path) -> None:
     os.mkfifo(folder / "here" / "model" / "pipe")
-    code, shown = check(folder, "model")
+    code, shown = check_apart(folder, "model")
     assert code == 1
     assert "no readable directory" in shown
 
 
-def test_a_spec_reached_by_a_link_counts_from_where_it_lies(folder: Path) -> None:
-    assert check(folder, "model") == (0, "")
+def test_a_spec_reached_by_a_link_counts_from_where_it_lies(folder: Path, check: Check) -> None:
+    assert check("model") == (0, "")
     (folder / "spec.yaml").symlink_to(folder / "here" / "spec.yaml")
-    agentc = str(Path(sys.executable).with_name("agentc"))
-    done = subprocess.run([agentc, "check", str(folder / "spec.yaml")], check=False)
-    assert done.returncode == 0
+    assert main(["check", str(folder / "spec.yaml")]) == 0
 
 
 def test_what_is_no_path_is_outside(tmp_path: Path) -> None:

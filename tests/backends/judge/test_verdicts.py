@@ -203,6 +203,7 @@ def of_tasks(n: int, shift: float = 0.0) -> Callable[[random.Random], float]:
     return draw
 
 
+@pytest.mark.slow
 def test_a_true_claim_is_seldom_refuted() -> None:
     """The same policy in paper and here: at most 5 of 100 are called not reproduced."""
     for n in (40, 200):
@@ -234,6 +235,7 @@ def test_a_match_is_shown_with_the_power_at_the_number_of_tasks_needed() -> None
     assert found[REPRODUCED] == pytest.approx(RULES.power, abs=0.06)
 
 
+@pytest.mark.slow
 def test_a_gain_that_is_none_is_seldom_called_one() -> None:
     generator, called = random.Random(7), Counter[str]()
     said = claim(relation="above", value=0.0, n=None, difference_from="base", bounds=[-1.0, 1.0])
@@ -257,6 +259,7 @@ def test_what_few_moved_tasks_call_detectable_is_no_less_than_the_test_can_see(
     assert found["detectable"] < 0.25
 
 
+@pytest.mark.slow
 def test_a_verdict_says_how_often_a_perfect_reproduction_is_called_one() -> None:
     """As often as the simulation below sees it; and the tolerance that it names is enough."""
     generator = random.Random(9)
