@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
 from typing import Literal
 
+from agentc.backend_api.announced import Announcement, announced
 from agentc.backend_api.declare import (
     Backend,
     EnvironmentBackend,
@@ -74,9 +74,9 @@ class InstalledBackends(Mapping[str, Backend]):
 
     def __init__(self) -> None:
         self.complaints: list[str] = []
-        self._entries: dict[str, list[EntryPoint]] = {}
+        self._entries: dict[str, list[Announcement]] = {}
         self._loaded: dict[str, Backend | None] = {}
-        for entry in sorted(entry_points(group=GROUP), key=lambda e: (e.name, e.value)):
+        for entry in announced(GROUP):
             self._entries.setdefault(entry.name, []).append(entry)
 
     def named(self, word: str) -> list[str]:
@@ -98,7 +98,7 @@ class InstalledBackends(Mapping[str, Backend]):
         return sum(1 for _ in self)
 
     def _load(self, name: str) -> Backend | None:
-        claims: list[tuple[EntryPoint, Backend]] = []
+        claims: list[tuple[Announcement, Backend]] = []
         for entry in self._entries[name]:
             backend = _load(entry)
             if isinstance(backend, str):
@@ -106,7 +106,7 @@ class InstalledBackends(Mapping[str, Backend]):
             elif all(backend is not other for _, other in claims):
                 claims.append((entry, backend))
         if len(claims) > 1:
-            owners = " and ".join(_owner(entry) for entry, _ in claims)
+            owners = " and ".join(entry.owner for entry, _ in claims)
             self.complaints.append(f"backend {name} is claimed by {owners}: remove one of them")
         return claims[0][1] if len(claims) == 1 else None
 
@@ -127,23 +127,18 @@ def load_backends() -> BackendTable:
     return BackendTable(installed, installed.complaints)
 
 
-def _load(entry: EntryPoint) -> Backend | str:
+def _load(entry: Announcement) -> Backend | str:
     """The backend of an entry point, or what is wrong with it."""
     try:
         backend = entry.load()
     except Exception as error:  # a stranger's module may raise anything at import
         reason = f"{type(error).__name__}: {error}"
-        return f"backend {entry.name} of {_owner(entry)} cannot be imported: {reason}"
+        return f"backend {entry.name} of {entry.owner} cannot be imported: {reason}"
     if not isinstance(backend, (StageBackend, EnvironmentBackend, ServerBackend)):
-        return f"{entry.value}, backend {entry.name} of {_owner(entry)}, is no backend"
+        return f"{entry.value}, backend {entry.name} of {entry.owner}, is no backend"
     if backend.id != entry.name:
-        return f"backend {entry.name} of {_owner(entry)} calls itself {backend.id}"
+        return f"backend {entry.name} of {entry.owner} calls itself {backend.id}"
     if _family(backend) not in entry.name.split("."):
         of = f"its id must have `{_family(backend)}` in it"
-        return f"backend {entry.name} of {_owner(entry)} would not be found: {of}"
+        return f"backend {entry.name} of {entry.owner} would not be found: {of}"
     return backend
-
-
-def _owner(entry: EntryPoint) -> str:
-    dist = entry.dist
-    return "an unknown distribution" if dist is None else f"{dist.name} {dist.version}"

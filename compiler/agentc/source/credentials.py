@@ -25,11 +25,12 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """`hints`: texts one of which stands in whatever matches, so that most are never tried."""
+    """`hints`: texts one of which stands in whatever matches, so that most patterns are never
+    tried, and not even compiled."""
 
     what: str
     hints: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: str
     plausible: Callable[[str], bool]
 
 
@@ -57,7 +58,7 @@ def _all(text: str) -> Iterator[Credential]:
     for shape in _SHAPES:
         if not any(hint in text for hint in shape.hints):
             continue
-        for match in shape.pattern.finditer(text):
+        for match in re.finditer(shape.pattern, text):
             if shape.plausible(match["value"]):
                 yield Credential(shape.what, match.start("value"), match.end("value"))
     for match in _PRIVATE_KEY.finditer(text):
@@ -91,7 +92,7 @@ def _is_random(value: str) -> bool:
 def _shape(what: str, start: str, body: str, plausible: Callable[[str], bool] = _varied) -> _Shape:
     # The character before may not belong to a longer word. That also keeps the search linear:
     # one run of such characters is tried once.
-    whole = re.compile(rf"(?<![A-Za-z0-9_-])(?P<value>(?:{start}){body})(?![A-Za-z0-9_-])")
+    whole = rf"(?<![A-Za-z0-9_-])(?P<value>(?:{start}){body})(?![A-Za-z0-9_-])"
     return _Shape(what, tuple(start.split("|")), whole, plausible)
 
 
@@ -115,16 +116,14 @@ _SHAPES: tuple[_Shape, ...] = (
     _Shape(
         "a password in an address",
         ("://",),
-        re.compile(r"://[^\s/:@{}\"']{1,100}:(?P<value>[^\s/:@{}\"']{3,200})@"),
+        r"://[^\s/:@{}\"']{1,100}:(?P<value>[^\s/:@{}\"']{3,200})@",
         lambda value: True,
     ),
     _Shape(
         "a credential",
         ("",),
-        re.compile(
-            r"(?i:key|token|secret|password|passwd|passphrase|credential)[\"']?[ \t]*[:=][ \t]*"
-            r"[\"']?(?P<value>[A-Za-z0-9+]{20,200})(?![A-Za-z0-9+/_.-])"
-        ),
+        r"(?i:key|token|secret|password|passwd|passphrase|credential)[\"']?[ \t]*[:=][ \t]*"
+        r"[\"']?(?P<value>[A-Za-z0-9+]{20,200})(?![A-Za-z0-9+/_.-])",
         _is_random,
     ),
 )
