@@ -7,7 +7,7 @@ Settings are those of the stage kinds, so that a backend from elsewhere is estim
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -106,6 +106,7 @@ class Likenesses:
     """Tells which jobs of one document cost the same, their inputs aside. A seed costs nothing."""
 
     _told: dict[int, str] = field(default_factory=dict)
+    _servers: dict[int, ServerProfile] = field(default_factory=dict)
 
     def of(self, job: Mapping[str, Any], gpu: str) -> Hashable:
         """Equal for jobs that are alike."""
@@ -113,8 +114,15 @@ class Likenesses:
         named = (job["kind"], job["backend"], job.get("processes"), gpu)
         return (*named, *map(self._text, parts), *map(self._text, job.get("leases") or ()))
 
+    def server(self, lease: Mapping[str, Any]) -> ServerProfile:
+        """What a lease says of its server."""
+        known = self._servers.get(id(lease))
+        if known is None:
+            known = self._servers[id(lease)] = _server_of(lease)
+        return known
+
+    # A document has equal parts of its jobs as one object (`plan.render`), and outlives this.
     def _text(self, part: Any) -> str:
-        # A document has equal parts of its jobs as one object (`plan.render`), and outlives this.
         known = self._told.get(id(part))
         if known is None:
             known = self._told[id(part)] = repr(_without_seeds(part))
@@ -140,6 +148,7 @@ def subject_of_job(
         machine=gpu_machine(gpu, gpus) if gpus else cpu_machine(cpus),
         measured={},
         likeness=None if likenesses is None else likenesses.of(job, gpu),
+        server=_server_of if likenesses is None else likenesses.server,
     )
 
 
@@ -155,6 +164,7 @@ def subject_of_manifest(manifest: Mapping[str, Any]) -> JobProfile:
         gpus=gpus,
         machine=machine_of(hardware, cpus, gpus),
         measured=manifest,
+        server=_server_of,
     )
 
 
@@ -173,6 +183,7 @@ def _subject(
     machine: ComputeProfile,
     measured: Mapping[str, Any],
     likeness: Hashable = None,
+    server: Callable[[Mapping[str, Any]], ServerProfile],
 ) -> JobProfile:
     identity = source.get("identity") or {}
     facts = identity.get("facts") or {}
@@ -189,22 +200,23 @@ def _subject(
         config=source.get("config") or {},
         facts=facts,
         placement=source.get("placement") or {},
-        servers={
-            str(lease["role"]): ServerProfile(
-                backend=str(lease["backend"]),
-                identity=_text(lease.get("identity")),
-                own=lease.get("environment") is not None and not _inside(lease),
-                devices=int(lease.get("devices") or 0),
-                settings=_text(_as_written(lease.get("settings"))),
-            )
-            for lease in source.get("leases") or ()
-        },
+        servers={str(lease["role"]): server(lease) for lease in source.get("leases") or ()},
         processes=int(source.get("processes") or 1),
         prompt_characters=_characters(prompt) if isinstance(prompt, dict) else 0,
         cpus=cpus,
         gpus=gpus,
         measured=measured,
         likeness=likeness,
+    )
+
+
+def _server_of(lease: Mapping[str, Any]) -> ServerProfile:
+    return ServerProfile(
+        backend=str(lease["backend"]),
+        identity=_text(lease.get("identity")),
+        own=lease.get("environment") is not None and not _inside(lease),
+        devices=int(lease.get("devices") or 0),
+        settings=_text(_as_written(lease.get("settings"))),
     )
 
 

@@ -45,8 +45,10 @@ def choose_backends(unit: Unit, context: PassContext) -> Unit:
         if choice is None:
             stages[name] = stage
         else:
-            choices.append(replace(choice, stage=name))
-            stages[name] = replace(stage, backend=choice.backend)
+            same = choice.stage == name
+            choices.append(choice if same else replace(choice, stage=name))
+            chosen = choice.backend
+            stages[name] = stage if stage.backend == chosen else replace(stage, backend=chosen)
     return replace(unit, module=replace(module, stages=stages), choices=tuple(choices))
 
 

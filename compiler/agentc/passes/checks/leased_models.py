@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from agentc.backend_api import ServerBackend, StageBackend
 from agentc.ir.module import Resource
@@ -109,10 +110,12 @@ def _loads_its_model(subject: StageContext) -> bool:
 
 def _served(subject: StageContext) -> tuple[str, ...]:
     """The inputs that are models: one that acts, or a critic and its reference."""
-    kind = kind_named(subject.stage.kind)
-    models = (CHECKPOINT, CRITIC_CHECKPOINT)
-    return tuple(
-        role.name
-        for role in (() if kind is None else kind.roles)
-        if any(each in models for each in role.accepts) and subject.stage.inputs.get(role.name)
-    )
+    inputs = subject.stage.inputs
+    return tuple(role for role in _model_roles(subject.stage.kind) if inputs.get(role))
+
+
+@cache
+def _model_roles(kind: str) -> tuple[str, ...]:
+    found, models = kind_named(kind), (CHECKPOINT, CRITIC_CHECKPOINT)
+    roles = () if found is None else found.roles
+    return tuple(role.name for role in roles if any(each in models for each in role.accepts))
