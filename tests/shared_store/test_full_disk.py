@@ -61,7 +61,7 @@ def assert_whole(plan: TinyPlan, *jobs: str) -> None:
     assert [fault for stored in found for fault in verify_object(stored)] == []
 
 
-BETWEEN = (pytest.param(room, marks=pytest.mark.slow) for room in (4096, 16384, 24576, 32768))
+BETWEEN = [pytest.param(room, marks=pytest.mark.slow) for room in (4096, 16384, 24576, 32768)]
 
 
 @pytest.mark.parametrize("leave", [0, *BETWEEN, 65536])
