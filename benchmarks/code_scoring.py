@@ -1,12 +1,14 @@
 """Scores of answers to programming tasks, ours beside a plain loop's, for results and for time.
 
-`python -m benchmarks.code_scoring [--tasks FILE] [--limit N]`. The plain loop does what the
-released evaluator of ColBench does, in our own words: for each test it executes the reference and
-the answer in its own process and compares what a call of each gives, with an alarm after a second.
+`python -m benchmarks.code_scoring [--tasks FILE] [--limit N] [--rounds N]`. The plain loop does
+what the released evaluator of ColBench does, in our own words: for each test it executes reference
+and answer in its own process and compares what a call of each gives, with an alarm after a second.
 Ours runs the reference once, and the answer in a box of its own or, as env.colbench_backend does
 it, in a process that is forked in a box for it. Answers are each task's reference, the same with
-its first number one larger, and an empty function. `--episodes` adds that environment's expert,
-`--sleeping` how long an answer waits beside so many that sleep.
+its first number one larger, and an empty function. All are taken by turns, `--rounds` times, and
+medians shown. `--branches` makes each reference so many lines longer, `--only-forked` leaves out
+a box for each answer, `--episodes` adds the environment's expert, `--sleeping` how long an answer
+waits beside so many that sleep.
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from statistics import median
+from typing import Any, NamedTuple, cast
 
 from agentc.runtime.sandbox.kinds import CodeBox
 from agentc.runtime.sandbox.probe import probe
@@ -39,7 +43,19 @@ from agentc_backends.environments.colbench.tasks import CodeTask, read_tasks
 
 _SECONDS = 1
 Case = tuple[CodeTask, tuple[str, ...]]
+Way = Callable[[], list[tuple[float, ...]]]
 Runner = Callable[[Callable[[Place], tuple[float, ...]]], tuple[float, ...]]
+
+
+_LOOP = "the plain loop, in its own process"
+
+
+class Timed(NamedTuple):
+    """Scores in order, answers a second, seconds of processors for one."""
+
+    scores: list[float]
+    rate: float
+    spent: float
 
 
 class _LateError(Exception):
@@ -51,27 +67,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.code_scoring", description=__doc__)
     parser.add_argument("--tasks", type=Path, help="a JSONL file; without it they are invented")
     parser.add_argument("--limit", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--branches", type=int, default=0, help="so many more lines of a reference")
+    parser.add_argument("--only-forked", action="store_true")
     parser.add_argument("--episodes", type=int, default=0, help="so many tasks of the environment")
     parser.add_argument("--sleeping", type=int, default=0, help="so many answers that sleep")
     options = parser.parse_args()
     if options.sleeping:
         _sleeping(options.sleeping)
         return
-    cases = [(task, answers_of(task)) for task in _tasks(options.tasks, options.limit)]
+    tasks = (_longer(task, options.branches) for task in _tasks(options.tasks, options.limit))
+    cases = [(task, answers_of(task)) for task in tasks]
     number = sum(len(answers) for _, answers in cases)
-    print(f"{len(cases)} tasks, {number} answers")
-    print("| what | answers a second | CPU for an answer | mean score | scored as the loop does |")
-    print("|---|---|---|---|---|")
-    loop = _row("the plain loop, in its own process", lambda: [*map(plain_scores, cases)], None)
+    ways: dict[str, Way] = {_LOOP: lambda: [*map(plain_scores, cases)]}
     for each in probe():
         if each.box is None:
-            print(f"| {each.kind} | {each.reason} | | | |")
+            print(f"no {each.kind}: {each.reason}")
             continue
         for at_once in (1, 2):
-            alone = _boxed(partial(_in_a_box, each.box), cases, at_once)
-            _row(f"{each.kind}, a box for each, {at_once} at once", alone, loop)
+            if not options.only_forked:
+                alone = _boxed(partial(_in_a_box, each.box), cases, at_once)
+                ways[f"{each.kind}, a box for each, {at_once} at once"] = alone
             forked = partial(_forked, each.box, cases, at_once)
-            _row(f"{each.kind}, forked, {at_once} at once", forked, loop)
+            ways[f"{each.kind}, forked, {at_once} at once"] = forked
+    print(f"{len(cases)} tasks, {number} answers, {options.rounds} times by turns")
+    _table([{name: _timed(way) for name, way in ways.items()} for _ in range(options.rounds)])
     if options.episodes:
         _episodes(options.episodes)
 
@@ -197,15 +217,25 @@ def _changed(source: str) -> str:
     return ast.unparse(tree)
 
 
+def _longer(task: CodeTask, branches: int) -> CodeTask:
+    """With branches in front that no call takes."""
+    if not branches:
+        return task
+    tree = ast.parse(task.reference)
+    function = next(each for each in tree.body if isinstance(each, ast.FunctionDef))
+    name = function.args.args[0].arg
+    lines = [f"if {name} == 'none of {n}': return {n} + len({name})" for n in range(branches)]
+    function.body[:0] = ast.parse("\n".join(lines)).body
+    return replace(task, reference=ast.unparse(tree))
+
+
 def _tasks(file: Path | None, limit: int) -> Sequence[CodeTask]:
     if file is not None:
         return read_tasks(file.read_bytes(), file.name)[:limit]
     return [each.task for each in invent(ColBenchSettings(invented_tasks=limit)).values()]
 
 
-def _boxed(
-    run: Runner, cases: Sequence[Case], at_once: int
-) -> Callable[[], list[tuple[float, ...]]]:
+def _boxed(run: Runner, cases: Sequence[Case], at_once: int) -> Way:
     def play() -> list[tuple[float, ...]]:
         with ThreadPoolExecutor(at_once) as pool:
             return [*pool.map(lambda case: boxed_scores(run, case), cases)]
@@ -213,21 +243,28 @@ def _boxed(
     return play
 
 
-def _row(
-    what: str, play: Callable[[], list[tuple[float, ...]]], loop: Sequence[float] | None
-) -> list[float]:
+def _timed(way: Way) -> Timed:
     started, spent = time.perf_counter(), _processor_seconds()
-    scores = [each for case in play() for each in case]
+    scores = [each for case in way() for each in case]
     seconds, spent = time.perf_counter() - started, _processor_seconds() - spent
-    compared = scores if loop is None else loop
-    same = sum(one == other for one, other in zip(scores, compared, strict=True))
-    cells = [f"{len(scores) / seconds:.0f}", f"{spent / len(scores) * 1e3:.1f} ms"]
-    print(
-        f"| {what} | {' | '.join(cells)} | {sum(scores) / len(scores):.4f} | {same} |", flush=True
-    )
-    for index in _differing(scores, compared):
-        print(f"  answer {index % 3} of task {index // 3}: {compared[index]} and {scores[index]}")
-    return scores
+    return Timed(scores, len(scores) / seconds, spent / len(scores))
+
+
+def _table(rounds: Sequence[dict[str, Timed]]) -> None:
+    """The rate beside the loop's is the median of those within a turn."""
+    print("| what | answers a second | as the loop | CPU for an answer | mean score | alike |")
+    print("|---|---|---|---|---|---|")
+    for name, first in rounds[0].items():
+        rate = median(each[name].rate for each in rounds)
+        beside = median(each[name].rate / each[_LOOP].rate for each in rounds)
+        spent = median(each[name].spent for each in rounds) * 1e3
+        mean = sum(first.scores) / len(first.scores)
+        differing = [*_differing(first.scores, rounds[0][_LOOP].scores)]
+        alike = len(first.scores) - len(differing)
+        print(f"| {name} | {rate:.0f} | {beside:.2f} | {spent:.2f} ms | {mean:.4f} | {alike} |")
+        for index in differing:
+            told = rounds[0][_LOOP].scores[index], first.scores[index]
+            print(f"  answer {index % 3} of task {index // 3}: {told[0]} and {told[1]}")
 
 
 def _differing(scores: Sequence[float], others: Sequence[float]) -> Iterator[int]:

@@ -14,6 +14,22 @@ from typing import Any
 
 _DEEPEST = 20
 _NAME = "__answer__"
+_OFTEN = 8
+"""From so many times on Python's code is as fast as it becomes."""
+_ASKED = ["f(1)", "f(2.5, b='q')", "f([1])", "f(3, 0)"]
+_SAMPLE = """
+import math
+def f(a, b=2, *c, **d):
+    x = {'a': [1, 2.5, (True, 'two')], 'b': None}
+    for n in range(3):
+        if n > a and n < b or not c:
+            x[str(n)] = round(a / 3, 2) + math.floor(1.5)
+        elif n == 1:
+            return [v for v in x]
+    while b < 2:
+        b += 1
+    return x if a != 3 else f"{a}-{b}"
+"""
 
 
 class _TooLargeError(Exception):
@@ -22,14 +38,28 @@ class _TooLargeError(Exception):
 
 def main(answers: int, data: dict[str, Any]) -> None:
     """`source`, `calls`, `first` (those before are passed over), `namespace`, `bytes`."""
-    write, leave, encode = os.write, os._exit, _encode
+    leave = os._exit
+    _tell(answers, data)
+    leave(0)
+
+
+def rehearse() -> None:
+    """Runs an answer of ours, for a nursery to do before it forks: what the interpreter keeps of a
+    first time, children find. Of the answer nothing is left."""
+    for namespace in ("published", "fresh") * _OFTEN:
+        asked = {"source": _SAMPLE, "calls": _ASKED, "first": 0, "bytes": 65536}
+        _tell(1, {**asked, "namespace": namespace})
+    del sys.modules[_NAME]
+
+
+def _tell(answers: int, data: dict[str, Any]) -> None:
+    write, encode = os.write, _encode
     calls: list[str] = data["calls"]
     for call in calls[data["first"] :]:
         line = _line(data, call, encode)
         view = memoryview(line + b"\n")
         while view:
             view = view[write(answers, view) :]
-    leave(0)
 
 
 def _line(data: dict[str, Any], call: str, encode: Callable[[Any, int], str]) -> bytes:

@@ -25,6 +25,9 @@ def main(answers: int, data: Dict[str, Any]) -> None:
     library.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
     own = os.getpid()
     described = spaces[0]["_described"](data["filter"])
+    os.environ.pop("LD_BIND_NOW", None)
+    # What the first run of a program makes is made here, once: each child would have to copy.
+    spaces[2].get("rehearse", lambda: None)()
     gc.collect()
     gc.freeze()  # else a child's first collection copies every page
     while os.read(jobs, 1) == b"j":

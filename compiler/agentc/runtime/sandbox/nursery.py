@@ -27,12 +27,14 @@ from agentc.runtime.sandbox.process import (
     _Clocks,
     readable,
 )
-from agentc.runtime.sandbox.seccomp import UnknownMachineError, filter_program
+from agentc.runtime.sandbox.seccomp import UnknownMachineError, child_filter_program
 
 _FOR_EVER_S = 10**8
 """Of processor time: it only waits. Each child has its own limit."""
 _START_S = 60.0
 _END_S = 60.0
+_MOMENT_S = 0.001
+"""In which a child that has said all is gone, mostly."""
 _CHUNK = 65536
 _READY = b"ready"
 
@@ -49,7 +51,7 @@ class BoxNursery:
         own: Tuple[int, ...] = ()
         try:
             own = _out_of_the_way(theirs), _out_of_the_way(say)
-            data = {"jobs": own[0], "told": own[1], "filter": filter_program()}
+            data = {"jobs": own[0], "told": own[1], "filter": child_filter_program()}
             limits = BoxedLimits(memory_mb=memory_mb, seconds=_FOR_EVER_S)
             self._parent = BoxedProcess(box, program, data, limits, _nursery(), own)
             self._check()
@@ -106,9 +108,9 @@ class BoxNursery:
             with suppress(BoxError, OSError):
                 self.end()
 
-    def ended(self) -> bool:
-        """Whether the child is gone, by itself or not."""
-        return readable(self._told, 0)
+    def ended(self, seconds: float = 0.0) -> bool:
+        """Whether the child is gone within the time, by itself or not."""
+        return readable(self._told, seconds)
 
     def more(self, seconds: float) -> Optional[bytes]:
         """What the child said within the time; none once it is gone and all was read."""
@@ -162,7 +164,7 @@ class ForkedProcess(BoxedProcess):
         return not self._nursery.ended()
 
     def end(self) -> None:
-        if self.running():
+        if not self._nursery.ended(_MOMENT_S):
             self._find()
         inner, self._inner = self._inner, None
         self._nursery.clear(inner)

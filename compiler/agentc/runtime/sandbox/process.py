@@ -15,6 +15,7 @@ import subprocess
 import time
 from contextlib import suppress
 from functools import lru_cache
+from math import ceil
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
@@ -27,6 +28,8 @@ _END_S = 60.0
 _CHUNK = 65536
 _SHOWN = 400
 _SHORTEST_WAIT_S = 0.01
+BOUND = {"LD_BIND_NOW": "1"}
+"""For a nursery, which takes it out of its variables: what it did not bind each child would."""
 _MOMENT_S = 0.005
 """So long a line is waited for before any time is measured: most lines are there sooner."""
 _READY = b"ready"
@@ -108,7 +111,7 @@ class BoxedProcess:
                 stdin=sent,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=environment(),
+                env={**environment(), **({} if nursery is None else BOUND)},
                 cwd="/",
                 pass_fds=(*kept, *(() if say is None else (say,))),
                 start_new_session=True,
@@ -327,6 +330,7 @@ def child_pid(text: bytes) -> int:
 
 
 def readable(descriptor: int, seconds: float) -> bool:
+    """Whether there is something to read within the time; with 0 nobody waits."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(max(0, int(seconds * 1000) + 1)))
+    return bool(poll.poll(max(0, ceil(seconds * 1000))))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import List, NamedTuple, Optional, Sequence
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from agentc.runtime.sandbox.system_calls import (
     ALLOWED,
@@ -42,24 +42,53 @@ class _Step(NamedTuple):
 def filter_program(machine: Optional[str] = None, nursery: bool = False) -> bytes:
     """The program for this machine's processor; for what runs answers, or for a nursery of such.
     Raises UnknownMachineError."""
-    name = machine or os.uname().machine
-    if name not in MACHINES:
-        raise UnknownMachineError(
-            "system calls of a %s are not known here, only those of %s"
-            % (name, " and ".join(sorted(MACHINES)))
-        )
-    kind = MACHINES[name]
-    steps = [*_of_this_machine(kind), _Step(_LOAD, _NUMBER)]
+    kind = _machine(machine)
+    steps = _begun(kind)
     for numbers in ALLOWED.values():
         steps += _guarded(numbers[kind.column], [_Step(_RETURN, _ALLOW)])
     for numbers, errno in ANSWERED.values():
         steps += _guarded(numbers[kind.column], [_Step(_RETURN, _FAIL | errno)])
     for call, (numbers, arguments) in ({**ONLY, **OF_NURSERIES} if nursery else ONLY).items():
-        checks: List[_Step] = []
-        for position, values in arguments.items():
-            checks += _one_of(position, values, wide=position in _POINTERS.get(call, ()))
-        steps += _guarded(numbers[kind.column], [*checks, _Step(_RETURN, _ALLOW)])
-    steps.append(_Step(_RETURN, _FAIL | _EPERM))
+        steps += _guarded(numbers[kind.column], _checked(call, arguments))
+    return _packed([*steps, _Step(_RETURN, _FAIL | _EPERM)])
+
+
+def child_filter_program(machine: Optional[str] = None) -> bytes:
+    """The program that makes of a nursery's filter the one of what runs answers: of two filters
+    the kernel takes what allows less. It is short, for the kernel checks and translates it again
+    for each child. Raises UnknownMachineError."""
+    kind = _machine(machine)
+    steps = _begun(kind)
+    for call, (numbers, _) in OF_NURSERIES.items():
+        refused = [_Step(_RETURN, _FAIL | _EPERM)]
+        allowed = _checked(call, ONLY[call][1]) if call in ONLY else refused
+        steps += _guarded(numbers[kind.column], allowed)
+    return _packed([*steps, _Step(_RETURN, _ALLOW)])
+
+
+def _machine(name: Optional[str]) -> Machine:
+    name = name or os.uname().machine
+    if name not in MACHINES:
+        raise UnknownMachineError(
+            "system calls of a %s are not known here, only those of %s"
+            % (name, " and ".join(sorted(MACHINES)))
+        )
+    return MACHINES[name]
+
+
+def _begun(kind: Machine) -> List[_Step]:
+    return [*_of_this_machine(kind), _Step(_LOAD, _NUMBER)]
+
+
+def _checked(call: str, arguments: Dict[int, Tuple[int, ...]]) -> List[_Step]:
+    """Allow the call with those values alone."""
+    checks: List[_Step] = []
+    for position, values in arguments.items():
+        checks += _one_of(position, values, wide=position in _POINTERS.get(call, ()))
+    return [*checks, _Step(_RETURN, _ALLOW)]
+
+
+def _packed(steps: Sequence[_Step]) -> bytes:
     return b"".join(
         struct.pack("=HBBI", step.code, step.then, step.otherwise, step.value) for step in steps
     )
