@@ -112,11 +112,11 @@ ONLINE_RL_FIELDS: tuple[Field, ...] = (
     ),
     choice(
         "on_overflow",
-        "A prompt longer than the model's context: `end` ends the episode with the reward so far, "
-        "`drop_oldest` forgets the oldest observation and the reply after it, `error` fails the "
-        "stage.",
-        ("end", "drop_oldest", "error"),
-        "end",
+        "A prompt longer than the model's context: `error` fails the stage; `drop_oldest` forgets "
+        "the oldest observation and the reply after it; `end` ends the episode with the reward so "
+        "far, which pays for talking until the context is full wherever each turn costs something.",
+        ("error", "drop_oldest", "end"),
+        "error",
     ),
     integer("iterations", "Rounds of acting and learning.", REQUIRED, minimum=1),
     integer("episodes", "Episodes of an iteration.", REQUIRED, minimum=1),
