@@ -39,6 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.sweet_seeds", description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--scale", metavar="NAME", help="one of the spec's `scales:`")
+    parser.add_argument(
+        "--baselines", nargs="+", default=BASELINES, metavar="EVALUATION",
+        help="what all evaluations are compared with, paired by seed and task",
+    )  # fmt: skip
     parser.add_argument("--store", type=Path, default=ROOT / ".agentc" / "store")
     options = parser.parse_args(arguments)
     played: dict[str, list[Played]] = {}
@@ -51,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return code
         for stage, one in evaluations(options.scale, seed, options.store).items():
             played.setdefault(stage, []).append(one)
-    print("\n".join(table(played)))
+    print("\n".join(table(played, options.baselines)))
     return 0
 
 
@@ -83,21 +87,23 @@ def of_episodes(
     )
 
 
-def table(played: Mapping[str, Sequence[Played]]) -> list[str]:
+def table(
+    played: Mapping[str, Sequence[Played]], baselines: Sequence[str] = BASELINES
+) -> list[str]:
     """Markdown lines."""
     seeds, tasks = len(next(iter(played.values()))), len(next(iter(played.values()))[0].tests)
     some = "1 seed" if seeds == 1 else f"{seeds} seeds"
-    named = [f"`{name}`" for name in BASELINES]
+    named = [f"`{name}`" for name in baselines]
     lines = [
         f"{some}, {tasks} held-out tasks; 95 % intervals, bootstrap over seeds and tasks.",
         "",
-        f"| evaluation | tests | difference from {named[0]} | from {named[1]} | perfect "
+        f"| evaluation | tests | difference from {' | from '.join(named)} | perfect "
         "| questions | answers that run | tests of each seed |",
-        "|---|---|---|---|---|---|---|---|",
+        "|---" * (6 + len(named)) + "|",
     ]
     for stage, runs in played.items():
         mean, low, high = interval([one.tests for one in runs])
-        apart = " | ".join(_apart(stage, runs, name, played[name]) for name in BASELINES)
+        apart = " | ".join(_apart(stage, runs, name, played[name]) for name in baselines)
         shares = " | ".join(
             f"{sum(values) / len(runs):.{digits}f}"
             for values, digits in (
