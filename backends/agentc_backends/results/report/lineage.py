@@ -7,7 +7,8 @@ from typing import Any
 from agentc_backends.results.report.collect import Collection, ExperimentJob
 from agentc_backends.results.report.tables import anchor
 
-_FROM = ("model", "policy")
+_FROM = ("model", "policy", "run")
+_MODELS = ("Checkpoint", "PolicyRun")
 
 
 def learning_curves(collection: Collection) -> list[dict[str, Any]]:
@@ -70,7 +71,7 @@ def _chain(checkpoint: ExperimentJob, collection: Collection) -> list[Experiment
             ),
             None,
         )
-        if parent is None or parent.type != "Checkpoint":
+        if parent is None or parent.type not in _MODELS:
             return chain
         chain.insert(0, parent)
 

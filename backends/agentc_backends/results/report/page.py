@@ -24,6 +24,7 @@ from agentc_backends.results.report import (
     claims,
     graph,
     pages,
+    runs,
     searches,
     sweep,
     tables,
@@ -33,6 +34,7 @@ from agentc_backends.results.report.collect import Collection
 
 _DRAWN = (
     "Checkpoint",
+    "PolicyRun",
     "Trajectories",
     "SearchTrees",
     "SFTDataset",
@@ -88,6 +90,7 @@ def render_page(
         sweeps=sweep.sweep_tables(collection, experiment),
         comparisons=tables.comparisons(collection),
         curves=charts.curve_charts(collection, experiment),
+        runs=runs.run_charts(collection, experiment),
         searches=searches.searches(collection),
         revisions=searches.revisions(collection),
         mixtures=searches.mixtures(collection),
