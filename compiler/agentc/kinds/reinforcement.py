@@ -4,6 +4,7 @@ out of such a run."""
 from agentc.kinds.field import (
     REQUIRED,
     Field,
+    boolean,
     choice,
     group,
     integer,
@@ -118,7 +119,12 @@ ONLINE_RL_FIELDS: tuple[Field, ...] = (
         ("error", "drop_oldest", "end"),
         "error",
     ),
-    integer("iterations", "Rounds of acting and learning.", REQUIRED, minimum=1),
+    integer(
+        "iterations",
+        "Rounds of acting and learning; behind a `start`, of this stage.",
+        REQUIRED,
+        minimum=1,
+    ),
     integer("episodes", "Episodes of an iteration.", REQUIRED, minimum=1),
     integer("warmup", "Iterations before the policy's first update.", 0, minimum=0),
     number("discount", "Worth of a reward one turn later.", 0.95, minimum=0, maximum=1),
@@ -131,6 +137,12 @@ ONLINE_RL_FIELDS: tuple[Field, ...] = (
         schema={"type": "array", "items": {"type": "integer", "minimum": 0}, "uniqueItems": True},
         doc="Keep the policies after these iterations too, for stages of kind `checkpoint`.",
         default=[],
+    ),
+    boolean(
+        "publish_state",
+        "Publish critic and optimisers too, so that another stage can go on from it (`start`); "
+        "they take about three times what the models take.",
+        True,
     ),
     integer(
         "micro_batch",

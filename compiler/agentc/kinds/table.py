@@ -174,7 +174,16 @@ KINDS: tuple[Kind, ...] = (
         doc="Let a policy act and learn in turns, in one job that goes on where it was cut off "
         "(ArCHer and its rivals).",
         produces=POLICY_RUN,
-        roles=(_POLICY,),
+        roles=(
+            _POLICY,
+            Role(
+                name="start",
+                accepts=(POLICY_RUN,),
+                doc="A run that this one goes on from as if it had been longer; `policy` is "
+                "still what that one began with.",
+                optional=True,
+            ),
+        ),
         fields=ONLINE_RL_FIELDS,
         uses=("environment", "prompt"),
         default_backend="archer.online_rl",

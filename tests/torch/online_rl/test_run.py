@@ -56,7 +56,7 @@ stages:
     prompt: way_out
     split: train
     decode: {{max_tokens: 4}}
-    iterations: 4
+    iterations: {iterations}
     episodes: 6
     warmup: 1
     keep: [0, 2]
@@ -75,11 +75,19 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small_model(tmp_path_factory.mktemp("model"))
 
 
-def run_job(root: Path, model: Path, backend: str, **placement: Any) -> Path:
-    """The job file of a run, with config and lease as the compiler makes them."""
+def run_job(
+    root: Path,
+    model: Path,
+    backend: str,
+    iterations: int = ITERATIONS,
+    begun: Path | None = None,
+    **placement: Any,
+) -> Path:
+    """The job file of a run, with config and lease as the compiler makes them; `begun` is one that
+    it goes on from."""
     root.mkdir()
     spec = root / "spec.yaml"
-    spec.write_text(SPEC.format(backend=backend, more=MORE[backend]))
+    spec.write_text(SPEC.format(backend=backend, more=MORE[backend], iterations=iterations))
     known = (EXPERT, SCRATCH, CORRIDOR, ARCHER, FILTERED_BC)
     plan = compile_spec(spec, {}, BackendTable({each.id: each for each in known})).plan
     assert plan is not None
@@ -90,7 +98,7 @@ def run_job(root: Path, model: Path, backend: str, **placement: Any) -> Path:
         root,
         "online_rl",
         job.draft.config,
-        {"policy": [model]},
+        {"policy": [model], **({} if begun is None else {"start": [begun / "data"]})},
         {**job.draft.placement, **placement},
     )
     told = json.loads(path.read_text())
@@ -230,6 +238,25 @@ def test_twenty_kills_at_random_moments(
         job = run_job(tmp_path / str(number), model, backend)
         kill_and_rerun(job, [chance.uniform(0, 8) for _ in range(4)])
         assert digests(tmp_path / str(number)) == digests(root)
+
+
+def test_two_and_two_iterations_are_four(
+    whole: tuple[str, Path], model: Path, tmp_path: Path
+) -> None:
+    backend, root = whole
+    first, second = tmp_path / "first", tmp_path / "second"
+    for job in (
+        run_job(first, model, backend, 2),
+        run_job(second, model, backend, 2, first),
+    ):
+        status, _, errors = launch(job, PROGRAM)
+        assert status == 0, errors
+    contract(second, json.loads((second / "job.json").read_text()))
+    assert digests(second) == digests(root)
+    shutil.rmtree(first / "data" / "state")
+    status, _, errors = launch(run_job(tmp_path / "third", model, backend, 2, first), PROGRAM)
+    assert status == 1
+    assert "publish_state: true" in errors
 
 
 @pytest.mark.parametrize(

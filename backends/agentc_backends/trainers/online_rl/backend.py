@@ -92,6 +92,7 @@ def _online_job(
         "learner": learner,
         "evaluate": _evaluation(view, facts["splits"]),
         "keep": _kept(view, iterations),
+        "publish_state": view.flag("publish_state"),
         "seed": view.integer("seed"),
     }
     if not view.number("decode.temperature"):
@@ -100,7 +101,7 @@ def _online_job(
             "a policy that always says the likeliest meets nothing new to learn from",
             fix="set it above 0; `evaluate.temperature` is that of the evaluations",
         )
-    if view.integer("warmup") >= iterations:
+    if view.integer("warmup") >= iterations and not view.inputs.get("start"):
         view.refuse(
             "warmup",
             f"all {iterations} iterations would be warm-up, and the policy stay as it is",
@@ -144,7 +145,7 @@ def _evaluation(view: StageView, splits: Json) -> Json:
 def _kept(view: StageView, iterations: int) -> Json:
     kept = view.get("keep")
     late = [each for each in kept if isinstance(each, int) and each > iterations] if kept else []  # type: ignore[union-attr]
-    if late:
+    if late and not view.inputs.get("start"):
         view.refuse(
             "keep",
             f"the run ends after iteration {iterations}, before {late[0]}",

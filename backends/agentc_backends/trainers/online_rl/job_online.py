@@ -37,6 +37,7 @@ class OnlineSettings:
     learner: Mapping[str, Any]
     evaluate: Mapping[str, Any] | None
     keep: list[int]
+    publish_state: bool
     seed: int
 
 
@@ -52,6 +53,7 @@ async def train(job: Job) -> None:
     )
     from agentc_backends.trainers.online_rl.acting import LivePolicy
     from agentc_backends.trainers.online_rl.collecting import ActingStage
+    from agentc_backends.trainers.online_rl.going_on import STATE, beginning, take_up
     from agentc_backends.trainers.online_rl.learner import Learning
     from agentc_backends.trainers.online_rl.learners import buffer_of, learner_of
     from agentc_backends.trainers.online_rl.loop import Evaluation, Run, RunSchedule
@@ -62,6 +64,7 @@ async def train(job: Job) -> None:
         write_policy,
     )
     from agentc_backends.trainers.online_rl.run_files import RunFiles
+    from agentc_backends.trainers.online_rl.run_state import write_learner
     from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
 
     config, base = job.config, job.input("policy")
@@ -104,10 +107,11 @@ async def train(job: Job) -> None:
                 micro_batch=job.placement["micro_batch"],
             ),
         )
+        begun = beginning(job)
         run = Run(
             stage=ActingStage(job=job, servers=servers, rules=rules, turns=turns),
             schedule=RunSchedule(
-                iterations=settings.iterations,
+                iterations=begun.iteration + settings.iterations,
                 episodes=settings.episodes,
                 warmup=settings.warmup,
                 tasks=tasks_of(meta, rules.split, settings.limit),
@@ -124,6 +128,7 @@ async def train(job: Job) -> None:
             files=RunFiles(job.work, settings.episodes),
             folder=job.work,
             keep_policy=lambda folder: keep_policy(model, base, folder),
+            begin=lambda: take_up(job, learner, begun),
         )
         await run.go()
     clear(job.out)  # of an attempt that was killed while it wrote
@@ -131,13 +136,15 @@ async def train(job: Job) -> None:
     last = run.files.last
     about = {
         "algorithm": settings.learner["algorithm"],
-        "iterations": settings.iterations,
+        "iterations": run.schedule.iterations,
         "trajectories": last["trajectories"],
         "steps": last["steps"],
         "reply_tokens": last["reply_tokens"],
         "seed": settings.seed,
     }
-    publish_run(job.out, job.work, run.files, learner.modules, about)
+    publish_run(job.out, job.work, run.files, learner.modules, about, job.inputs("start"))
+    if settings.publish_state:
+        write_learner(job.out / STATE, learner)
     run.files.close()
     job.facts(
         **{name: about[name] for name in ("iterations", "trajectories", "steps", "reply_tokens")},

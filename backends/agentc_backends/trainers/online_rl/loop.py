@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from agentc_backends.trainers.online_rl.acting import LivePolicy
 from agentc_backends.trainers.online_rl.collecting import ActingStage, attempts_of, play_all
 from agentc_backends.trainers.online_rl.learner import Learner
 from agentc_backends.trainers.online_rl.played import played_of, without_turns
+from agentc_backends.trainers.online_rl.publishing import OWN
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer
 from agentc_backends.trainers.online_rl.run_files import RunFiles
 from agentc_backends.trainers.online_rl.run_state import RunPlace, load_state, save_state
@@ -45,8 +46,8 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSchedule:
-    """How long the run is, and what an iteration plays. `keep` are the iterations whose policies
-    are kept, `save_every` is in iterations."""
+    """Until which iteration the run goes, and what an iteration plays. `keep` are the iterations
+    whose policies are kept, `save_every` is in iterations."""
 
     iterations: int
     episodes: int
@@ -59,9 +60,20 @@ class RunSchedule:
     evaluation: Evaluation | None
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Where a run begins: at the first iteration, or behind the `played` rows of each one of the
+    run that it goes on from, whose curve ends with the row `last`."""
+
+    iteration: int = 0
+    played: Iterable[Sequence[Mapping[str, Any]]] = ()
+    last: Mapping[str, Any] = field(default_factory=dict)
+
+
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """One run. `keep_policy` writes the policy as it is now into a folder."""
+    """One run. `begin` puts what it goes on from into the learner, and says where that ended and
+    what was played before; `keep_policy` writes the policy as it is now into a folder."""
 
     stage: ActingStage
     schedule: RunSchedule
@@ -72,6 +84,7 @@ class Run:
     files: RunFiles
     folder: Path
     keep_policy: Callable[[Path], None]
+    begin: Callable[[], Beginning]
     place: RunPlace = field(default_factory=RunPlace)
     _deadline: Deadline = field(init=False)
     _saved: RunPlace | None = None
@@ -80,13 +93,17 @@ class Run:
 
     async def go(self) -> None:
         """To the end. Raises OutOfTimeError with the state saved."""
-        self.place = self._saved = load_state(self.folder, self.learner)
-        self.files.open(self.place)
+        begun = self.begin()
+        found = load_state(self.folder, self.learner)
+        self.place = self._saved = found or RunPlace(begun.iteration)
+        self.files.open(self.place, begun.iteration, begun.last)
         self._deadline = Deadline(self.stage.job)
         self._deadline.begin_step()
         self._saved_at = time.monotonic()
         resumed_at = self.phases.index(COLLECT) < self.place.phase
-        for iteration in range(self.place.iteration + resumed_at):
+        for rows in begun.played:
+            self.buffer.add([*map(played_of, rows)])
+        for iteration in range(begun.iteration, self.place.iteration + resumed_at):
             self.buffer.add([*map(played_of, self.files.episodes_of(iteration))])
         self._show()
         while self.place.iteration < self.schedule.iterations:
@@ -163,7 +180,7 @@ class Run:
         """Keep and evaluate the policy, where that is due."""
         iteration, schedule = self.place.iteration, self.schedule
         if iteration in schedule.keep:
-            self.keep_policy(self.folder / "kept" / str(iteration))
+            self.keep_policy(self.folder / OWN / str(iteration))
         asked = schedule.evaluation
         last = iteration == schedule.iterations
         if asked is None or self.evaluated is None or not (last or iteration % asked.every == 0):

@@ -5,8 +5,9 @@ Checked by `agentc.runtime.contracts.run_contract`. Neighbour: `job_online.py`.
 
 from __future__ import annotations
 
+import itertools
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from agentc_backends.data.models.checkpoint import companion_files
 from agentc_backends.trainers.online_rl.run_files import CURVE, EPISODES, EVALUATIONS, RunFiles
 
 RUN_FILE = "run.json"
-KEPT = "checkpoints"
+KEPT, OWN = "checkpoints", "kept"
+"""The folders of kept policies: of an artifact, and of a run in its work folder."""
 VERSION = 1
 
 
@@ -48,33 +50,48 @@ def keep_policy(policy: Any, base: Path, folder: Path) -> None:
 
 
 def publish_run(
-    out: Path, folder: Path, files: RunFiles, modules: Mapping[str, Any], about: Mapping[str, Any]
+    out: Path,
+    folder: Path,
+    files: RunFiles,
+    modules: Mapping[str, Any],
+    about: Mapping[str, Any],
+    before: Sequence[Path],
 ) -> None:
-    """Write all but the policy into `out`; `about` is what run.json says besides `checkpoints`."""
-    kept = sorted(int(path.name) for path in (folder / "kept").glob("*") if _whole(path))
-    for iteration in kept:
-        shutil.copytree(folder / "kept" / str(iteration), out / KEPT / str(iteration))
-    iterations = about["iterations"]
-    write_rows(
-        out / EPISODES,
-        (dict(row) for number in range(iterations) for row in files.episodes_of(number)),
-    )
-    write_rows(out / CURVE, files.curve())
-    evaluated = folder / EVALUATIONS
-    if evaluated.stat().st_size:
-        # Side by side they ended in any order.
-        write_rows(out / EVALUATIONS, sorted(each_row(evaluated), key=_place))
+    """Write all but the policy into `out`; `about` is what run.json says besides `checkpoints`, and
+    `before` has the run that this one went on from, whose rows come first."""
+    for path in [*(each / KEPT for each in before), folder / OWN]:
+        for kept in sorted(path.glob("*")):
+            if kept.name.isdigit():
+                shutil.copytree(kept, out / KEPT / kept.name, dirs_exist_ok=True)
+    own = range(files.first, about["iterations"])
+    played = (dict(row) for number in own for row in files.episodes_of(number))
+    earlier = [each_row(path / EPISODES) for path in before]
+    write_rows(out / EPISODES, itertools.chain(*earlier, played))
+    earlier = [each_row(path / CURVE) for path in before]
+    write_rows(out / CURVE, itertools.chain(*earlier, files.curve()))
+    evaluated = _evaluated(folder, before)
+    if evaluated:
+        write_rows(out / EVALUATIONS, evaluated)
     for name, module in modules.items():
         if name != "policy":
             (out / name).mkdir()
             weights = {n: each.detach().contiguous() for n, each in module.named_parameters()}
             save_file(weights, out / name / "model.safetensors")
-    write_json(out / RUN_FILE, {"run": VERSION, **about, "checkpoints": kept})
+    found = sorted(int(path.name) for path in (out / KEPT).glob("*"))
+    write_json(out / RUN_FILE, {"run": VERSION, **about, "checkpoints": found})
+
+
+def _evaluated(folder: Path, before: Sequence[Path]) -> list[dict[str, Any]]:
+    """All rows of evaluations in one order: side by side they ended in any. Where two runs meet,
+    both may have evaluated the same policy."""
+    rows = [*each_row(folder / EVALUATIONS)]
+    again = {row["iteration"] for row in rows}
+    for path in before:
+        if (path / EVALUATIONS).exists():
+            earlier = each_row(path / EVALUATIONS)
+            rows += [row for row in earlier if row["iteration"] not in again]
+    return sorted(rows, key=_place)
 
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["iteration"], row["task_id"], row["attempt"]
-
-
-def _whole(path: Path) -> bool:
-    return path.is_dir() and path.name.isdigit()

@@ -25,11 +25,15 @@ class RunFiles:
     def __init__(self, folder: Path, episodes: int) -> None:
         self._folder, self._number = folder, episodes
         self._journals: dict[str, Journal] = {}
+        self.first = 0
+        """The first iteration of this run; there are earlier ones where it goes on from another."""
         self.last: Mapping[str, Any] = {}
-        """The newest row of the curve; {} before the first."""
+        """The newest row of the curve, or of the one before it; {} before the first."""
 
-    def open(self, place: RunPlace) -> None:
-        """To be called once."""
+    def open(self, place: RunPlace, first: int, before: Mapping[str, Any]) -> None:
+        """To be called once. `first` is the run's first iteration, `before` the last row of the
+        curve that it goes on from."""
+        self.first = first
         iteration = place.iteration
         for name in (EPISODES, EVALUATIONS, CURVE):
             _keep(self._folder / name, lambda row: row["iteration"] <= iteration)
@@ -43,7 +47,7 @@ class RunFiles:
         }
 
         curve = self.curve()
-        self.last = curve[-1] if curve else {}
+        self.last = curve[-1] if curve else before
 
     def close(self) -> None:
         """Nothing is written any more."""

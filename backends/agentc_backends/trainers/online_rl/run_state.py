@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.trainers.common.checkpoints import mark_whole, newest_whole, step_of
 from agentc_backends.trainers.online_rl.learner import Learner
 
@@ -40,26 +41,39 @@ def save_state(folder: Path, learner: Learner, place: RunPlace) -> None:
     """Write the state; the one before it goes when this one is whole."""
     newest = newest_whole(folder, f"{_STATES}*")
     target = folder / f"{_STATES}{1 + (0 if newest is None else step_of(newest))}"
-    target.mkdir(parents=True)
-    for name, module in learner.modules.items():
-        save_file(_weights(module), target / f"{name}.safetensors")
-    for name, optimiser in learner.optimisers.items():
-        save_file(_moments(optimiser), target / f"{name}.optimiser.safetensors")
+    write_learner(target, learner)
     (target / _STATE).write_text(json.dumps(asdict(place), sort_keys=True), encoding="utf-8")
     mark_whole(target)
     if newest is not None:
         shutil.rmtree(newest)
 
 
-def load_state(folder: Path, learner: Learner) -> RunPlace:
-    """Put the newest state into the learner and say what comes next: the start, without one."""
+def write_learner(target: Path, learner: Learner) -> None:
+    """All weights and moments into a new folder."""
+    target.mkdir(parents=True)
+    for name, module in learner.modules.items():
+        save_file(_weights(module), target / f"{name}.safetensors")
+    for name, optimiser in learner.optimisers.items():
+        save_file(_moments(optimiser), target / f"{name}.optimiser.safetensors")
+
+
+def read_learner(folder: Path, learner: Learner) -> None:
+    """Put them into a learner of the same shape. Raises FatalError for another one."""
+    try:
+        for name, module in learner.modules.items():
+            _put(module, load_file(folder / f"{name}.safetensors"))
+        for name, optimiser in learner.optimisers.items():
+            _put_moments(optimiser, load_file(folder / f"{name}.optimiser.safetensors"))
+    except (OSError, KeyError, RuntimeError) as error:
+        raise FatalError(f"the state is not one of such a learner: {error}") from error
+
+
+def load_state(folder: Path, learner: Learner) -> RunPlace | None:
+    """Put the newest state into the learner and say what comes next; None where there is none."""
     newest = newest_whole(folder, f"{_STATES}*")
     if newest is None:
-        return RunPlace()
-    for name, module in learner.modules.items():
-        _put(module, load_file(newest / f"{name}.safetensors"))
-    for name, optimiser in learner.optimisers.items():
-        _put_moments(optimiser, load_file(newest / f"{name}.optimiser.safetensors"))
+        return None
+    read_learner(newest, learner)
     return RunPlace(**json.loads((newest / _STATE).read_text(encoding="utf-8")))
 
 

@@ -19,6 +19,7 @@ from agentc.passes.checks.models import MODELS
 from agentc.passes.checks.pair_rewards import PAIR_REWARDS
 from agentc.passes.checks.preferences import PREFERENCES
 from agentc.passes.checks.prefixes import CONTINUATIONS
+from agentc.passes.checks.reinforcement import REINFORCEMENT
 from agentc.passes.checks.revisions import REVISIONS
 from agentc.passes.checks.rounds import ROUNDS
 from agentc.passes.checks.rule import Finding, Rule
@@ -43,6 +44,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Candidates of turns", (*TURNS, *CHOICES)),
     ("Prefixes", CONTINUATIONS),
     ("Memory of prompts", SHOWN_LAST),
+    ("Online RL", REINFORCEMENT),
     ("Searches", SEARCHES),
     ("Revisions and marks", REVISIONS),
     ("Models", MODELS),

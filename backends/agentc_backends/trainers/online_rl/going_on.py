@@ -1,0 +1,53 @@
+"""A run that goes on from another one, as if that had been longer: its policy, critic, optimisers
+and episodes, and where it ended.
+
+All that is drawn depends on the number of the iteration, which counts on, and the artifact holds
+what the other one does, so that 150 iterations and 150 from there publish the bytes of 300.
+Neighbours: `loop.py`, `run_state.py`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentc.runtime.program import Job, each_row
+from agentc_backends.agents.common.failures import FatalError
+from agentc_backends.trainers.online_rl.learner import Learner
+from agentc_backends.trainers.online_rl.loop import Beginning
+from agentc_backends.trainers.online_rl.run_files import CURVE, EPISODES
+from agentc_backends.trainers.online_rl.run_state import read_learner
+
+STATE = "state"
+"""The folder of an artifact that has a learner whole."""
+
+
+def beginning(job: Job) -> Beginning:
+    """Where the job's run begins. Raises FatalError for a run without its state."""
+    folders = job.inputs("start")
+    if not folders:
+        return Beginning()
+    [folder] = folders
+    if not (folder / STATE).is_dir():
+        raise FatalError(
+            "the run to go on from did not publish its state; run it with `publish_state: true`"
+        )
+    told = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    *_, last = each_row(folder / CURVE)
+    return Beginning(told["iterations"], _by_iteration(folder), last)
+
+
+def _by_iteration(folder: Path) -> Iterator[Sequence[Mapping[str, Any]]]:
+    rows = each_row(folder / EPISODES)
+    for _, group in itertools.groupby(rows, key=lambda row: row["iteration"]):
+        yield [*group]
+
+
+def take_up(job: Job, learner: Learner, begun: Beginning) -> Beginning:
+    """Put the state of that run into the learner."""
+    for folder in job.inputs("start"):
+        read_learner(folder / STATE, learner)
+    return begun
