@@ -191,9 +191,12 @@ def improve(
         rows = [(STATES[room].ids, reply) for room, reply in zip(rooms, replies, strict=True)]
 
         def loss(
-            log_probs: torch.Tensor, mask: torch.Tensor, part: slice, all_of: torch.Tensor = better
+            log_probs: torch.Tensor,
+            mask: torch.Tensor,
+            part: Sequence[int],
+            all_of: torch.Tensor = better,
         ) -> torch.Tensor:
-            return policy_gradient_loss(log_probs, mask, all_of[part])
+            return policy_gradient_loss(log_probs, mask, all_of[[*part]])
 
         actor_step(policy, optimiser, rows, loss, micro_batch=64, clip=1.0)
 

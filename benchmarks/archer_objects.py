@@ -149,10 +149,10 @@ def imitate(
         asked = [_question_places(game) for game in batch]
 
         def loss(
-            log_probs: torch.Tensor, mask: torch.Tensor, part: slice, of: Any = asked
+            log_probs: torch.Tensor, mask: torch.Tensor, part: Sequence[int], of: Any = asked
         ) -> torch.Tensor:
             trained = torch.zeros_like(mask)
-            for row, places in enumerate(of[part]):
+            for row, places in enumerate(of[place] for place in part):
                 trained[row, places] = 1
             return -(log_probs * trained).sum(dim=1).mean()
 
@@ -205,9 +205,12 @@ def improve(
         better = better - better.mean()
 
         def loss(
-            log_probs: torch.Tensor, mask: torch.Tensor, part: slice, of: torch.Tensor = better
+            log_probs: torch.Tensor,
+            mask: torch.Tensor,
+            part: Sequence[int],
+            of: torch.Tensor = better,
         ) -> torch.Tensor:
-            return policy_gradient_loss(log_probs, mask, of[part])
+            return policy_gradient_loss(log_probs, mask, of[[*part]])
 
         actor_step(policy, optimiser, rows, loss, micro_batch=128, clip=10.0)
 

@@ -4,6 +4,7 @@ conversations. Neighbours: `workload.py`, `trees.py`."""
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -117,6 +118,14 @@ def candidates_of(subject: JobProfile) -> float:
 def split_of(subject: JobProfile) -> str:
     """The split whose tasks it takes, or nothing."""
     return str(subject.setting("split") or subject.config.get("split") or "")
+
+
+def turns_shown(subject: JobProfile, turns: Quantity) -> float:
+    """Turns that a prompt holds on average, before the one that it waits for."""
+    prompt = subject.config.get("prompt")
+    if isinstance(prompt, Mapping) and prompt.get("memory") == "last":
+        return 0.0
+    return max(0.0, (turns.median - 1) / 2)
 
 
 def talk_where(stated: ExpectedExpert | None) -> Talk:

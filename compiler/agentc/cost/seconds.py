@@ -34,6 +34,8 @@ def program_time(subject: JobProfile, work: Workload) -> Effort:
     """Time from the program's start to its end, servers being there."""
     if subject.forecast == "training" and work.model is not None:
         return _training(subject, work, work.model)
+    if subject.forecast == "reinforcement" and work.model is not None:
+        return _reinforcement(subject, work, work.model)
     if subject.forecast in ("episodes", "trees") or work.replied.median > 0:
         return _episodes(subject, work)
     if subject.forecast == "scores" and work.model is not None:
@@ -100,6 +102,25 @@ def _training(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:
     load = Quantity(_weight_bytes(model, machine) / value("load_rate"), prior("load_rate").spread)
     amount = total([compute, overhead])
     return _sum([start, load, compute, overhead], amount, work.tokens.spread)
+
+
+def _reinforcement(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:
+    """Acting and learning in one process: `work.tokens` are those that some network reads, and a
+    turn of all episodes of an iteration is drawn at once."""
+    machine, count = subject.machine, model.parameters.median
+    peak = machine.single
+    share = prior("gpu_training_share" if machine.is_gpu else "cpu_training_share")
+    compute = Quantity(2 * count * work.tokens.median / (peak * share.median), share.spread)
+    iterations = subject.number("iterations", 1)
+    turns = work.turns.median / max(1.0, work.rows.median)
+    reply = work.replied.median / max(1.0, work.turns.median)
+    drawn = iterations * turns * min(reply, subject.number("decode.max_tokens", 32))
+    overhead = prior("step_overhead").times((work.steps.median + drawn) * (model.layers + 1))
+    acting = prior("environment_turn").times(work.turns.median)
+    start = prior("cuda_start" if machine.is_gpu else "torch_start")
+    load = Quantity(_weight_bytes(model, machine) / value("load_rate"), prior("load_rate").spread)
+    amount = total([compute, overhead, acting])
+    return _sum([start, load, compute, overhead, acting], amount, work.turns.spread)
 
 
 def _episodes(subject: JobProfile, work: Workload) -> Effort:

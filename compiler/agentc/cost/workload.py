@@ -6,7 +6,7 @@ by the past; what the store has measured replaces it (`measured.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 
 from agentc.cost.amounts import (
@@ -23,6 +23,7 @@ from agentc.cost.amounts import (
     row_tokens,
     split_of,
     talk_where,
+    turns_shown,
 )
 from agentc.cost.asked import with_asked
 from agentc.cost.measured import fact_behind, measured
@@ -205,7 +206,7 @@ class Forecaster:
         reply = self.settle(subject, "reply", environment, reply, words)
         first = first_prompt(subject, talk)
         each = total([reply, talk.observation])
-        context = total([first, each.times(max(0.0, (turns.median - 1) / 2))])
+        context = total([first, each.times(turns_shown(subject, turns))])
         context = self.settle(subject, "context", environment, context, traits)
         all_turns = episodes.times(turns)
         tokens = row_tokens(subject, talk, turns, reply)
@@ -289,20 +290,25 @@ class Forecaster:
         reply = self.settle(subject, "reply", environment, reply, {**traits, "max_tokens": longest})
         each = total([reply, talk.observation])
         first = first_prompt(subject, talk)
-        context = total([first, each.times(max(0.0, (turns.median - 1) / 2))])
+        context = total([first, each.times(turns_shown(subject, turns))])
         context = self.settle(subject, "context", environment, context, traits)
         read = total([context, reply])
         played = episodes.times(turns)
         steps = Quantity(iterations * subject.number("actor.updates", 3))
         learnt = steps.times(subject.number("actor.batch", 256) * 3)
+        # Whole episodes are read in one pass; fresh replies of the policy stand in no text.
+        at_once = turns.median if subject.setting("buffer.by") == "episodes" else 1.0
         drawn = steps.times(subject.number("actor.batch", 256))
-        if subject.setting("critic.updates") is not None or "critic" in str(subject.config):
+        learner = subject.config.get("learner")
+        if not isinstance(learner, Mapping) or "critic" in learner:
             values = iterations * subject.number("critic.updates", 50)
             rows = Quantity(values * subject.number("critic.batch", 256))
             # Two states and two replies for the targets, a state and a reply with gradient.
-            learnt = total([learnt, rows.times(4)])
+            learnt = total([learnt, rows.times(4 / max(1.0, at_once))])
             drawn = total([drawn, rows])
             steps = total([steps, Quantity(values)])
+        else:
+            learnt = learnt.times(1 / max(1.0, at_once))
         tokens = total([played, learnt]).times(read)
         shape = replace(model, trained=True)
         kept = 1 + len(subject.setting("keep") or ())

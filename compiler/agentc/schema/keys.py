@@ -166,7 +166,8 @@ def belongs(
         return (f"`{key}` is a key of the top level",), None
     kinds = [kind.name for kind in KINDS if any(field.name == key for field in kind.fields)]
     kinds += [k.name for k in KINDS if any(role.name == key for role in k.roles)]
-    names = (key, *synonyms(key))
+    # Another word for a key that is allowed here is meant for that one.
+    names = (key, *(name for name in synonyms(key) if name not in allowed))
     groups = sorted(
         {
             (field.name not in allowed, field.name, inner.name, kind.name)

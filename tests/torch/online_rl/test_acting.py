@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from agentc_backends.trainers.online_rl.actor_step import actor_step, reply_log_probs
+from agentc_backends.trainers.online_rl.actor_step import actor_step, in_texts, reply_log_probs
 from agentc_backends.trainers.online_rl.losses import policy_gradient_loss
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampler
 
@@ -75,6 +75,30 @@ def test_log_probs_are_those_of_each_row_alone() -> None:
         reply_log_probs(policy, [([], [3])])
 
 
+def test_replies_of_one_conversation_are_read_in_one_text() -> None:
+    """Those that later turns show as they were said; the numbers are those of each row alone."""
+    policy = model()
+    talk = [5, 6, 7, 8, STOP, 9, 10, 11, STOP]
+    rows = [
+        (talk[:3], [8, STOP]),
+        ([5, 6, 7], [12, STOP]),  # branches off
+        (talk[:7], [11, STOP]),
+        ([9, 9], [3]),
+        (talk[:3], [8, STOP]),
+    ]
+    assert sorted(map(sorted, in_texts(rows))) == [[0, 2, 4], [1], [3]]
+    assert in_texts(rows)[0][0] == 2
+    with torch.no_grad():
+        found, mask = reply_log_probs(policy, rows)
+        for place, row in enumerate(rows):
+            alone, its = reply_log_probs(policy, [row])
+            length = int(its.sum())
+            assert int(mask[place].sum()) == length
+            torch.testing.assert_close(
+                found[place, :length], alone[0, :length], rtol=1e-5, atol=1e-6
+            )
+
+
 @pytest.mark.parametrize("micro_batch", [1, 2, 3])
 def test_a_step_is_the_same_however_it_is_cut(micro_batch: int) -> None:
     rows = [([5, 6], [8, STOP]), ([9], [10, 11, STOP]), ([3, 4, 5], [STOP])]
@@ -86,7 +110,7 @@ def test_a_step_is_the_same_however_it_is_cut(micro_batch: int) -> None:
             policy,
             torch.optim.SGD(policy.parameters(), lr=0.1),
             rows,
-            lambda log_probs, mask, part: policy_gradient_loss(log_probs, mask, better[part]),
+            lambda log_probs, mask, part: policy_gradient_loss(log_probs, mask, better[[*part]]),
             micro_batch=size,
             clip=1.0,
         )

@@ -157,8 +157,13 @@ class ArcherLearner:
             if phase.advantage == "centred":
                 better = better - better.mean()
 
-            def loss(log_probs: Tensor, mask: Tensor, part: slice, of: Tensor = better) -> Tensor:
-                return policy_gradient_loss(log_probs, mask, of[part])
+            def loss(
+                log_probs: Tensor,
+                mask: Tensor,
+                part: Sequence[int],
+                of: Tensor = better,
+            ) -> Tensor:
+                return policy_gradient_loss(log_probs, mask, of[[*part]])
 
             told["loss"], told["grad_norm"] = actor_step(
                 policy, self.optimisers[ACTOR], pairs, loss,

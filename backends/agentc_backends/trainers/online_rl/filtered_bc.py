@@ -9,7 +9,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-import numpy
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
@@ -17,7 +16,7 @@ from agentc_backends.trainers.online_rl.actor_step import actor_step
 from agentc_backends.trainers.online_rl.archer import ACTOR, ActorPhase
 from agentc_backends.trainers.online_rl.learner import Learning, Numbers
 from agentc_backends.trainers.online_rl.losses import imitation_loss
-from agentc_backends.trainers.online_rl.replay import ReplayBuffer, key_of, utterances
+from agentc_backends.trainers.online_rl.replay import ReplayBuffer, key_of
 from agentc_backends.trainers.online_rl.returns import best_share
 
 
@@ -44,13 +43,10 @@ class FilteredLearner:
         """All gradient steps of the phase."""
         kept = [one for one in buffer.episodes if one.turns][-(self._window or 0) :]
         cutoff, best = best_share([one.total for one in kept], self._share)
-        rows = [row for number in best for row in utterances(kept[number], 1.0)]
         losses, norms = [], []
         for step in range(self._phase.updates):
             key = key_of(self._with.seed, "imitate", iteration, step)
-            chance = numpy.random.Generator(numpy.random.Philox(key=key))
-            places = chance.integers(0, len(rows), self._phase.batch)
-            chosen = [rows[place] for place in places]
+            chosen = buffer.draw(self._phase.batch, key, [kept[number] for number in best])
             loss, norm = actor_step(
                 self._with.policy,
                 self.optimisers[ACTOR],
@@ -69,5 +65,5 @@ class FilteredLearner:
         }
 
 
-def _imitation(log_probs: Tensor, mask: Tensor, _: slice) -> Tensor:
+def _imitation(log_probs: Tensor, mask: Tensor, _: Sequence[int]) -> Tensor:
     return imitation_loss(log_probs, mask)

@@ -103,17 +103,27 @@ class ReplayBuffer:
                 dropped += 1
             del self._kept[: min(dropped, len(self._kept) - 1)]
 
-    def draw(self, number: int, key: int) -> list[Utterance]:
-        """So many, evenly and with replacement. Raises ValueError for an empty buffer."""
-        if not self._utterances:
-            raise ValueError("nothing was played yet")
+    def draw(self, number: int, key: int, among: Sequence[Played] | None = None) -> list[Utterance]:
+        """So many, evenly and with replacement, of all that is kept or of some episodes. Raises
+        ValueError where there is none."""
         chance = numpy.random.Generator(numpy.random.Philox(key=key))
         if self._by == "utterances":
-            return [self._utterances[place] for place in chance.integers(0, len(self), number)]
+            rows = self._utterances
+            if among is not None:
+                rows = [row for one in among for row in utterances(one, self._discount)]
+            _require(rows)
+            return [rows[place] for place in chance.integers(0, len(rows), number)]
+        whole = [one for one in (self._kept if among is None else among) if one.turns]
+        _require(whole)
         drawn: list[Utterance] = []
         while len(drawn) < number:
-            drawn += utterances(self._kept[chance.integers(0, len(self._kept))], self._discount)
+            drawn += utterances(whole[chance.integers(0, len(whole))], self._discount)
         return drawn
+
+
+def _require(rows: Sequence[object]) -> None:
+    if not rows:
+        raise ValueError("nothing was played yet")
 
 
 def utterances(played: Played, discount: float) -> Iterator[Utterance]:
