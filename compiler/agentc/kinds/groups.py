@@ -36,6 +36,8 @@ LEASING = kinds_where(lambda kind: bool({"server", "environment"}.intersection(k
 """Kinds whose jobs may lease one: to ask it, or for an environment that asks it."""
 ON_TASKS = kinds_where(lambda kind: kind.has("split"))
 """Kinds that take tasks of a split."""
+ONLINE = kinds_where(lambda kind: kind.online)
+"""Kinds that act and learn in one job."""
 COLLECTORS = kinds_where(lambda kind: kind.collects)
 REWORKERS: Mapping[str, tuple[str, ...]] = {
     kind.name: kind.reworks for kind in KINDS if kind.reworks

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from agentc.backend_api.parallel import MULTINODE, sizes_of
 from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Resource
-from agentc.kinds.groups import LEASING, SERVED, TRAINERS, WITHOUT_MODEL, kinds_where
+from agentc.kinds.groups import LEASING, ONLINE, SERVED, TRAINERS, WITHOUT_MODEL, kinds_where
 from agentc.passes.checks.leased_models import (
     POLICY,
     LeasedModelServer,
@@ -146,6 +146,12 @@ def idle_gpus(subject: StageContext) -> Iterator[Finding]:
         fix = f"set processes to {gpus}, or placement.gpus to {used}"
     elif stage.kind in WITHOUT_MODEL:
         used, why = 0, f"a stage of kind {stage.kind} runs no model"
+        fix = "set placement.gpus to 0 here"
+    elif stage.kind in ONLINE:
+        backend = subject.table.backends.get(stage.backend)
+        if backend is None or "gpu" in backend.capabilities:
+            return
+        used, why = 0, f"{stage.backend} computes on the processor"
         fix = "set placement.gpus to 0 here"
     elif settings.get("parts") is not None and "revision" not in settings.texts("parts"):
         used, why = 0, "only the part `revision` asks the model"
@@ -289,7 +295,7 @@ UNEVEN_NODES = Code(
 PARALLEL: tuple[Rule, ...] = (
     Rule(
         code=IDLE_GPUS,
-        kinds=kinds_where(lambda kind: kind.name in (*TRAINERS, *SERVED, *WITHOUT_MODEL)),
+        kinds=kinds_where(lambda kind: kind.name in (*TRAINERS, *SERVED, *WITHOUT_MODEL, *ONLINE)),
         check=idle_gpus,
         severity="warning",
     ),

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentc.diagnostics.codes.code import Code
-from agentc.kinds.groups import kinds_where
+from agentc.kinds.groups import ONLINE
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext, place, quoted
 
-_ONLINE = kinds_where(lambda kind: kind.online)
 _ALIKE = ("episodes", "critic.hidden")
 """Settings on which the numbers of episodes and the shapes of networks rest."""
 
@@ -56,7 +55,7 @@ REINFORCEMENT: tuple[Rule, ...] = (
             "place for them, and with another number of episodes an iteration would draw anew "
             "what was drawn before.",
         ),
-        kinds=_ONLINE,
+        kinds=ONLINE,
         check=goes_on_as_it_began,
     ),
 )
