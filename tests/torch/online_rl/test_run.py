@@ -184,6 +184,9 @@ def test_each_reply_was_shown_the_last_observation_alone(
             assert list(said.prompt) == asked
 
 
+@pytest.mark.parametrize(
+    "whole", ["archer", pytest.param("filtered_bc", marks=pytest.mark.long)], indirect=True
+)
 def test_cut_by_three_time_limits(whole: tuple[str, Path], model: Path, tmp_path: Path) -> None:
     """Each stops after its first phase, with that saved."""
     backend, root = whole
@@ -218,7 +221,9 @@ def kill_and_rerun(job: Path, moments: list[float]) -> None:
     assert status == 0, errors
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "whole", ["archer", pytest.param("filtered_bc", marks=pytest.mark.long)], indirect=True
+)
 def test_killed_at_two_moments(whole: tuple[str, Path], model: Path, tmp_path: Path) -> None:
     backend, root = whole
     job = run_job(tmp_path / "killed", model, backend, save_every=1, concurrency=3)
@@ -226,7 +231,6 @@ def test_killed_at_two_moments(whole: tuple[str, Path], model: Path, tmp_path: P
     assert digests(tmp_path / "killed") == digests(root)
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_twenty_kills_at_random_moments(
     whole: tuple[str, Path], model: Path, tmp_path: Path
