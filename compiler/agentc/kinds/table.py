@@ -1,4 +1,5 @@
-"""The table of stage kinds. One rule of the Snakefile stands for each of them."""
+"""The table of stage kinds. One rule of the Snakefile stands for each of them. Longer than other
+modules, for it is one literal that is read from top to bottom."""
 
 from __future__ import annotations
 

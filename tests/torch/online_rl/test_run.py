@@ -166,7 +166,7 @@ def test_what_is_published(whole: tuple[str, Path]) -> None:
     assert len({last, *(path.read_bytes() for path in kept)}) == 3
     if backend == "archer":
         assert "advantage.correlation" in curve[1]["critic"]
-        assert (root / "data" / "target" / "model.safetensors").is_file()
+        assert (root / "data" / "state" / "target.safetensors").is_file()
 
 
 def test_each_reply_was_shown_the_last_observation_alone(

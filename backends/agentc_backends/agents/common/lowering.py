@@ -4,6 +4,7 @@ is cut of `prefixes`, and where the environment is: a server of its own, or the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from agentc.backend_api import LeaseDraft, LowerContext, SoftwareEnvironment, StageView
@@ -33,6 +34,24 @@ def _fits(lease: LeaseDraft, software: SoftwareEnvironment) -> bool:
     apart = lease.secrets or lease.variables or lease.input is not None
     alone = lease.scope == "job"
     return lease.inside and alone and lease.software in (LIGHT, software) and not apart
+
+
+def episode_config(
+    view: StageView, facts: Mapping[str, Json], prompt: Prompt | None
+) -> dict[str, Json]:
+    """What a policy's episodes are told alike, whoever learns from them; `facts` are those of the
+    environment."""
+    return {
+        "split": checked_split(view, facts["splits"]),
+        "limit": view.get("limit"),
+        "decode": view.get("decode"),
+        "max_turns": view.get("max_turns") or facts["max_turns"],
+        "on_overflow": view.text("on_overflow"),
+        "seed": view.integer("seed"),
+        "prompt": prompt_config(prompt),
+        "reward_range": facts["reward_range"],
+        "success_at": facts["success_at"],
+    }
 
 
 def prompt_config(prompt: Prompt | None) -> dict[str, Json]:

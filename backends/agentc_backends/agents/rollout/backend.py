@@ -11,8 +11,8 @@ from agentc.kinds.artifacts import TRAJECTORIES
 from agentc.kinds.field import Field, Json, boolean, choice
 from agentc.runtime.lease_roles import LeaseRole
 from agentc_backends.agents.common.lowering import (
-    checked_split,
     environment_leases,
+    episode_config,
     leave_prefix,
     prefix_config,
     prompt_config,
@@ -49,18 +49,7 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
     view = stage.scoped()
     facts = context.environment_facts(view)
     prompt = context.prompt(view)
-    config: dict[str, Json] = {
-        "split": checked_split(view, facts["splits"]),
-        "limit": view.get("limit"),
-        "attempts": view.integer("attempts"),
-        "decode": view.get("decode"),
-        "max_turns": view.get("max_turns") or facts["max_turns"],
-        "on_overflow": view.text("on_overflow"),
-        "seed": view.integer("seed"),
-        "prompt": prompt_config(prompt),
-        "reward_range": facts["reward_range"],
-        "success_at": facts["success_at"],
-    }
+    config = {**episode_config(view, facts, prompt), "attempts": view.integer("attempts")}
     placement: dict[str, Json] = {
         "concurrency": view.integer("concurrency"),
         "error_budget": view.number("error_budget"),

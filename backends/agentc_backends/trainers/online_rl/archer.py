@@ -26,7 +26,7 @@ from agentc_backends.trainers.online_rl.critic_step import (
     ValueTarget,
     critic_step,
 )
-from agentc_backends.trainers.online_rl.learner import Learning, Numbers
+from agentc_backends.trainers.online_rl.learner import ACTOR, Learning, Numbers
 from agentc_backends.trainers.online_rl.losses import advantage, policy_gradient_loss
 from agentc_backends.trainers.online_rl.reading import CausalReader, Text, TextPrefix, whole
 from agentc_backends.trainers.online_rl.replay import (
@@ -38,7 +38,7 @@ from agentc_backends.trainers.online_rl.replay import (
 )
 from agentc_backends.trainers.online_rl.sampling import DrawRequest
 
-CRITIC, ACTOR = "critic", "actor"
+CRITIC = "critic"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

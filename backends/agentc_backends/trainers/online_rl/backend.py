@@ -10,7 +10,7 @@ from __future__ import annotations
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import POLICY_RUN
 from agentc.kinds.field import Field, Json, integer, number
-from agentc_backends.agents.common.lowering import checked_split, environment_leases, prompt_config
+from agentc_backends.agents.common.lowering import environment_leases, episode_config, prompt_config
 from agentc_backends.agents.common.reply_actions import ACTION_OPTIONS, action_config
 from agentc_backends.software import TORCH
 
@@ -75,16 +75,9 @@ def _online_job(
     prompt = context.prompt(view)
     iterations = view.integer("iterations")
     config: dict[str, Json] = {
-        "split": checked_split(view, facts["splits"]),
-        "limit": view.get("limit"),
-        "tasks": view.text("tasks"),
-        "decode": view.get("decode"),
-        "max_turns": view.get("max_turns") or facts["max_turns"],
-        "on_overflow": view.text("on_overflow"),
+        **episode_config(view, facts, prompt),
         **action_config(view, prompt),
-        "prompt": prompt_config(prompt),
-        "reward_range": facts["reward_range"],
-        "success_at": facts["success_at"],
+        "tasks": view.text("tasks"),
         "iterations": iterations,
         "episodes": view.integer("episodes"),
         "warmup": view.integer("warmup"),
@@ -93,7 +86,6 @@ def _online_job(
         "evaluate": _evaluation(view, facts["splits"]),
         "keep": _kept(view, iterations),
         "publish_state": view.flag("publish_state"),
-        "seed": view.integer("seed"),
     }
     if not view.number("decode.temperature"):
         view.refuse(

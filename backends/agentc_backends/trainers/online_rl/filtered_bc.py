@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
 from agentc_backends.trainers.online_rl.actor_step import actor_step
-from agentc_backends.trainers.online_rl.archer import ACTOR, ActorPhase
-from agentc_backends.trainers.online_rl.learner import Learning, Numbers
+from agentc_backends.trainers.online_rl.archer import ActorPhase
+from agentc_backends.trainers.online_rl.learner import ACTOR, Learning, Numbers
 from agentc_backends.trainers.online_rl.losses import imitation_loss
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer, key_of
 from agentc_backends.trainers.online_rl.returns import best_share

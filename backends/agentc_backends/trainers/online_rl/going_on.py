@@ -25,8 +25,9 @@ STATE = "state"
 """The folder of an artifact that has a learner whole."""
 
 
-def beginning(job: Job) -> Beginning:
-    """Where the job's run begins. Raises FatalError for a run without its state."""
+def beginning(job: Job, learner: Learner) -> Beginning:
+    """Where the job's run begins, with the state of the run that it goes on from put into the
+    learner. Raises FatalError for a run without its state, or with that of another learner."""
     folders = job.inputs("start")
     if not folders:
         return Beginning()
@@ -35,6 +36,7 @@ def beginning(job: Job) -> Beginning:
         raise FatalError(
             "the run to go on from did not publish its state; run it with `publish_state: true`"
         )
+    read_learner(folder / STATE, learner)
     told = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     *_, last = each_row(folder / CURVE)
     return Beginning(told["iterations"], _by_iteration(folder), last)
@@ -44,10 +46,3 @@ def _by_iteration(folder: Path) -> Iterator[Sequence[Mapping[str, Any]]]:
     rows = each_row(folder / EPISODES)
     for _, group in itertools.groupby(rows, key=lambda row: row["iteration"]):
         yield [*group]
-
-
-def take_up(job: Job, learner: Learner, begun: Beginning) -> Beginning:
-    """Put the state of that run into the learner."""
-    for folder in job.inputs("start"):
-        read_learner(folder / STATE, learner)
-    return begun

@@ -53,7 +53,7 @@ async def train(job: Job) -> None:
     )
     from agentc_backends.trainers.online_rl.acting import LivePolicy
     from agentc_backends.trainers.online_rl.collecting import ActingStage
-    from agentc_backends.trainers.online_rl.going_on import STATE, beginning, take_up
+    from agentc_backends.trainers.online_rl.going_on import STATE, beginning
     from agentc_backends.trainers.online_rl.learner import Learning
     from agentc_backends.trainers.online_rl.learners import buffer_of, learner_of
     from agentc_backends.trainers.online_rl.loop import Evaluation, Run, RunSchedule
@@ -107,7 +107,7 @@ async def train(job: Job) -> None:
                 micro_batch=job.placement["micro_batch"],
             ),
         )
-        begun = beginning(job)
+        begun = beginning(job, learner)
         run = Run(
             stage=ActingStage(job=job, servers=servers, rules=rules, turns=turns),
             schedule=RunSchedule(
@@ -128,7 +128,7 @@ async def train(job: Job) -> None:
             files=RunFiles(job.work, settings.episodes),
             folder=job.work,
             keep_policy=lambda folder: keep_policy(model, base, folder),
-            begin=lambda: take_up(job, learner, begun),
+            begun=begun,
         )
         await run.go()
     clear(job.out)  # of an attempt that was killed while it wrote
@@ -142,7 +142,7 @@ async def train(job: Job) -> None:
         "reply_tokens": last["reply_tokens"],
         "seed": settings.seed,
     }
-    publish_run(job.out, job.work, run.files, learner.modules, about, job.inputs("start"))
+    publish_run(job.out, job.work, run.files, about, job.inputs("start"))
     if settings.publish_state:
         write_learner(job.out / STATE, learner)
     run.files.close()
@@ -150,7 +150,6 @@ async def train(job: Job) -> None:
         **{name: about[name] for name in ("iterations", "trajectories", "steps", "reply_tokens")},
         return_first=run.files.curve()[0]["return"]["mean"],
         return_last=last["return"]["mean"],
-        exact_resume=True,
         versions={package: version(package) for package in _PACKAGES},
     )
 

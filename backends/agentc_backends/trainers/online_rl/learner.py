@@ -12,6 +12,8 @@ from torch.optim import Optimizer
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer
 from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
 
+ACTOR = "actor"
+"""The phase in which the policy learns; none of it in the iterations of warm-up."""
 Numbers: TypeAlias = dict[str, float]
 """Of a phase, by their names; they stand in the iteration's row of the curve."""
 

@@ -20,7 +20,7 @@ from agentc_backends.agents.common.tasks import attempts_at
 from agentc_backends.trainers.common.deadline import Deadline, prior_seconds
 from agentc_backends.trainers.online_rl.acting import LivePolicy
 from agentc_backends.trainers.online_rl.collecting import ActingStage, attempts_of, play_all
-from agentc_backends.trainers.online_rl.learner import Learner
+from agentc_backends.trainers.online_rl.learner import ACTOR, Learner
 from agentc_backends.trainers.online_rl.played import played_of, without_turns
 from agentc_backends.trainers.online_rl.publishing import OWN
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer
@@ -28,7 +28,6 @@ from agentc_backends.trainers.online_rl.run_files import RunFiles
 from agentc_backends.trainers.online_rl.run_state import RunPlace, load_state, save_state
 
 MARK, COLLECT = "mark", "collect"
-ACTOR = "actor"
 _SHARE = 0.05
 """Of its time that a run spends on saving, where the spec does not say how often it saves."""
 
@@ -72,8 +71,8 @@ class Beginning:
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """One run. `begin` puts what it goes on from into the learner, and says where that ended and
-    what was played before; `keep_policy` writes the policy as it is now into a folder."""
+    """One run. `begun` is where the run ended that this one goes on from, and what was played
+    before; `keep_policy` writes the policy as it is now into a folder."""
 
     stage: ActingStage
     schedule: RunSchedule
@@ -84,7 +83,7 @@ class Run:
     files: RunFiles
     folder: Path
     keep_policy: Callable[[Path], None]
-    begin: Callable[[], Beginning]
+    begun: Beginning
     place: RunPlace = field(default_factory=RunPlace)
     _deadline: Deadline = field(init=False)
     _saved: RunPlace | None = None
@@ -93,7 +92,7 @@ class Run:
 
     async def go(self) -> None:
         """To the end. Raises OutOfTimeError with the state saved."""
-        begun = self.begin()
+        begun = self.begun
         found = load_state(self.folder, self.learner)
         self.place = self._saved = found or RunPlace(begun.iteration)
         self.files.open(self.place, begun.iteration, begun.last)

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save_file
-
 from agentc.runtime.program import each_row, write_json, write_rows
 from agentc_backends.data.models.checkpoint import companion_files
 from agentc_backends.trainers.online_rl.run_files import CURVE, EPISODES, EVALUATIONS, RunFiles
@@ -53,7 +51,6 @@ def publish_run(
     out: Path,
     folder: Path,
     files: RunFiles,
-    modules: Mapping[str, Any],
     about: Mapping[str, Any],
     before: Sequence[Path],
 ) -> None:
@@ -72,11 +69,6 @@ def publish_run(
     evaluated = _evaluated(folder, before)
     if evaluated:
         write_rows(out / EVALUATIONS, evaluated)
-    for name, module in modules.items():
-        if name != "policy":
-            (out / name).mkdir()
-            weights = {n: each.detach().contiguous() for n, each in module.named_parameters()}
-            save_file(weights, out / name / "model.safetensors")
     found = sorted(int(path.name) for path in (out / KEPT).glob("*"))
     write_json(out / RUN_FILE, {"run": VERSION, **about, "checkpoints": found})
 

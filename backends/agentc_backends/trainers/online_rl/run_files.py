@@ -35,7 +35,7 @@ class RunFiles:
         curve that it goes on from."""
         self.first = first
         iteration = place.iteration
-        for name in (EPISODES, EVALUATIONS, CURVE):
+        for name in (EPISODES, EVALUATIONS):
             _keep(self._folder / name, lambda row: row["iteration"] <= iteration)
         # A row of the curve is written when its iteration is over.
         _keep(self._folder / CURVE, lambda row: row["iteration"] < iteration)
