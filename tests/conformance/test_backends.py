@@ -43,6 +43,8 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     "model.path": {"path": "sample"},
     "encoder.hf": {"repo": "some/encoder", "revision": "0123456789" * 4},
     "encoder.path": {"path": "sample"},
+    "text_encoder.hf": {"repo": "some/encoder", "revision": "0123456789" * 4},
+    "text_encoder.path": {"path": "sample"},
     "dataset.path": {"path": "sample.jsonl"},
     "dataset.hf": {"repo": "some/data", "revision": "0123456789" * 4, "file": "a.jsonl"},
     "env.agentgym": {"url": "http://127.0.0.1:36008", "splits": {"test": {"range": [0, 9]}}},

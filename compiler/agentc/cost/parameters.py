@@ -93,6 +93,14 @@ def shape_of_encoder(settings: Mapping[str, Any]) -> ModelShape:
     )
 
 
+def shape_of_text_encoder(settings: Mapping[str, Any]) -> ModelShape:
+    """A new encoder of texts (`text_encoder.scratch`): RoBERTa's blocks, tables and pooler."""
+    width, layers = int(settings["hidden_size"]), int(settings["layers"])
+    tables = int(settings["vocab_size"]) + int(settings["context"])
+    count = 12 * layers * width * width + (tables + width) * width
+    return ModelShape(Quantity(float(count), 0.05), layers, width, trained=False)
+
+
 def shape_of_name(name: str) -> ModelShape:
     """A downloaded model, by its repository or folder: published, else `7b` in the name (names
     round), else anything."""

@@ -32,6 +32,7 @@ from agentc.cost.parameters import (
     shape_of_encoder,
     shape_of_name,
     shape_of_settings,
+    shape_of_text_encoder,
 )
 from agentc.cost.past import Past, Traits
 from agentc.cost.prefixes import prefixes_of, turns_left
@@ -151,8 +152,10 @@ class Forecaster:
 
     def _model(self, subject: JobProfile) -> Workload:
         config = subject.config
-        if "hidden_size" in config:
+        if "intermediate_size" in config:
             shape = shape_of_settings(config)
+        elif "hidden_size" in config:
+            shape = shape_of_text_encoder(config)
         elif "patch_size" in config:
             shape = shape_of_encoder(config)
         else:
@@ -304,7 +307,11 @@ class Forecaster:
             values = iterations * subject.number("critic.updates", 50)
             rows = Quantity(values * subject.number("critic.batch", 256))
             # Two states and two replies for the targets, a state and a reply with gradient.
-            learnt = total([learnt, rows.times(4 / max(1.0, at_once))])
+            encoder = self.model_of(subject, "encoder")
+            share = 4 / max(1.0, at_once)
+            if encoder is not None:  # which reads each state anew, and may be of another size
+                share = 4 * encoder.parameters.median / model.parameters.median
+            learnt = total([learnt, rows.times(share)])
             drawn = total([drawn, rows])
             steps = total([steps, Quantity(values)])
         else:

@@ -128,6 +128,15 @@ VISION_ENCODER = ArtifactType(
     meant_for="an encoder measures pictures: name this stage as the model of an environment's "
     "`scorer`",
 )
+TEXT_ENCODER = ArtifactType(
+    name="TextEncoder",
+    schema_version=1,
+    rows=None,
+    doc="A model that makes features of texts, in Hugging Face layout with its tokenizer. It is no "
+    "Checkpoint, for it says nothing.",
+    meant_for="an encoder of texts stands under a critic: name this stage as `encoder` of a run "
+    "of RL",
+)
 POLICY_RUN = ArtifactType(
     name="PolicyRun",
     schema_version=1,
@@ -159,6 +168,7 @@ ARTIFACT_TYPES: tuple[ArtifactType, ...] = (
     PRIVILEGED_INFORMATION,
     CRITIC_CHECKPOINT,
     VISION_ENCODER,
+    TEXT_ENCODER,
     POLICY_RUN,
     SESSION,
 )

@@ -33,6 +33,11 @@ CRITIC = group(
         number("expectile", "That expectile (value_target: expectile).", 0.9, above=0.5, below=1),
         integer("hidden", "Width of the heads; null: that of the model under them.", None,
                 minimum=1, nullable=True),
+        choice("pool", "What stands for a text that an `encoder` read: its `pooler`, as released, "
+               "the `first` token, the `last` one, or the `mean` of all.",
+               ("pooler", "first", "last", "mean"), "pooler"),
+        integer("max_length", "Tokens of an `encoder` that are read of a text, its last ones.", 512,
+                minimum=8),
         number("start", "What all heads say before the first step. Far from the returns of the "
                "first policy, the first steps would go into the offset alone.", 0.0),
         number("max_grad_norm", "Norm to which the critic's own gradient is clipped; 0: not.", 1.0,

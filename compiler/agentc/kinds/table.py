@@ -16,13 +16,14 @@ from agentc.kinds.artifacts import (
     REWARDED_TURNS,
     SEARCH_TREES,
     SFT_DATASET,
+    TEXT_ENCODER,
     TRAJECTORIES,
     VERDICTS,
     VISION_ENCODER,
 )
 from agentc.kinds.chosen import CHOICE
 from agentc.kinds.data import DATASET_FIELDS, MIX_FIELDS
-from agentc.kinds.encoder import ENCODER_FIELDS
+from agentc.kinds.encoder import ENCODER_FIELDS, TEXT_ENCODER_FIELDS
 from agentc.kinds.evaluation import (
     COMPARE_FIELDS,
     EVALUATE_FIELDS,
@@ -76,6 +77,23 @@ KINDS: tuple[Kind, ...] = (
         "by it how alike two of them are (`scorer`).",
         produces=VISION_ENCODER,
         fields=ENCODER_FIELDS,
+        forecast="weights",
+    ),
+    Kind(
+        name="text_encoder",
+        doc="Obtain a model that makes features of texts, such as RoBERTa: a critic of utterances "
+        "reads by it.",
+        produces=TEXT_ENCODER,
+        roles=(
+            Role(
+                name="corpus",
+                accepts=(TRAJECTORIES, SFT_DATASET),
+                doc="Text that a new tokenizer is trained on (text_encoder.scratch).",
+                many=True,
+                optional=True,
+            ),
+        ),
+        fields=TEXT_ENCODER_FIELDS,
         forecast="weights",
     ),
     Kind(
@@ -177,6 +195,12 @@ KINDS: tuple[Kind, ...] = (
         produces=POLICY_RUN,
         roles=(
             _POLICY,
+            Role(
+                name="encoder",
+                accepts=(TEXT_ENCODER,),
+                doc="What the critic reads with; without it a copy of the policy's own body.",
+                optional=True,
+            ),
             Role(
                 name="start",
                 accepts=(POLICY_RUN,),

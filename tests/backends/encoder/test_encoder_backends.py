@@ -1,5 +1,5 @@
-"""Encoders as specs have them: what is refused while compiling, and of directories that are
-taken."""
+"""Encoders of pictures and of texts as specs have them: what is refused while compiling, and of
+directories that are taken."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ from tests.runtime.test_checkpoint_contract import write_weights
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
 from agentc_backends.data.models.checkpoint import CheckpointError
-from agentc_backends.data.models.encoders.take import check_encoder_directory
+from agentc_backends.data.models.encoders.take import check_directory_of, check_encoder_directory
+from agentc_backends.data.models.text_encoders.take import TYPES
 
 SPEC = """\
 agentc: 1
 name: encoders
 stages: {{clip: {{kind: encoder, {said}}}}}
+"""
+TEXTS = """\
+agentc: 1
+name: encoders
+stages: {{reads: {{kind: text_encoder, {said}}}}}
 """
 
 
@@ -45,6 +51,22 @@ def encoder(folder: Path, model_type: str = "clip") -> Path:
 )
 def test_what_cannot_be_is_refused(said: str, complaint: str, tmp_path: Path) -> None:
     (tmp_path / "spec.yaml").write_text(SPEC.format(said=said))
+    found = compile_spec(tmp_path / "spec.yaml", {}, load_backends())
+    assert found.plan is None
+    assert any(complaint in each.message for each in found.diagnostics), found.diagnostics
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        ("backend: hf", "text_encoder.hf needs `repo`"),
+        ("backend: path, path: nowhere", "there is no readable directory nowhere"),
+        ("backend: scratch, hidden_size: 30, heads: 4", "4 heads do not divide a width of 30"),
+        ("backend: scratch", "is trained on the text of a corpus"),
+    ],
+)
+def test_what_cannot_be_of_texts_is_refused(said: str, complaint: str, tmp_path: Path) -> None:
+    (tmp_path / "spec.yaml").write_text(TEXTS.format(said=said))
     found = compile_spec(tmp_path / "spec.yaml", {}, load_backends())
     assert found.plan is None
     assert any(complaint in each.message for each in found.diagnostics), found.diagnostics
@@ -80,6 +102,13 @@ def test_what_is_no_encoder_is_not_taken(
     spoil(folder)
     with pytest.raises(CheckpointError, match=complaint):
         check_encoder_directory(folder)
+
+
+def test_a_model_that_speaks_is_no_encoder_of_texts(tmp_path: Path) -> None:
+    folder = encoder(tmp_path / "reads", "gpt2")
+    (folder / "tokenizer.json").write_text("{}")
+    with pytest.raises(CheckpointError, match="'gpt2'; expected albert or bert"):
+        check_directory_of(folder, TYPES, ("tokenizer.json", ""))
 
 
 def test_the_contract_of_encoders(tmp_path: Path) -> None:

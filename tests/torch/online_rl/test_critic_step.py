@@ -37,7 +37,7 @@ def encoder() -> EncoderReader:
         vocab_size=100, hidden_size=64, num_hidden_layers=1, num_attention_heads=2,
         intermediate_size=128, max_position_embeddings=64,
     )  # fmt: skip
-    return EncoderReader(RobertaModel(config).eval(), 64, "pooler", 60)
+    return EncoderReader(RobertaModel(config).eval(), 64, "pooler", lambda ids: ids)
 
 
 def causal() -> CausalReader:
@@ -130,7 +130,13 @@ def test_a_causal_body_reads_each_prefix_as_if_nothing_followed() -> None:
 @pytest.mark.parametrize("pool", ["pooler", "first", "mean", "last"])
 def test_an_encoder_reads_a_text_alike_in_any_company(pool: str) -> None:
     torch.manual_seed(0)
-    reader = EncoderReader(encoder().encoder, 64, pool, 20)  # type: ignore[arg-type]
+    reader = EncoderReader(
+        encoder().encoder,
+        64,
+        pool,  # type: ignore[arg-type]
+        translate=lambda ids: ids[-20:],
+        rows=2,
+    )
     texts = [whole(text) for text in ("look", "a dark kitchen", "look", "old cellar stairs, down")]
     found = reader(texts)
     torch.testing.assert_close(found[0], found[2])

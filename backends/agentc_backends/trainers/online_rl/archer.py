@@ -75,13 +75,15 @@ class ArcherLearner:
     phases: Sequence[str] = (CRITIC, ACTOR)
 
     def __init__(self, learning: Learning, critic: CriticPhase, actor: ActorPhase) -> None:
-        """The critic's body is a copy of the policy's as it starts."""
+        """Without an encoder of its own the critic's body is a copy of the policy's at first."""
         self._with, self._critic_phase, self._actor_phase = learning, critic, actor
         policy = learning.policy
-        body = copy.deepcopy(policy.base_model)
+        reader = learning.encoder
+        if reader is None:
+            width = int(policy.config.get_text_config().hidden_size)
+            reader = CausalReader(copy.deepcopy(policy.base_model), width)
         torch.manual_seed(learning.seed)  # the weights of the heads
-        width = int(policy.config.get_text_config().hidden_size)
-        self.critic = Critic(CausalReader(body, width), critic.hidden, critic.start)
+        self.critic = Critic(reader, critic.hidden, critic.start)
         self.target = slow_copy(self.critic)
         self._reference = None
         if actor.kl_penalty:

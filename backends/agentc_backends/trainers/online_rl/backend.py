@@ -16,6 +16,7 @@ from agentc_backends.software import TORCH
 
 _CRITIC = ("lr", "updates", "batch", "target_rate", "value_target", "hidden", "start",
            "max_grad_norm")  # fmt: skip
+_READING = ("pool", "max_length")
 _BY_ADVANTAGE = ("advantage", "kl_penalty")
 _PROGRAM = ("-m", "agentc_backends.trainers.online_rl.job_online")
 
@@ -35,18 +36,26 @@ def _lower_archer(stage: StageView, context: LowerContext) -> tuple[JobDraft, ..
         critic["expectile"] = view.number("critic.expectile")
     else:
         view.leave("critic.expectile", "`critic.value_target` is no expectile")
+    encoder = None
+    if view.inputs.get("encoder"):
+        encoder = {name: view.get(f"critic.{name}") for name in _READING}
+    else:
+        for name in _READING:
+            view.leave(f"critic.{name}", "the critic reads with the policy's body (no `encoder`)")
     actor = {name: view.get(f"actor.{name}") for name in _BY_ADVANTAGE}
     learner: dict[str, Json] = {
         "algorithm": "archer",
         "critic": {**critic, "discount": view.number("discount")},
         "actor": {**_actor(view), **actor},
     }
+    if encoder is not None:
+        learner["encoder"] = encoder
     return (_online_job(stage, view, context, ARCHER, learner),)
 
 
 def _lower_filtered_bc(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
-    for name in (*_CRITIC, "expectile"):
+    for name in (*_CRITIC, *_READING, "expectile"):
         view.leave(f"critic.{name}", "filtered behaviour cloning has no critic")
     for name in _BY_ADVANTAGE:
         view.leave(f"actor.{name}", "filtered behaviour cloning imitates; nothing is weighted")
@@ -171,5 +180,6 @@ FILTERED_BC = StageBackend(
     software=TORCH,
     lower=_lower_filtered_bc,
     capabilities=_CAPABILITIES,
+    inputs=frozenset({"policy", "start"}),  # no critic that would read with an encoder
     options=_IMITATION,
 )

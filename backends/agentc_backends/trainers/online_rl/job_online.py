@@ -14,6 +14,7 @@ from typing import Any
 
 from agentc.runtime.program import Job
 from agentc_backends.agents.common.connect import connect
+from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.tasks import read_rules, tasks_of
 from agentc_backends.agents.rollout.turns import TurnRules
@@ -53,6 +54,7 @@ async def train(job: Job) -> None:
     )
     from agentc_backends.trainers.online_rl.acting import LivePolicy
     from agentc_backends.trainers.online_rl.collecting import ActingStage
+    from agentc_backends.trainers.online_rl.encoder_texts import load_encoder
     from agentc_backends.trainers.online_rl.going_on import STATE, beginning
     from agentc_backends.trainers.online_rl.learner import Learning
     from agentc_backends.trainers.online_rl.learners import buffer_of, learner_of
@@ -97,6 +99,15 @@ async def train(job: Job) -> None:
                 attempts=told["attempts"],
                 seed=told["seed"],
             )
+        encoder = None
+        for folder in job.inputs("encoder"):
+            told = settings.learner["encoder"]
+            try:
+                encoder = load_encoder(
+                    folder, tokenizer, told["pool"], told["max_length"], settings.seed
+                )
+            except ValueError as error:
+                raise FatalError(str(error)) from error
         learner = learner_of(
             settings.learner,
             Learning(
@@ -105,6 +116,7 @@ async def train(job: Job) -> None:
                 decode=policy.decode,
                 seed=settings.seed,
                 micro_batch=job.placement["micro_batch"],
+                encoder=encoder,
             ),
         )
         begun = beginning(job, learner)

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 from torch import nn
 from torch.optim import Optimizer
 
+from agentc_backends.trainers.online_rl.reading import Reader
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer
 from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
 
@@ -21,13 +22,15 @@ Numbers: TypeAlias = dict[str, float]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learning:
     """What every algorithm learns with. `policy` is the module that `sampler` draws from; `seed`
-    is the run's; so many rows go through a model at once."""
+    is the run's; so many rows go through a model at once. `encoder` reads for a critic, where the
+    run has one of its own."""
 
     policy: Any
     sampler: Sampler
     decode: Decode
     seed: int
     micro_batch: int
+    encoder: Reader | None = None
 
 
 class Learner(Protocol):

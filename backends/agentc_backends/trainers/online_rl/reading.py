@@ -2,13 +2,14 @@
 
 A causal body reads a whole episode at once: each state is a prefix of it, and what stands at the
 prefix's last token knows nothing of what follows. An encoder that sees both ways has to read each
-prefix anew. Neighbour: `critic.py`.
+prefix anew. Neighbours: `critic.py`,
+`encoder_texts.py`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -16,6 +17,8 @@ import torch
 from torch import Tensor, nn
 
 Pool: TypeAlias = Literal["pooler", "first", "mean", "last"]
+Translate: TypeAlias = Callable[[tuple[int, ...]], tuple[int, ...]]
+"""A text in a policy's tokens, in those of an encoder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +79,28 @@ class CausalReader(Reader):
 
 
 class EncoderReader(Reader):
-    """Reads each distinct prefix by an encoder that sees both ways. `longest`: tokens kept of a
-    longer one, its last ones, for the newest say most."""
+    """Reads each distinct prefix by an encoder that sees both ways, in its own tokens, which
+    `translate` makes of the policy's. Texts of like length go through it together, `rows` at once:
+    padding would otherwise cost more than they do."""
 
-    def __init__(self, encoder: nn.Module, width: int, pool: Pool, longest: int) -> None:
+    def __init__(
+        self, encoder: nn.Module, width: int, pool: Pool, translate: Translate, rows: int = 64
+    ) -> None:
         super().__init__()
-        self.encoder, self.width, self.pool, self.longest = encoder, width, pool, longest
+        self.encoder, self.width, self.pool = encoder, width, pool
+        self._translate, self._rows = translate, rows
 
     def forward(self, prefixes: Sequence[TextPrefix]) -> Tensor:
-        kept = [one.ids[-self.longest :] for one in prefixes]
-        numbers: dict[tuple[int, ...], int] = {}
-        for ids in kept:
-            numbers.setdefault(ids, len(numbers))
+        kept = [self._translate(one.ids) for one in prefixes]
+        distinct = sorted(set(kept), key=lambda ids: (len(ids), ids))
         device = next(self.encoder.parameters()).device
-        ids, mask = _padded(list(numbers), device)
-        found = self._pooled(self.encoder(input_ids=ids, attention_mask=mask), mask)
-        return found[torch.tensor([numbers[ids] for ids in kept], device=device)]
+        found = []
+        for start in range(0, len(distinct), self._rows):
+            ids, mask = _padded(distinct[start : start + self._rows], device)
+            output = self.encoder(input_ids=ids, attention_mask=mask)
+            found.append(self._pooled(output, mask))
+        numbers = {ids: number for number, ids in enumerate(distinct)}
+        return torch.cat(found)[torch.tensor([numbers[ids] for ids in kept], device=device)]
 
     def _pooled(self, output: Any, mask: Tensor) -> Tensor:
         states: Tensor = output.last_hidden_state

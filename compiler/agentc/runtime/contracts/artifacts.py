@@ -73,6 +73,7 @@ CHECKS = {
     "CriticCheckpoint": critic_contracts.check_critic,
     "PolicyRun": run_contract.check_run,
     "VisionEncoder": checkpoint_contract.check_encoder,
+    "TextEncoder": checkpoint_contract.check_text_encoder,
     "Metrics": table_contracts.check_metrics,
     "Comparison": table_contracts.check_comparison,
     "Verdicts": table_contracts.check_verdicts,

@@ -1,5 +1,5 @@
-"""Post-conditions of a Checkpoint and of a VisionEncoder: the files of a Hugging Face model
-directory, weights that parse as safetensors, and nothing that would be unpickled.
+"""Post-conditions of a Checkpoint, and of encoders of pictures and of texts: the files of a Hugging
+Face model directory, weights that parse as safetensors, and nothing that would be unpickled.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Set
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Sequence, Set
 
 if TYPE_CHECKING:
     from agentc.runtime.contracts.artifacts import Artifact
@@ -22,6 +22,7 @@ REQUIRED = (
     "agentc_chat.json",
 )
 ENCODER_REQUIRED = ("config.json", "preprocessor_config.json")
+TEXT_ENCODER_REQUIRED = ("config.json", "tokenizer.json", "tokenizer_config.json")
 SCORED = "agentc_log_probs.json"
 """What trainers leave for servers to be compared with; checkpoints may lack it."""
 WEIGHTS = "model.safetensors"
@@ -54,7 +55,16 @@ def check_checkpoint(artifact: Artifact) -> Iterator[Finding]:
 
 def check_encoder(artifact: Artifact) -> Iterator[Finding]:
     """A model of pictures: configuration, how it wants them, and whole safetensors weights."""
-    for name in ENCODER_REQUIRED:
+    yield from _encoder_findings(artifact, ENCODER_REQUIRED)
+
+
+def check_text_encoder(artifact: Artifact) -> Iterator[Finding]:
+    """A model of texts: configuration, tokenizer, and whole safetensors weights."""
+    yield from _encoder_findings(artifact, TEXT_ENCODER_REQUIRED)
+
+
+def _encoder_findings(artifact: Artifact, required: Sequence[str]) -> Iterator[Finding]:
+    for name in required:
         if (artifact.data / name).is_file():
             yield from _json_findings(artifact.data / name)
         else:

@@ -1,12 +1,14 @@
 """Job of encoder.hf: downloads a pinned revision from the Hugging Face hub and takes it.
 
-Neighbour: `../job_hf.py`, whose download it is.
+Neighbours: `../job_hf.py`, whose download it is; `../text_encoders/job_hf.py`, which is alike.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 from agentc.runtime.program import Job, load_job
 from agentc_backends.data.models.checkpoint import CheckpointError, settle_libraries
@@ -15,25 +17,26 @@ from agentc_backends.data.models.job_hf import download
 
 
 def main() -> int:
+    return run_download("encoder.hf", take_encoder)
+
+
+def run_download(name: str, take: Callable[[Path, Job], None]) -> int:
+    """The job of that backend: `take` fills `job.out` from the downloaded directory, and may raise
+    CheckpointError."""
     job = load_job()
     # Beside model.hf and dataset.hf the one job that may use the network.
     os.environ.setdefault("HF_HUB_OFFLINE", "0")
     settle_libraries()
-    try:
-        take(job)
-    except CheckpointError as error:
-        print(f"encoder.hf: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def take(job: Job) -> None:
-    """Write the encoder into `job.out`. Raises CheckpointError."""
     repo: str = job.config["repo"]
     revision: str = job.config["revision"]
     job.config.assert_all_read()
-    take_encoder(download(repo, revision), job)
+    try:
+        take(download(repo, revision), job)
+    except CheckpointError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
     job.facts(repo=repo, revision=revision)
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""Job of encoder.path: takes an encoder's directory of this machine."""
+"""Job of encoder.path: takes an encoder's directory of this machine. Neighbour:
+`../text_encoders/job_path.py`, which is alike."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from agentc.runtime.program import Job, load_job
@@ -14,27 +16,28 @@ from agentc_backends.data.models.job_path import SPEC_DIRECTORY
 
 
 def main() -> int:
+    return run_copy("encoder.path", take_encoder)
+
+
+def run_copy(name: str, take: Callable[[Path, Job], None]) -> int:
+    """The job of that backend: `take` fills `job.out` from the directory, and may raise
+    CheckpointError."""
     job = load_job()
-    try:
-        take(job)
-    except CheckpointError as error:
-        print(f"encoder.path: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def take(job: Job) -> None:
-    """Write the encoder into `job.out`. Raises CheckpointError."""
     written: str = job.config["path"]
     planned: str = job.config["digest"]
     job.config.assert_all_read()
-    source = Path(os.environ.get(SPEC_DIRECTORY, ".")) / Path(written).expanduser()
-    if not source.is_dir():
-        raise CheckpointError(f"{source} is not a directory; path is relative to the spec")
-    take_encoder(source, job)
-    # After the copy: a change before or during it must not end up under the planned key.
-    if content_digest(source) != planned:
-        raise CheckpointError(f"{source} has changed since the run was planned; run it again")
+    try:
+        source = Path(os.environ.get(SPEC_DIRECTORY, ".")) / Path(written).expanduser()
+        if not source.is_dir():
+            raise CheckpointError(f"{source} is not a directory; path is relative to the spec")
+        take(source, job)
+        # After the copy: a change before or during it must not end up under the planned key.
+        if content_digest(source) != planned:
+            raise CheckpointError(f"{source} has changed since the run was planned; run it again")
+    except CheckpointError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

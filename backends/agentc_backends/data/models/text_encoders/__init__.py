@@ -1,0 +1,1 @@
+"""Models that make features of texts, as they come into a run."""

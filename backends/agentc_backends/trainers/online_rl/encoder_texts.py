@@ -1,0 +1,62 @@
+"""What an encoder of its own reads of a policy's texts: their words, without the marks of the chat.
+
+Neighbours: `reading.py`, which reads by it; `data/models/text_encoders`, where encoders come from.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from agentc_backends.trainers.online_rl.reading import EncoderReader, Pool, Translate
+
+_REMEMBERED = 1 << 16
+"""Texts whose tokens are kept: a run reads each of its newest ones many times."""
+
+_COUNTED_FROM_PADDING = ("camembert", "roberta", "xlm-roberta")
+
+
+def load_encoder(folder: Path, policy_tokenizer: Any, pool: Pool, longest: int, seed: int) -> Any:
+    """An EncoderReader of a TextEncoder's folder, in float32 and without dropout. Weights that the
+    folder lacks, as most lack those of the pooler, follow from `seed`. Raises ValueError for an
+    encoder without the pooler that is asked for, or that cannot read so many tokens."""
+    from transformers import AutoModel, AutoTokenizer
+
+    torch.manual_seed(seed)
+    encoder = AutoModel.from_pretrained(str(folder), dtype=torch.float32).eval()
+    if pool == "pooler" and getattr(encoder, "pooler", None) is None:
+        raise ValueError(
+            f"a {encoder.config.model_type} has no pooler; set `critic.pool` to first or mean"
+        )
+    tokenizer = AutoTokenizer.from_pretrained(str(folder))
+    # RoBERTa counts its positions from behind that of the padding.
+    first = getattr(getattr(encoder, "embeddings", None), "padding_idx", None)
+    places = int(getattr(encoder.config, "max_position_embeddings", longest))
+    if encoder.config.model_type in _COUNTED_FROM_PADDING and first is not None:
+        places -= first + 1
+    room = min(int(tokenizer.model_max_length), places)
+    if longest > room:
+        raise ValueError(
+            f"the encoder reads texts of {room} tokens at most; set `critic.max_length` to that"
+        )
+    width = int(encoder.config.hidden_size)
+    return EncoderReader(encoder, width, pool, translation(policy_tokenizer, tokenizer, longest))
+
+
+def translation(policy_tokenizer: Any, tokenizer: Any, longest: int) -> Translate:
+    """From the tokens of one into at most `longest` of the other, the last ones, for the newest say
+    most; its own marks at the ends stay."""
+    tokenizer.truncation_side = "left"
+
+    @lru_cache(maxsize=_REMEMBERED)
+    def translate(ids: tuple[int, ...]) -> tuple[int, ...]:
+        text = policy_tokenizer.decode(
+            ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        found: list[int] = tokenizer(text, truncation=True, max_length=longest)["input_ids"]
+        return tuple(found)
+
+    return translate
