@@ -135,7 +135,6 @@ def test_an_encoder_reads_a_text_alike_in_any_company(pool: str) -> None:
         64,
         pool,  # type: ignore[arg-type]
         translate=lambda ids: ids[-20:],
-        rows=2,
     )
     texts = [whole(text) for text in ("look", "a dark kitchen", "look", "old cellar stairs, down")]
     found = reader(texts)

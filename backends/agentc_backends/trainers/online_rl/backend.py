@@ -162,7 +162,7 @@ _CAPABILITIES = frozenset(
 ARCHER = StageBackend(
     id="archer.online_rl",
     kind="online_rl",
-    version=1,
+    version=2,
     doc="ArCHer: a critic of whole utterances, learnt from everything that was played, and the "
     "policy by its advantages (Zhou et al., ICML 2024).",
     software=TORCH,

@@ -9,14 +9,16 @@ prefix anew. Neighbours: `critic.py`,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 Pool: TypeAlias = Literal["pooler", "first", "mean", "last"]
+T = TypeVar("T")
+_STRETCH, _SLACK, _TOKENS = 1.25, 4, 16384
 Translate: TypeAlias = Callable[[tuple[int, ...]], tuple[int, ...]]
 """A text in a policy's tokens, in those of an encoder."""
 
@@ -67,12 +69,22 @@ class CausalReader(Reader):
         longest: dict[Text, int] = {}
         for one in prefixes:
             longest[one.text] = max(longest.get(one.text, 0), one.length)
-        rows = [text.ids[:length] for text, length in longest.items()]
-        states = _hidden(self.body, *_padded(rows, self._device()))
-        number = {text: row for row, text in enumerate(longest)}
-        row = torch.tensor([number[one.text] for one in prefixes], device=states.device)
-        place = torch.tensor([one.length - 1 for one in prefixes], device=states.device)
-        return states[row, place]
+        wanted: dict[Text, list[int]] = {text: [] for text in longest}
+        for number, one in enumerate(prefixes):
+            wanted[one.text].append(number)
+        texts = sorted(longest, key=lambda text: longest[text])  # stable: of equal ones the first
+        found, order = [], []
+        for part in _of_like_length(texts, [longest[text] for text in texts]):
+            rows = [text.ids[: longest[text]] for text in part]
+            states = _hidden(self.body, *_padded(rows, self._device()))
+            numbers = [(row, number) for row, text in enumerate(part) for number in wanted[text]]
+            row = torch.tensor([row for row, _ in numbers], device=states.device)
+            at = [prefixes[number].length - 1 for _, number in numbers]
+            found.append(states[row, torch.tensor(at, device=states.device)])
+            order += [number for _, number in numbers]
+        back = torch.empty(len(order), dtype=torch.long)
+        back[torch.tensor(order)] = torch.arange(len(order))
+        return torch.cat(found)[back.to(found[0].device)]
 
     def _device(self) -> torch.device:
         return next(self.body.parameters()).device
@@ -80,23 +92,20 @@ class CausalReader(Reader):
 
 class EncoderReader(Reader):
     """Reads each distinct prefix by an encoder that sees both ways, in its own tokens, which
-    `translate` makes of the policy's. Texts of like length go through it together, `rows` at once:
-    padding would otherwise cost more than they do."""
+    `translate` makes of the policy's."""
 
-    def __init__(
-        self, encoder: nn.Module, width: int, pool: Pool, translate: Translate, rows: int = 64
-    ) -> None:
+    def __init__(self, encoder: nn.Module, width: int, pool: Pool, translate: Translate) -> None:
         super().__init__()
         self.encoder, self.width, self.pool = encoder, width, pool
-        self._translate, self._rows = translate, rows
+        self._translate = translate
 
     def forward(self, prefixes: Sequence[TextPrefix]) -> Tensor:
         kept = [self._translate(one.ids) for one in prefixes]
         distinct = sorted(set(kept), key=lambda ids: (len(ids), ids))
         device = next(self.encoder.parameters()).device
         found = []
-        for start in range(0, len(distinct), self._rows):
-            ids, mask = _padded(distinct[start : start + self._rows], device)
+        for part in _of_like_length(distinct, [*map(len, distinct)]):
+            ids, mask = _padded(part, device)
             output = self.encoder(input_ids=ids, attention_mask=mask)
             found.append(self._pooled(output, mask))
         numbers = {ids: number for number, ids in enumerate(distinct)}
@@ -123,6 +132,20 @@ def _hidden(body: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
     # text itself, whatever stands beside it in the batch.
     found: Tensor = body(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
     return found
+
+
+def _of_like_length(texts: Sequence[T], lengths: Sequence[int]) -> Iterator[Sequence[T]]:
+    """Texts, shortest first, in parts that go through a model together: none is padded to more than
+    `_STRETCH` times its length (and `_SLACK` tokens), for padding costs what text does, and each
+    part holds at most `_TOKENS`, so that memory does not grow with the batch."""
+    start = 0
+    for end in range(1, len(texts) + 1):
+        if end < len(texts):
+            fits = (end + 1 - start) * lengths[end] <= _TOKENS
+            if fits and lengths[end] <= _STRETCH * lengths[start] + _SLACK:
+                continue
+        yield texts[start:end]
+        start = end
 
 
 def _padded(rows: Sequence[tuple[int, ...]], device: torch.device) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,1 @@
+"""ArCHer's released trainer beside ours: the same numbers, and the seconds of both."""

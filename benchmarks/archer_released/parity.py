@@ -1,0 +1,233 @@
+"""Whether both trainers compute the same: three steps of the critic and one of the policy on the
+same rows and replies, the choice of filtered imitation, and the law of replies.
+
+The released code pads prompts behind and counts positions over the padding, clips the gradients of
+all networks together, stale ones too, and drops the token that ends a reply. The rows here have
+states of one length, nothing is clipped and replies come without that token, so that what is
+compared is what both mean to compute.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+from torch.optim import Adam
+
+from agentc_backends.data.models.checkpoint import load_model
+from agentc_backends.servers.transformers.checkpoint import load_tokenizer
+from agentc_backends.trainers.online_rl.actor_step import actor_step
+from agentc_backends.trainers.online_rl.critic import Critic, slow_copy
+from agentc_backends.trainers.online_rl.critic_step import CriticSettings, Utterances, critic_step
+from agentc_backends.trainers.online_rl.encoder_texts import load_encoder
+from agentc_backends.trainers.online_rl.losses import advantage, policy_gradient_loss
+from agentc_backends.trainers.online_rl.reading import Text, TextPrefix, whole
+from agentc_backends.trainers.online_rl.returns import best_share
+from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampler
+from benchmarks.archer_released.released import Released
+from benchmarks.archer_released.tiny import WIDTH, Told
+
+ROWS, CRITIC_STEPS = 16, 3
+HEADS = {"critic1": "q1", "critic2": "q2", "v_critic1": "v1", "v_critic2": "v2"}
+
+
+def compare_updates(
+    checkout: Path, policy: Path, encoder: Path, told: list[Told]
+) -> Iterator[tuple[str, float]]:
+    """Largest differences, by what they are of."""
+    theirs = Released(checkout, policy, encoder, width=WIDTH, rows=ROWS, accumulated=1, clip=1e9)
+    ours = load_model(policy).eval()
+    tokenizer = load_tokenizer(str(policy))
+    critic = Critic(load_encoder(encoder, tokenizer, "pooler", 512, seed=0))
+    _take_heads(critic, theirs.agent.critic)
+    target = slow_copy(critic)
+    _take_heads(target, theirs.agent.target_critic)
+    optimiser = Adam(critic.parameters(), lr=1e-3)
+
+    def ids(text: str) -> TextPrefix:
+        return whole(Text(tuple(tokenizer(text)["input_ids"])))
+
+    rows = _of_one_length(told, lambda text: len(ids(text).ids))
+    rng = random.Random(0)
+    said = [one.reply for one in told]
+    for step in range(CRITIC_STEPS):
+        batch = [rng.choice(rows) for _ in range(ROWS)]
+        replies = [rng.choice(said) for _ in range(ROWS)]
+        theirs.draw_these([_row(one) for one in batch], replies)
+        found = theirs.update(critic_steps=1, actor_steps=0)
+        loss, _ = critic_step(
+            critic,
+            target,
+            optimiser,
+            Utterances(
+                states=[ids(one.state) for one in batch],
+                replies=[ids(one.reply) for one in batch],
+                rewards=torch.tensor([one.reward for one in batch]),
+                following=[None if one.done else ids(one.following) for one in batch],
+                to_go=torch.zeros(ROWS),
+                drawn=[ids(reply) for reply in replies],
+            ),
+            CriticSettings(discount=0.95, target_rate=0.1, clip=0.0),
+        )
+        for name in ("q1", "q2", "v1", "v2"):
+            difference = float(found[f"{name}.loss"]) - float(getattr(loss, name))
+            yield f"loss of {name}, critic step {step + 1}", abs(difference)
+    gradients = _gradients(critic)
+    yield (
+        "gradients of the critic",
+        max(
+            float((each.grad - gradients[name]).abs().max())
+            for name, each in _heads_of(theirs.agent.critic).items()
+            if name in gradients
+        ),
+    )
+    yield "weights of the critic", _apart(_heads_of(theirs.agent.critic), critic)
+    yield "weights of the slow copy", _apart(_heads_of(theirs.agent.target_critic), target)
+    batch = [rng.choice(rows) for _ in range(ROWS)]
+    replies = [rng.choice(said) for _ in range(ROWS)]
+    theirs.draw_these([_row(one) for one in batch], replies)
+    found = theirs.update(critic_steps=0, actor_steps=1)
+    states, spoken = [ids(one.state) for one in batch], [ids(reply) for reply in replies]
+    with torch.no_grad():
+        seen, heard = critic.read([*states, *spoken]).chunk(2)
+        better = advantage(critic.q(seen, heard), critic.v(seen))
+    value, _ = actor_step(
+        ours,
+        Adam(ours.parameters(), lr=1e-3),
+        [(state.ids, reply.ids) for state, reply in zip(states, spoken, strict=True)],
+        lambda log_probs, mask, part: policy_gradient_loss(log_probs, mask, better[[*part]]),
+        micro_batch=ROWS,
+        clip=0.0,
+    )
+    yield "mean of the advantages", abs(float(found["advantages.mean"]) - float(better.mean()))
+    yield "loss of the policy", abs(float(found["pg.loss"]) - value)
+    other = dict(theirs.agent.model.named_parameters())
+    yield (
+        "gradients of the policy",
+        max(
+            float((other[name].grad - each).abs().max()) for name, each in _gradients(ours).items()
+        ),
+    )
+    yield (
+        "weights of the policy",
+        max(float((other[name] - each).abs().max()) for name, each in ours.named_parameters()),
+    )
+
+
+def choices_differ(draws: int) -> int:
+    """Of so many sets of returns, how many where the best tenth is another than
+    `numpy.quantile(returns, 0.9)` and all that reach it, which is what the released code takes."""
+    rng = random.Random(0)
+    differing = 0
+    for _ in range(draws):
+        returns = [float(rng.randint(-20, 0)) for _ in range(rng.randint(1, 200))]
+        cutoff = numpy.quantile(returns, 1 - 0.1)
+        wanted = [number for number, one in enumerate(returns) if one >= cutoff]
+        differing += [*best_share(returns, 0.1)[1]] != wanted
+    return differing
+
+
+def replies_alike(
+    checkout: Path, policy: Path, encoder: Path, draws: int
+) -> tuple[Mapping[str, tuple[int, int]], float]:
+    """How often each reply was drawn by the released agent and by our sampler from a policy of
+    three words, and the p of a chi-square test that both have one law."""
+    theirs = Released(
+        checkout, policy, encoder, width=WIDTH, rows=8, accumulated=1, clip=1.0, max_new_tokens=4
+    )
+    ours = load_model(policy).eval()
+    tokenizer = load_tokenizer(str(policy))
+    state = "Questions:\nIs it heavy? "
+    _teach(ours, tokenizer, state, {"yes": 5, "no": 3, "perhaps": 2})
+    theirs.agent.model.load_state_dict(ours.state_dict())
+    torch.manual_seed(0)
+    released: Counter[str] = Counter()
+    for _ in range(draws // 500):
+        released.update(theirs.agent.get_action([state] * 500))
+    newline = frozenset(tokenizer("\n")["input_ids"])
+    prompt = tokenizer(state)["input_ids"]
+    asked = [DrawRequest(prompt, (number, 0)) for number in range(draws // 500 * 500)]
+    mine: Counter[str] = Counter()
+    for one in Sampler(ours).draw(asked, Decode(max_tokens=4, ends=newline)):
+        mine[tokenizer.decode([each for each in one.ids if each not in newline])] += 1
+    often = [word for word, count in (released + mine).most_common() if count >= 20]
+    table = {word: (released[word], mine[word]) for word in often}
+    rest = (
+        sum(released.values()) - sum(each for each, _ in table.values()),
+        sum(mine.values()) - sum(each for _, each in table.values()),
+    )
+    if sum(rest) >= 20:
+        table["(others)"] = rest
+    return table, _same_law(numpy.array([*table.values()], dtype=float))
+
+
+def _same_law(counts: Any) -> float:
+    """The p of a chi-square test of homogeneity, of counts [replies, 2]."""
+    expected = counts.sum(1, keepdims=True) * counts.sum(0, keepdims=True) / counts.sum()
+    statistic = float(((counts - expected) ** 2 / expected).sum())
+    half = torch.tensor([(len(counts) - 1) / 2, statistic / 2], dtype=torch.float64)
+    return float(torch.special.gammaincc(half[0], half[1]))
+
+
+def _teach(model: Any, tokenizer: Any, state: str, words: Mapping[str, int]) -> None:
+    prompt = tokenizer(state)["input_ids"]
+    rows = [(prompt, tokenizer(word + "\n")["input_ids"]) for word in words]
+    weights = torch.tensor([float(each) for each in words.values()])
+    optimiser = Adam(model.parameters(), lr=1e-3)
+    for _ in range(80):
+        actor_step(
+            model,
+            optimiser,
+            rows,
+            lambda log_probs, mask, part: (
+                -((log_probs * mask).sum(dim=1) * weights[[*part]] / weights.sum()).sum()
+            ),
+            micro_batch=8,
+            clip=1.0,
+        )
+
+
+def _of_one_length(told: list[Told], length: Any) -> list[Told]:
+    """Those whose states have the most common number of tokens."""
+    lengths = Counter(length(one.state) for one in told)
+    ((most, _),) = lengths.most_common(1)
+    return [one for one in told if length(one.state) == most]
+
+
+def _row(one: Told) -> dict[str, Any]:
+    return {
+        "observation": one.state, "action": one.reply, "reward": one.reward,
+        "next_observation": one.following, "done": float(one.done), "mc_return": 0.0,
+    }  # fmt: skip
+
+
+def _heads_of(released: Any) -> dict[str, torch.Tensor]:
+    """Its weights under our names."""
+    found = {}
+    for name, each in released.named_parameters():
+        head, _, rest = name.partition(".")
+        found[f"reader.encoder.{rest}" if head == "base_lm" else f"{HEADS[head]}.{rest}"] = each
+    return found
+
+
+def _take_heads(critic: Critic, released: Any) -> None:
+    given = _heads_of(released)
+    with torch.no_grad():
+        for name, each in critic.named_parameters():
+            each.copy_(given[name])
+
+
+def _gradients(model: Any) -> dict[str, torch.Tensor]:
+    """Those of its last step."""
+    return {name: each.grad for name, each in model.named_parameters() if each.grad is not None}
+
+
+def _apart(released: Mapping[str, torch.Tensor], critic: Critic) -> float:
+    return max(
+        float((released[name] - each).abs().max()) for name, each in critic.named_parameters()
+    )
