@@ -1,11 +1,11 @@
-"""ArCHer and online filtered BC on the corridor, whose exact values are known:
+"""ArCHer, online filtered BC and PPO on the corridor, whose exact values are known:
 `python -m benchmarks.archer_corridor --seeds 1 2 3 4 5` in an interpreter with torch.
 
-The parts that `online_rl` is made of (critic, sampler, actor) around a world of tables; a policy of
-two layers starts from imitating the behaviour (.2, .5, .3). Printed: the exact value of the first
-room under the policy, the trajectories until it passes 3.0 (the best is 3.2088), and how the
-critic's advantages go with the true ones before the policy's first step. `centred` is not
-the paper's (docs/design/archer.md).
+The parts that `online_rl` is made of (critic, sampler, actor; of PPO the learner itself) around a
+world of tables; a policy of two layers starts from imitating the behaviour (.2, .5, .3). Printed:
+the exact value of the first room under the policy, the trajectories until it passes 3.0 (the best
+is 3.2088), and how the critic's advantages go with the true ones before the policy's first step.
+`centred` is not the paper's (docs/design/archer.md).
 """
 
 from __future__ import annotations
@@ -27,12 +27,15 @@ from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
 from agentc_backends.trainers.online_rl.actor_step import actor_step, reply_log_probs
 from agentc_backends.trainers.online_rl.critic import Critic, slow_copy
 from agentc_backends.trainers.online_rl.critic_step import CriticSettings, Utterances, critic_step
+from agentc_backends.trainers.online_rl.learner import ACTOR, Learning
 from agentc_backends.trainers.online_rl.losses import (
     advantage,
     imitation_loss,
     policy_gradient_loss,
 )
+from agentc_backends.trainers.online_rl.ppo import ClippedPhase, PpoLearner, PpoRules, ValuePhase
 from agentc_backends.trainers.online_rl.reading import CausalReader, Text, TextPrefix
+from agentc_backends.trainers.online_rl.replay import Played, PlayedTurn, ReplayBuffer
 from agentc_backends.trainers.online_rl.returns import best_share, to_go
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampler
 
@@ -40,6 +43,7 @@ LONGEST = 60
 STOP, LINE = 0, 1
 WORDS = (*dict.fromkeys(" ".join((*ROOMS, *ACTIONS)).split()),)
 DECODE = Decode(max_tokens=3, ends=frozenset({STOP}))
+METHODS = ("archer", "archer, centred", "filtered_bc", "ppo")
 
 
 def ids_of(text: str) -> tuple[int, ...]:
@@ -69,12 +73,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.archer_corridor", description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--iterations", type=int, default=20)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     options = parser.parse_args()
     torch.set_num_threads(1)
     print("| method | seed | start | end | trajectories to 3.0 | advantage, correlation | CPU s |")
     print("|---|---|---|---|---|---|---|")
     for seed in options.seeds:
-        for method in ("archer", "archer, centred", "filtered_bc"):
+        for method in options.methods:
             began = time.process_time()
             start, end, reached, correlation = learn(method, seed, options.iterations)
             cells = [method, seed, f"{start:.2f}", f"{end:.3f}", reached or "never"]
@@ -96,12 +101,15 @@ def learn(
     target = slow_copy(critic)
     learner = torch.optim.Adam(critic.parameters(), lr=1e-3)
     actor = torch.optim.Adam(policy.parameters(), lr=2e-3)
+    ppo = ppo_learner(policy, sampler, seed) if method == "ppo" else None
     start, reached, correlation = value_of(policy), None, None
     kept: list[list[Turn]] = []
     for iteration in range(iterations):
         kept += play(sampler, seed, iteration, episodes)
         rng = random.Random(f"{seed}/{iteration}")
-        if method.startswith("archer"):
+        if ppo is not None:
+            learn_by_ppo(ppo, kept[-episodes:], iteration, warmup)
+        elif method.startswith("archer"):
             turns = [turn for episode in kept for turn in episode]
             learn_values(critic, target, learner, sampler, turns, rng, 40)
             if iteration == warmup - 1:
@@ -209,6 +217,31 @@ def copy_best(policy: Any, optimiser: Any, turns: Sequence[Turn], rng: random.Ra
             policy, optimiser, rows, lambda log_probs, mask, _: imitation_loss(log_probs, mask),
             micro_batch=64, clip=1.0,
         )  # fmt: skip
+
+
+def ppo_learner(policy: Any, sampler: Sampler, seed: int) -> PpoLearner:
+    learning = Learning(policy=policy, sampler=sampler, decode=DECODE, seed=seed, micro_batch=64)
+    values = ValuePhase(
+        lr=1e-3, batch=64, hidden=None, start=0.0, max_grad_norm=1.0, discount=DISCOUNT
+    )
+    rules = PpoRules(
+        clip=0.2, value_clip=None, gae_lambda=0.95, epochs=4, entropy_coef=0.0, normalise=True,
+        by="utterances",
+    )  # fmt: skip
+    return PpoLearner(learning, values, ClippedPhase(lr=2e-3, batch=64, max_grad_norm=1.0), rules)
+
+
+def learn_by_ppo(
+    ppo: PpoLearner, fresh: Sequence[Sequence[Turn]], iteration: int, warmup: int
+) -> None:
+    buffer = ReplayBuffer(None, DISCOUNT)
+    buffer.add([
+        Played(tuple(PlayedTurn(state(at.room), Text(at.reply), at.reward) for at in episode))
+        for episode in fresh
+    ])  # fmt: skip
+    for phase in ppo.phases:
+        if phase != ACTOR or iteration >= warmup:
+            ppo.learn(phase, iteration, buffer)
 
 
 def fresh_replies(

@@ -29,7 +29,7 @@ from agentc_backends.data.models.backend import SCRATCH
 from agentc_backends.environments.corridor.backend import BACKEND as CORRIDOR
 from agentc_backends.servers.transformers.chat_text import ChatText
 from agentc_backends.servers.transformers.checkpoint import load_tokenizer
-from agentc_backends.trainers.online_rl.backend import ARCHER, FILTERED_BC
+from agentc_backends.trainers.online_rl.backend import ARCHER, FILTERED_BC, PPO
 from agentc_backends.trainers.online_rl.played import decoded
 
 PROGRAM = "agentc_backends.trainers.online_rl.job_online"
@@ -60,14 +60,25 @@ stages:
     episodes: 6
     warmup: 1
     keep: [0, 2]
-    actor: {{lr: 1e-3, updates: 2, batch: 8}}
     evaluate: {{split: test, limit: 3, every: 2}}
-    {more}
+{more}
 """
 MORE = {
-    "archer": "critic: {lr: 1e-3, updates: 3, batch: 16}",
-    "filtered_bc": "options: {keep_share: 0.5}",
+    "archer": """
+    critic: {lr: 1e-3, updates: 3, batch: 16}
+    actor: {lr: 1e-3, updates: 2, batch: 8}
+""",
+    "filtered_bc": """
+    actor: {lr: 1e-3, updates: 2, batch: 8}
+    options: {keep_share: 0.5}
+""",
+    "ppo": """
+    critic: {lr: 1e-3, batch: 16}
+    actor: {lr: 1e-3, batch: 16, kl_penalty: 0.1}
+    options: {epochs: 2, value_clip: 1, entropy_coef: 0.01}
+""",
 }
+LONG_PPO = pytest.param("ppo", marks=pytest.mark.long)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +99,7 @@ def run_job(
     root.mkdir()
     spec = root / "spec.yaml"
     spec.write_text(SPEC.format(backend=backend, more=MORE[backend], iterations=iterations))
-    known = (EXPERT, SCRATCH, CORRIDOR, ARCHER, FILTERED_BC)
+    known = (EXPERT, SCRATCH, CORRIDOR, ARCHER, FILTERED_BC, PPO)
     plan = compile_spec(spec, {}, BackendTable({each.id: each for each in known})).plan
     assert plan is not None
     job = next(job for job in plan.jobs if job.id == "run")
@@ -135,7 +146,7 @@ def contract(root: Path, told: Mapping[str, Any]) -> None:
     check_artifact("PolicyRun", root / "data", told["contract"], {}, {})
 
 
-@pytest.fixture(scope="module", params=["archer", "filtered_bc"])
+@pytest.fixture(scope="module", params=["archer", "filtered_bc", LONG_PPO])
 def whole(
     request: pytest.FixtureRequest, model: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Path]:
@@ -146,6 +157,7 @@ def whole(
     return request.param, root
 
 
+@pytest.mark.parametrize("whole", ["archer", "filtered_bc", "ppo"], indirect=True)
 def test_what_is_published(whole: tuple[str, Path]) -> None:
     backend, root = whole
     contract(root, json.loads((root / "job.json").read_text()))
@@ -167,6 +179,12 @@ def test_what_is_published(whole: tuple[str, Path]) -> None:
     if backend == "archer":
         assert "advantage.correlation" in curve[1]["critic"]
         assert (root / "data" / "state" / "target.safetensors").is_file()
+    if backend == "ppo":
+        assert all("explained" in row["critic"] for row in curve)
+        assert [row["buffer"] for row in curve] == [
+            sum(each["turns"] for each in episodes if each["iteration"] == number)
+            for number in range(ITERATIONS)
+        ]
 
 
 def test_each_reply_was_shown_the_last_observation_alone(
@@ -185,7 +203,9 @@ def test_each_reply_was_shown_the_last_observation_alone(
 
 
 @pytest.mark.parametrize(
-    "whole", ["archer", pytest.param("filtered_bc", marks=pytest.mark.long)], indirect=True
+    "whole",
+    ["archer", pytest.param("filtered_bc", marks=pytest.mark.long), LONG_PPO],
+    indirect=True,
 )
 def test_cut_by_three_time_limits(whole: tuple[str, Path], model: Path, tmp_path: Path) -> None:
     """Each stops after its first phase, with that saved."""
@@ -222,7 +242,9 @@ def kill_and_rerun(job: Path, moments: list[float]) -> None:
 
 
 @pytest.mark.parametrize(
-    "whole", ["archer", pytest.param("filtered_bc", marks=pytest.mark.long)], indirect=True
+    "whole",
+    ["archer", pytest.param("filtered_bc", marks=pytest.mark.long), LONG_PPO],
+    indirect=True,
 )
 def test_killed_at_two_moments(whole: tuple[str, Path], model: Path, tmp_path: Path) -> None:
     backend, root = whole

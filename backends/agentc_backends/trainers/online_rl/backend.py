@@ -1,5 +1,5 @@
-"""Declares `archer.online_rl` and `filtered_bc.online_rl`, and lowers a stage of online RL to its
-one job: acting and learning in turns, in one process.
+"""Declares `archer.online_rl`, `filtered_bc.online_rl` and `ppo.online_rl`, and lowers a stage of
+online RL to its one job: acting and learning in turns, in one process.
 
 Neighbours: `job_online.py` is the job; `agents/rollout/backend.py` reads the settings of episodes
 alike.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import POLICY_RUN
-from agentc.kinds.field import Field, Json, integer, number
+from agentc.kinds.field import Field, Json, boolean, integer, number
 from agentc_backends.agents.common.lowering import environment_leases, episode_config, prompt_config
 from agentc_backends.agents.common.reply_actions import ACTION_OPTIONS, action_config
 from agentc_backends.software import TORCH
@@ -26,6 +26,22 @@ _IMITATION: tuple[Field, ...] = (
            above=0, maximum=1),
     integer("window", "Of the newest so many episodes; null: of all in the buffer.", None,
             minimum=1, nullable=True),
+)  # fmt: skip
+
+_RULES: tuple[Field, ...] = (
+    number("clip", "How far from 1 the ratio of a token's probabilities, now and when it was "
+           "drawn, still counts.", 0.2, above=0),
+    number("value_clip", "How far a value may move in an iteration and still gain by it; null: "
+           "any way.", None, above=0, nullable=True),
+    number("gae_lambda", "Share of a token's surprise that the token before it is credited with, "
+           "and so on (GAE): 1 weighs all that followed, 0 the next value alone.", 0.95,
+           minimum=0, maximum=1),
+    integer("epochs", "Times that policy and values go over the episodes of an iteration.", 4,
+            minimum=1),
+    number("entropy_coef", "Worth of a nat of the entropy of what a token is drawn from, in the "
+           "policy's loss.", 0.0, minimum=0),
+    boolean("normalise", "Take their mean off the advantages of an iteration's tokens, and divide "
+            "them by their standard deviation.", True),
 )  # fmt: skip
 
 
@@ -50,7 +66,7 @@ def _lower_archer(stage: StageView, context: LowerContext) -> tuple[JobDraft, ..
     }
     if encoder is not None:
         learner["encoder"] = encoder
-    return (_online_job(stage, view, context, ARCHER, learner),)
+    return (_online_job(stage, view, context, ARCHER, learner, view.get("buffer")),)
 
 
 def _lower_filtered_bc(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
@@ -66,7 +82,39 @@ def _lower_filtered_bc(stage: StageView, context: LowerContext) -> tuple[JobDraf
         "keep_share": view.number("keep_share"),
         "window": view.get("window"),
     }
-    return (_online_job(stage, view, context, FILTERED_BC, learner),)
+    return (_online_job(stage, view, context, FILTERED_BC, learner, view.get("buffer")),)
+
+
+def _lower_ppo(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    view = stage.scoped()
+    for name in ("updates", "target_rate", "value_target", "expectile"):
+        view.leave(f"critic.{name}", "PPO holds a value of each token to GAE's, in all `epochs`")
+    view.leave("actor.updates", "PPO goes over an iteration's episodes in all `epochs`")
+    view.leave("actor.advantage", "PPO's advantages are GAE's; see `normalise`")
+    for name in ("capacity", "episodes"):
+        view.leave(f"buffer.{name}", "PPO learns from the episodes of the iteration alone")
+    for name in ("temperature", "top_p"):
+        if view.number(f"decode.{name}") != 1:
+            view.refuse(
+                f"decode.{name}",
+                "PPO's ratios are of the model's own probabilities, and replies would be drawn by "
+                "others",
+                fix="leave it at 1",
+            )
+    by = view.text("buffer.by")
+    critic: dict[str, Json] = {
+        name: view.get(f"critic.{name}")
+        for name in ("lr", "batch", "hidden", "start", "max_grad_norm")
+    }
+    actor = ("lr", "batch", "max_grad_norm", "kl_penalty")
+    learner: dict[str, Json] = {
+        "algorithm": "ppo",
+        "critic": {**critic, "discount": view.number("discount")},
+        "actor": {name: view.get(f"actor.{name}") for name in actor},
+        "rules": {**{field.name: view.get(field.name) for field in _RULES}, "by": by},
+    }
+    kept: dict[str, Json] = {"capacity": None, "episodes": view.integer("episodes"), "by": by}
+    return (_online_job(stage, view, context, PPO, learner, kept),)
 
 
 def _actor(view: StageView) -> dict[str, Json]:
@@ -79,6 +127,7 @@ def _online_job(
     context: LowerContext,
     backend: StageBackend,
     learner: dict[str, Json],
+    buffer: Json,
 ) -> JobDraft:
     facts = context.environment_facts(view)
     prompt = context.prompt(view)
@@ -90,7 +139,7 @@ def _online_job(
         "iterations": iterations,
         "episodes": view.integer("episodes"),
         "warmup": view.integer("warmup"),
-        "buffer": view.get("buffer"),
+        "buffer": buffer,
         "learner": learner,
         "evaluate": _evaluation(view, facts["splits"]),
         "keep": _kept(view, iterations),
@@ -158,6 +207,8 @@ def _kept(view: StageView, iterations: int) -> Json:
 _CAPABILITIES = frozenset(
     {"react", "react_inline", "action_only", "text", "output_marker", "resume", "float32"}
 )
+_WITHOUT_ENCODER = frozenset({"policy", "start"})
+"""Of those without a critic of texts, which would read with an `encoder`."""
 
 ARCHER = StageBackend(
     id="archer.online_rl",
@@ -180,6 +231,19 @@ FILTERED_BC = StageBackend(
     software=TORCH,
     lower=_lower_filtered_bc,
     capabilities=_CAPABILITIES,
-    inputs=frozenset({"policy", "start"}),  # no critic that would read with an encoder
+    inputs=_WITHOUT_ENCODER,
     options=_IMITATION,
+)
+
+PPO = StageBackend(
+    id="ppo.online_rl",
+    kind="online_rl",
+    version=1,
+    doc="PPO on tokens (Schulman et al., 2017): clipped steps on the episodes of each iteration, "
+    "by advantages over the values of a network of its own.",
+    software=TORCH,
+    lower=_lower_ppo,
+    capabilities=_CAPABILITIES,
+    inputs=_WITHOUT_ENCODER,
+    options=(*ACTION_OPTIONS, *_RULES),
 )

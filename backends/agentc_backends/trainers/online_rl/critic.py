@@ -29,8 +29,8 @@ class Critic(nn.Module):  # type: ignore[misc]
         self.reader = reader
         width = reader.width
         inner = hidden or width
-        self.q1, self.q2 = _head(2 * width, inner, start), _head(2 * width, inner, start)
-        self.v1, self.v2 = _head(width, inner, start), _head(width, inner, start)
+        self.q1, self.q2 = value_head(2 * width, inner, start), value_head(2 * width, inner, start)
+        self.v1, self.v2 = value_head(width, inner, start), value_head(width, inner, start)
 
     def q(self, states: Tensor, replies: Tensor) -> Twin:
         """Of features [B, H] each."""
@@ -61,7 +61,8 @@ def follow(target: nn.Module, online: nn.Module, rate: float) -> None:
         torch._foreach_add_(mine, others, alpha=rate)
 
 
-def _head(width: int, inner: int, start: float) -> nn.Sequential:
+def value_head(width: int, inner: int, start: float) -> nn.Sequential:
+    """Of features [..., width]: [..., 1]; near `start` before it learns."""
     last = nn.Linear(inner, 1)
     nn.init.constant_(last.bias, start)
     return nn.Sequential(

@@ -1,4 +1,5 @@
-"""Learner: what the loop asks of an algorithm. `archer.py` and `filtered_bc.py` are such ones."""
+"""Learner: what the loop asks of an algorithm. `archer.py`, `filtered_bc.py` and `ppo.py` are such
+ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The learner and the buffer that a job's config asks for. Neighbours: `backend.py` writes that
-config, `archer.py` and `filtered_bc.py` are the learners."""
+config, `archer.py`, `filtered_bc.py` and `ppo.py` are the learners."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ from typing import Any
 from agentc_backends.trainers.online_rl.archer import ActorPhase, ArcherLearner, CriticPhase
 from agentc_backends.trainers.online_rl.filtered_bc import FilteredLearner
 from agentc_backends.trainers.online_rl.learner import Learner, Learning
+from agentc_backends.trainers.online_rl.ppo import ClippedPhase, PpoLearner, PpoRules, ValuePhase
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer
 
 
 def learner_of(asked: Mapping[str, Any], learning: Learning) -> Learner:
     """By `algorithm`. Raises ValueError for one that is not there."""
-    actor = ActorPhase(**asked["actor"])
     match asked["algorithm"]:
         case "archer":
+            actor = ActorPhase(**asked["actor"])
             return ArcherLearner(learning, CriticPhase(**asked["critic"]), actor)
         case "filtered_bc":
+            actor = ActorPhase(**asked["actor"])
             return FilteredLearner(learning, actor, asked["keep_share"], asked["window"])
+        case "ppo":
+            clipped, values = ClippedPhase(**asked["actor"]), ValuePhase(**asked["critic"])
+            return PpoLearner(learning, values, clipped, PpoRules(**asked["rules"]))
         case other:
             raise ValueError(f"no algorithm {other!r}")
 

@@ -133,16 +133,30 @@ def clipped_loss(ratio: Tensor, advantage: Tensor, clip: float) -> Tensor:
     return -torch.minimum(ratio * advantage, held * advantage).mean()
 
 
+def clipped_value_loss(values: Tensor, before: Tensor, worth: Tensor, clip: float | None) -> Tensor:
+    """Mean square of what values [N] miss `worth` by. With `clip`, the larger one of it and of that
+    of values held within `clip` of those `before` the iteration, so that none gains by a longer
+    way (as PPO's first release had it)."""
+    missed = (values - worth).square()
+    if clip is None:
+        return missed.mean()
+    held = before + (values - before).clamp(-clip, clip)
+    return torch.maximum(missed, (held - worth).square()).mean()
+
+
 def generalised_advantages(
-    rewards: Tensor, values: Tensor, discount: float, decay: float
+    rewards: Tensor, values: Tensor, discount: float | Tensor, decay: float, after: float = 0.0
 ) -> Tensor:
-    """[T] of one episode that ends behind its last step (GAE, Schulman et al. 2016)."""
+    """[T] of one episode (GAE, Schulman et al. 2016, equation 16). `discount`, one for all steps or
+    [T], is how much counts what follows a step; `after` is the value of what follows the last one,
+    0 where the episode ended."""
+    each = torch.as_tensor(discount, dtype=rewards.dtype).expand(len(rewards))
     found = torch.zeros_like(rewards)
     carried = torch.zeros((), dtype=rewards.dtype)
-    following = torch.zeros((), dtype=rewards.dtype)
+    following = torch.tensor(after, dtype=rewards.dtype)
     for step in range(len(rewards) - 1, -1, -1):
-        surprise = rewards[step] + discount * following - values[step]
-        carried = surprise + discount * decay * carried
+        surprise = rewards[step] + each[step] * following - values[step]
+        carried = surprise + each[step] * decay * carried
         found[step] = carried
         following = values[step]
     return found

@@ -56,7 +56,8 @@ class Utterance:
 
 
 class ReplayBuffer:
-    """The newest `episodes` episodes, at most `capacity` utterances of them; oldest out first.
+    """The newest `episodes` episodes, at most `capacity` utterances of them; oldest out first. A
+    limit that is None is none.
 
     `by` says what is drawn: utterances one by one, or whole episodes until there are as many
     utterances as were asked for or more. Of these a causal critic reads all states in one pass.
@@ -64,7 +65,7 @@ class ReplayBuffer:
 
     def __init__(
         self,
-        capacity: int,
+        capacity: int | None,
         discount: float,
         episodes: int | None = None,
         by: Literal["utterances", "episodes"] = "utterances",
@@ -95,6 +96,9 @@ class ReplayBuffer:
         if self._episodes is not None:
             self._kept = self._kept[-self._episodes :]
         found = [each for one in self._kept for each in utterances(one, self._discount)]
+        self._utterances = found
+        if self._capacity is None:
+            return
         self._utterances = found[-self._capacity :]
         if self._by == "episodes":
             dropped, excess = 0, len(found) - self._capacity
