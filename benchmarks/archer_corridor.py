@@ -108,7 +108,7 @@ def learn(
         kept += play(sampler, seed, iteration, episodes)
         rng = random.Random(f"{seed}/{iteration}")
         if ppo is not None:
-            learn_by_ppo(ppo, kept[-episodes:], iteration, warmup)
+            learn_by_ppo(ppo, kept[-episodes:], iteration, warmup // 2)
         elif method.startswith("archer"):
             turns = [turn for episode in kept for turn in episode]
             learn_values(critic, target, learner, sampler, turns, rng, 40)
@@ -222,10 +222,10 @@ def copy_best(policy: Any, optimiser: Any, turns: Sequence[Turn], rng: random.Ra
 def ppo_learner(policy: Any, sampler: Sampler, seed: int) -> PpoLearner:
     learning = Learning(policy=policy, sampler=sampler, decode=DECODE, seed=seed, micro_batch=64)
     values = ValuePhase(
-        lr=1e-3, batch=64, hidden=None, start=0.0, max_grad_norm=1.0, discount=DISCOUNT
+        lr=3e-3, batch=16, hidden=None, start=0.0, max_grad_norm=1.0, discount=DISCOUNT
     )
     rules = PpoRules(
-        clip=0.2, value_clip=None, gae_lambda=0.95, epochs=4, entropy_coef=0.0, normalise=True,
+        clip=0.2, value_clip=None, gae_lambda=0.95, epochs=8, entropy_coef=0.0, normalise=True,
         by="utterances",
     )  # fmt: skip
     return PpoLearner(learning, values, ClippedPhase(lr=2e-3, batch=64, max_grad_norm=1.0), rules)

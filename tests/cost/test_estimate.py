@@ -66,6 +66,16 @@ def test_a_published_epoch_is_within_its_band(planned: Planned, table: BackendTa
     assert 4 * sft.seconds.median / 3600 == pytest.approx(sft.gpu_hours.median)
 
 
+def test_ppo_is_counted_by_its_epochs(planned: Planned, table: BackendTable) -> None:
+    document = planned("archer/rivals")
+    rules = next(job["config"] for job in document["jobs"] if job["id"] == "ppo")["learner"][
+        "rules"
+    ]
+    usual = estimate_plan(document, None, table=table)["ppo"].seconds.median
+    rules["epochs"] *= 4
+    assert 2 * usual < estimate_plan(document, None, table=table)["ppo"].seconds.median < 4 * usual
+
+
 def test_a_training_takes_what_it_computes(planned: Planned, table: BackendTable) -> None:
     """Six operations a weight and token; two less with adapters, two more where activations are
     computed again."""

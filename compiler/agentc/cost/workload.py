@@ -6,7 +6,7 @@ by the past; what the store has measured replaces it (`measured.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 
 from agentc.cost.amounts import (
@@ -38,6 +38,7 @@ from agentc.cost.past import Past, Traits
 from agentc.cost.prefixes import prefixes_of, turns_left
 from agentc.cost.priors import prior
 from agentc.cost.quantity import Quantity, sum_in_step, total
+from agentc.cost.reinforcement import learner_work
 from agentc.cost.stated import Stated
 from agentc.cost.subject import JobProfile
 from agentc.cost.trees import forecast_dataset, forecast_mix, forecast_revise, forecast_search
@@ -297,34 +298,18 @@ class Forecaster:
         context = self.settle(subject, "context", environment, context, traits)
         read = total([context, reply])
         played = episodes.times(turns)
-        steps = Quantity(iterations * subject.number("actor.updates", 3))
-        learnt = steps.times(subject.number("actor.batch", 256) * 3)
-        # Whole episodes are read in one pass; fresh replies of the policy stand in no text.
-        at_once = turns.median if subject.setting("buffer.by") == "episodes" else 1.0
-        drawn = steps.times(subject.number("actor.batch", 256))
-        learner = subject.config.get("learner")
-        if not isinstance(learner, Mapping) or "critic" in learner:
-            values = iterations * subject.number("critic.updates", 50)
-            rows = Quantity(values * subject.number("critic.batch", 256))
-            # Two states and two replies for the targets, a state and a reply with gradient.
-            encoder = self.model_of(subject, "encoder")
-            share = 4 / max(1.0, at_once)
-            if encoder is not None:  # which reads each state anew, and may be of another size
-                share = 4 * encoder.parameters.median / model.parameters.median
-            learnt = total([learnt, rows.times(share)])
-            drawn = total([drawn, rows])
-            steps = total([steps, Quantity(values)])
-        else:
-            learnt = learnt.times(1 / max(1.0, at_once))
-        tokens = total([played, learnt]).times(read)
+        encoder = self.model_of(subject, "encoder")
+        apart = encoder and encoder.parameters.median / model.parameters.median
+        work = learner_work(subject, played, turns, apart)
+        tokens = total([played, work.rows]).times(read)
         shape = replace(model, trained=True)
         kept = 1 + len(subject.setting("keep") or ())
         disk = total(
             [model.parameters.times(4 * (kept + 2)), episodes.times(row_bytes(read.times(2)))]
         )
         return Workload(
-            rows=episodes, turns=played, replied=total([played, drawn]).times(reply),
-            context=context, steps=steps, tokens=tokens, model=shape, output=shape, disk=disk,
+            rows=episodes, turns=played, replied=total([played, work.drawn]).times(reply),
+            context=context, steps=work.steps, tokens=tokens, model=shape, output=shape, disk=disk,
         )  # fmt: skip
 
     def tasks_of(self, subject: JobProfile) -> tuple[Quantity, str, float]:
