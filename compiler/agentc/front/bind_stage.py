@@ -112,12 +112,16 @@ class StageBinder:
         possible = [backend.id for backend in self.table.stage_backends(kind)]
         short = [name.removesuffix(f".{kind}").removeprefix(f"{kind}.") for name in possible]
         other = self.table.backends.get(name)
+        missing = draft.kind.without.get(name.removesuffix(f".{kind}"))
+        notes = [missing] if missing else []
+        if other is not None:
+            notes.append(f"{name} is there, but does other work")
         self.sink.error(
             "AGC601",
             f"no backend `{name}` for kind {kind}",
             node.span,
             expected=f"one of {listed([*possible, _AUTO])}",
-            notes=() if other is None else (f"{name} is there, but does other work",),
+            notes=tuple(notes),
             fix=did_you_mean(name, [*possible, *short, _AUTO]),
             steps=draft.unrolled.steps,
         )

@@ -3,6 +3,7 @@ and `groups.py`, which sorts them by what they do."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -53,7 +54,8 @@ class Kind:
     act in an environment; the product of a kind that `collects` is of episodes on tasks of a
     split; one that is `online` has a policy act and learns from what comes of it, in one job;
     `reworks` names the inputs whose rows become training data; `longest_reply` is the
-    setting that bounds replies of the model it asks.
+    setting that bounds replies of the model it asks. `without` says of backends that people look
+    for why there is none, by the name that they would write.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Kind:
     online: bool = False
     reworks: tuple[str, ...] = ()
     longest_reply: str | None = None
+    without: Mapping[str, str] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     forecast: Forecast = "rows"
 

@@ -169,6 +169,15 @@ ONLINE_RL_FIELDS: tuple[Field, ...] = (
     ENVIRONMENT_AT,
 )
 
+NOT_ONLINE = {
+    "openrlhf": "OpenRLHF's RL (0.11) imports vLLM, starts its models on Ray workers with GPUs "
+    "and calls CUDA by name: none of it runs without GPUs, and the software here has no Ray; "
+    "its `sft` and `dpo` are there",
+    "verl": "verl's RL trains on Ray workers with GPUs, and 0.9.1 wants transformers below 5.11: "
+    "none of it runs without GPUs or beside the software here",
+}
+"""Trainers of agents that have no backend here, and why."""
+
 CHECKPOINT_FIELDS: tuple[Field, ...] = (
     integer("at", "The iteration after which the policy is taken; null: the last.", None,
             minimum=0, nullable=True),

@@ -40,7 +40,7 @@ from agentc.kinds.interaction import (
 from agentc.kinds.kind import Counts, Kind
 from agentc.kinds.model import MODEL_FIELDS
 from agentc.kinds.prefix import PREFIXES
-from agentc.kinds.reinforcement import CHECKPOINT_FIELDS, ONLINE_RL_FIELDS
+from agentc.kinds.reinforcement import CHECKPOINT_FIELDS, NOT_ONLINE, ONLINE_RL_FIELDS
 from agentc.kinds.revision import REVISE_FIELDS
 from agentc.kinds.search import SEARCH_FIELDS
 from agentc.kinds.training import CRITIC_FIELDS, DPO_FIELDS, SFT_FIELDS
@@ -212,6 +212,7 @@ KINDS: tuple[Kind, ...] = (
         fields=ONLINE_RL_FIELDS,
         uses=("environment", "prompt"),
         default_backend="archer.online_rl",
+        without=NOT_ONLINE,
         online=True,
         forecast="reinforcement",
     ),

@@ -18,7 +18,8 @@ import pytest
 pytest.importorskip("torch")
 
 from tests.support.patience import PATIENCE_S
-from tests.torch.trl.jobs import launch, make_job, small_model, start
+from tests.torch.online_rl.wanderer import wandering_model
+from tests.torch.trl.jobs import launch, make_job, start
 
 from agentc.backend_api.table import BackendTable
 from agentc.compilation import compile_spec
@@ -31,6 +32,7 @@ from agentc_backends.servers.transformers.chat_text import ChatText
 from agentc_backends.servers.transformers.checkpoint import load_tokenizer
 from agentc_backends.trainers.online_rl.backend import ARCHER, FILTERED_BC, PPO
 from agentc_backends.trainers.online_rl.played import decoded
+from agentc_backends.trainers.online_rl.trl_backend import TRL
 
 PROGRAM = "agentc_backends.trainers.online_rl.job_online"
 ITERATIONS, EPISODES = 4, 6
@@ -44,7 +46,7 @@ prompts:
     acknowledgement: OK
     reply_format: text
     observation_prefix: ""
-    memory: last
+    memory: {memory}
 models: {{base: {{backend: scratch, hidden_size: 32, heads: 2, context: 256, corpus: [expert]}}}}
 stages:
   expert: {{kind: expert, environment: corridor, prompt: way_out, split: train}}
@@ -63,33 +65,46 @@ stages:
     evaluate: {{split: test, limit: 3, every: 2}}
 {more}
 """
+_STEPS = "actor: {lr: 1e-3, updates: 2, batch: 8}"
+_GROUPS = "actor: {lr: 1e-3, updates: 2}"
 MORE = {
-    "archer": """
-    critic: {lr: 1e-3, updates: 3, batch: 16}
-    actor: {lr: 1e-3, updates: 2, batch: 8}
+    "archer": f"""
+    {_STEPS}
+    critic: {{lr: 1e-3, updates: 3, batch: 16}}
 """,
-    "filtered_bc": """
-    actor: {lr: 1e-3, updates: 2, batch: 8}
-    options: {keep_share: 0.5}
+    "filtered_bc": f"""
+    {_STEPS}
+    options: {{keep_share: 0.5}}
 """,
     "ppo": """
-    critic: {lr: 1e-3, batch: 16}
     actor: {lr: 1e-3, batch: 16, kl_penalty: 0.1}
+    critic: {lr: 1e-3, batch: 16}
     options: {epochs: 2, value_clip: 1, entropy_coef: 0.01}
 """,
+    "grpo": f"""
+    {_GROUPS}
+    options: {{group: 3, minibatches: 2, beta: 0.05}}
+""",
+    "rloo": f"""
+    {_GROUPS}
+    options: {{group: 3, algorithm: rloo}}
+""",
 }
-LONG_PPO = pytest.param("ppo", marks=pytest.mark.long)
+OF_TRL = ("grpo", "rloo")
+LONG = [
+    pytest.param(name, marks=pytest.mark.long) for name in ("filtered_bc", "ppo", "grpo", "rloo")
+]
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return small_model(tmp_path_factory.mktemp("model"))
+    return wandering_model(tmp_path_factory.mktemp("model"))
 
 
 def run_job(
     root: Path,
     model: Path,
-    backend: str,
+    algorithm: str,
     iterations: int = ITERATIONS,
     begun: Path | None = None,
     **placement: Any,
@@ -98,8 +113,16 @@ def run_job(
     it goes on from."""
     root.mkdir()
     spec = root / "spec.yaml"
-    spec.write_text(SPEC.format(backend=backend, more=MORE[backend], iterations=iterations))
-    known = (EXPERT, SCRATCH, CORRIDOR, ARCHER, FILTERED_BC, PPO)
+    theirs = algorithm in OF_TRL
+    spec.write_text(
+        SPEC.format(
+            backend="trl" if theirs else algorithm,
+            memory="all" if theirs else "last",
+            more=MORE[algorithm],
+            iterations=iterations,
+        )
+    )
+    known = (EXPERT, SCRATCH, CORRIDOR, ARCHER, FILTERED_BC, PPO, TRL)
     plan = compile_spec(spec, {}, BackendTable({each.id: each for each in known})).plan
     assert plan is not None
     job = next(job for job in plan.jobs if job.id == "run")
@@ -146,7 +169,7 @@ def contract(root: Path, told: Mapping[str, Any]) -> None:
     check_artifact("PolicyRun", root / "data", told["contract"], {}, {})
 
 
-@pytest.fixture(scope="module", params=["archer", "filtered_bc", LONG_PPO])
+@pytest.fixture(scope="module", params=["archer", "filtered_bc", "grpo", LONG[1], LONG[3]])
 def whole(
     request: pytest.FixtureRequest, model: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Path]:
@@ -185,8 +208,13 @@ def test_what_is_published(whole: tuple[str, Path]) -> None:
             sum(each["turns"] for each in episodes if each["iteration"] == number)
             for number in range(ITERATIONS)
         ]
+    if backend in OF_TRL:
+        tasks = [row["task_id"] for row in episodes]
+        assert tasks == [task for task in tasks[::3] for _ in range(3)]
+        assert len(set(tasks)) > 2
 
 
+@pytest.mark.parametrize("whole", ["archer", "filtered_bc"], indirect=True)
 def test_each_reply_was_shown_the_last_observation_alone(
     whole: tuple[str, Path], model: Path
 ) -> None:
@@ -202,11 +230,7 @@ def test_each_reply_was_shown_the_last_observation_alone(
             assert list(said.prompt) == asked
 
 
-@pytest.mark.parametrize(
-    "whole",
-    ["archer", pytest.param("filtered_bc", marks=pytest.mark.long), LONG_PPO],
-    indirect=True,
-)
+@pytest.mark.parametrize("whole", ["archer", *LONG], indirect=True)
 def test_cut_by_three_time_limits(whole: tuple[str, Path], model: Path, tmp_path: Path) -> None:
     """Each stops after its first phase, with that saved."""
     backend, root = whole
@@ -241,11 +265,7 @@ def kill_and_rerun(job: Path, moments: list[float]) -> None:
     assert status == 0, errors
 
 
-@pytest.mark.parametrize(
-    "whole",
-    ["archer", pytest.param("filtered_bc", marks=pytest.mark.long), LONG_PPO],
-    indirect=True,
-)
+@pytest.mark.parametrize("whole", ["archer", *LONG], indirect=True)
 def test_killed_at_two_moments(whole: tuple[str, Path], model: Path, tmp_path: Path) -> None:
     backend, root = whole
     job = run_job(tmp_path / "killed", model, backend, save_every=1, concurrency=3)
@@ -266,6 +286,7 @@ def test_twenty_kills_at_random_moments(
         assert digests(tmp_path / str(number)) == digests(root)
 
 
+@pytest.mark.parametrize("whole", ["archer", *LONG], indirect=True)
 def test_two_and_two_iterations_are_four(
     whole: tuple[str, Path], model: Path, tmp_path: Path
 ) -> None:

@@ -236,11 +236,12 @@ def facts(root: Path) -> dict[str, Any]:
     return dict(json.loads((root / "facts.json").read_text(encoding="utf-8")))
 
 
-def small_model(root: Path, **changes: Any) -> Path:
-    """The checkpoint of a model.scratch job: a two-layer model over the words of these tests."""
+def small_model(root: Path, rows: Sequence[dict[str, Any]] | None = None, **changes: Any) -> Path:
+    """The checkpoint of a model.scratch job: a two-layer model over the words of these rows, or of
+    these tests."""
     from agentc_backends.data.models.job_scratch import create
 
-    corpus = write_rows(root / "corpus", "trajectories.jsonl", trajectories(24))
+    corpus = write_rows(root / "corpus", "trajectories.jsonl", rows or trajectories(24))
     settings = {"hidden_size": 32, "layers": 2, "heads": 2, "context": 256, "vocab_size": 400}
     config, _ = _lower(SCRATCH, {**settings, **changes}, {"corpus": ("corpus",)})
     job = Job(make_job(root, "model", config, {"corpus": [corpus]}))

@@ -14,10 +14,10 @@ from agentc_backends.agents.common.lowering import environment_leases, episode_c
 from agentc_backends.agents.common.reply_actions import ACTION_OPTIONS, action_config
 from agentc_backends.software import TORCH
 
-_CRITIC = ("lr", "updates", "batch", "target_rate", "value_target", "hidden", "start",
+CRITIC_FIELDS = ("lr", "updates", "batch", "target_rate", "value_target", "hidden", "start",
            "max_grad_norm")  # fmt: skip
-_READING = ("pool", "max_length")
-_BY_ADVANTAGE = ("advantage", "kl_penalty")
+READING_FIELDS = ("pool", "max_length")
+BY_ADVANTAGE = ("advantage", "kl_penalty")
 _PROGRAM = ("-m", "agentc_backends.trainers.online_rl.job_online")
 
 _IMITATION: tuple[Field, ...] = (
@@ -47,18 +47,18 @@ _RULES: tuple[Field, ...] = (
 
 def _lower_archer(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
-    critic: dict[str, Json] = {name: view.get(f"critic.{name}") for name in _CRITIC}
+    critic: dict[str, Json] = {name: view.get(f"critic.{name}") for name in CRITIC_FIELDS}
     if critic["value_target"] == "expectile":
         critic["expectile"] = view.number("critic.expectile")
     else:
         view.leave("critic.expectile", "`critic.value_target` is no expectile")
     encoder = None
     if view.inputs.get("encoder"):
-        encoder = {name: view.get(f"critic.{name}") for name in _READING}
+        encoder = {name: view.get(f"critic.{name}") for name in READING_FIELDS}
     else:
-        for name in _READING:
+        for name in READING_FIELDS:
             view.leave(f"critic.{name}", "the critic reads with the policy's body (no `encoder`)")
-    actor = {name: view.get(f"actor.{name}") for name in _BY_ADVANTAGE}
+    actor = {name: view.get(f"actor.{name}") for name in BY_ADVANTAGE}
     learner: dict[str, Json] = {
         "algorithm": "archer",
         "critic": {**critic, "discount": view.number("discount")},
@@ -66,14 +66,14 @@ def _lower_archer(stage: StageView, context: LowerContext) -> tuple[JobDraft, ..
     }
     if encoder is not None:
         learner["encoder"] = encoder
-    return (_online_job(stage, view, context, ARCHER, learner, view.get("buffer")),)
+    return (online_job(stage, view, context, ARCHER, learner, view.get("buffer")),)
 
 
 def _lower_filtered_bc(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
-    for name in (*_CRITIC, *_READING, "expectile"):
+    for name in (*CRITIC_FIELDS, *READING_FIELDS, "expectile"):
         view.leave(f"critic.{name}", "filtered behaviour cloning has no critic")
-    for name in _BY_ADVANTAGE:
+    for name in BY_ADVANTAGE:
         view.leave(f"actor.{name}", "filtered behaviour cloning imitates; nothing is weighted")
     view.leave("discount", "episodes are chosen by the plain sum of their rewards")
     learner: dict[str, Json] = {
@@ -82,12 +82,12 @@ def _lower_filtered_bc(stage: StageView, context: LowerContext) -> tuple[JobDraf
         "keep_share": view.number("keep_share"),
         "window": view.get("window"),
     }
-    return (_online_job(stage, view, context, FILTERED_BC, learner, view.get("buffer")),)
+    return (online_job(stage, view, context, FILTERED_BC, learner, view.get("buffer")),)
 
 
 def _lower_ppo(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
-    for name in ("updates", "target_rate", "value_target", "expectile"):
+    for name in ("updates", "target_rate", "value_target", "expectile", *READING_FIELDS):
         view.leave(f"critic.{name}", "PPO holds a value of each token to GAE's, in all `epochs`")
     view.leave("actor.updates", "PPO goes over an iteration's episodes in all `epochs`")
     view.leave("actor.advantage", "PPO's advantages are GAE's; see `normalise`")
@@ -114,14 +114,14 @@ def _lower_ppo(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         "rules": {**{field.name: view.get(field.name) for field in _RULES}, "by": by},
     }
     kept: dict[str, Json] = {"capacity": None, "episodes": view.integer("episodes"), "by": by}
-    return (_online_job(stage, view, context, PPO, learner, kept),)
+    return (online_job(stage, view, context, PPO, learner, kept),)
 
 
 def _actor(view: StageView) -> dict[str, Json]:
     return {name: view.get(f"actor.{name}") for name in ("lr", "updates", "batch", "max_grad_norm")}
 
 
-def _online_job(
+def online_job(
     stage: StageView,
     view: StageView,
     context: LowerContext,
@@ -129,6 +129,8 @@ def _online_job(
     learner: dict[str, Json],
     buffer: Json,
 ) -> JobDraft:
+    """The one job of a stage, with what all algorithms are told alike; `learner` is an algorithm's
+    own, `buffer` what it learns from again."""
     facts = context.environment_facts(view)
     prompt = context.prompt(view)
     iterations = view.integer("iterations")
@@ -204,10 +206,10 @@ def _kept(view: StageView, iterations: int) -> Json:
     return kept
 
 
-_CAPABILITIES = frozenset(
+CAPABILITIES = frozenset(
     {"react", "react_inline", "action_only", "text", "output_marker", "resume", "float32"}
 )
-_WITHOUT_ENCODER = frozenset({"policy", "start"})
+WITHOUT_ENCODER = frozenset({"policy", "start"})
 """Of those without a critic of texts, which would read with an `encoder`."""
 
 ARCHER = StageBackend(
@@ -218,7 +220,7 @@ ARCHER = StageBackend(
     "policy by its advantages (Zhou et al., ICML 2024).",
     software=TORCH,
     lower=_lower_archer,
-    capabilities=_CAPABILITIES,
+    capabilities=CAPABILITIES,
     options=ACTION_OPTIONS,
 )
 
@@ -230,8 +232,8 @@ FILTERED_BC = StageBackend(
     "that it played.",
     software=TORCH,
     lower=_lower_filtered_bc,
-    capabilities=_CAPABILITIES,
-    inputs=_WITHOUT_ENCODER,
+    capabilities=CAPABILITIES,
+    inputs=WITHOUT_ENCODER,
     options=_IMITATION,
 )
 
@@ -243,7 +245,7 @@ PPO = StageBackend(
     "by advantages over the values of a network of its own.",
     software=TORCH,
     lower=_lower_ppo,
-    capabilities=_CAPABILITIES,
-    inputs=_WITHOUT_ENCODER,
+    capabilities=CAPABILITIES,
+    inputs=WITHOUT_ENCODER,
     options=(*ACTION_OPTIONS, *_RULES),
 )

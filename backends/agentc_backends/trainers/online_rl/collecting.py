@@ -27,23 +27,30 @@ from agentc_backends.trainers.online_rl.replay import key_of
 
 
 def attempts_of(
-    tasks: Sequence[str], how: Literal["draw", "cycle"], seed: int, iteration: int, episodes: int
+    tasks: Sequence[str],
+    how: Literal["draw", "cycle"],
+    seed: int,
+    iteration: int,
+    episodes: int,
+    group: int = 1,
 ) -> list[Attempt]:
-    """The episodes of an iteration; they are numbered over the run, and so are prompt seeds."""
-    first = iteration * episodes
+    """The episodes of an iteration, a multiple of `group`, which are of one task and prompt; they
+    are numbered over the run, and prompt seeds are numbers too."""
+    first, groups = iteration * episodes, episodes // group
     if how == "draw":
         key = key_of(seed, "act", iteration)
         chance = numpy.random.Generator(numpy.random.Philox(key=key))
-        places = chance.integers(0, len(tasks), episodes).tolist()
+        drawn = chance.integers(0, len(tasks), groups).tolist()
     else:
-        places = [(first + number) % len(tasks) for number in range(episodes)]
+        drawn = [(iteration * groups + number) % len(tasks) for number in range(groups)]
+    places = [place for place in drawn for _ in range(group)]
     return [
         Attempt(
             position=place,
             task_id=tasks[place],
             number=first + number,
             seed=episode_seed(seed, tasks[place], first + number),
-            prompt_seed=first + number,
+            prompt_seed=first + number - number % group,
         )
         for number, place in enumerate(places)
     ]

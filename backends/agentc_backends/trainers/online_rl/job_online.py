@@ -112,6 +112,7 @@ async def train(job: Job) -> None:
             settings.learner,
             Learning(
                 policy=model,
+                tokenizer=tokenizer,
                 sampler=sampler,
                 decode=policy.decode,
                 seed=settings.seed,
@@ -128,6 +129,7 @@ async def train(job: Job) -> None:
                 warmup=settings.warmup,
                 tasks=tasks_of(meta, rules.split, settings.limit),
                 draw=settings.tasks,
+                group=settings.learner.get("group", 1),
                 seed=settings.seed,
                 keep=settings.keep,
                 save_every=job.placement["save_every"],

@@ -27,6 +27,7 @@ class Learning:
     run has one of its own."""
 
     policy: Any
+    tokenizer: Any
     sampler: Sampler
     decode: Decode
     seed: int

@@ -25,6 +25,11 @@ def learner_of(asked: Mapping[str, Any], learning: Learning) -> Learner:
         case "ppo":
             clipped, values = ClippedPhase(**asked["actor"]), ValuePhase(**asked["critic"])
             return PpoLearner(learning, values, clipped, PpoRules(**asked["rules"]))
+        case "grpo" | "rloo":
+            # TRL takes seconds to import, and no other learner has it.
+            from agentc_backends.trainers.online_rl.trl_learner import GroupPhase, TrlLearner
+
+            return TrlLearner(learning, GroupPhase(**asked))
         case other:
             raise ValueError(f"no algorithm {other!r}")
 

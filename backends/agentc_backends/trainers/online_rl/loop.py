@@ -45,14 +45,16 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSchedule:
-    """Until which iteration the run goes, and what an iteration plays. `keep` are the iterations
-    whose policies are kept, `save_every` is in iterations."""
+    """Until which iteration the run goes, and what an iteration plays: each task `group` times,
+    side by side. `keep` are the iterations whose policies are kept, `save_every` is in
+    iterations."""
 
     iterations: int
     episodes: int
     warmup: int
     tasks: Sequence[str]
     draw: Any
+    group: int
     seed: int
     keep: Sequence[int]
     save_every: int | None
@@ -152,7 +154,12 @@ class Run:
     async def _collect(self, iteration: int) -> dict[str, Any]:
         schedule, journal = self.schedule, self.files.played
         attempts = attempts_of(
-            schedule.tasks, schedule.draw, schedule.seed, iteration, schedule.episodes
+            schedule.tasks,
+            schedule.draw,
+            schedule.seed,
+            iteration,
+            schedule.episodes,
+            schedule.group,
         )
         await self._play(
             self.stage,
