@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
-from agentc.kinds.field import Field, boolean, choice, integer
+from agentc.kinds.field import Field, boolean, choice, group, integer
 from agentc_backends.data.models.remote_code import REMOTE_CODE
 from agentc_backends.servers.transformers.memory import server_memory
 from agentc_backends.software import TORCH
@@ -15,6 +15,19 @@ FIELDS: tuple[Field, ...] = (
            "replies independent of what else is being served.",
            ("float32", "bfloat16", "float16"), "float32"),
     boolean("trust_remote_code", "Refused: no server runs code that a checkpoint ships.", False),
+    group(
+        "rerank",
+        "Say the best of several candidates for each reply, by the critic of the run of "
+        "`online_rl` that is served: what CHAI does while it acts. Not at temperature 0.",
+        (
+            integer("candidates", "Replies that are drawn for each that is asked for.", 5,
+                    minimum=2),
+            choice("critic", "Who ranks them: the slow copy of the run's critic (`target`, the "
+                   "released code's), or the critic itself (`online`).", ("target", "online"),
+                   "target"),
+        ),
+        nullable=True,
+    ),
     integer("threads", "Threads of torch.", 1, minimum=1, identity="placement"),
     integer("max_batch_tokens", "Tokens in one pass.", 512, minimum=16, identity="placement"),
     integer("max_sequences", "Replies under way at once.", 64, minimum=1, identity="placement"),
@@ -39,6 +52,9 @@ def _lease(options: OptionView) -> LeaseDraft:
         value = options.get(name)
         if value is not None:
             program += [flag, str(value)]
+    if options.get("rerank") is not None:
+        program += ["--rerank-candidates", str(options.integer("rerank.candidates"))]
+        program += ["--rerank-critic", options.text("rerank.critic")]
     if options.flag(REMOTE_CODE.path):
         options.refusals.append(REMOTE_CODE)
     return LeaseDraft(

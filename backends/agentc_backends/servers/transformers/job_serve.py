@@ -11,8 +11,12 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from agentc_backends.servers.openai_api.process import add_process_arguments, begin
+
+if TYPE_CHECKING:
+    from agentc_backends.servers.transformers.reranked import Reranked
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,14 +58,31 @@ def _serve(options: argparse.Namespace, token: str | None) -> int:
         print(error, file=sys.stderr)
         return 1
     try:
-        model = ServedModel(engine, loaded)
+        try:
+            reranking = _reranking(options, loaded.root)
+        except ValueError as error:
+            print(error, file=sys.stderr)
+            return 2
+        model = ServedModel(engine, loaded, reranking)
         app = create_app(model, options.served_name, token=token)
-        facts = {"root": model.root}
+        facts = {"root": model.root, **({} if reranking is None else {"rerank": reranking.facts})}
         serve(app, options, facts=facts, on_start=engine.connect, on_stop=engine.stop)
     finally:
         engine.stop()
         engine.reap()
     return 0
+
+
+def _reranking(options: argparse.Namespace, root: str) -> Reranked | None:
+    """Raises ValueError where a model is served that has no critic."""
+    if options.rerank_candidates is None:
+        return None
+    import torch
+
+    from agentc_backends.servers.transformers.reranked import Reranked
+
+    torch.set_num_threads(options.threads)  # of the critic, in this process
+    return Reranked.read(root, options.rerank_candidates, options.rerank_critic)
 
 
 def _end_soon() -> None:
@@ -79,6 +100,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-batch-tokens", type=int, default=512, help="tokens in one pass")
     parser.add_argument("--max-sequences", type=int, default=64, help="replies under way")
     parser.add_argument("--cache-mb", type=int, default=2048, help="for keys and values, in MiB")
+    parser.add_argument(
+        "--rerank-candidates", type=int, help="say the best of so many, by the run's critic"
+    )
+    parser.add_argument(
+        "--rerank-critic", choices=("target", "online"), default="target", help="who ranks them"
+    )
     return parser
 
 

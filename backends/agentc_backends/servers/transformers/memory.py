@@ -11,9 +11,11 @@ _MIB = 2**20
 def server_memory(question: MemoryQuestion) -> ServerMemory:
     """Of serve.transformers, which serves on processors."""
     width = _WIDTHS[question.text("dtype", "float32")]
+    # The critic that ranks candidates is as large as the model, and in float32.
+    critic = 0 if question.get("rerank") is None else _WIDTHS["float32"]
     window = question.integer("max_model_len", question.model.context)
     return ServerMemory(
-        weights=width,
+        weights=width + critic,
         devices=1,
         cache=width,
         window=window,

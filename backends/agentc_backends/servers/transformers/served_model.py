@@ -9,7 +9,7 @@ import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -20,13 +20,20 @@ from agentc_backends.servers.transformers.checkpoint import load_tokenizer
 from agentc_backends.servers.transformers.engine_client import EngineClient
 from agentc_backends.servers.transformers.reply_text import before_stops, decode
 
+if TYPE_CHECKING:
+    from agentc_backends.servers.transformers.reranked import Reranked
+
 
 class ServedModel:
-    """A checkpoint behind an engine that has loaded it."""
+    """A checkpoint behind an engine that has loaded it. With `reranked` each reply is the best of
+    several, but at temperature 0, where there is one alone."""
 
-    def __init__(self, engine: EngineClient, loaded: Loaded) -> None:
+    def __init__(
+        self, engine: EngineClient, loaded: Loaded, reranked: Reranked | None = None
+    ) -> None:
         self._engine = engine
         self._loaded = loaded
+        self._reranked = reranked
         self._tokenizer = load_tokenizer(loaded.root)
         self._chat = ChatText(loaded.root, self._tokenizer)
 
@@ -72,20 +79,28 @@ class ServedModel:
     async def generate(self, prompt: Sequence[int], sampling: Sampling) -> list[Choice]:
         seed = secrets.randbits(64) if sampling.seed is None else sampling.seed
         ids = _bytes(prompt)
+        reranked = self._reranked if sampling.temperature > 0 else None
+        if reranked is None:
+            keys = [(seed, index) for index in range(sampling.n)]
+        else:
+            keys = reranked.keys(seed, sampling.n)
         works = [
             EngineTask(
                 prompt=ids,
                 max_tokens=sampling.max_tokens,
                 temperature=sampling.temperature,
                 top_p=sampling.top_p,
-                key=(seed, index),
+                key=key,
                 ignore_ends=sampling.ignore_eos,
                 stops=sampling.stop,
                 alternatives=sampling.logprobs,
             )
-            for index in range(sampling.n)
+            for key in keys
         ]
-        return [self._choice(result, sampling) for result in await self._engine.run(works)]
+        results = await self._engine.run(works)
+        if reranked is not None:
+            results = await reranked.best(prompt, results)
+        return [self._choice(result, sampling) for result in results]
 
     async def score(self, tokens: Sequence[int], alternatives: int) -> list[TokenScore]:
         work = EngineTask(prompt=_bytes(tokens), max_tokens=0, alternatives=alternatives)
@@ -98,8 +113,9 @@ class ServedModel:
         loop = asyncio.get_running_loop()
         tokenizer = await loop.run_in_executor(None, load_tokenizer, path)
         chat = ChatText(path, tokenizer)
+        reranked = None if self._reranked is None else await self._reranked.of_another(path)
         self._loaded = await self._engine.reload(path)
-        self._tokenizer, self._chat = tokenizer, chat
+        self._tokenizer, self._chat, self._reranked = tokenizer, chat, reranked
 
     def _choice(self, result: Result, sampling: Sampling) -> Choice:
         whole = decode(self._tokenizer, result.tokens, special=False)

@@ -2,7 +2,7 @@
 
 Those that wait for a reply at one moment are drawn together. Replies are those that the embedded
 server would give for the same weights and seeds, so an episode here is one of an `evaluate` stage.
-Neighbours: `sampling.py`, `agents/rollout/episode.py`.
+Neighbours: `sampling.py`, `best_of.py`, `agents/rollout/episode.py`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from agentc_backends.agents.common.episode import Reply
 from agentc_backends.agents.common.prompt import Message
 from agentc_backends.servers.transformers.chat_text import ChatText
 from agentc_backends.servers.transformers.reply_text import before_stops, decode, stop_test
+from agentc_backends.trainers.online_rl.best_of import BestOf
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampled, Sampler
 
 
@@ -33,7 +34,8 @@ class Said:
 @dataclass(slots=True)
 class LivePolicy:
     """Answers conversations while `acting` is entered. `said` has each episode's replies in order,
-    by the name that it gave as affinity. `context` is the model's, in tokens."""
+    by the name that it gave as affinity. `context` is the model's, in tokens. With a `choice` each
+    reply is that one's of several, which are drawn as the server draws a request's choices."""
 
     sampler: Sampler
     chat: ChatText
@@ -41,6 +43,7 @@ class LivePolicy:
     decode: Decode
     context: int
     stops: tuple[str, ...] = ()
+    choice: BestOf | None = None
     said: dict[str, list[Said]] = field(default_factory=dict)
     _waiting: list[tuple[DrawRequest, asyncio.Future[Sampled]]] = field(default_factory=list)
     _asked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -58,15 +61,25 @@ class LivePolicy:
         room = self.context - len(prompt)
         if room <= 0:
             raise ContextOverflowError(f"{len(prompt)} tokens, of {self.context} of the model")
-        future: asyncio.Future[Sampled] = asyncio.get_running_loop().create_future()
-        self._waiting.append((DrawRequest(prompt, (seed, 0), room), future))
-        self._asked.set()
-        drawn = await future
+        drawn = await self._drawn(prompt, seed, room)
         self.said.setdefault(affinity, []).append(Said(tuple(prompt), drawn.ids, drawn.cut))
         text = decode(self.tokenizer, drawn.ids, special=False)
         text, stopped = before_stops(text, self.stops)
         stop = "length" if drawn.cut and not stopped else "stop"
         return Reply(text.strip(), stop, len(prompt), len(drawn.ids), drawn.ids)
+
+    async def _drawn(self, prompt: Sequence[int], seed: int, room: int) -> Sampled:
+        candidates = 1 if self.choice is None else self.choice.candidates
+        loop = asyncio.get_running_loop()
+        futures: list[asyncio.Future[Sampled]] = []
+        for number in range(candidates):
+            futures.append(loop.create_future())
+            self._waiting.append((DrawRequest(prompt, (seed, number), room), futures[-1]))
+        self._asked.set()
+        drawn = await asyncio.gather(*futures)
+        if self.choice is None:
+            return drawn[0]
+        return drawn[self.choice.pick(prompt, [each.ids for each in drawn])]
 
     @asynccontextmanager
     async def acting(self) -> AsyncIterator[None]:

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
 from agentc_backends.trainers.online_rl.actor_step import actor_step, reply_log_probs
-from agentc_backends.trainers.online_rl.critic import Critic, slow_copy
+from agentc_backends.trainers.online_rl.best_of import RankWith
+from agentc_backends.trainers.online_rl.critic import critic_over, slow_copy
 from agentc_backends.trainers.online_rl.critic_step import (
     CriticSettings,
     Utterances,
@@ -28,7 +29,7 @@ from agentc_backends.trainers.online_rl.critic_step import (
 )
 from agentc_backends.trainers.online_rl.learner import ACTOR, Learning, Numbers
 from agentc_backends.trainers.online_rl.losses import advantage, policy_gradient_loss
-from agentc_backends.trainers.online_rl.reading import CausalReader, Text, TextPrefix, whole
+from agentc_backends.trainers.online_rl.reading import Text, TextPrefix, whole
 from agentc_backends.trainers.online_rl.replay import (
     Purpose,
     ReplayBuffer,
@@ -43,7 +44,8 @@ CRITIC = "critic"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriticPhase:
-    """How the critic learns in an iteration; `start` is what its heads say at first."""
+    """How the critic learns in an iteration; `start` is what its heads say at first. Of a policy
+    that says the best of several `candidates`, as `rank_with` ranks them, V is held to that."""
 
     lr: float
     updates: int
@@ -55,6 +57,8 @@ class CriticPhase:
     hidden: int | None
     start: float
     max_grad_norm: float
+    candidates: int = 1
+    rank_with: RankWith = "target"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,41 +73,34 @@ class ActorPhase:
     kl_penalty: float = 0.0
 
 
-class ArcherLearner:
-    """Two phases: `critic`, with a slow copy behind it, and `actor`."""
+class CriticLearner:
+    """What ArCHer and CHAI share: the phase `critic`, with a slow copy behind it."""
 
-    phases: Sequence[str] = (CRITIC, ACTOR)
+    phases: Sequence[str] = (CRITIC,)
 
-    def __init__(self, learning: Learning, critic: CriticPhase, actor: ActorPhase) -> None:
+    def __init__(self, learning: Learning, critic: CriticPhase) -> None:
         """Without an encoder of its own the critic's body is a copy of the policy's at first."""
-        self._with, self._critic_phase, self._actor_phase = learning, critic, actor
-        policy = learning.policy
-        reader = learning.encoder
-        if reader is None:
-            width = int(policy.config.get_text_config().hidden_size)
-            reader = CausalReader(copy.deepcopy(policy.base_model), width)
+        self._with, self._critic_phase = learning, critic
         torch.manual_seed(learning.seed)  # the weights of the heads
-        self.critic = Critic(reader, critic.hidden, critic.start)
+        self.critic = critic_over(
+            learning.policy, critic.hidden, critic.start, reader=learning.encoder
+        )
         self.target = slow_copy(self.critic)
-        self._reference = None
-        if actor.kl_penalty:
-            self._reference = copy.deepcopy(policy).requires_grad_(False)
         self.optimisers: Mapping[str, Optimizer] = {
-            CRITIC: Adam(self.critic.parameters(), lr=critic.lr),
-            ACTOR: Adam(policy.parameters(), lr=actor.lr),
+            CRITIC: Adam(self.critic.parameters(), lr=critic.lr)
         }
 
     @property
     def modules(self) -> Mapping[str, nn.Module]:
-        """What changes; the reference is the policy that the run starts from."""
+        """What a run goes on from."""
         return {"policy": self._with.policy, "critic": self.critic, "target": self.target}
 
     def learn(self, phase: str, iteration: int, buffer: ReplayBuffer) -> Numbers:
         """All gradient steps of a phase."""
-        if phase == CRITIC:
-            told = self._agreement(buffer) if iteration else {}
-            return {**told, **self._learn_values(iteration, buffer)}
-        return self._improve(iteration, buffer)
+        if phase != CRITIC:
+            raise ValueError(f"no phase {phase!r}")
+        told = self._agreement(buffer) if iteration else {}
+        return {**told, **self._learn_values(iteration, buffer)}
 
     def _learn_values(self, iteration: int, buffer: ReplayBuffer) -> Numbers:
         phase, seed = self._critic_phase, self._with.seed
@@ -114,15 +111,15 @@ class ArcherLearner:
         drawn: list[Text] = []
         if phase.value_target == "policy":
             states = [row.state for batch in batches for row in batch]
-            drawn = self._replies(states, "value", iteration)
+            drawn = self._replies(states, "value", iteration, draws=phase.candidates)
         settings = CriticSettings(
             discount=phase.discount, target_rate=phase.target_rate, clip=phase.max_grad_norm,
-            value_target=phase.value_target, expectile=phase.expectile,
+            value_target=phase.value_target, expectile=phase.expectile, rank_with=phase.rank_with,
         )  # fmt: skip
         sums: dict[str, list[float]] = {}
         rest = iter(drawn)
         for batch in batches:
-            fresh = [*itertools.islice(rest, len(batch))]
+            fresh = [*itertools.islice(rest, len(batch) * phase.candidates)]
             loss, norm = critic_step(
                 self.critic,
                 self.target,
@@ -137,6 +134,64 @@ class ArcherLearner:
             for name, number in told.items():
                 sums.setdefault(name, []).append(float(number))
         return {name: statistics.fmean(numbers) for name, numbers in sums.items()}
+
+    def _replies(
+        self, states: Sequence[TextPrefix], purpose: Purpose, *places: int, draws: int = 1
+    ) -> list[Text]:
+        """Fresh ones in these states, `draws` for each beside each other."""
+        keys = [key_of(self._with.seed, purpose, *places, row) for row in range(len(states))]
+        asked = [
+            DrawRequest(at.ids, (key, number))
+            for at, key in zip(states, keys, strict=True)
+            for number in range(draws)
+        ]
+        return [Text(one.ids) for one in self._with.sampler.draw(asked, self._with.decode)]
+
+    def _agreement(self, buffer: ReplayBuffer) -> Numbers:
+        """How the critic, which has not seen them yet, judges what was just played: correlations
+        over turns of its Q with the discounted return that followed, and of its advantage with
+        what that return had over its V."""
+        discount = self._critic_phase.discount
+        rows = [row for one in buffer.fresh for row in utterances(one, discount)]
+        values, better = [], []
+        size = self._with.micro_batch
+        for start in range(0, len(rows), size):
+            part = rows[start : start + size]
+            with torch.no_grad():
+                features = self.critic.read([row.state for row in part] + [r.reply for r in part])
+                seen, said = features.chunk(2)
+                q, v = self.critic.q(seen, said), self.critic.v(seen)
+            values += v.least().tolist()
+            better += advantage(q, v).tolist()
+        worth = [row.to_go for row in rows]
+        q_values = [v + a for v, a in zip(values, better, strict=True)]
+        surprise = [w - v for w, v in zip(worth, values, strict=True)]
+        return {
+            "q.correlation": _correlation(q_values, worth),
+            "advantage.correlation": _correlation(better, surprise),
+        }
+
+
+class ArcherLearner(CriticLearner):
+    """The phase `actor` behind it: the policy by the critic's advantages."""
+
+    phases: Sequence[str] = (CRITIC, ACTOR)
+
+    def __init__(self, learning: Learning, critic: CriticPhase, actor: ActorPhase) -> None:
+        """The reference is the policy that the run starts from."""
+        super().__init__(learning, critic)
+        self._actor_phase = actor
+        policy = learning.policy
+        self._reference = None
+        if actor.kl_penalty:
+            self._reference = copy.deepcopy(policy).requires_grad_(False)
+        self.optimisers = {**self.optimisers, ACTOR: Adam(policy.parameters(), lr=actor.lr)}
+
+    def learn(self, phase: str, iteration: int, buffer: ReplayBuffer) -> Numbers:
+        """All gradient steps of a phase."""
+        if phase == ACTOR:
+            return self._improve(iteration, buffer)
+        return super().learn(phase, iteration, buffer)
 
     def _improve(self, iteration: int, buffer: ReplayBuffer) -> Numbers:
         phase, policy = self._actor_phase, self._with.policy
@@ -175,11 +230,6 @@ class ArcherLearner:
                 sums.setdefault(name, []).append(number)
         return {name: statistics.fmean(numbers) for name, numbers in sums.items()}
 
-    def _replies(self, states: Sequence[TextPrefix], purpose: Purpose, *places: int) -> list[Text]:
-        keys = [key_of(self._with.seed, purpose, *places, row) for row in range(len(states))]
-        asked = [DrawRequest(at.ids, (key, 0)) for at, key in zip(states, keys, strict=True)]
-        return [Text(one.ids) for one in self._with.sampler.draw(asked, self._with.decode)]
-
     def _advantages(self, states: Sequence[TextPrefix], replies: Sequence[Text]) -> Tensor:
         """[B], in pieces of the run's micro-batch."""
         found = []
@@ -203,30 +253,6 @@ class ArcherLearner:
                 then, _ = reply_log_probs(reference, part)
             found.append(((now - then) * mask).sum(dim=1))
         return torch.cat(found)
-
-    def _agreement(self, buffer: ReplayBuffer) -> Numbers:
-        """How the critic, which has not seen them yet, judges what was just played: correlations
-        over turns of its Q with the discounted return that followed, and of its advantage with
-        what that return had over its V."""
-        discount = self._critic_phase.discount
-        rows = [row for one in buffer.fresh for row in utterances(one, discount)]
-        values, better = [], []
-        size = self._with.micro_batch
-        for start in range(0, len(rows), size):
-            part = rows[start : start + size]
-            with torch.no_grad():
-                features = self.critic.read([row.state for row in part] + [r.reply for r in part])
-                seen, said = features.chunk(2)
-                q, v = self.critic.q(seen, said), self.critic.v(seen)
-            values += v.least().tolist()
-            better += advantage(q, v).tolist()
-        worth = [row.to_go for row in rows]
-        q_values = [v + a for v, a in zip(values, better, strict=True)]
-        surprise = [w - v for w, v in zip(worth, values, strict=True)]
-        return {
-            "q.correlation": _correlation(q_values, worth),
-            "advantage.correlation": _correlation(better, surprise),
-        }
 
 
 def _correlation(one: Sequence[float], other: Sequence[float]) -> float:

@@ -1,15 +1,13 @@
-"""Declares `archer.online_rl`, `filtered_bc.online_rl` and `ppo.online_rl`, and lowers a stage of
-online RL to its one job: acting and learning in turns, in one process.
+"""Declares `archer.online_rl`, `chai.online_rl`, `filtered_bc.online_rl` and `ppo.online_rl`.
 
-Neighbours: `job_online.py` is the job; `agents/rollout/backend.py` reads the settings of episodes
-alike.
+Neighbours: `lowering.py`, by which all of them become one job; `trl_backend.py`.
 """
 
 from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import POLICY_RUN
-from agentc.kinds.field import Field, Json, boolean, integer, number
+from agentc.kinds.field import Field, Json, boolean, choice, integer, number
 from agentc_backends.agents.common.lowering import environment_leases, episode_config, prompt_config
 from agentc_backends.agents.common.reply_actions import ACTION_OPTIONS, action_config
 from agentc_backends.software import TORCH
@@ -17,6 +15,7 @@ from agentc_backends.software import TORCH
 CRITIC_FIELDS = ("lr", "updates", "batch", "target_rate", "value_target", "hidden", "start",
            "max_grad_norm")  # fmt: skip
 READING_FIELDS = ("pool", "max_length")
+_ACTOR = ("lr", "updates", "batch", "max_grad_norm")
 BY_ADVANTAGE = ("advantage", "kl_penalty")
 _PROGRAM = ("-m", "agentc_backends.trainers.online_rl.job_online")
 
@@ -44,29 +43,51 @@ _RULES: tuple[Field, ...] = (
             "them by their standard deviation.", True),
 )  # fmt: skip
 
+_RANKING: tuple[Field, ...] = (
+    *ACTION_OPTIONS,
+    integer("candidates", "Replies that are drawn for each turn, of which the critic says one.", 5,
+            minimum=2),
+    choice("rank_with", "Who ranks them: the slow copy of the critic (the released code's), or the "
+           "critic itself.", ("target", "online"), "target"),
+)  # fmt: skip
+
 
 def _lower_archer(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
-    critic: dict[str, Json] = {name: view.get(f"critic.{name}") for name in CRITIC_FIELDS}
-    if critic["value_target"] == "expectile":
-        critic["expectile"] = view.number("critic.expectile")
-    else:
-        view.leave("critic.expectile", "`critic.value_target` is no expectile")
-    encoder = None
-    if view.inputs.get("encoder"):
-        encoder = {name: view.get(f"critic.{name}") for name in READING_FIELDS}
-    else:
-        for name in READING_FIELDS:
-            view.leave(f"critic.{name}", "the critic reads with the policy's body (no `encoder`)")
     actor = {name: view.get(f"actor.{name}") for name in BY_ADVANTAGE}
     learner: dict[str, Json] = {
         "algorithm": "archer",
-        "critic": {**critic, "discount": view.number("discount")},
+        "critic": _critic(view),
         "actor": {**_actor(view), **actor},
+        **_encoder(view),
     }
-    if encoder is not None:
-        learner["encoder"] = encoder
     return (online_job(stage, view, context, ARCHER, learner, view.get("buffer")),)
+
+
+def _lower_chai(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    view = stage.scoped()
+    for name in (*_ACTOR, *BY_ADVANTAGE):
+        view.leave(f"actor.{name}", "CHAI trains no policy; its critic chooses what is said")
+    view.leave("warmup", "no update of the policy comes behind it; the critic chooses from the "
+               "first iteration on, as in the released code")  # fmt: skip
+    view.leave("keep", "the policy is the same after every iteration; `start` goes on from the "
+               "critic at the end")  # fmt: skip
+    if view.get("evaluate") is not None and not view.number("evaluate.temperature"):
+        view.refuse(
+            "evaluate.temperature",
+            "at temperature 0 all candidates are the same one, and the critic has no say",
+            fix="set it above 0, to that of `decode.temperature`, say",
+        )
+    learner: dict[str, Json] = {
+        "algorithm": "chai",
+        "critic": {
+            **_critic(view),
+            "candidates": view.integer("candidates"),
+            "rank_with": view.text("rank_with"),
+        },
+        **_encoder(view),
+    }
+    return (online_job(stage, view, context, CHAI, learner, view.get("buffer")),)
 
 
 def _lower_filtered_bc(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
@@ -117,8 +138,26 @@ def _lower_ppo(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     return (online_job(stage, view, context, PPO, learner, kept),)
 
 
+def _critic(view: StageView) -> dict[str, Json]:
+    found = {name: view.get(f"critic.{name}") for name in CRITIC_FIELDS}
+    if found["value_target"] == "expectile":
+        found["expectile"] = view.number("critic.expectile")
+    else:
+        view.leave("critic.expectile", "`critic.value_target` is no expectile")
+    return {**found, "discount": view.number("discount")}
+
+
+def _encoder(view: StageView) -> dict[str, Json]:
+    """How an encoder of the critic's own reads, where the stage has one."""
+    if view.inputs.get("encoder"):
+        return {"encoder": {name: view.get(f"critic.{name}") for name in READING_FIELDS}}
+    for name in READING_FIELDS:
+        view.leave(f"critic.{name}", "the critic reads with the policy's body (no `encoder`)")
+    return {}
+
+
 def _actor(view: StageView) -> dict[str, Json]:
-    return {name: view.get(f"actor.{name}") for name in ("lr", "updates", "batch", "max_grad_norm")}
+    return {name: view.get(f"actor.{name}") for name in _ACTOR}
 
 
 def online_job(
@@ -134,17 +173,18 @@ def online_job(
     facts = context.environment_facts(view)
     prompt = context.prompt(view)
     iterations = view.integer("iterations")
+    trains = "actor" in learner
     config: dict[str, Json] = {
         **episode_config(view, facts, prompt),
         **action_config(view, prompt),
         "tasks": view.text("tasks"),
         "iterations": iterations,
         "episodes": view.integer("episodes"),
-        "warmup": view.integer("warmup"),
+        "warmup": _warmup(view, iterations) if trains else 0,
         "buffer": buffer,
         "learner": learner,
         "evaluate": _evaluation(view, facts["splits"]),
-        "keep": _kept(view, iterations),
+        "keep": _kept(view, iterations) if trains else [],
         "publish_state": view.flag("publish_state"),
     }
     if not view.number("decode.temperature"):
@@ -152,12 +192,6 @@ def online_job(
             "decode.temperature",
             "a policy that always says the likeliest meets nothing new to learn from",
             fix="set it above 0; `evaluate.temperature` is that of the evaluations",
-        )
-    if view.integer("warmup") >= iterations and not view.inputs.get("start"):
-        view.refuse(
-            "warmup",
-            f"all {iterations} iterations would be warm-up, and the policy stay as it is",
-            fix=f"set it below {iterations}",
         )
     return JobDraft(
         kind="online_rl",
@@ -179,6 +213,17 @@ def online_job(
         contract={"reward_range": facts["reward_range"]},
         resume=True,
     )
+
+
+def _warmup(view: StageView, iterations: int) -> int:
+    warmup = view.integer("warmup")
+    if warmup >= iterations and not view.inputs.get("start"):
+        view.refuse(
+            "warmup",
+            f"all {iterations} iterations would be warm-up, and the policy stay as it is",
+            fix=f"set it below {iterations}",
+        )
+    return warmup
 
 
 def _evaluation(view: StageView, splits: Json) -> Json:
@@ -212,6 +257,9 @@ CAPABILITIES = frozenset(
 WITHOUT_ENCODER = frozenset({"policy", "start"})
 """Of those without a critic of texts, which would read with an `encoder`."""
 
+_WITH_CRITIC = CAPABILITIES | {"utterance_critic"}
+"""Of those whose runs have a critic that a server can rank by."""
+
 ARCHER = StageBackend(
     id="archer.online_rl",
     kind="online_rl",
@@ -220,8 +268,20 @@ ARCHER = StageBackend(
     "policy by its advantages (Zhou et al., ICML 2024).",
     software=TORCH,
     lower=_lower_archer,
-    capabilities=CAPABILITIES,
+    capabilities=_WITH_CRITIC,
     options=ACTION_OPTIONS,
+)
+
+CHAI = StageBackend(
+    id="chai.online_rl",
+    kind="online_rl",
+    version=1,
+    doc="CHAI: the policy stays as it is, and of several candidates for each reply the one is said "
+    "that a critic thinks best, which learns as ArCHer's does (Verma et al. 2022).",
+    software=TORCH,
+    lower=_lower_chai,
+    capabilities=_WITH_CRITIC,
+    options=_RANKING,
 )
 
 FILTERED_BC = StageBackend(

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from agentc_backends.trainers.online_rl.losses import Twin
-from agentc_backends.trainers.online_rl.reading import Reader, TextPrefix
+from agentc_backends.trainers.online_rl.reading import CausalReader, Reader, TextPrefix
 
 
 class Critic(nn.Module):  # type: ignore[misc]
@@ -44,6 +44,16 @@ class Critic(nn.Module):  # type: ignore[misc]
     def read(self, texts: Sequence[TextPrefix]) -> Tensor:
         """Features [B, H] of states or replies; equal ones are encoded once."""
         return cast(Tensor, self.reader(texts))
+
+
+def critic_over(
+    policy: Any, hidden: int | None, start: float, reader: Reader | None = None
+) -> Critic:
+    """A critic that reads with that reader, else with a copy of the policy's body as it is now."""
+    if reader is None:
+        width = int(policy.config.get_text_config().hidden_size)
+        reader = CausalReader(copy.deepcopy(policy.base_model), width)
+    return Critic(reader, hidden, start)
 
 
 def slow_copy(critic: Critic) -> Critic:

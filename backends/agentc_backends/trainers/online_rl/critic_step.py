@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from agentc_backends.trainers.online_rl.best_of import RankWith, best_of
 from agentc_backends.trainers.online_rl.critic import Critic, follow
 from agentc_backends.trainers.online_rl.losses import (
     CriticLoss,
@@ -32,11 +33,13 @@ the stored one (SARSA), the episode's own return to go, or an expectile of the s
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriticSettings:
     """`clip` is the largest norm of the critic's own gradient, 0 for none: the released code clips
-    it together with what the policy's last step has left."""
+    it together with what the policy's last step has left. Of several drawn replies for a state the
+    best by the critic that `rank_with` names counts, as that is now."""
 
     discount: float
     target_rate: float
     value_target: ValueTarget = "policy"
+    rank_with: RankWith = "target"
     expectile: float = 0.9
     clip: float = 1.0
 
@@ -44,8 +47,8 @@ class CriticSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utterances:
     """A batch of B tuples. `following` has None where the episode ended; `drawn` are replies of the
-    policy of now in the same states, which only the value target `policy` needs. `rewards` and
-    `to_go` are [B]."""
+    policy of now in the same states, which only the value target `policy` needs: one or more for
+    each, those of a state beside each other. `rewards` and `to_go` are [B]."""
 
     states: Sequence[TextPrefix]
     replies: Sequence[TextPrefix]
@@ -81,7 +84,7 @@ def critic_losses(
         q_target = bellman_targets(
             batch.rewards, _ended(batch), settings.discount, _next_values(target, batch)
         )
-        v_target = _value_targets(target, batch, settings.value_target)
+        v_target = _value_targets(critic, target, batch, settings)
     # Whatever stands several times among states and replies is encoded once.
     features = critic.read([*batch.states, *batch.replies])
     states, replies = features.split([len(batch.states), len(batch.replies)])
@@ -107,12 +110,30 @@ def _next_values(target: Critic, batch: Utterances) -> Twin:
     return Twin(first, second)
 
 
-def _value_targets(target: Critic, batch: Utterances, kind: ValueTarget) -> Twin:
-    if kind == "return":
+def _value_targets(
+    critic: Critic, target: Critic, batch: Utterances, settings: CriticSettings
+) -> Twin:
+    if settings.value_target == "return":
         return Twin(batch.to_go, batch.to_go)
-    replies = batch.drawn if kind == "policy" else batch.replies
-    if len(replies) != len(batch.states):
-        raise ValueError("the value target `policy` needs a reply of the policy for each state")
-    features = target.read([*batch.states, *replies])
-    states, said = features.split([len(batch.states), len(replies)])
-    return target.q(states, said)
+    replies = batch.drawn if settings.value_target == "policy" else batch.replies
+    draws, left = divmod(len(replies), len(batch.states))
+    if not draws or left:
+        raise ValueError("the value target `policy` needs replies of the policy for each state")
+    if draws == 1:
+        features = target.read([*batch.states, *replies])
+        states, said = features.split([len(batch.states), len(replies)])
+        return target.q(states, said)
+    values = _of_candidates(target, batch.states, replies, draws)
+    ranks = values if settings.rank_with == "target" else (
+        _of_candidates(critic, batch.states, replies, draws)
+    )  # fmt: skip
+    best = best_of(ranks.least().reshape(-1, draws))
+    return values[best + draws * torch.arange(len(best), device=best.device)]
+
+
+def _of_candidates(
+    critic: Critic, states: Sequence[TextPrefix], replies: Sequence[TextPrefix], draws: int
+) -> Twin:
+    """[B * draws]. Replies are read apart: beside states they would be padded to these."""
+    seen = critic.read(states).repeat_interleave(draws, dim=0)
+    return critic.q(seen, critic.read(replies))

@@ -19,10 +19,7 @@ from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.trainers.online_rl.learner import Learner
 from agentc_backends.trainers.online_rl.loop import Beginning
 from agentc_backends.trainers.online_rl.run_files import CURVE, EPISODES
-from agentc_backends.trainers.online_rl.run_state import read_learner
-
-STATE = "state"
-"""The folder of an artifact that has a learner whole."""
+from agentc_backends.trainers.online_rl.run_state import STATE, read_learner
 
 
 def beginning(job: Job, learner: Learner) -> Beginning:

@@ -55,9 +55,14 @@ async def train(job: Job) -> None:
     from agentc_backends.trainers.online_rl.acting import LivePolicy
     from agentc_backends.trainers.online_rl.collecting import ActingStage
     from agentc_backends.trainers.online_rl.encoder_texts import load_encoder
-    from agentc_backends.trainers.online_rl.going_on import STATE, beginning
+    from agentc_backends.trainers.online_rl.going_on import beginning
     from agentc_backends.trainers.online_rl.learner import Learning
-    from agentc_backends.trainers.online_rl.learners import buffer_of, learner_of
+    from agentc_backends.trainers.online_rl.learners import (
+        buffer_of,
+        choice_of,
+        critic_facts,
+        learner_of,
+    )
     from agentc_backends.trainers.online_rl.loop import Evaluation, Run, RunSchedule
     from agentc_backends.trainers.online_rl.publishing import (
         clear,
@@ -66,7 +71,7 @@ async def train(job: Job) -> None:
         write_policy,
     )
     from agentc_backends.trainers.online_rl.run_files import RunFiles
-    from agentc_backends.trainers.online_rl.run_state import write_learner
+    from agentc_backends.trainers.online_rl.run_state import STATE, write_learner
     from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
 
     config, base = job.config, job.input("policy")
@@ -120,6 +125,9 @@ async def train(job: Job) -> None:
                 encoder=encoder,
             ),
         )
+        for each in (policy, evaluated):
+            if each is not None:
+                each.choice = choice_of(learner)
         begun = beginning(job, learner)
         run = Run(
             stage=ActingStage(job=job, servers=servers, rules=rules, turns=turns),
@@ -155,6 +163,7 @@ async def train(job: Job) -> None:
         "steps": last["steps"],
         "reply_tokens": last["reply_tokens"],
         "seed": settings.seed,
+        **(critic_facts(learner, config["prompt"]) if settings.publish_state else {}),
     }
     publish_run(job.out, job.work, run.files, about, job.inputs("start"))
     if settings.publish_state:

@@ -1,16 +1,24 @@
 """The learner and the buffer that a job's config asks for. Neighbours: `backend.py` writes that
-config, `archer.py`, `filtered_bc.py` and `ppo.py` are the learners."""
+config; `archer.py`, `chai.py`, `filtered_bc.py`, `ppo.py` and `trl_learner.py` are the learners."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from agentc_backends.trainers.online_rl.archer import ActorPhase, ArcherLearner, CriticPhase
+from agentc_backends.trainers.online_rl.archer import (
+    ActorPhase,
+    ArcherLearner,
+    CriticLearner,
+    CriticPhase,
+)
+from agentc_backends.trainers.online_rl.best_of import BestOf
+from agentc_backends.trainers.online_rl.chai import ChaiLearner
 from agentc_backends.trainers.online_rl.filtered_bc import FilteredLearner
 from agentc_backends.trainers.online_rl.learner import Learner, Learning
 from agentc_backends.trainers.online_rl.ppo import ClippedPhase, PpoLearner, PpoRules, ValuePhase
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer
+from agentc_backends.trainers.online_rl.run_critic import facts_of
 
 
 def learner_of(asked: Mapping[str, Any], learning: Learning) -> Learner:
@@ -19,6 +27,8 @@ def learner_of(asked: Mapping[str, Any], learning: Learning) -> Learner:
         case "archer":
             actor = ActorPhase(**asked["actor"])
             return ArcherLearner(learning, CriticPhase(**asked["critic"]), actor)
+        case "chai":
+            return ChaiLearner(learning, CriticPhase(**asked["critic"]))
         case "filtered_bc":
             actor = ActorPhase(**asked["actor"])
             return FilteredLearner(learning, actor, asked["keep_share"], asked["window"])
@@ -32,6 +42,18 @@ def learner_of(asked: Mapping[str, Any], learning: Learning) -> Learner:
             return TrlLearner(learning, GroupPhase(**asked))
         case other:
             raise ValueError(f"no algorithm {other!r}")
+
+
+def choice_of(learner: Learner) -> BestOf | None:
+    """Who chooses among candidates while the policy acts; None where what is drawn is said."""
+    return learner.choice if isinstance(learner, ChaiLearner) else None
+
+
+def critic_facts(learner: Learner, prompt: Mapping[str, Any]) -> dict[str, Any]:
+    """What run.json says of a run that has a critic: see `run_critic.py`."""
+    if not isinstance(learner, CriticLearner):
+        return {}
+    return {"critic": facts_of(prompt)}
 
 
 def buffer_of(asked: Mapping[str, Any], learner: Mapping[str, Any]) -> ReplayBuffer:

@@ -23,6 +23,8 @@ from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.trainers.common.checkpoints import mark_whole, newest_whole, step_of
 from agentc_backends.trainers.online_rl.learner import Learner
 
+STATE = "state"
+"""The folder of an artifact that has a learner whole."""
 _STATES = "state-"
 _STATE = "state.json"
 
@@ -61,7 +63,7 @@ def read_learner(folder: Path, learner: Learner) -> None:
     """Put them into a learner of the same shape. Raises FatalError for another one."""
     try:
         for name, module in learner.modules.items():
-            _put(module, load_file(folder / f"{name}.safetensors"))
+            put_weights(module, load_file(folder / f"{name}.safetensors"))
         for name, optimiser in learner.optimisers.items():
             _put_moments(optimiser, load_file(folder / f"{name}.optimiser.safetensors"))
     except (OSError, KeyError, RuntimeError) as error:
@@ -82,7 +84,8 @@ def _weights(module: nn.Module) -> dict[str, Tensor]:
     return {name: each.detach().contiguous() for name, each in module.named_parameters()}
 
 
-def _put(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
+def put_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Raises KeyError for one that is missing, RuntimeError for one of another shape."""
     with torch.no_grad():
         for name, each in module.named_parameters():
             each.copy_(weights[name])

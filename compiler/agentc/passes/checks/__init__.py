@@ -20,6 +20,7 @@ from agentc.passes.checks.pair_rewards import PAIR_REWARDS
 from agentc.passes.checks.preferences import PREFERENCES
 from agentc.passes.checks.prefixes import CONTINUATIONS
 from agentc.passes.checks.reinforcement import REINFORCEMENT
+from agentc.passes.checks.reranking import RERANKING
 from agentc.passes.checks.revisions import REVISIONS
 from agentc.passes.checks.rounds import ROUNDS
 from agentc.passes.checks.rule import Finding, Rule
@@ -45,6 +46,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Prefixes", CONTINUATIONS),
     ("Memory of prompts", SHOWN_LAST),
     ("Online RL", REINFORCEMENT),
+    ("Reranked replies", RERANKING),
     ("Searches", SEARCHES),
     ("Revisions and marks", REVISIONS),
     ("Models", MODELS),
