@@ -94,10 +94,10 @@ def learn(
     """Exact values of the first room before and after, trajectories until it passed 3, and the
     correlation of advantages at the end of the warm-up (ArCHer)."""
     torch.manual_seed(seed)
-    policy = LlamaForCausalLM(_shape(32, 2)).eval()
+    policy = LlamaForCausalLM(shape(32, 2)).eval()
     imitate(policy, seed)
     sampler = Sampler(policy)
-    critic = Critic(CausalReader(LlamaModel(_shape(64, 1)).eval(), 64))
+    critic = Critic(CausalReader(LlamaModel(shape(64, 1)).eval(), 64))
     target = slow_copy(critic)
     learner = torch.optim.Adam(critic.parameters(), lr=1e-3)
     actor = torch.optim.Adam(policy.parameters(), lr=2e-3)
@@ -125,7 +125,7 @@ def learn(
     return start, value_of(policy), reached, correlation
 
 
-def _shape(width: int, layers: int) -> LlamaConfig:
+def shape(width: int, layers: int) -> LlamaConfig:
     return LlamaConfig(
         vocab_size=2 + len(WORDS), hidden_size=width, num_hidden_layers=layers,
         num_attention_heads=4, intermediate_size=4 * width, max_position_embeddings=32,

@@ -71,7 +71,7 @@ def test_the_pick_is_the_highest_by_the_smaller_head() -> None:
 
 def test_a_pick_follows_the_weights_of_now() -> None:
     """A run goes on learning behind one choice."""
-    critic, other = critics()
+    critic, _ = critics()
     choice = BestOf(critic, 3)
     before = choice.pick((3, 4), [(6,), (8,), (7, 8)])
     with torch.no_grad():
@@ -83,7 +83,6 @@ def test_a_pick_follows_the_weights_of_now() -> None:
     after = choice.pick((3, 4), [(6,), (8,), (7, 8)])
     assert after == least.index(max(least))
     assert after != before
-    del other
 
 
 def v_targets(critic: Critic, target: Critic, rank_with: str) -> list[tuple[float, float]]:
@@ -100,7 +99,7 @@ def v_targets(critic: Critic, target: Critic, rank_with: str) -> list[tuple[floa
         )
         settings = CriticSettings(discount=0.9, target_rate=0.1, rank_with=rank_with)  # type: ignore[arg-type]
         loss = critic_losses(critic, target, batch, settings)
-        found.append((float(loss.v1), float(loss.v2)))
+        found.append((loss.v1.item(), loss.v2.item()))
     return found
 
 

@@ -3,13 +3,16 @@ the same bytes; and what it publishes keeps the contract of a PolicyRun."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import random
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +29,28 @@ from tests.torch.trl.jobs import launch, make_job, start
 from agentc.backend_api.table import BackendTable
 from agentc.compilation import compile_spec
 from agentc.runtime.contracts.artifacts import ContractError, check_artifact
-from agentc.runtime.program import read_rows
+from agentc.runtime.program import JobConfig, read_rows
+from agentc_backends.agents.common.connect import AgentGymWorld, ChatPolicy
+from agentc_backends.agents.common.tasks import attempts_at, read_rules, tasks_of
 from agentc_backends.agents.expert.backend import BACKEND as EXPERT
+from agentc_backends.agents.rollout.episode import play
+from agentc_backends.agents.rollout.turns import TurnRules
 from agentc_backends.data.models.backend import SCRATCH
 from agentc_backends.environments.corridor.backend import BACKEND as CORRIDOR
+from agentc_backends.environments.server.inside import InsideEnvironment
+from agentc_backends.environments.server.program import opener_of
 from agentc_backends.servers.transformers.chat_text import ChatText
 from agentc_backends.servers.transformers.checkpoint import load_tokenizer
 from agentc_backends.trainers.online_rl.backend import ARCHER, CHAI, FILTERED_BC, PPO
 from agentc_backends.trainers.online_rl.played import decoded
 from agentc_backends.trainers.online_rl.trl_backend import TRL
 
+sys.path.append(str(Path(__file__).parents[2] / "backends" / "servers"))
+
+from conformance import Target, started
+
 PROGRAM = "agentc_backends.trainers.online_rl.job_online"
+SERVER = "agentc_backends.servers.transformers.job_serve"
 ITERATIONS, EPISODES = 4, 6
 SPEC = """
 agentc: 1
@@ -268,6 +282,59 @@ def test_cut_by_three_time_limits(whole: tuple[str, Path], model: Path, tmp_path
     status, _, errors = launch(job, PROGRAM)
     assert status == 0, errors
     assert digests(tmp_path / "cut") == digests(root)
+
+
+@pytest.mark.parametrize("whole", ["chai"], indirect=True)
+def test_evaluations_are_those_behind_a_server_that_reranks(
+    whole: tuple[str, Path], tmp_path: Path
+) -> None:
+    """It reads the critic out of the run, and says reply for reply what the job said."""
+    _, root = whole
+    job = json.loads((root / "job.json").read_text())
+    config, published = job["config"], root / "data"
+    told = config["evaluate"]
+
+    async def played(url: str) -> list[dict[str, Any]]:
+        inside = job["leases"]["environment"]["inside"]
+        world = AgentGymWorld(InsideEnvironment(opener_of(inside["program"], inside["settings"])))
+        meta = await world.meta()
+        read = JobConfig(config)
+        rules = replace(read_rules(read, meta), split=told["split"])
+        tasks = tasks_of(meta, told["split"], told["limit"])
+        attempts = attempts_at(
+            tasks, told["attempts"], seed=told["seed"], prompt_seed=0, prompt_per_attempt=True
+        )
+        decode = {**config["decode"], "temperature": told["temperature"]}
+        target = Target(url, "test-token", "policy", str(published), 256)
+        async with target.client() as chat:
+            policy = ChatPolicy(chat, decode)
+            rows = [play(rules, read.read_as(TurnRules), each, policy, world) for each in attempts]
+            return [*await asyncio.gather(*rows)]
+
+    def behind(*arguments: str) -> list[dict[str, Any]]:
+        place = tmp_path / str(len(arguments))
+        place.mkdir()
+        server = ["--model", str(published), *arguments]
+        with started(sys.executable, SERVER, server, place) as (url, _):
+            facts = json.loads((place / "ready.json").read_text())
+            assert ("rerank" in facts) == bool(arguments)
+            if arguments:
+                assert facts["rerank"]["candidates"] == 3
+                assert facts["rerank"]["reads"]["memory"] == "last"
+            return asyncio.run(played(url))
+
+    last = [
+        {name: value for name, value in row.items() if name != "iteration"}
+        for row in read_rows(published / "evaluations.jsonl")
+        if row["iteration"] == ITERATIONS
+    ]
+    reranked = behind("--rerank-candidates", "3")
+    assert sorted(map(_plain, reranked)) == sorted(map(_plain, last))
+    assert sorted(map(_plain, behind())) != sorted(map(_plain, last))
+
+
+def _plain(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, sort_keys=True)
 
 
 def kill_and_rerun(job: Path, moments: list[float]) -> None:
