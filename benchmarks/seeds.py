@@ -1,5 +1,5 @@
-"""`python -m benchmarks.seeds [--spec SPEC] [--scale NAME] [--seeds N]`: a spec over seeds, as one
-table; with `--controls` or `--likelihood`, beside trainings without the contrast.
+"""`python -m benchmarks.seeds [--spec SPEC] [--scale NAME] [--seeds N] [--first N]`: a spec over
+seeds, as one table; with `--controls` or `--likelihood`, beside trainings without the contrast.
 
 Runs `agentc run SPEC -p seed=K` for each seed (what the store has is reused), then
 pools the evaluations: differences are paired by seed and task, and their interval comes from a
@@ -35,7 +35,8 @@ _NO_CONTRAST = 1e-6
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 with the table on standard output, else the exit code of the run that failed."""
     parser = argparse.ArgumentParser(prog="benchmarks.seeds", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="seeds 0 to N-1")
+    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="how many seeds")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="the first of them")
     parser.add_argument("--spec", type=Path, default=QUICKSTART, help="has a param `seed`")
     parser.add_argument("--scale", metavar="NAME", help="one of the spec's `scales:`")
     parser.add_argument(
@@ -61,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             spec = with_controls(spec, Path(folder) / spec.name)
         if options.likelihood:
             spec = with_likelihood(spec, options.scale, Path(folder) / spec.name)
-        return _run(spec, options.scale, options.seeds, options.store, options.baseline)
+        seeds = range(options.first, options.first + options.seeds)
+        return _run(spec, options.scale, seeds, options.store, options.baseline)
 
 
 def with_controls(spec: Path, target: Path) -> Path:
@@ -93,9 +95,11 @@ def with_likelihood(spec: Path, scale: str | None, target: Path) -> Path:
     return target
 
 
-def _run(spec: Path, scale: str | None, seeds: int, store: Path, baselines: Sequence[str]) -> int:
+def _run(
+    spec: Path, scale: str | None, seeds: Sequence[int], store: Path, baselines: Sequence[str]
+) -> int:
     scores: dict[str, list[dict[str, float]]] = {}
-    for seed in range(seeds):
+    for seed in seeds:
         words = ["run", str(spec), "-p", f"seed={seed}", "--store", str(store)]
         words += [] if scale is None else ["--scale", scale]
         agentc = str(Path(sys.executable).with_name("agentc"))
