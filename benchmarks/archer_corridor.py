@@ -220,7 +220,9 @@ def copy_best(policy: Any, optimiser: Any, turns: Sequence[Turn], rng: random.Ra
 
 
 def ppo_learner(policy: Any, sampler: Sampler, seed: int) -> PpoLearner:
-    learning = Learning(policy=policy, sampler=sampler, decode=DECODE, seed=seed, micro_batch=64)
+    learning = Learning(
+        policy=policy, tokenizer=None, sampler=sampler, decode=DECODE, seed=seed, micro_batch=64
+    )
     values = ValuePhase(
         lr=3e-3, batch=16, hidden=None, start=0.0, max_grad_norm=1.0, discount=DISCOUNT
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +30,16 @@ class Released:
         max_new_tokens: int = 32,
     ) -> None:
         _stand_in(checkout)
-        import archer.models.archer_agent as agent_module
         from accelerate import Accelerator
-        from archer.algorithms.archer.trainer import ArcherTrainer
-        from archer.data import ReplayBuffer
-        from archer.models.critic import DoubleCritic
+
+        agent_module: Any = import_module("archer.models.archer_agent")
+        trainer_module: Any = import_module("archer.algorithms.archer.trainer")
+        double_critic: Any = import_module("archer.models.critic").DoubleCritic
 
         def critic(*args: Any, **named: Any) -> Any:
-            return DoubleCritic(*args, **{**named, "in_dim": width})
+            return double_critic(*args, **{**named, "in_dim": width})
 
-        agent_module.DoubleCritic = critic  # type: ignore[attr-defined]
+        agent_module.DoubleCritic = critic
         accelerator = Accelerator(cpu=True)
         self.agent = agent_module.ArcherAgent(
             device="cpu",
@@ -49,7 +50,7 @@ class Released:
             max_new_tokens=max_new_tokens,
             eos_str="\n",
         )
-        self.trainer = ArcherTrainer(
+        self.trainer = trainer_module.ArcherTrainer(
             self.agent,
             accelerator,
             self.agent.tokenizer,
@@ -63,7 +64,7 @@ class Released:
             actor_epochs=1,
         )
         self.agent.prepare()
-        self.buffer = ReplayBuffer(batch_size=rows, capacity=100000)
+        self.buffer = import_module("archer.data").ReplayBuffer(batch_size=rows, capacity=100000)
 
     def update(self, critic_steps: int, actor_steps: int) -> Any:
         """What it says of its losses."""

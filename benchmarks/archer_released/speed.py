@@ -69,6 +69,7 @@ def our_spent(
     learner = ArcherLearner(
         Learning(
             policy=model,
+            tokenizer=tokenizer,
             sampler=Sampler(model),
             decode=Decode(max_tokens=32, ends=newline),
             seed=0,

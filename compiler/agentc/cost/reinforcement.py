@@ -41,15 +41,21 @@ def learner_work(
         # Policy and values with gradient; before and after, each of them twice without.
         rows = played.times((2 * 3 * epochs + 4) / at_once)
         return LearnerWork(rows, ZERO, Quantity(iterations * epochs * parts, each.spread))
-    steps = Quantity(iterations * subject.number("actor.updates", 3))
+    updates = subject.number("actor.updates", 3)
+    steps = Quantity(iterations * updates)
+    if isinstance(learner, Mapping) and "group" in learner:  # TRL's: an episode is one text
+        passes = updates / float(learner["minibatches"])
+        return LearnerWork(played.times(3 * passes / max(1.0, turns.median)), ZERO, steps)
+    if isinstance(learner, Mapping) and "actor" not in learner and "critic" in learner:
+        steps = ZERO  # CHAI, whose policy learns nothing
     drawn = steps.times(batch)
     rows = steps.times(batch * 3)
     if isinstance(learner, Mapping) and "critic" not in learner:
         return LearnerWork(rows.times(1 / at_once), drawn, steps)
-    updates = Quantity(iterations * subject.number("critic.updates", 50))
-    values = updates.times(subject.number("critic.batch", 256))
+    of_critic = Quantity(iterations * subject.number("critic.updates", 50))
+    values = of_critic.times(subject.number("critic.batch", 256))
     # Two states and two replies for the targets, a state and a reply with gradient.
     share = 4 / at_once if encoder is None else 4 * encoder
     return LearnerWork(
-        total([rows, values.times(share)]), total([drawn, values]), total([steps, updates])
+        total([rows, values.times(share)]), total([drawn, values]), total([steps, of_critic])
     )

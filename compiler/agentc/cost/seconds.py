@@ -34,7 +34,7 @@ def program_time(subject: JobProfile, work: Workload) -> Effort:
     """Time from the program's start to its end, servers being there."""
     if subject.forecast == "training" and work.model is not None:
         return _training(subject, work, work.model)
-    if subject.forecast == "reinforcement" and work.model is not None:
+    if subject.forecast in ("reinforcement", "experience") and work.model is not None:
         return _reinforcement(subject, work, work.model)
     if subject.forecast in ("episodes", "trees") or work.replied.median > 0:
         return _episodes(subject, work)
@@ -106,7 +106,8 @@ def _training(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:
 
 def _reinforcement(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:
     """Acting and learning in one process: `work.tokens` are those that some network reads, and a
-    turn of all episodes of an iteration is drawn at once."""
+    turn of all episodes of an iteration is drawn at once. What learns from recorded episodes has
+    none of its own."""
     machine, count = subject.machine, model.parameters.median
     peak = machine.single
     share = prior("gpu_training_share" if machine.is_gpu else "cpu_training_share")
@@ -120,7 +121,8 @@ def _reinforcement(subject: JobProfile, work: Workload, model: ModelShape) -> Ef
     start = prior("cuda_start" if machine.is_gpu else "torch_start")
     load = Quantity(_weight_bytes(model, machine) / value("load_rate"), prior("load_rate").spread)
     amount = total([compute, overhead, acting])
-    return _sum([start, load, compute, overhead, acting], amount, work.turns.spread)
+    spread = (work.turns if work.turns.median else work.tokens).spread
+    return _sum([start, load, compute, overhead, acting], amount, spread)
 
 
 def _episodes(subject: JobProfile, work: Workload) -> Effort:

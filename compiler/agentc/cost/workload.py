@@ -26,6 +26,7 @@ from agentc.cost.amounts import (
     turns_shown,
 )
 from agentc.cost.asked import with_asked
+from agentc.cost.experience import forecast_experience
 from agentc.cost.measured import fact_behind, measured
 from agentc.cost.parameters import (
     ModelShape,
@@ -129,6 +130,8 @@ class Forecaster:
                 found = self._training(subject)
             case "reinforcement":
                 found = self._reinforcement(subject)
+            case "experience":
+                found = forecast_experience(self, subject)
             case "rows":
                 rows = sum_in_step(rows.count for rows in self.rows_of(subject))
                 found = Workload(rows=rows, disk=rows.times(10).widened(1.0))
@@ -299,7 +302,9 @@ class Forecaster:
         read = total([context, reply])
         played = episodes.times(turns)
         encoder = self.model_of(subject, "encoder")
-        apart = encoder and encoder.parameters.median / model.parameters.median
+        apart = None
+        if encoder is not None:
+            apart = encoder.parameters.median / model.parameters.median
         work = learner_work(subject, played, turns, apart)
         tokens = total([played, work.rows]).times(read)
         shape = replace(model, trained=True)

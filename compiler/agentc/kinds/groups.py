@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from agentc.kinds.artifacts import CHECKPOINT, PREFERENCE_PAIRS, ArtifactType
+from agentc.kinds.artifacts import CHECKPOINT, POLICY_RUN, PREFERENCE_PAIRS, ArtifactType
 from agentc.kinds.kind import Kind
 from agentc.kinds.table import KINDS
 
@@ -38,6 +38,8 @@ ON_TASKS = kinds_where(lambda kind: kind.has("split"))
 """Kinds that take tasks of a split."""
 ONLINE = kinds_where(lambda kind: kind.online)
 """Kinds that act and learn in one job."""
+REINFORCED = makers(POLICY_RUN)
+"""Kinds that train a policy by rewards, in a loop of their own: those and offline RL."""
 COLLECTORS = kinds_where(lambda kind: kind.collects)
 REWORKERS: Mapping[str, tuple[str, ...]] = {
     kind.name: kind.reworks for kind in KINDS if kind.reworks

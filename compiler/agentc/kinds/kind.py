@@ -24,6 +24,7 @@ Forecast: TypeAlias = Literal[
     "scores",
     "training",
     "reinforcement",
+    "experience",
     "rows",
 ]
 """What the cost model counts of a job: `rows` goes by those of its inputs and suits whatever only

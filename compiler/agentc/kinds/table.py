@@ -39,6 +39,7 @@ from agentc.kinds.interaction import (
 )
 from agentc.kinds.kind import Counts, Kind
 from agentc.kinds.model import MODEL_FIELDS
+from agentc.kinds.offline import OFFLINE_RL_FIELDS
 from agentc.kinds.prefix import PREFIXES
 from agentc.kinds.reinforcement import CHECKPOINT_FIELDS, NOT_ONLINE, ONLINE_RL_FIELDS
 from agentc.kinds.revision import REVISE_FIELDS
@@ -53,6 +54,12 @@ REPORT_KIND = "report"
 """The kinds of the stages that are added to a spec: a judge of its claims, and a report."""
 
 _POLICY = Role(name="policy", accepts=(CHECKPOINT,), doc="The model that acts.")
+_ENCODER = Role(
+    name="encoder",
+    accepts=(TEXT_ENCODER,),
+    doc="What the critic reads with; without it a copy of the policy's own body.",
+    optional=True,
+)
 
 KINDS: tuple[Kind, ...] = (
     Kind(
@@ -195,12 +202,7 @@ KINDS: tuple[Kind, ...] = (
         produces=POLICY_RUN,
         roles=(
             _POLICY,
-            Role(
-                name="encoder",
-                accepts=(TEXT_ENCODER,),
-                doc="What the critic reads with; without it a copy of the policy's own body.",
-                optional=True,
-            ),
+            _ENCODER,
             Role(
                 name="start",
                 accepts=(POLICY_RUN,),
@@ -215,6 +217,26 @@ KINDS: tuple[Kind, ...] = (
         without=NOT_ONLINE,
         online=True,
         forecast="reinforcement",
+    ),
+    Kind(
+        name="offline_rl",
+        doc="Let a policy learn from rewards of recorded episodes, its own or others', and play "
+        "none (offline ArCHer). `evaluate` says what it is worth then.",
+        produces=POLICY_RUN,
+        roles=(
+            Role(name="policy", accepts=(CHECKPOINT,), doc="The model to start from."),
+            Role(
+                name="data",
+                accepts=(TRAJECTORIES,),
+                doc="The episodes, with the rewards of their turns. Those that ended in an error "
+                "do not count.",
+                many=True,
+            ),
+            _ENCODER,
+        ),
+        fields=OFFLINE_RL_FIELDS,
+        default_backend="archer.offline_rl",
+        forecast="experience",
     ),
     Kind(
         name="checkpoint",

@@ -139,6 +139,16 @@ SFT_FIELDS: tuple[Field, ...] = (
         None,
         nullable=True,
     ),
+    number(
+        "keep_best",
+        "Of what `min_reward` leaves, over all data inputs, keep this share of the trajectories, "
+        "rounded down, with the largest rewards; of equal ones the earlier (filtered behaviour "
+        "cloning). null: keep all.",
+        None,
+        above=0,
+        maximum=1,
+        nullable=True,
+    ),
     integer(
         "best_per_task",
         "Of each task (by its id, over all data inputs), keep so many trajectories with the "

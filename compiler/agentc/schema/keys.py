@@ -4,7 +4,7 @@ nearest valid name, or with the place where such a key belongs."""
 from __future__ import annotations
 
 import re
-from collections import abc
+from collections import Counter, abc
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -183,7 +183,9 @@ def belongs(
         shown = " and ".join(list(dict.fromkeys(kinds))[:4])
         notes.append(f"`{key}` belongs to kind {shown}")
     if groups:
-        elsewhere, group, inner, _ = groups[0]
+        # Of several groups the one that most kinds have.
+        kinds_with = Counter(group for _, group, _, _ in groups)
+        elsewhere, group, inner, _ = min(groups, key=lambda at: (at[0], -kinds_with[at[1]], at))
         meant = f"`{key}`" if inner == key else f"`{key}` is called `{inner}` here, and"
         if elsewhere:
             where = " and ".join(dict.fromkeys(k for _, g, _, k in groups if g == group))

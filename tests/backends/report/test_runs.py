@@ -31,6 +31,8 @@ def test_each_run_is_a_line_of_three_charts(example_store: Any, experiment: Any)
     example_store.add("archer", "online_rl", "PolicyRun", curve([-5.0, -1.5, 3.0]))
     example_store.add("filtered", "online_rl", "PolicyRun", curve([-5.0, 0.5, 2.0]))
     example_store.add("short", "online_rl", "PolicyRun", curve([-5.0]))
+    offline = "".join(json.dumps({"iteration": number, "critic": {}}) + "\n" for number in range(3))
+    example_store.add("offline", "offline_rl", "PolicyRun", {"curve.jsonl": offline})
     collection = collect(example_store.inputs, experiment["rounds"])
     charts = run_charts(collection)
     assert [chart["title"].rpartition(", by ")[2] for chart in charts] == [

@@ -10,7 +10,7 @@ import pytest
 from tests.backends.conftest import write_job
 
 from agentc.runtime.program import Job
-from agentc_backends.data.chat.rows import MaskRules, RowCounts, RowsError, _checked
+from agentc_backends.data.chat.rows import MaskRules, NoRowsError, RowCounts, RowsError, _checked
 from agentc_backends.trainers.common.rows import RowChoice, rows_to_imitate, select_rows
 
 
@@ -58,6 +58,41 @@ def test_the_best_of_a_task_is_one_of_all_inputs_that_is_good_enough() -> None:
     rows, left_out = select_rows(given, RowChoice(min_reward=0.5, best_per_task=1))
     assert [row["reward"] for row in rows] == [0.9]
     assert left_out == {"errors_left_out": 0, "below_min_reward": 2, "not_best_left_out": 0}
+
+
+@pytest.mark.parametrize(
+    ("rewards", "share", "kept"),
+    [
+        # The released offline code keeps the places 8, 4 and 1: of equal ones the first.
+        ([-5, -3, -3, -8, -2, -3, -7, -9, -1, -4], 0.3, [1, 4, 8]),
+        ([0, 1, None, 2], 0.5, [3]),  # half of those that have a reward, rounded down
+        ([1, 1, 1], 1.0, [0, 1, 2]),
+        ([*range(100)], 0.29, [*range(71, 100)]),
+    ],
+)
+def test_the_best_share_of_all(rewards: list[float | None], share: float, kept: list[int]) -> None:
+    found, left_out = select_rows(rows(*rewards), RowChoice(keep_best=share))
+    assert [row["id"] for row in found] == [str(number) for number in kept]
+    assert left_out["below_best_share"] == len(rewards) - len(kept)
+
+
+def test_the_best_share_is_of_what_is_good_enough_and_whole() -> None:
+    given = rows(*range(10)) + rows(99, end="error")
+    found, left_out = select_rows(given, RowChoice(min_reward=5, keep_best=0.4, best_per_task=1))
+    assert [row["reward"] for row in found] == [8, 9]
+    assert (left_out["errors_left_out"], left_out["below_min_reward"]) == (1, 5)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (rows(1, 2, 3, 4, 5), "keep_best 0.1 of 5 trajectories is less than one; raise it"),
+        (rows(None, None), "none of 2 has a reward for `keep_best` to go by"),
+    ],
+)
+def test_a_share_of_nothing_says_why(given: list[dict[str, Any]], says: str) -> None:
+    with pytest.raises(NoRowsError, match=says):
+        select_rows(given, RowChoice(keep_best=0.1))
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,9 @@ the same bytes; and what it publishes keeps the contract of a PolicyRun."""
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import random
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -22,13 +20,13 @@ pytest.importorskip("torch")
 
 import torch
 from safetensors.torch import load_file
-from tests.support.patience import PATIENCE_S
+from tests.torch.online_rl.runs import contract, digests, kill_and_rerun
 from tests.torch.online_rl.wanderer import wandering_model
-from tests.torch.trl.jobs import launch, make_job, start
+from tests.torch.trl.jobs import launch, make_job
 
 from agentc.backend_api.table import BackendTable
 from agentc.compilation import compile_spec
-from agentc.runtime.contracts.artifacts import ContractError, check_artifact
+from agentc.runtime.contracts.artifacts import ContractError
 from agentc.runtime.program import JobConfig, read_rows
 from agentc_backends.agents.common.connect import AgentGymWorld, ChatPolicy
 from agentc_backends.agents.common.tasks import attempts_at, read_rules, tasks_of
@@ -178,24 +176,6 @@ def run_job(
     return path
 
 
-def digests(root: Path) -> dict[str, str]:
-    """Of all that is published, with the seconds left out."""
-    found = {}
-    for path in sorted((root / "data").rglob("*")):
-        if path.is_file():
-            content = path.read_bytes()
-            if path.name == "curve.jsonl":
-                rows = [{**row, "seconds": None} for row in read_rows(path)]
-                content = json.dumps(rows).encode()
-            name = str(path.relative_to(root / "data"))
-            found[name] = hashlib.sha256(content).hexdigest()
-    return found
-
-
-def contract(root: Path, told: Mapping[str, Any]) -> None:
-    check_artifact("PolicyRun", root / "data", told["contract"], {}, {})
-
-
 @pytest.fixture(scope="module", params=runs("archer", "filtered_bc", "grpo"))
 def whole(
     request: pytest.FixtureRequest, model: Path, tmp_path_factory: pytest.TempPathFactory
@@ -337,26 +317,11 @@ def _plain(row: Mapping[str, Any]) -> str:
     return json.dumps(row, sort_keys=True)
 
 
-def kill_and_rerun(job: Path, moments: list[float]) -> None:
-    """Kill it that long after its state was there to be seen, then let it end."""
-    folder = job.parent
-    for moment in moments:
-        process = start(job, PROGRAM)
-        deadline = time.monotonic() + PATIENCE_S
-        while not (folder / "work" / "episodes.jsonl").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(moment)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    status, _, errors = launch(job, PROGRAM)
-    assert status == 0, errors
-
-
 @pytest.mark.parametrize("whole", runs("archer"), indirect=True)
 def test_killed_at_two_moments(whole: tuple[str, Path], model: Path, tmp_path: Path) -> None:
     backend, root = whole
     job = run_job(tmp_path / "killed", model, backend, save_every=1, concurrency=3)
-    kill_and_rerun(job, [3.0, 5.0])
+    kill_and_rerun(job, [3.0, 5.0], PROGRAM, "episodes.jsonl")
     assert digests(tmp_path / "killed") == digests(root)
 
 
@@ -369,7 +334,7 @@ def test_twenty_kills_at_random_moments(
     chance = random.Random(1)
     for number in range(5):
         job = run_job(tmp_path / str(number), model, backend)
-        kill_and_rerun(job, [chance.uniform(0, 8) for _ in range(4)])
+        kill_and_rerun(job, [chance.uniform(0, 8) for _ in range(4)], PROGRAM, "episodes.jsonl")
         assert digests(tmp_path / str(number)) == digests(root)
 
 

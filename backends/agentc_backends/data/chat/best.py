@@ -1,4 +1,5 @@
-"""Keeps the best trajectories of each task, for trainers and mixtures alike (rejection sampling).
+"""Keeps the best trajectories of each task, for trainers and mixtures alike (rejection sampling),
+or the best of all (filtered behaviour cloning).
 
 Neighbour: `rows.py`, which makes token rows of what is kept.
 """
@@ -9,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+_ROUNDING = 1e-9
+"""0.29 of 100 is 28.999999999999996 in floating point, and meant to be 29."""
 Kept = TypeVar("Kept", bound=Mapping[str, Any])
 
 
@@ -22,6 +25,17 @@ def best_of_tasks(rows: Sequence[Kept], best_per_task: int) -> list[Kept]:
     for found in places.values():
         # Sorting is stable, and reversed sorting keeps equal rewards in their order as well.
         kept.update(sorted(found, key=lambda at: _rank(rows[at]), reverse=True)[:best_per_task])
+    return [row for place, row in enumerate(rows) if place in kept]
+
+
+def best_of_all(rows: Sequence[Kept], share: float) -> list[Kept]:
+    """That share of the rows that have a reward, rounded down, with the largest ones, in the order
+    in which all of them stood; the earlier one wins a tie (offline filtered BC of ArCHer, as
+    released). None where the share comes to less than one."""
+    places = [place for place, row in enumerate(rows) if row.get("reward") is not None]
+    number = int(share * len(places) + _ROUNDING)
+    ordered = sorted(places, key=lambda at: _rank(rows[at]), reverse=True)
+    kept = set(ordered[:number])
     return [row for place, row in enumerate(rows) if place in kept]
 
 

@@ -85,7 +85,7 @@ def encode_rows(
     counts = RowCounts()
     kept: list[Side] = []
     for row in rows:
-        parts = _in_parts(row, trained_turns(row, rules.loss_on))
+        parts = in_parts(row, trained_turns(row, rules.loss_on))
         counts.parted += len(parts) > 1
         for messages, trained in parts:
             encoded = encoder.encode(messages)
@@ -153,8 +153,9 @@ def encode_pairs(
     return kept, _checked(counts, rules)
 
 
-def _in_parts(row: Row, trained: frozenset[int]) -> list[tuple[Sequence[Message], frozenset[int]]]:
-    """Conversations, each with the turns that it trains, in which every trained reply is whole."""
+def in_parts(row: Row, trained: frozenset[int]) -> list[tuple[Sequence[Message], frozenset[int]]]:
+    """Conversations, each with the turns that it trains, in which every trained reply is whole and
+    stands behind what its policy saw; by the first of those turns they are in order."""
     messages: Sequence[Message] = row["messages"]
     if row.get("memory") == "last":
         return _shown_last(messages, row["prompt_length"], trained)

@@ -59,7 +59,8 @@ def _groups(collection: Collection, experiment: Mapping[str, Any]) -> dict[str, 
     found: dict[str, list[Curve]] = {}
     for node in collection.of_type("PolicyRun"):
         curve = _curve_of(node)
-        if len(curve) < 2:
+        # A run that learns from recorded episodes has no returns of its own.
+        if len(curve) < 2 or "return" not in curve[0]:
             continue
         about = cells.get(node.name) or {"base": node.name, "cell": {}}
         cell = {axis: value for axis, value in about["cell"].items() if axis not in seeds}

@@ -120,8 +120,9 @@ def warmed_schedule(view: StageView) -> tuple[str, float]:
 
 def row_choice(view: StageView) -> dict[str, Json]:
     """Which rows are imitated."""
-    best = view.get("best_per_task")
-    more: dict[str, Json] = {} if best is None else {"best_per_task": best}
+    # What few plans have is left out of the others.
+    wanted = {name: view.get(name) for name in ("keep_best", "best_per_task")}
+    more = {name: value for name, value in wanted.items() if value is not None}
     return {"min_reward": view.get("min_reward"), **more}
 
 

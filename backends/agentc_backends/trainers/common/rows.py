@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from agentc.runtime.program import Job, JobConfig, read_rows
-from agentc_backends.data.chat.best import best_of_tasks
+from agentc_backends.data.chat.best import best_of_all, best_of_tasks
 from agentc_backends.data.chat.rows import NoRowsError, RowsError
 
 Row: TypeAlias = dict[str, Any]
@@ -25,11 +25,12 @@ class RowChoice:
 
     min_reward: float | None = None
     best_per_task: int | None = None
+    keep_best: float | None = None
 
 
 def read_choice(config: JobConfig) -> RowChoice:
     """The choice of a job's config."""
-    return RowChoice(config["min_reward"], config.get("best_per_task"))
+    return RowChoice(config["min_reward"], config.get("best_per_task"), config.get("keep_best"))
 
 
 def rows_to_imitate(job: Job, choice: RowChoice) -> tuple[list[Row], dict[str, int]]:
@@ -57,7 +58,8 @@ def _imitated(row: Row) -> Row:
 def select_rows(rows: list[Row], choice: RowChoice) -> tuple[list[Row], dict[str, int]]:
     """The rows to imitate and how many were left out: episodes that ended in an infrastructure
     error always, rows below `min_reward` (or without a reward) when it is given, and of what is
-    left all but the best of each task when only these are wanted."""
+    left all but the best share, and all but the best of each task, when only these are wanted.
+    Raises NoRowsError where none is left."""
     min_reward = choice.min_reward
     whole = [row for row in rows if row.get("end") != "error"]
     kept = whole
@@ -69,6 +71,12 @@ def select_rows(rows: list[Row], choice: RowChoice) -> tuple[list[Row], dict[str
         "errors_left_out": len(rows) - len(whole),
         "below_min_reward": len(whole) - len(kept),
     }
+    if choice.keep_best is not None:
+        best = best_of_all(kept, choice.keep_best)
+        if rows and not best:
+            raise NoRowsError(_why_no_share(kept, choice.keep_best))
+        left_out["below_best_share"] = len(kept) - len(best)
+        kept = best
     if choice.best_per_task is not None:
         best = best_of_tasks(kept, choice.best_per_task)
         left_out["not_best_left_out"] = len(kept) - len(best)
@@ -84,6 +92,17 @@ def prompts_of(rows: Sequence[Row]) -> list[list[dict[str, str]]]:
 def _reaches(row: Row, min_reward: float) -> bool:
     reward = row.get("reward")
     return reward is not None and reward >= min_reward
+
+
+def _why_no_share(rows: list[Row], share: float) -> str:
+    """Why the best share of the rows is none of them."""
+    rewarded = sum(row.get("reward") is not None for row in rows)
+    if not rewarded:
+        return f"no rows to train on: none of {len(rows)} has a reward for `keep_best` to go by"
+    return (
+        f"no rows to train on: keep_best {share:g} of {rewarded} trajectories is less than one; "
+        "raise it, or sample more"
+    )
 
 
 def _why_none(rows: list[Row], whole: list[Row], min_reward: float | None) -> str:

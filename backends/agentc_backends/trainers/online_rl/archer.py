@@ -100,9 +100,10 @@ class CriticLearner:
         if phase != CRITIC:
             raise ValueError(f"no phase {phase!r}")
         told = self._agreement(buffer) if iteration else {}
-        return {**told, **self._learn_values(iteration, buffer)}
+        return {**told, **self.learn_values(iteration, buffer)}
 
-    def _learn_values(self, iteration: int, buffer: ReplayBuffer) -> Numbers:
+    def learn_values(self, iteration: int, buffer: ReplayBuffer) -> Numbers:
+        """The steps of the critic."""
         phase, seed = self._critic_phase, self._with.seed
         batches = [
             buffer.draw(phase.batch, key_of(seed, "replay", iteration, step))
@@ -190,17 +191,18 @@ class ArcherLearner(CriticLearner):
     def learn(self, phase: str, iteration: int, buffer: ReplayBuffer) -> Numbers:
         """All gradient steps of a phase."""
         if phase == ACTOR:
-            return self._improve(iteration, buffer)
+            return self.improve(iteration, buffer)
         return super().learn(phase, iteration, buffer)
 
-    def _improve(self, iteration: int, buffer: ReplayBuffer) -> Numbers:
+    def improve(self, iteration: int, buffer: ReplayBuffer) -> Numbers:
+        """The steps of the policy, on fresh replies of its own weighted by their advantages."""
         phase, policy = self._actor_phase, self._with.policy
         sums: dict[str, list[float]] = {}
         for step in range(phase.updates):
             rows = buffer.draw(phase.batch, key_of(self._with.seed, "actor", iteration, step))
             states = [row.state for row in rows]
             replies = self._replies(states, "actor", iteration, step)
-            better = self._advantages(states, replies)
+            better = self.advantages(states, replies)
             pairs = [(state.ids, reply.ids) for state, reply in zip(states, replies, strict=True)]
             told: dict[str, float] = {
                 "advantage.mean": float(better.mean()),
@@ -230,8 +232,9 @@ class ArcherLearner(CriticLearner):
                 sums.setdefault(name, []).append(number)
         return {name: statistics.fmean(numbers) for name, numbers in sums.items()}
 
-    def _advantages(self, states: Sequence[TextPrefix], replies: Sequence[Text]) -> Tensor:
-        """[B], in pieces of the run's micro-batch."""
+    def advantages(self, states: Sequence[TextPrefix], replies: Sequence[Text]) -> Tensor:
+        """[B], what the critic as it is has of each reply over its state; in pieces of the run's
+        micro-batch."""
         found = []
         size = self._with.micro_batch
         for start in range(0, len(states), size):

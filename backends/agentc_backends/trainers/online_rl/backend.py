@@ -58,8 +58,8 @@ def _lower_archer(stage: StageView, context: LowerContext) -> tuple[JobDraft, ..
     learner: dict[str, Json] = {
         "algorithm": "archer",
         "critic": _critic(view),
-        "actor": {**_actor(view), **actor},
-        **_encoder(view),
+        "actor": {**actor_steps(view), **actor},
+        **encoder_settings(view),
     }
     return (online_job(stage, view, context, ARCHER, learner, view.get("buffer")),)
 
@@ -85,7 +85,7 @@ def _lower_chai(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]
             "candidates": view.integer("candidates"),
             "rank_with": view.text("rank_with"),
         },
-        **_encoder(view),
+        **encoder_settings(view),
     }
     return (online_job(stage, view, context, CHAI, learner, view.get("buffer")),)
 
@@ -99,7 +99,7 @@ def _lower_filtered_bc(stage: StageView, context: LowerContext) -> tuple[JobDraf
     view.leave("discount", "episodes are chosen by the plain sum of their rewards")
     learner: dict[str, Json] = {
         "algorithm": "filtered_bc",
-        "actor": _actor(view),
+        "actor": actor_steps(view),
         "keep_share": view.number("keep_share"),
         "window": view.get("window"),
     }
@@ -139,16 +139,21 @@ def _lower_ppo(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 
 
 def _critic(view: StageView) -> dict[str, Json]:
-    found = {name: view.get(f"critic.{name}") for name in CRITIC_FIELDS}
-    if found["value_target"] == "expectile":
-        found["expectile"] = view.number("critic.expectile")
+    return {**critic_settings(view), "discount": view.number("discount")}
+
+
+def critic_settings(view: StageView) -> dict[str, Json]:
+    """How a critic is trained, but for the discount."""
+    critic: dict[str, Json] = {name: view.get(f"critic.{name}") for name in CRITIC_FIELDS}
+    if critic["value_target"] == "expectile":
+        critic["expectile"] = view.number("critic.expectile")
     else:
         view.leave("critic.expectile", "`critic.value_target` is no expectile")
-    return {**found, "discount": view.number("discount")}
+    return critic
 
 
-def _encoder(view: StageView) -> dict[str, Json]:
-    """How an encoder of the critic's own reads, where the stage has one."""
+def encoder_settings(view: StageView) -> dict[str, Json]:
+    """How an encoder of the critic's own reads, under `encoder`, where the stage has one."""
     if view.inputs.get("encoder"):
         return {"encoder": {name: view.get(f"critic.{name}") for name in READING_FIELDS}}
     for name in READING_FIELDS:
@@ -156,7 +161,8 @@ def _encoder(view: StageView) -> dict[str, Json]:
     return {}
 
 
-def _actor(view: StageView) -> dict[str, Json]:
+def actor_steps(view: StageView) -> dict[str, Json]:
+    """The policy's gradient steps, whatever they descend."""
     return {name: view.get(f"actor.{name}") for name in _ACTOR}
 
 
@@ -184,7 +190,7 @@ def online_job(
         "buffer": buffer,
         "learner": learner,
         "evaluate": _evaluation(view, facts["splits"]),
-        "keep": _kept(view, iterations) if trains else [],
+        "keep": kept_iterations(view, iterations) if trains else [],
         "publish_state": view.flag("publish_state"),
     }
     if not view.number("decode.temperature"):
@@ -216,14 +222,8 @@ def online_job(
 
 
 def _warmup(view: StageView, iterations: int) -> int:
-    warmup = view.integer("warmup")
-    if warmup >= iterations and not view.inputs.get("start"):
-        view.refuse(
-            "warmup",
-            f"all {iterations} iterations would be warm-up, and the policy stay as it is",
-            fix=f"set it below {iterations}",
-        )
-    return warmup
+    refuse_all_warmup(view, iterations)
+    return view.integer("warmup")
 
 
 def _evaluation(view: StageView, splits: Json) -> Json:
@@ -239,7 +239,18 @@ def _evaluation(view: StageView, splits: Json) -> Json:
     return found
 
 
-def _kept(view: StageView, iterations: int) -> Json:
+def refuse_all_warmup(view: StageView, iterations: int) -> None:
+    """A run of warm-up alone, unless it goes on from one."""
+    if view.integer("warmup") >= iterations and not view.inputs.get("start"):
+        view.refuse(
+            "warmup",
+            f"all {iterations} iterations would be warm-up, and the policy stay as it is",
+            fix=f"set it below {iterations}",
+        )
+
+
+def kept_iterations(view: StageView, iterations: int) -> Json:
+    """Whose policies are kept; refused beyond the end of the run."""
     kept = view.get("keep")
     late = [each for each in kept if isinstance(each, int) and each > iterations] if kept else []  # type: ignore[union-attr]
     if late and not view.inputs.get("start"):
@@ -254,7 +265,7 @@ def _kept(view: StageView, iterations: int) -> Json:
 CAPABILITIES = frozenset(
     {"react", "react_inline", "action_only", "text", "output_marker", "resume", "float32"}
 )
-WITHOUT_ENCODER = frozenset({"policy", "start"})
+WITHOUT_ENCODER = ("policy", "start")
 """Of those without a critic of texts, which would read with an `encoder`."""
 
 _WITH_CRITIC = CAPABILITIES | {"utterance_critic"}

@@ -5,12 +5,15 @@ Neighbours: `reading.py`, which reads by it; `data/models/text_encoders`, where 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from agentc.runtime.program import Job
+from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.trainers.online_rl.reading import EncoderReader, Pool, Translate
 
 _REMEMBERED = 1 << 16
@@ -19,7 +22,24 @@ _REMEMBERED = 1 << 16
 _COUNTED_FROM_PADDING = ("camembert", "roberta", "xlm-roberta")
 
 
-def load_encoder(folder: Path, policy_tokenizer: Any, pool: Pool, longest: int, seed: int) -> Any:
+def encoder_of(
+    job: Job, policy_tokenizer: Any, told: Mapping[str, Any] | None, seed: int
+) -> EncoderReader | None:
+    """The reader of a job's `encoder`, where it has one, by what its config says of it. Raises
+    FatalError for an encoder that cannot read so."""
+    if told is None:
+        return None
+    try:
+        return load_encoder(
+            job.input("encoder"), policy_tokenizer, told["pool"], told["max_length"], seed
+        )
+    except ValueError as error:
+        raise FatalError(str(error)) from error
+
+
+def load_encoder(
+    folder: Path, policy_tokenizer: Any, pool: Pool, longest: int, seed: int
+) -> EncoderReader:
     """An EncoderReader of a TextEncoder's folder, in float32 and without dropout. Weights that the
     folder lacks, as most lack those of the pooler, follow from `seed`. Raises ValueError for an
     encoder without the pooler that is asked for, or that cannot read so many tokens."""

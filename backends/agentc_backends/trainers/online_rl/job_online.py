@@ -14,7 +14,6 @@ from typing import Any
 
 from agentc.runtime.program import Job
 from agentc_backends.agents.common.connect import connect
-from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.tasks import read_rules, tasks_of
 from agentc_backends.agents.rollout.turns import TurnRules
@@ -54,7 +53,7 @@ async def train(job: Job) -> None:
     )
     from agentc_backends.trainers.online_rl.acting import LivePolicy
     from agentc_backends.trainers.online_rl.collecting import ActingStage
-    from agentc_backends.trainers.online_rl.encoder_texts import load_encoder
+    from agentc_backends.trainers.online_rl.encoder_texts import encoder_of
     from agentc_backends.trainers.online_rl.going_on import beginning
     from agentc_backends.trainers.online_rl.learner import Learning
     from agentc_backends.trainers.online_rl.learners import (
@@ -63,7 +62,7 @@ async def train(job: Job) -> None:
         critic_facts,
         learner_of,
     )
-    from agentc_backends.trainers.online_rl.loop import Evaluation, Run, RunSchedule
+    from agentc_backends.trainers.online_rl.loop import Acting, Evaluation, Run, RunSchedule
     from agentc_backends.trainers.online_rl.publishing import (
         clear,
         keep_policy,
@@ -104,15 +103,6 @@ async def train(job: Job) -> None:
                 attempts=told["attempts"],
                 seed=told["seed"],
             )
-        encoder = None
-        for folder in job.inputs("encoder"):
-            told = settings.learner["encoder"]
-            try:
-                encoder = load_encoder(
-                    folder, tokenizer, told["pool"], told["max_length"], settings.seed
-                )
-            except ValueError as error:
-                raise FatalError(str(error)) from error
         learner = learner_of(
             settings.learner,
             Learning(
@@ -122,7 +112,7 @@ async def train(job: Job) -> None:
                 decode=policy.decode,
                 seed=settings.seed,
                 micro_batch=job.placement["micro_batch"],
-                encoder=encoder,
+                encoder=encoder_of(job, tokenizer, settings.learner.get("encoder"), settings.seed),
             ),
         )
         for each in (policy, evaluated):
@@ -130,21 +120,24 @@ async def train(job: Job) -> None:
                 each.choice = choice_of(learner)
         begun = beginning(job, learner)
         run = Run(
-            stage=ActingStage(job=job, servers=servers, rules=rules, turns=turns),
+            job=job,
             schedule=RunSchedule(
                 iterations=begun.iteration + settings.iterations,
-                episodes=settings.episodes,
                 warmup=settings.warmup,
-                tasks=tasks_of(meta, rules.split, settings.limit),
-                draw=settings.tasks,
-                group=settings.learner.get("group", 1),
-                seed=settings.seed,
                 keep=settings.keep,
                 save_every=job.placement["save_every"],
+            ),
+            acting=Acting(
+                stage=ActingStage(job=job, servers=servers, rules=rules, turns=turns),
+                policy=policy,
+                tasks=tasks_of(meta, rules.split, settings.limit),
+                draw=settings.tasks,
+                episodes=settings.episodes,
+                group=settings.learner.get("group", 1),
+                seed=settings.seed,
+                evaluated=evaluated,
                 evaluation=asked,
             ),
-            policy=policy,
-            evaluated=evaluated,
             learner=learner,
             buffer=buffer_of(settings.buffer, settings.learner),
             files=RunFiles(job.work, settings.episodes),

@@ -1,4 +1,5 @@
-"""The loop of online RL: evaluate, play, learn, again and again, from wherever it was cut off.
+"""The loop of RL: evaluate, play, learn, again and again, from wherever it was cut off; of offline
+RL, which has all its episodes before it begins, only to learn.
 
 Each phase is a function of the state before it and of the run's seed, so a run that was killed
 anywhere ends with the same weights (on one kind of CPU). Neighbours: `collecting.py` plays,
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agentc.runtime.program import Job
 from agentc_backends.agents.common.episode import Attempt
 from agentc_backends.agents.common.failures import OutOfTimeError
 from agentc_backends.agents.common.tasks import attempts_at
@@ -45,26 +47,37 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSchedule:
-    """Until which iteration the run goes, and what an iteration plays: each task `group` times,
-    side by side. `keep` are the iterations whose policies are kept, `save_every` is in
-    iterations."""
+    """Until which iteration the run goes. `keep` are the iterations whose policies are kept,
+    `save_every` is in iterations."""
 
     iterations: int
-    episodes: int
     warmup: int
-    tasks: Sequence[str]
-    draw: Any
-    group: int
-    seed: int
     keep: Sequence[int]
     save_every: int | None
-    evaluation: Evaluation | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acting:
+    """What a run plays, where and as whom: in each iteration so many episodes on tasks of `tasks`,
+    each of them `group` times side by side; `evaluated` is the policy of its evaluations, where
+    there are some."""
+
+    stage: ActingStage
+    policy: LivePolicy
+    tasks: Sequence[str]
+    draw: Any
+    episodes: int
+    seed: int
+    group: int = 1
+    evaluated: LivePolicy | None = None
+    evaluation: Evaluation | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
     """Where a run begins: at the first iteration, or behind the `played` rows of each one of the
-    run that it goes on from, whose curve ends with the row `last`."""
+    run that it goes on from, whose curve ends with the row `last`. A run that plays nothing begins
+    behind all that it learns from."""
 
     iteration: int = 0
     played: Iterable[Sequence[Mapping[str, Any]]] = ()
@@ -73,13 +86,13 @@ class Beginning:
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """One run. `begun` is where the run ended that this one goes on from, and what was played
-    before; `keep_policy` writes the policy as it is now into a folder."""
+    """One run; without `acting` it plays nothing. `begun` is where the run ended that this one goes
+    on from, and what was played before; `keep_policy` writes the policy as it is now into a
+    folder."""
 
-    stage: ActingStage
+    job: Job
     schedule: RunSchedule
-    policy: LivePolicy
-    evaluated: LivePolicy | None
+    acting: Acting | None
     learner: Learner
     buffer: ReplayBuffer
     files: RunFiles
@@ -98,14 +111,15 @@ class Run:
         found = load_state(self.folder, self.learner)
         self.place = self._saved = found or RunPlace(begun.iteration)
         self.files.open(self.place, begun.iteration, begun.last)
-        self._deadline = Deadline(self.stage.job)
+        self._deadline = Deadline(self.job)
         self._deadline.begin_step()
         self._saved_at = time.monotonic()
-        resumed_at = self.phases.index(COLLECT) < self.place.phase
         for rows in begun.played:
             self.buffer.add([*map(played_of, rows)])
-        for iteration in range(begun.iteration, self.place.iteration + resumed_at):
-            self.buffer.add([*map(played_of, self.files.episodes_of(iteration))])
+        if self.acting is not None:
+            resumed_at = self.phases.index(COLLECT) < self.place.phase
+            for iteration in range(begun.iteration, self.place.iteration + resumed_at):
+                self.buffer.add([*map(played_of, self.files.episodes_of(iteration))])
         self._show()
         while self.place.iteration < self.schedule.iterations:
             await self._step(self.phases[self.place.phase])
@@ -118,7 +132,8 @@ class Run:
     @property
     def phases(self) -> Sequence[str]:
         """Of an iteration."""
-        return (MARK, COLLECT, *self.learner.phases)
+        played = () if self.acting is None else (COLLECT,)
+        return (MARK, *played, *self.learner.phases)
 
     async def _step(self, phase: str) -> None:
         iteration, row = self.place.iteration, dict(self.place.row)
@@ -145,25 +160,20 @@ class Run:
     async def _do(self, phase: str, iteration: int) -> dict[str, Any]:
         if phase == MARK:
             return await self._mark()
-        if phase == COLLECT:
-            return await self._collect(iteration)
+        if phase == COLLECT and self.acting is not None:
+            return await self._collect(self.acting, iteration)
         if phase == ACTOR and iteration < self.schedule.warmup:
             return {}
         return {phase: self.learner.learn(phase, iteration, self.buffer)}
 
-    async def _collect(self, iteration: int) -> dict[str, Any]:
-        schedule, journal = self.schedule, self.files.played
+    async def _collect(self, acting: Acting, iteration: int) -> dict[str, Any]:
+        journal = self.files.played
         attempts = attempts_of(
-            schedule.tasks,
-            schedule.draw,
-            schedule.seed,
-            iteration,
-            schedule.episodes,
-            schedule.group,
+            acting.tasks, acting.draw, acting.seed, iteration, acting.episodes, acting.group
         )
         await self._play(
-            self.stage,
-            self.policy,
+            acting.stage,
+            acting.policy,
             [one for one in attempts if (iteration, one.number) not in journal.finished],
             lambda row: journal.append({**row, "iteration": iteration}),
         )
@@ -187,17 +197,19 @@ class Run:
         iteration, schedule = self.place.iteration, self.schedule
         if iteration in schedule.keep:
             self.keep_policy(self.folder / OWN / str(iteration))
-        asked = schedule.evaluation
-        last = iteration == schedule.iterations
-        if asked is None or self.evaluated is None or not (last or iteration % asked.every == 0):
+        acting = self.acting
+        if acting is None or acting.evaluation is None or acting.evaluated is None:
+            return {}
+        asked = acting.evaluation
+        if iteration != schedule.iterations and iteration % asked.every:
             return {}
         journal = self.files.evaluated
         attempts = attempts_at(
             asked.tasks, asked.attempts, seed=asked.seed, prompt_seed=0, prompt_per_attempt=True
         )
         await self._play(
-            self.stage.on(asked.split),
-            self.evaluated,
+            acting.stage.on(asked.split),
+            acting.evaluated,
             [
                 one
                 for one in attempts
@@ -225,7 +237,7 @@ class Run:
 
     @property
     def policy_module(self) -> Any:
-        """The model that acts."""
+        """The model that is trained."""
         return self.learner.modules["policy"]
 
     def _reserve(self) -> float:
@@ -251,7 +263,7 @@ class Run:
         returned: Mapping[str, Any] = {**self.files.last, **self.place.row}.get("return", {})
         reward = {"reward": round(returned["mean"], 4)} if returned else {}
         total = self.schedule.iterations
-        self.stage.job.progress(self.place.iteration, total, "iterations", **reward)
+        self.job.progress(self.place.iteration, total, "iterations", **reward)
 
 
 def _spread(numbers: Sequence[float]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from agentc.backend_api.parallel import MULTINODE, sizes_of
 from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Resource
-from agentc.kinds.groups import LEASING, ONLINE, SERVED, TRAINERS, WITHOUT_MODEL, kinds_where
+from agentc.kinds.groups import LEASING, REINFORCED, SERVED, TRAINERS, WITHOUT_MODEL, kinds_where
 from agentc.passes.checks.leased_models import (
     POLICY,
     LeasedModelServer,
@@ -147,7 +147,7 @@ def idle_gpus(subject: StageContext) -> Iterator[Finding]:
     elif stage.kind in WITHOUT_MODEL:
         used, why = 0, f"a stage of kind {stage.kind} runs no model"
         fix = "set placement.gpus to 0 here"
-    elif stage.kind in ONLINE:
+    elif stage.kind in REINFORCED:
         backend = subject.table.backends.get(stage.backend)
         if backend is None or "gpu" in backend.capabilities:
             return
@@ -295,7 +295,9 @@ UNEVEN_NODES = Code(
 PARALLEL: tuple[Rule, ...] = (
     Rule(
         code=IDLE_GPUS,
-        kinds=kinds_where(lambda kind: kind.name in (*TRAINERS, *SERVED, *WITHOUT_MODEL, *ONLINE)),
+        kinds=kinds_where(
+            lambda kind: kind.name in (*TRAINERS, *SERVED, *WITHOUT_MODEL, *REINFORCED)
+        ),
         check=idle_gpus,
         severity="warning",
     ),

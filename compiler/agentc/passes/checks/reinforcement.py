@@ -18,7 +18,16 @@ def goes_on_as_it_began(subject: StageContext) -> Iterator[Finding]:
     stage = subject.stage
     for name in stage.inputs.get("start", ()):
         source = subject.module.stages.get(name)
-        if source is None or source.kind != stage.kind:
+        if source is None:
+            continue
+        if source.kind != stage.kind:
+            yield Finding(
+                message=f"`{stage.id}` cannot go on from `{name}`, a run of kind {source.kind}",
+                path="start",
+                notes=("it played no episodes, so that there is nothing to play on from",),
+                fix=f"write `policy: {name}` in place of `start`, which begins a run from its "
+                "policy",
+            )
             continue
         theirs = subject.of_stages.get(name)
         pairs: list[tuple[str, object, object]] = [

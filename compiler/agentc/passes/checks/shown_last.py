@@ -57,7 +57,10 @@ def _finding(subject: StageContext, prompt: str, path: str) -> Finding:
         message=f"`{subject.stage.id}` takes whole conversations for what their policy saw, and "
         f"prompt `{prompt}` showed it the last observation alone",
         path=path,
-        notes=("stages of kind sft, rollout, evaluate and online_rl know of `memory: last`",),
+        notes=(
+            "stages of kind sft, rollout, evaluate, online_rl and offline_rl know of "
+            "`memory: last`",
+        ),
         fix="write `memory: all` in the prompt, or leave this stage out",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from agentc.diagnostics.codes.code import Code
@@ -227,11 +228,34 @@ def rows_have_rewards(subject: StageContext) -> Iterator[Finding]:
             )
 
 
+def share_of_enough(subject: StageContext) -> Iterator[Finding]:
+    """`keep_best` comes to one trajectory at least of those that there can be."""
+    share, most = subject.settings.number("keep_best"), 0
+    if share is None:
+        return
+    notes = []
+    for name in subject.stage.inputs.get("data", ()):
+        given = subject.of_stages.get(name)
+        tasks = None if given is None else given.integer("limit")
+        if given is None or tasks is None:
+            return
+        of_each = given.integer("attempts") or 1
+        most += tasks * of_each
+        notes.append(f"`{name}` makes {tasks * of_each} at most")
+    if most and share * most < 1:
+        yield Finding(
+            message=f"a keep_best of {share:g} leaves no trajectory of {most} to train on",
+            path="keep_best",
+            notes=tuple(notes),
+            fix=f"set keep_best to {math.ceil(1000 / most) / 1000:g} or more, or collect more",
+        )
+
+
 _REWARD_FILTER = Code(
     "AGC646",
     "a reward filter that keeps all or nothing",
-    "`min_reward` lies outside the rewards of the environments that the rows come from, or "
-    "rows come from a file and have none.",
+    "`min_reward` lies outside the rewards of the environments that the rows come from, rows come "
+    "from a file and have none, or the share `keep_best` of them is less than one.",
 )
 
 TRAINING: tuple[Rule, ...] = (
@@ -312,4 +336,5 @@ TRAINING: tuple[Rule, ...] = (
     ),
     Rule(code=_REWARD_FILTER, kinds=("sft",), check=rows_above_reward),
     Rule(code=_REWARD_FILTER, kinds=("sft",), check=rows_have_rewards),
+    Rule(code=_REWARD_FILTER, kinds=("sft",), check=share_of_enough),
 )

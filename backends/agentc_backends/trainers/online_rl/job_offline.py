@@ -1,0 +1,149 @@
+"""Job: offline RL. `python -m agentc_backends.trainers.online_rl.job_offline JOB.json`.
+
+No lease: all episodes are there. What a run goes on from lies in `work/`; `loop.py` has the loop.
+Exit 75: it goes on where it stopped before its time limit.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import Any, Literal
+
+from agentc.runtime.program import Job, read_rows
+from agentc_backends.agents.common.failures import FatalError
+from agentc_backends.agents.common.program import run_job
+from agentc_backends.data.chat.formats import FormatError
+from agentc_backends.data.models.checkpoint import load_model, settle_libraries
+
+_PACKAGES = ("torch", "transformers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfflineSettings:
+    """What the job's config says of the run. `rewards` says how those of turns make an episode's;
+    `decode` is None where no reply is drawn."""
+
+    rewards: Literal["sum", "terminal", "latest", "max"]
+    decode: Mapping[str, Any] | None
+    iterations: int
+    warmup: int
+    discount: float
+    by: Literal["utterances", "episodes"]
+    critic: Mapping[str, Any]
+    actor: Mapping[str, Any]
+    encoder: Mapping[str, Any] | None = None
+    keep: list[int]
+    publish_state: bool
+    seed: int
+
+
+async def train(job: Job) -> None:
+    """Run to the end and write the artifact. Raises OutOfTimeError with the run's state saved, and
+    FatalError for episodes that nothing can be learnt from."""
+    settle_libraries()
+    # These take seconds to import, and need the variables that were just set.
+    from agentc_backends.data.chat.tokens import Encoder, chat_format_of
+    from agentc_backends.servers.transformers.checkpoint import context_of, ends_of, load_tokenizer
+    from agentc_backends.servers.transformers.reply_text import stop_test
+    from agentc_backends.trainers.online_rl.archer import CriticPhase
+    from agentc_backends.trainers.online_rl.encoder_texts import encoder_of
+    from agentc_backends.trainers.online_rl.learner import Learning
+    from agentc_backends.trainers.online_rl.loop import Beginning, Run, RunSchedule
+    from agentc_backends.trainers.online_rl.offline_archer import (
+        OfflineActorPhase,
+        OfflineArcherLearner,
+    )
+    from agentc_backends.trainers.online_rl.publishing import (
+        clear,
+        keep_policy,
+        publish_run,
+        write_policy,
+    )
+    from agentc_backends.trainers.online_rl.recorded import recorded
+    from agentc_backends.trainers.online_rl.replay import ReplayBuffer
+    from agentc_backends.trainers.online_rl.run_files import RunFiles
+    from agentc_backends.trainers.online_rl.run_state import STATE, write_learner
+    from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
+
+    base, settings = job.input("policy"), job.config.read_as(OfflineSettings)
+    job.config.assert_all_read()
+    model = load_model(base).eval()
+    tokenizer = load_tokenizer(str(base))
+    ends = ends_of(model, tokenizer)
+    rows = [
+        row for folder in job.inputs("data") for row in read_rows(folder / "trajectories.jsonl")
+    ]
+    try:
+        encoder = Encoder(tokenizer, chat_format_of(base))
+        found = recorded(rows, encoder, settings.rewards, context_of(model, tokenizer))
+    except FormatError as error:
+        raise FatalError(str(error)) from error
+    decode = Decode(max_tokens=1, ends=ends)  # any will do where nothing is drawn
+    if settings.decode is not None:
+        told = settings.decode
+        decode = Decode(
+            temperature=told["temperature"],
+            top_p=told["top_p"],
+            max_tokens=told["max_tokens"],
+            ends=ends,
+            finished=stop_test(tokenizer, told["stop"]) if told["stop"] else None,
+        )
+    learner = OfflineArcherLearner(
+        Learning(
+            policy=model,
+            tokenizer=tokenizer,
+            sampler=Sampler(model),
+            decode=decode,
+            seed=settings.seed,
+            micro_batch=job.placement["micro_batch"],
+            encoder=encoder_of(job, tokenizer, settings.encoder, settings.seed),
+        ),
+        CriticPhase(discount=settings.discount, **settings.critic),
+        OfflineActorPhase(**settings.actor),
+    )
+    steps = sum(row["turns"] for row in found.rows)
+    run = Run(
+        job=job,
+        schedule=RunSchedule(
+            iterations=settings.iterations,
+            warmup=settings.warmup,
+            keep=settings.keep,
+            save_every=job.placement["save_every"],
+        ),
+        acting=None,
+        learner=learner,
+        buffer=ReplayBuffer(steps, settings.discount, by=settings.by),
+        files=RunFiles(job.work, 0),
+        folder=job.work,
+        keep_policy=lambda folder: keep_policy(model, base, folder),
+        begun=Beginning(played=[found.rows]),
+    )
+    await run.go()
+    clear(job.out)  # of an attempt that was killed while it wrote
+    write_policy(model, base, job.out)
+    counts = {
+        "iterations": settings.iterations,
+        "trajectories": len(found.rows),
+        "steps": steps,
+        "reply_tokens": sum(
+            len(turn["reply"]) for row in found.rows for turn in row["turn_tokens"]
+        ),
+    }
+    about = {"algorithm": "archer", "seed": settings.seed, **counts}
+    publish_run(job.out, job.work, run.files, about, ())
+    if settings.publish_state:
+        write_learner(job.out / STATE, learner)
+    run.files.close()
+    job.facts(
+        **counts,
+        **{name: number for name, number in asdict(found).items() if name != "rows"},
+        return_mean=sum(row["reward"] for row in found.rows) / len(found.rows),
+        versions={package: version(package) for package in _PACKAGES},
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(run_job("offline_rl", train))
