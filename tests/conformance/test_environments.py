@@ -87,7 +87,11 @@ GIVEN: Mapping[str, list[tuple[str, Callable[[], dict[str, Any]]]]] = {
         ("", lambda: {"rounds": 3, "invented_tasks": 20, "browsers": 1}),
         ("file", lambda: {"tasks": "two_pages.jsonl", "splits": TWO, "rounds": 2, "browsers": 1}),
     ],
-    "env.corridor": [("", dict), ("short", lambda: {"tasks": 1, "max_steps": 5})],
+    "env.corridor": [
+        ("", dict),
+        ("short", lambda: {"tasks": 1, "max_steps": 5}),
+        ("gamble", lambda: {"gamble": True}),
+    ],
     "env.twenty_questions": [
         ("", dict),
         (

@@ -52,10 +52,10 @@ def learner_work(
     rows = steps.times(batch * 3)
     if isinstance(learner, Mapping) and "critic" not in learner:
         return LearnerWork(rows.times(1 / at_once), drawn, steps)
-    of_critic = Quantity(iterations * subject.number("critic.updates", 50))
-    values = of_critic.times(subject.number("critic.batch", 256))
+    fitted = Quantity(iterations * subject.number("critic.updates", 50))
+    values = fitted.times(subject.number("critic.batch", 256))
     # Two states and two replies for the targets, a state and a reply with gradient.
     share = 4 / at_once if encoder is None else 4 * encoder
     return LearnerWork(
-        total([rows, values.times(share)]), total([drawn, values]), total([steps, of_critic])
+        total([rows, values.times(share)]), total([drawn, values]), total([steps, fitted])
     )

@@ -12,15 +12,18 @@ from typing import Any
 import pytest
 
 from agentc_backends.environments.corridor.backend import BACKEND
-from agentc_backends.environments.corridor.environment import NO_ACTION, CorridorEnvironment
+from agentc_backends.environments.corridor.environment import CorridorEnvironment, refusal
 from agentc_backends.environments.corridor.exact import optimal_values
 from agentc_backends.environments.corridor.job_serve import opener
 from agentc_backends.environments.corridor.rules import (
     ACTIONS,
+    GAMBLE,
     GOES_ON,
     ROOMS,
+    WINS,
     goes_on,
     outcome,
+    wins,
 )
 from agentc_backends.environments.corridor.settings import CorridorSettings
 from agentc_backends.environments.server.environment import EpisodeError
@@ -83,7 +86,7 @@ def test_left_and_look_heed_no_chance() -> None:
 def test_what_is_no_action_looks_and_is_told(said: str) -> None:
     seed = seed_of(True, True)
     for before, room in ((), HALL), (("right",), KITCHEN):
-        assert played(seed, *before, said)[-1] == (f"{NO_ACTION}\n{room}", -1, False)
+        assert played(seed, *before, said)[-1] == (f"{refusal(ACTIONS)}\n{room}", -1, False)
         assert played(seed, *before, "look")[-1] == (room, -1, False)
 
 
@@ -232,7 +235,10 @@ def test_a_session_is_restored_after_a_step_that_gives_more_than_an_episode_can(
             copy.restore({**session.snapshot(), "reward": reward})
 
 
-@pytest.mark.parametrize("given", [{}, {"max_steps": 8}, {"tasks": 3, "max_steps": 200}])
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"max_steps": 8}, {"tasks": 3, "max_steps": 200}, {"gamble": True, "max_steps": 9}],
+)
 def test_what_is_declared_is_what_is_served(given: dict[str, Any]) -> None:
     declared, world = BACKEND.under(given), opener(given)()
     assert declared.reward_range == world.reward_range
@@ -247,21 +253,21 @@ def test_what_is_declared_is_what_is_served(given: dict[str, Any]) -> None:
 
 
 def test_settings_without_sense_are_refused() -> None:
-    for wrong in ({"tasks": 0}, {"max_steps": 3}):
-        with pytest.raises(ValueError, match=r"at least one task|fewer than 4"):
+    for wrong in ({"tasks": 0}, {"max_steps": 3}, {"expert_gambles": 0.5}):
+        with pytest.raises(ValueError, match=r"at least one task|fewer than 4|no gamble"):
             CorridorSettings(**wrong)
         assert BACKEND.under(wrong).max_turns == 60
 
 
 def test_an_experts_episode_is_as_stated() -> None:
     assert BACKEND.expected_expert is not None
-    for given in ({}, {"max_steps": 4}):
+    for given in ({}, {"max_steps": 4}, {"gamble": True, "expert_gambles": 0.5}):
         stated, world = (
             BACKEND.expected_expert(given),
             CorridorEnvironment(CorridorSettings(**given)),
         )
         turns, observations = [], []
-        for task in world.tasks("train"):
+        for task in (each for split in world.splits for each in world.tasks(split)):
             plan = world.expert_steps(task)
             turns.append(len(plan))
             assert stated.prompt == len(world.reset(task)[0])
@@ -288,3 +294,52 @@ def test_an_expert_of_less_skill_goes_right_less_often(skill: float, share: floa
         said += [step.action for step in steps]
     # Of 1,000 actions and more; five standard deviations.
     assert said.count("right") / len(said) == pytest.approx(share, abs=0.08 if skill < 1 else 0)
+
+
+GAMBLING = CorridorSettings(gamble=True)
+
+
+def test_a_gamble_ends_the_episode_by_a_chance_of_its_own() -> None:
+    rich, poor = ("out with a purse of gold", 20, True), ("out with nothing left", -5, True)
+    won = next(seed for seed in range(1000) if wins(TASK, seed, 1))
+    lost = next(seed for seed in range(1000) if not wins(TASK, seed, 1))
+    for seed, end in ((won, rich), (lost, poor)):
+        for before in ("look", "right", "xyzzy"):
+            said = played(seed, before, " Gamble", "gamble", settings=GAMBLING)
+            assert said[1:] == [end, ("The episode is over.", 0, True)]
+    steps = [(seed, step) for seed in range(1000) for step in range(20)]
+    drawn = [wins(TASK, *each) for each in steps]
+    assert abs(mean(drawn) - WINS) < 3 * (WINS * (1 - WINS) / len(drawn)) ** 0.5
+    # It has nothing to do with whether `right` leads on.
+    both = mean(goes_on(TASK, *each) for each, won in zip(steps, drawn, strict=True) if won)
+    assert both == pytest.approx(GOES_ON, abs=0.03)
+
+
+def test_without_the_option_a_gamble_is_no_action_and_nothing_tells_of_it() -> None:
+    assert played(0, "gamble") == [(f"{refusal(ACTIONS)}\n{HALL}", -1, False)]
+    told = refusal((*ACTIONS, GAMBLE))
+    assert told == "That is none of the actions left, right, look and gamble."
+    assert played(0, "run", settings=GAMBLING) == [(f"{told}\n{HALL}", -1, False)]
+    # What was known of the world before there was a gamble is what it says today.
+    assert CorridorEnvironment().identity()["options"] == {"tasks": 100, "max_steps": 60}
+    assert CorridorEnvironment(GAMBLING).identity()["options"]["gamble"] is True
+    assert CorridorEnvironment(GAMBLING).reward_range == (-64, 20)
+
+
+def test_an_expert_that_gambles_does_so_as_often_as_is_said() -> None:
+    world = CorridorEnvironment(CorridorSettings(gamble=True, expert_gambles=0.5))
+    said: list[str] = []
+    for task in world.tasks("train"):
+        for seed in range(10):
+            steps = world.expert_steps(task, seed=seed)
+            world.reset(task, seed=seed)
+            ended = [world.step(step.action)[2] for step in steps]
+            assert ended == [*[False] * (len(steps) - 1), True]
+            said += [step.action for step in steps]
+    assert set(said) == {"right", "gamble"}
+    # Of 1,700 actions; four standard deviations.
+    assert said.count("gamble") / len(said) == pytest.approx(0.5, abs=0.05)
+    # Its right steps are those that it would take without a gamble: chance is a function.
+    assert CorridorEnvironment(GAMBLING).expert_steps(TASK) == CorridorEnvironment().expert_steps(
+        TASK
+    )

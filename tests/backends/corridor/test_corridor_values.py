@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import pytest
@@ -20,7 +20,15 @@ from agentc_backends.environments.corridor.exact import (
     policy_values,
     solved,
 )
-from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
+from agentc_backends.environments.corridor.planner import plan
+from agentc_backends.environments.corridor.rules import (
+    ACTIONS,
+    GAMBLE,
+    GOES_ON,
+    ROOMS,
+    WINS,
+    outcome,
+)
 from agentc_backends.environments.corridor.settings import CorridorSettings
 
 MIXED = ((0.2, 0.5, 0.3),) * 4
@@ -110,8 +118,9 @@ def test_an_expectile_balances_what_lies_above_and_below() -> None:
 
 
 def test_what_has_no_values_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected are 4 rows of 3"):
-        policy_values(((1.0, 0.0, 0.0),) * 3)
+    for rows in (((1.0, 0.0, 0.0),) * 3, ((1.0,) * 5,) * 4, ((0.0, 1.0, 0.0), (1.0,), (), ()), ()):
+        with pytest.raises(ValueError, match="expected are 4 rows of 3, or of 4 with gamble"):
+            policy_values(rows)
     for row in ((0.5, 0.6, 0.2), (-0.1, 0.6, 0.5)):
         with pytest.raises(ValueError, match="the row of 'the hall' holds no probabilities"):
             policy_values((row, *MIXED[1:]))
@@ -173,3 +182,81 @@ def _episode(
         seen, reward, done, _, _ = world.step(ACTIONS[action])
         rewards.append(reward)
     return visits, rewards
+
+
+GAMBLERS = ((0.0, 0.5, 0.0, 0.5),) * 4
+"""`right` and `gamble`, each half of the time."""
+
+
+def test_a_gamble_is_worth_the_same_everywhere_and_never_best() -> None:
+    plain, best = optimal_values(), optimal_values(gamble=True)
+    assert best.v == pytest.approx(plain.v, abs=1e-12)
+    assert [len(row) for row in best.q] == [4] * 4
+    assert [row[3] for row in best.q] == pytest.approx([-2.5] * 4, abs=1e-12)
+    assert all(max(row) == row[1] for row in best.q)
+    # A policy that never gambles is worth what it is where there is no gamble.
+    same = policy_values(tuple((*row, 0.0) for row in MIXED))
+    assert same.v == pytest.approx(policy_values(MIXED).v, abs=1e-12)
+
+
+def test_gamblers_values_solve_their_equations() -> None:
+    """By hand: v of a room is half of -2.5 and half of `right`, from the gate backwards."""
+    after, expected = 0.0, list[float]()
+    for reward in (GOES_ON * 10 - 0.2, -1.0, -1.0, -1.0):
+        # v = -1.25 + (reward + .9 (.8 after + .2 v)) / 2
+        after = (-1.25 + reward / 2 + 0.36 * after) / (1 - 0.09)
+        expected.insert(0, after)
+    assert policy_values(GAMBLERS).v == pytest.approx(expected, abs=1e-12)
+
+
+def _law(policy: Sequence[Sequence[float]], steps: int) -> dict[tuple[float, bool], float]:
+    """Probabilities of an episode's sum of rewards and of whether a won gamble ended it, by the
+    rules, step for step."""
+    inside, law = {0: 1.0}, Counter[tuple[float, bool]]()
+    for taken in range(steps):
+        stay = defaultdict[int, float](float)
+        for room, likely in inside.items():
+            for chosen, action in zip(policy[room], (*ACTIONS, GAMBLE), strict=True):
+                luck = WINS if action == GAMBLE else GOES_ON
+                for share, good in ((luck, True), (1 - luck, False)):
+                    weight = likely * chosen * share
+                    after = outcome(room, action, goes_on=good, wins=good)
+                    if after.room is None:
+                        law[after.reward - taken, action == GAMBLE and good] += weight
+                    else:
+                        stay[after.room] += weight
+        inside = dict(stay)
+    return law
+
+
+def _luck_in_the_best(law: Sequence[tuple[tuple[float, bool], float]], share: float) -> float:
+    """Of the best `share` of all episodes by reward, the part that won a gamble; of the reward at
+    which the best end, as much as is left."""
+    left, luck = share, 0.0
+    for reward in sorted({reward for (reward, _), _ in law}, reverse=True):
+        here = math.fsum(p for (each, _), p in law if each == reward)
+        lucky = math.fsum(p for (each, by_luck), p in law if each == reward and by_luck)
+        luck += lucky * min(1.0, left / here) if here else 0.0
+        left -= min(left, here)
+    return luck / share
+
+
+def test_the_best_tenth_of_gamblers_is_luck() -> None:
+    """Who imitates the best tenth of such episodes imitates gambling, which is worth -2.5."""
+    law = _law(GAMBLERS, 60)
+    assert math.fsum(law.values()) == pytest.approx(1, abs=1e-9)
+    # A step leads on before a gamble ends the episode with .4 / (.4 + .5), and four have to.
+    through = (4 / 9) ** 4
+    won = math.fsum(p for (_, lucky), p in law.items() if lucky)
+    assert won == pytest.approx(WINS * (1 - through), abs=1e-9)
+    best = _luck_in_the_best([*law.items()], 0.1)
+    assert best == pytest.approx(0.9609816, abs=1e-6)
+    # The same of episodes that the gambling expert plays: a tenth of 3,000, five deviations.
+    world = CorridorEnvironment(CorridorSettings(gamble=True, tasks=3000))
+    episodes = Counter[tuple[float, bool]]()
+    for task in world.tasks("train"):
+        world.reset(task)
+        rows = [world.step(each.action) for each in plan(task, 0, 60, gambles=0.5)]
+        episodes[math.fsum(row[1] for row in rows), rows[-1][1] == 20] += 1
+    found = _luck_in_the_best([(key, n / 3000) for key, n in episodes.items()], 0.1)
+    assert found == pytest.approx(best, abs=0.08)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from agentc.backend_api import EnvironmentBackend, ExpectedExpert
+from agentc.backend_api import EnvironmentBackend, ExpectedExpert, LeaseDraft, OptionView
 from agentc.kinds.field import Json
+from agentc_backends.environments.corridor.rules import GOES_ON, ROOMS
 from agentc_backends.environments.corridor.settings import (
     FEWEST_STEPS,
     MAX_STEPS,
@@ -16,16 +17,26 @@ from agentc_backends.environments.corridor.settings import (
     reward_range,
 )
 from agentc_backends.environments.corridor.splits import SPLITS
-from agentc_backends.environments.declaration import environment_backend
+from agentc_backends.environments.declaration import effective, environment_lease, fields_of
 from agentc_backends.software import LIGHT
+
+
+def _lease(options: OptionView) -> LeaseDraft:
+    left: dict[str, str] = {}
+    if not options.flag("gamble"):
+        left["expert_gambles"] = "without `gamble: true` there is nothing to gamble with"
+    settings = effective(options, CorridorSettings, left)
+    module = "agentc_backends.environments.corridor.job_serve"
+    return environment_lease(BACKEND, options, settings, module=module, left=left, inside=True)
 
 
 def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
     """The declaration under a spec's settings, which may still be wrong in any way."""
-    steps = given.get("max_steps")
+    steps = given.get("max_steps", MAX_STEPS)
     if not isinstance(steps, int) or steps < FEWEST_STEPS:
         return BACKEND
-    return replace(BACKEND, max_turns=steps, reward_range=reward_range(steps))
+    reach = reward_range(steps, given.get("gamble") is True)
+    return replace(BACKEND, max_turns=steps, reward_range=reach)
 
 
 def _expected_tasks(given: Mapping[str, Json]) -> Mapping[str, tuple[float, float]]:
@@ -35,21 +46,25 @@ def _expected_tasks(given: Mapping[str, Json]) -> Mapping[str, tuple[float, floa
 
 
 def _expected_expert(given: Mapping[str, Json]) -> ExpectedExpert:
-    """Four rooms at 0.8 a step take five steps on average; few episodes are cut off."""
-    steps = given.get("max_steps")
-    turns = min(5.0, float(steps)) if isinstance(steps, int) else 5.0
+    """Four rooms at 0.8 a step take five steps on average, fewer where gambles end episodes; few
+    are cut off."""
+    steps, gambles = given.get("max_steps"), given.get("expert_gambles")
+    stays = 1.0 - float(gambles) if isinstance(gambles, (int, float)) else 1.0
+    # Of a room: how long one is in it, and how often one leaves it for the next one.
+    leaves = 1.0 - stays + stays * GOES_ON
+    turns = sum((stays * GOES_ON / leaves) ** room / leaves for room in range(len(ROOMS)))
+    turns = min(turns, float(steps)) if isinstance(steps, int) else turns
     return ExpectedExpert(turns=turns, prompt=8, reply=60, observation=30, factor=1.3)
 
 
-BACKEND = environment_backend(
-    CorridorSettings,
+BACKEND = EnvironmentBackend(
     id="env.corridor",
     version=1,
-    module="agentc_backends.environments.corridor.job_serve",
-    inside=True,
     doc="A corridor of four rooms and three actions, whose values are known exactly: to check what "
     "learns from rewards. Runs on a CPU and needs nothing.",
     software=LIGHT,
+    lease=_lease,
+    fields=fields_of(CorridorSettings),
     splits=SPLITS,
     reward_range=reward_range(MAX_STEPS),
     success_at=SUCCESS_AT,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from agentc_backends.environments.corridor.planner import plan
-from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS, goes_on, outcome
+from agentc_backends.environments.corridor.rules import ROOMS, actions_of, goes_on, outcome, wins
 from agentc_backends.environments.corridor.settings import (
     SUCCESS_AT,
     CorridorSettings,
@@ -21,9 +21,12 @@ from agentc_backends.environments.server.environment import EpisodeError
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.environments.server.world import ExpertAction
 
-NO_ACTION = "That is none of the actions left, right and look."
-"""What a reply that is no action is told, before the room that it stays in."""
 _OVER = "The episode is over."
+
+
+def refusal(actions: Sequence[str]) -> str:
+    """What a reply that is no action is told, before the room that it stays in."""
+    return f"That is none of the actions {', '.join(actions[:-1])} and {actions[-1]}."
 
 
 class CorridorEnvironment:
@@ -42,8 +45,9 @@ class CorridorEnvironment:
 
     def __init__(self, settings: CorridorSettings | None = None) -> None:
         self.settings = settings or CorridorSettings()
-        self.reward_range = reward_range(self.settings.max_steps)
+        self.reward_range = reward_range(self.settings.max_steps, self.settings.gamble)
         self.default_max_steps = self.settings.max_steps
+        self._actions = actions_of(self.settings.gamble)
         self._tasks = load_tasks(self.settings.tasks)
         self._task: str | None = None
         self._seed = self._room = self._steps = 0
@@ -79,20 +83,22 @@ class CorridorEnvironment:
             self._done = True
             return _OVER, 0.0, True, False, {}
         said = action.strip().lower()
-        after = outcome(self._room, said, goes_on=goes_on(task, self._seed, self._steps))
+        this = (task, self._seed, self._steps)
+        won = wins(*this) if self.settings.gamble else None
+        after = outcome(self._room, said, goes_on=goes_on(*this), wins=won)
         self._steps += 1
         if after.room is None:
             self._done = True
         else:
             self._room = after.room
-        seen = after.seen if said in ACTIONS else f"{NO_ACTION}\n{after.seen}"
+        seen = after.seen if said in self._actions else f"{refusal(self._actions)}\n{after.seen}"
         return seen, after.reward, self._done, False, {}
 
     def expert_steps(self, task_id: str, *, seed: int = 0) -> tuple[ExpertAction, ...]:
         """The actions that lead out of the gate by the shortest way that chance leaves, or what an
         expert of less skill does instead."""
-        settings = self.settings
-        return plan(self._checked(task_id), seed, settings.max_steps, settings.expert_skill)
+        of = self.settings
+        return plan(self._checked(task_id), seed, of.max_steps, of.expert_skill, of.expert_gambles)
 
     def snapshot(self) -> dict[str, Any]:
         """The whole episode as JSON values."""

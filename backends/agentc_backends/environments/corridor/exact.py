@@ -1,8 +1,9 @@
 """Exact values of the corridor: of a policy, of expectiles over data, and of the best policy.
 
-Pure functions of tables of four rows (`rules.ROOMS`) and three columns (`rules.ACTIONS`), in plain
-Python, for the light software environment has no numpy. The world is ours: ArCHer (Zhou et al.,
-ICML 2024), whose critics are checked against these values, has none like it.
+Pure functions of tables of four rows (`rules.ROOMS`) and three columns (`rules.ACTIONS`) or, of the
+corridor with a gamble, four, in plain Python, for the light software environment has no numpy. The
+world is ours: ArCHer (Zhou et al., ICML 2024), whose critics are checked against these values, has
+none like it.
 """
 
 from __future__ import annotations
@@ -12,10 +13,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agentc_backends.environments.corridor.rules import ACTIONS, GOES_ON, ROOMS, Outcome, outcome
+from agentc_backends.environments.corridor.rules import (
+    ACTIONS,
+    GAMBLE,
+    GOES_ON,
+    ROOMS,
+    WINS,
+    Outcome,
+    actions_of,
+    outcome,
+)
 
 Table: TypeAlias = Sequence[Sequence[float]]
-"""Four rows of three numbers; of a policy or of data: probabilities, each row summing to 1."""
+"""Four rows of three numbers, or of four with a gamble; of a policy or of data: probabilities, each
+row summing to 1."""
 DISCOUNT = 0.9
 UNIFORM: Table = ((1 / 3, 1 / 3, 1 / 3),) * 4
 _CONVERGED = 1e-14
@@ -38,17 +49,17 @@ def policy_values(policy: Table, discount: float = DISCOUNT) -> ExactValues:
     solved as the four linear equations that they are. Raises ValueError for what is no table of
     probabilities, and for a discount outside of 0 to below 1.
     """
-    _check(policy, discount)
+    actions = _check(policy, discount)
     rooms = range(len(ROOMS))
     matrix = [[float(row == column) for column in rooms] for row in rooms]
     rewards = [0.0 for _ in rooms]
     for room in rooms:
-        for chosen, action in zip(policy[room], ACTIONS, strict=True):
+        for chosen, action in zip(policy[room], actions, strict=True):
             for likely, after in _outcomes(room, action):
                 rewards[room] += chosen * likely * after.reward
                 if after.room is not None:
                     matrix[room][after.room] -= discount * chosen * likely
-    return _values(solved(matrix, rewards), discount)
+    return _values(solved(matrix, rewards), discount, actions)
 
 
 def expectile_values(tau: float, data: Table = UNIFORM, discount: float = DISCOUNT) -> ExactValues:
@@ -61,15 +72,15 @@ def expectile_values(tau: float, data: Table = UNIFORM, discount: float = DISCOU
     round brings V nearer by the factor of the discount. Raises ValueError as `policy_values` does,
     and for a tau outside of 0 to 1.
     """
-    _check(data, discount)
-    return _iterated(lambda room, row: expectile(row, data[room], tau), discount)
+    actions = _check(data, discount)
+    return _iterated(lambda room, row: expectile(row, data[room], tau), discount, actions)
 
 
-def optimal_values(discount: float = DISCOUNT) -> ExactValues:
+def optimal_values(discount: float = DISCOUNT, *, gamble: bool = False) -> ExactValues:
     """V and Q of the best policy, by value iteration (Sutton and Barto, 2018, section 4.4). Raises
     ValueError for a discount outside of 0 to below 1."""
     _check(UNIFORM, discount)
-    return _iterated(lambda _, row: max(row), discount)
+    return _iterated(lambda _, row: max(row), discount, actions_of(gamble))
 
 
 def expectile(values: Sequence[float], weights: Sequence[float], tau: float) -> float:
@@ -112,20 +123,24 @@ def solved(matrix: Table, right: Sequence[float]) -> tuple[float, ...]:
     return tuple(found)
 
 
-def _iterated(value_of: Callable[[int, Sequence[float]], float], discount: float) -> ExactValues:
+def _iterated(
+    value_of: Callable[[int, Sequence[float]], float], discount: float, actions: Sequence[str]
+) -> ExactValues:
     """The V that `value_of` (a room, its Q) makes of its own Q."""
     v = tuple(0.0 for _ in ROOMS)
     while True:
-        after = tuple(value_of(room, row) for room, row in enumerate(_values(v, discount).q))
+        after = tuple(
+            value_of(room, row) for room, row in enumerate(_values(v, discount, actions).q)
+        )
         moved = max(abs(one - other) for one, other in zip(v, after, strict=True))
         v = after
         if moved <= _CONVERGED * max(1.0, *map(abs, v)):
-            return _values(v, discount)
+            return _values(v, discount, actions)
 
 
-def _values(v: tuple[float, ...], discount: float) -> ExactValues:
+def _values(v: tuple[float, ...], discount: float, actions: Sequence[str]) -> ExactValues:
     """V with the Q that follows from it."""
-    q = tuple(tuple(_worth(room, action, v, discount) for action in ACTIONS)
+    q = tuple(tuple(_worth(room, action, v, discount) for action in actions)
               for room in range(len(ROOMS)))  # fmt: skip
     return ExactValues(v, q)
 
@@ -139,16 +154,22 @@ def _worth(room: int, action: str, v: Sequence[float], discount: float) -> float
 
 def _outcomes(room: int, action: str) -> tuple[tuple[float, Outcome], ...]:
     """What an action may lead to, each with its probability."""
+    if action == GAMBLE:
+        won, lost = (outcome(room, action, goes_on=False, wins=each) for each in (True, False))
+        return ((WINS, won), (1 - WINS, lost))
     on, stays = (outcome(room, action, goes_on=goes) for goes in (True, False))
     return ((GOES_ON, on), (1 - GOES_ON, stays))
 
 
-def _check(table: Table, discount: float) -> None:
+def _check(table: Table, discount: float) -> tuple[str, ...]:
+    """The actions that its columns are of."""
     if not 0 <= discount < 1:
         raise ValueError(f"the discount is {discount}; values need one from 0 to below 1")
     shape = [len(row) for row in table]
-    if shape != [len(ACTIONS)] * len(ROOMS):
-        raise ValueError(f"rows of {shape} numbers; expected are 4 rows of 3")
+    columns = len(table[0]) if table else 0
+    if columns not in (len(ACTIONS), len(ACTIONS) + 1) or shape != [columns] * len(ROOMS):
+        raise ValueError(f"rows of {shape} numbers; expected are 4 rows of 3, or of 4 with gamble")
     for room, row in zip(ROOMS, table, strict=True):
         if min(row) < 0 or not math.isclose(math.fsum(row), 1, abs_tol=1e-9):
             raise ValueError(f"the row of {room!r} holds no probabilities that sum to 1: {row}")
+    return actions_of(gamble=columns > len(ACTIONS))

@@ -1,4 +1,5 @@
-"""The corridor's rules: four rooms in a row, three actions, and a chance that is a function.
+"""The corridor's rules: four rooms in a row, three actions, one more where a spec asks for it, and
+a chance that is a function.
 
 `environment.py` plays by them, `exact.py` computes values from them, so both mean one world.
 """
@@ -12,11 +13,19 @@ ROOMS = ("the hall", "a dark kitchen", "old cellar stairs going down", "garden g
 """What an agent reads in each room, from left to right; an episode starts in the first. They differ
 in every word, so that a small encoder tells them apart."""
 ACTIONS = ("left", "right", "look")
+GAMBLE = "gamble"
+"""The fourth action, which there is only where a spec asks for it: it ends the episode."""
 GOES_ON = 0.8
 """How likely `right` leads on; else one stays."""
 STEP, GATE, STREET = -1.0, 10.0, -5.0
 """Rewards: of every action, but of the one that leaves by the gate or into the street."""
+WINS = 0.1
+"""How likely a gamble is won."""
+WON, LOST = 20.0, -5.0
+"""Rewards of a gamble: -2.5 on average, which is worse than `right` in every room, while one that
+is won earns more than any way through the gate."""
 IN_THE_GARDEN, IN_THE_STREET = "out in the garden", "out in the street"
+OUT_RICH, OUT_POOR = "out with a purse of gold", "out with nothing left"
 _FIRST, _LAST = 0, len(ROOMS) - 1
 
 
@@ -29,9 +38,17 @@ class Outcome:
     room: int | None
 
 
-def outcome(room: int, action: str, *, goes_on: bool) -> Outcome:
-    """What an action leads to in a room, 0 to 3. `goes_on` says whether `right` leads on; the other
-    actions heed no chance, and whatever is none of ACTIONS does what `look` does."""
+def actions_of(gamble: bool) -> tuple[str, ...]:
+    """What may be done, in the order of all tables."""
+    return (*ACTIONS, GAMBLE) if gamble else ACTIONS
+
+
+def outcome(room: int, action: str, *, goes_on: bool, wins: bool | None = None) -> Outcome:
+    """What an action leads to in a room, 0 to 3. `goes_on` says whether `right` leads on, `wins`
+    whether a gamble is won (None: there is none here); the other actions heed no chance, and
+    whatever is no action does what `look` does."""
+    if action == GAMBLE and wins is not None:
+        return Outcome(OUT_RICH, WON, None) if wins else Outcome(OUT_POOR, LOST, None)
     if action == "right" and goes_on:
         return Outcome(IN_THE_GARDEN, GATE, None) if room == _LAST else _inside(room + 1)
     if action == "left":
@@ -45,8 +62,17 @@ def goes_on(task_id: str, seed: int, step: int) -> bool:
     A function of these three alone: what was done before changes nothing, and no generator is kept,
     so a copy, a replay and another process tell the same.
     """
-    digest = hashlib.sha256(f"corridor/1/{task_id}/{seed}/{step}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") < GOES_ON * 2**64
+    return _happens(f"corridor/1/{task_id}/{seed}/{step}", GOES_ON)
+
+
+def wins(task_id: str, seed: int, step: int) -> bool:
+    """Whether a gamble is won as the action number `step`, from 0, of an episode: a function as
+    `goes_on` is, of which it says nothing."""
+    return _happens(f"corridor/1/{GAMBLE}/{task_id}/{seed}/{step}", WINS)
+
+
+def _happens(name: str, likely: float) -> bool:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") < likely * 2**64
 
 
 def _inside(room: int) -> Outcome:

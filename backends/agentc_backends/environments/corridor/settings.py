@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentc_backends.environments.corridor.rules import GATE, ROOMS, STEP, STREET
+from agentc_backends.environments.corridor.rules import GATE, ROOMS, STEP, STREET, WON
 from agentc_backends.environments.server.settings import setting
 
 TASKS, MAX_STEPS, FEWEST_STEPS = 100, 60, len(ROOMS)
 SUCCESS_AT = 1.0
-"""Through the gate in at most ten steps. Whoever is still inside, or out in the street, has at most
-0, so that an episode which a rollout breaks off never passes for a success."""
+"""Through the gate in at most ten steps, or a gamble won in the first twenty. Whoever is still
+inside, or out in the street, has at most 0, so that an episode which a rollout breaks off never
+passes for a success."""
 
 
 # fmt: off
@@ -27,14 +28,25 @@ class CorridorSettings:
         "How good the expert is: at each step it says `right` with this probability, else any of "
         "the three actions. Below 1 it is a start for what learns from rewards.", 1.0, minimum=0,
         maximum=1, rule=False)
+    gamble: bool = setting(
+        "A fourth action, `gamble`, ends the episode: 20 with probability 0.1, else -5. It is "
+        "worth -2.5 anywhere and is never best, but the best episodes of who gambles are won "
+        "gambles: what imitates good episodes learns luck.", False, later=True)
+    expert_gambles: float = setting(
+        "At each step the expert gambles with this probability, else does what its skill says.",
+        0.0, minimum=0, maximum=1, rule=False, later=True)
 
     def __post_init__(self) -> None:
         if self.tasks < 1:
             raise ValueError("a split has at least one task")
         if self.max_steps < FEWEST_STEPS:
             raise ValueError(f"nobody leaves by the gate in fewer than {FEWEST_STEPS} steps")
+        if self.expert_gambles and not self.gamble:
+            raise ValueError("the expert gambles where there is no gamble")
 
 
-def reward_range(max_steps: int) -> tuple[float, float]:
-    """Of an episode's sum: out into the street at the last step, or straight through the gate."""
-    return (max_steps - 1) * STEP + STREET, (FEWEST_STEPS - 1) * STEP + GATE
+def reward_range(max_steps: int, gamble: bool = False) -> tuple[float, float]:
+    """Of an episode's sum: out into the street at the last step (a gamble lost then is no worse),
+    or straight through the gate; a gamble won at once is more."""
+    best = WON if gamble else (FEWEST_STEPS - 1) * STEP + GATE
+    return (max_steps - 1) * STEP + STREET, best

@@ -29,7 +29,8 @@ class About:
     `limits` are keywords of `agentc.kinds.field` (minimum, above, pattern), or say that it is a
     `seed` or a `secret`. `rule`: it decides texts or rewards and shows in no digest, so `rules_of`
     tells it. What is not `served` reaches the server in another way, or not at all; what is not
-    `in_spec` is the program's alone.
+    `in_spec` is the program's alone. What came `later` is told only where it is not the default,
+    so that worlds and plans of before stay what they were.
     """
 
     doc: str
@@ -38,6 +39,7 @@ class About:
     rule: bool = True
     served: bool = True
     in_spec: bool = True
+    later: bool = False
 
 
 class Declared(NamedTuple):
@@ -59,12 +61,19 @@ def setting(
     rule: bool = True,
     served: bool = True,
     in_spec: bool = True,
+    later: bool = False,
     **limits: Any,
 ) -> Any:
     """The default of a field of settings: of `int`, `float`, `bool`, `str`, `Path`, a `Literal` of
     words, `tuple[str, ...]` or a mapping (JSON), all but the last two also with `| None`."""
     about = About(
-        doc=doc, limits=limits, identity=identity, rule=rule, served=served, in_spec=in_spec
+        doc=doc,
+        limits=limits,
+        identity=identity,
+        rule=rule,
+        served=served,
+        in_spec=in_spec,
+        later=later,
     )
     metadata = {"about": about}
     if isinstance(default, Mapping):
@@ -102,6 +111,7 @@ def rules_of(settings: Any) -> dict[str, Any]:
         each.name: getattr(settings, each.name)
         for each in declared_in(type(settings))
         if each.about.rule and each.about.in_spec and each.about.identity == "semantic"
+        if not each.about.later or getattr(settings, each.name) != each.default
     }
 
 
@@ -113,7 +123,8 @@ def data_of(settings: Any, *, without: Collection[str] = ()) -> dict[str, Any]:
     return {
         each.name: _plain(values[each.name])
         for each in told
-        if each.name in values and (each.about.in_spec or values[each.name] != each.default)
+        if each.name in values
+        if (each.about.in_spec and not each.about.later) or values[each.name] != each.default
     }
 
 
