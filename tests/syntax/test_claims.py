@@ -279,3 +279,103 @@ def test_a_reduced_scale_is_told_to_the_judge(tmp_path: Path) -> None:
         assert plan is not None
         scales[scale] = plan.by_id()["claims"].draft.config["scale"]
     assert scales == {None: None, "smoke": "smoke", "paper": None}
+
+
+CURVES = """\
+agentc: 1
+name: curves
+params:
+  seed: {type: int, default: 0}
+matrix:
+  seed: [0, 1, 2]
+environments:
+  corridor: {backend: corridor}
+  other: {backend: corridor, tasks: 7}
+servers:
+  local: {backend: transformers}
+prompts:
+  way: {instruction: Act.}
+defaults: {environment: corridor, prompt: way, split: train}
+models:
+  base: {backend: scratch, corpus: expert}
+stages:
+  expert: {kind: expert}
+  archer: {kind: online_rl, backend: archer, policy: base, iterations: 5, episodes: 8,
+           seed: "{{ seed }}"}
+  cloned: {kind: online_rl, backend: filtered_bc, policy: base, iterations: 5, episodes: 8,
+           seed: "{{ seed }}"}
+  few: {kind: online_rl, backend: filtered_bc, policy: base, iterations: 5, episodes: 8, limit: 3}
+  watched: {kind: online_rl, backend: filtered_bc, policy: base, iterations: 5, episodes: 8,
+            evaluate: {split: test}}
+  elsewhere: {kind: online_rl, backend: filtered_bc, policy: base, iterations: 5, episodes: 8,
+              environment: other}
+  scores: {kind: evaluate, policy: archer, split: test}
+claims:
+  alone: {what: w, stage: archer, metric: steps_to, reach: 5, below: 1000}
+  share: {what: w, stage: archer, metric: trajectories_to, reach: 5, ratio_to: cloned, below: 0.5,
+          over: [seed]}
+"""
+
+
+def test_a_claim_about_curves_is_bound_to_runs_and_is_of_a_side(tmp_path: Path) -> None:
+    module = compiled(tmp_path, CURVES).module
+    assert module is not None
+    claims = {claim.name: claim for claim in module.claims}
+    assert set(claims) == {"alone@seed=0", "alone@seed=1", "alone@seed=2", "share"}
+    share = claims["share"]
+    assert share.runs == tuple((f"archer@seed={n}", f"cloned@seed={n}") for n in range(3))
+    assert (share.reach, share.metric, share.relation) == (5, "trajectories_to", "below")
+    assert share.record()["reach"] == 5
+    assert "bounds" not in share.record(), "what is counted has none"
+    judge = plan_of(tmp_path, CURVES).by_id()["claims"].draft
+    assert len(judge.inputs["of"]) == 6
+    assert claims["alone@seed=1"].stages == ("archer@seed=1",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "said"),
+    [
+        (" reach: 5, ratio_to: cloned,", " ratio_to: cloned,", "AGC441", "needs `reach`"),
+        ("metric: trajectories_to,", "", "AGC441", "`reach` means nothing beside `metric: reward`"),
+        ("ratio_to: cl", "difference_from: cl", "AGC441", "`difference_from` means nothing"),
+        ("below: 0.5", "value: 0.5, n: 3", "AGC441", "`value` means nothing beside"),
+        ("below: 0.5", "below: 1, percent: true", "AGC441", "`percent` means nothing beside"),
+        ("reach: 5, ratio", "reach: 50, ratio", "AGC442", "`corridor` gives -64 to 7"),
+        ("below: 0.5", "below: -2", "AGC442", "nothing that is counted is below 0"),
+        ("ratio_to: cloned", "ratio_to: archer", "AGC444", "they are the same stage"),
+        ("ratio_to: cloned", "ratio_to: few", "AGC444", "`limit` is not the same"),
+        ("ratio_to: cloned", "ratio_to: watched", "AGC444", "one has evaluations on its curve"),
+        ("ratio_to: cloned", "ratio_to: elsewhere", "AGC444", "different environments"),
+        ("ratio_to: cloned", "ratio_to: scores", "AGC440", "measures no `trajectories_to`"),
+        ("stage: archer, metric: tr", "stage: expert, metric: tr", "AGC440", "measures nothing"),
+    ],
+)
+def test_a_claim_about_curves_says_what_is_reached_by_which_runs(
+    tmp_path: Path, old: str, new: str, code: str, said: str
+) -> None:
+    assert CURVES.count(old) == 1
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(CURVES.replace(old, new).replace("  seed: [0, 1, 2]", "  seed: [0]"))
+    [found] = [
+        each
+        for each in compile_spec(spec, {}, load_backends()).diagnostics
+        if each.severity == "error"
+    ]
+    assert found.code == code
+    assert said in found.message
+    assert found.span is not None
+
+
+def test_a_run_measures_no_reward_for_a_claim(tmp_path: Path) -> None:
+    """Its policy has to be evaluated: the reward of episodes that it trained on is another one."""
+    spec = tmp_path / "spec.yaml"
+    text = CURVES.replace("metric: steps_to, reach: 5, below: 1000", "above: 5")
+    spec.write_text(text)
+    errors = [
+        each
+        for each in compile_spec(spec, {}, load_backends()).diagnostics
+        if each.severity == "error"
+    ]
+    assert {each.code for each in errors} == {"AGC440"}
+    assert "measures no `reward`" in errors[0].message
+    assert errors[0].expected == "one of `scores`"

@@ -14,7 +14,8 @@ from agentc.kinds import kind_named
 from agentc.kinds.field import Json
 from agentc.kinds.metric_names import read_metric
 
-_SAME_TASKS = ("split", "limit")
+SAME_TASKS = ("split", "limit")
+"""Settings that say, with the environment, which tasks a stage plays."""
 
 
 def score_bounds(stage: str, metric: str, reading: ClaimReading) -> tuple[float, float] | None:
@@ -92,10 +93,10 @@ def is_comparable(
     differing: list[str] = []
     if stage == baseline:
         reason = "they are the same stage"
-    elif not _same_world(one, other, reading):
+    elif not same_world(one, other, reading):
         reason = "they use different environments"
     else:
-        kind = {name: (_set(one, name), _set(other, name)) for name in _SAME_TASKS}
+        kind = {name: (given(one, name), given(other, name)) for name in SAME_TASKS}
         differing = [name for name, (left, right) in kind.items() if left != right]
         if not differing:
             return True
@@ -114,7 +115,7 @@ def is_comparable(
     return False
 
 
-def _same_world(one: Stage, other: Stage, reading: ClaimReading) -> bool:
+def same_world(one: Stage, other: Stage, reading: ClaimReading) -> bool:
     """Whether their environments are the same entry, or two that have the same tasks."""
     first, second = (each.uses.get("environment", "") for each in (one, other))
     if first == second:
@@ -128,7 +129,8 @@ def _same_world(one: Stage, other: Stage, reading: ClaimReading) -> bool:
     return bool(names) and known[0] == known[1]
 
 
-def _set(stage: Stage, name: str) -> Json:
+def given(stage: Stage, name: str) -> Json:
+    """A setting as the spec has it; None where it says nothing."""
     value = stage.fields.get(name)
     return None if value is None else value.json
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.span import Origin
 from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.front.claim_curves import COUNTS, are_alike, is_of_curves
 from agentc.front.claim_reading import ClaimReading, WrittenClaim, number_of, setting_in_effect
 from agentc.front.claim_scores import (
     is_called,
@@ -23,7 +24,7 @@ from agentc.front.expand_repeat import Unrolled
 from agentc.front.stage_references import RefusedReference
 from agentc.ir.claim import Claim, Relation
 from agentc.kinds import JUDGE_KIND
-from agentc.kinds.artifacts import METRICS, SFT_DATASET, ArtifactType
+from agentc.kinds.artifacts import METRICS, POLICY_RUN, SFT_DATASET, ArtifactType
 from agentc.kinds.field import Field, Json
 from agentc.kinds.metric_names import read_metric
 from agentc.schema import language
@@ -57,12 +58,15 @@ def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim 
     over = _over(written, spec, reading.sink)
     metric = str(values.get("metric", "reward"))
     other = _text(values.get("difference_metric"))
-    if not _of_two(written, metric, other, reading.sink):
+    curves = read_metric(metric).of_curve
+    if not _of_two(written, metric, other, reading.sink) or not is_of_curves(
+        written, metric, reading.sink
+    ):
         return None
     stage = _measuring(written, "stage", metric, spec, reading)
-    baseline = None
-    if values.get("difference_from") is not None:
-        baseline = _measuring(written, "difference_from", other or metric, spec, reading)
+    baseline, against = None, "ratio_to" if curves else "difference_from"
+    if values.get(against) is not None:
+        baseline = _measuring(written, against, other or metric, spec, reading)
         if baseline is None:
             return None
     elif other is not None:
@@ -78,7 +82,11 @@ def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim 
     if not is_called(written, "metric", stage, metric, reading):
         return None
     bounds = score_bounds(stage, metric, reading)
-    if baseline is not None:
+    if curves and bounds is not None:
+        if not are_alike(written, stage, baseline, bounds, reading):
+            return None
+        bounds = COUNTS
+    elif baseline is not None:
         key = "difference_metric" if other else "metric"
         if not is_called(written, key, baseline, other or metric, reading):
             return None
@@ -116,6 +124,7 @@ def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim 
         seeds=_whole(values.get("seeds")),
         difference_from=baseline,
         difference_metric=None if other == metric else other,
+        reach=number_of(values["reach"]) if curves else None,
         percent=unit != 1.0,
         gate=values.get("gate") is True,
         over=over,
@@ -209,7 +218,8 @@ def _measuring(
     text = str(written.values[key]).strip()
     named = read_metric(metric)
     revised = named.of_revisions
-    possible = list(_stages_of(SFT_DATASET if revised else METRICS, reading))
+    product = SFT_DATASET if revised else POLICY_RUN if named.of_curve else METRICS
+    possible = list(_stages_of(product, reading))
     declared = StageDecl(name=spec.claims[written.name].key, kind=None, span=written.span)
     meant = reading.references.resolve(
         text, Unrolled(id="claims", declared=declared, scope=reading.params)
@@ -244,14 +254,14 @@ def _measuring(
     missing = named.missing(kind, lambda name: setting_in_effect(kind, bound, name))
     if missing is None:
         return found[0]
-    if kind.produces is not METRICS or revised:
-        measures = kind.produces is METRICS or kind.has("parts")
+    if kind.produces is not METRICS or revised or named.of_curve:
+        measures = kind.produces in (METRICS, POLICY_RUN) or kind.has("parts")
         what = f"no `{metric}`" if measures else "nothing"
         reading.sink.error(
             "AGC440",
             f"`{text}` is of kind {kind.name}, which measures {what}",
             written.at(key),
-            expected=_one_of(possible, "a revise" if revised else "an evaluate"),
+            expected=_one_of(possible, _MEASURES[product.name]),
             fix=f"set `{missing}` in it" if missing else did_you_mean(text, possible),
         )
         return None
@@ -267,13 +277,21 @@ def _measuring(
     return None
 
 
+_MEASURES = {
+    METRICS.name: "an evaluate",
+    SFT_DATASET.name: "a revise",
+    POLICY_RUN.name: "an online_rl",
+}
+"""What a stage is called that makes such."""
+
+
 def _one_of(possible: list[str], what: str = "an evaluate") -> str:
     return f"one of {listed(possible)}" if possible else f"{what} stage; this spec has none"
 
 
 def _stages_of(product: ArtifactType, reading: ClaimReading) -> Iterator[str]:
-    """References to the stages that measure: evaluations, or revisions where these are meant; those
-    of rounds by their short name, once."""
+    """References to the stages that measure: evaluations, revisions or runs of RL, which is meant;
+    those of rounds by their short name, once."""
     names: dict[str, None] = {}
     for each in reading.rounds.stages:
         kind = each.declared.kind

@@ -21,6 +21,9 @@ Run: TypeAlias = tuple[str, str | None]
 class Claim:
     """The `metric` of `stage` (minus that of `difference_from`) is `value`, above it or below it.
 
+    A claim with a `reach` is about how much the run of RL `stage` played until its return was that
+    high, as a share of what `difference_from` played, where that is named (`ratio_to` in a spec).
+
     `value`, `tolerance` and `bounds` are in units of the metric itself, also where the paper
     prints points of a hundred (`percent`, which says how they are shown). `bounds` are the lowest
     and the highest score of one task; `difference_metric` is of `difference_from`, where that is
@@ -43,6 +46,7 @@ class Claim:
     seeds: int | None = None
     difference_from: str | None = None
     difference_metric: str | None = None
+    reach: float | None = None
     percent: bool = False
     gate: bool = False
     over: tuple[str, ...] = ()
@@ -57,10 +61,14 @@ class Claim:
 
     def record(self) -> dict[str, Json]:
         """As the judge is told: everything but the place in the spec. What few claims have is left
-        out of the others, whose keys are older."""
+        out of the others, whose keys are older. What is counted has no bounds."""
         more: dict[str, Json] = {"runs": [list(run) for run in self.runs]} if self.runs else {}
         if self.difference_metric is not None:
             more["difference_metric"] = self.difference_metric
+        if self.reach is None:
+            more["bounds"] = list(self.bounds)
+        else:
+            more["reach"] = self.reach
         return {
             **more,
             "name": self.name,
@@ -74,7 +82,6 @@ class Claim:
             "tolerance": self.tolerance,
             "n": self.n,
             "seeds": self.seeds,
-            "bounds": list(self.bounds),
             "percent": self.percent,
             "gate": self.gate,
         }

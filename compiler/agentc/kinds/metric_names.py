@@ -1,7 +1,8 @@
 """What can be said of each task by a number: the names that `metric:` of a claim takes.
 
 `reward` and `success` are measured by every evaluation, `win_rate` of two, `cosine` and `composite`
-where the environment calls its reward so, the others where a stage asks for them.
+where the environment calls its reward so, the others where a stage asks for them. A run of RL has
+a curve, which says how much was played until its return reached a value.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
-from agentc.kinds.artifacts import METRICS
+from agentc.kinds.artifacts import METRICS, POLICY_RUN
 from agentc.kinds.field import Json
 from agentc.kinds.kind import Kind
 
@@ -20,17 +21,18 @@ RewardName: TypeAlias = Literal["cosine", "composite"]
 makes them, or the mean of several likenesses."""
 Family: TypeAlias = Literal[
     "reward", "success", "best_of", "pass_at", "loops", "revision_length", "revised", "win_rate",
-    "cosine", "composite",
+    "cosine", "composite", "trajectories_to", "steps_to", "tokens_to",
 ]  # fmt: skip
 REWARD_NAMES: tuple[RewardName, ...] = get_args(RewardName)
 
 METRIC_NAMES = (
     "reward", "success", "best_of(10)", "pass_at(10)", "loops", "revision_length", "revised",
-    "win_rate", *REWARD_NAMES,
+    "win_rate", *REWARD_NAMES, "trajectories_to", "steps_to", "tokens_to",
 )  # fmt: skip
 """How they are written; 10 stands for any number of attempts."""
 METRIC_PATTERN = (
     r"^(reward|success|loops|revision_length|revised|win_rate|cosine|composite|"
+    r"trajectories_to|steps_to|tokens_to|"
     r"best_of\([1-9][0-9]*\)|pass_at\([1-9][0-9]*\))$"
 )
 _NAME = re.compile(r"^(?P<family>[a-z_]+)(\((?P<draws>[0-9]+)\))?$")
@@ -63,6 +65,11 @@ class Metric:
         """Whether the rows of a revision tell it, and no episodes."""
         return self.family in ("revision_length", "revised")
 
+    @property
+    def of_curve(self) -> bool:
+        """Whether the curve of a run of RL tells it, and no episodes of a policy."""
+        return self.family in ("trajectories_to", "steps_to", "tokens_to")
+
     def missing(self, kind: Kind, setting: Callable[[str], Json]) -> str | None:
         """What a stage of a kind would have to set so that it measures this; None where it does,
         and "" where no setting of it would do."""
@@ -70,6 +77,8 @@ class Metric:
             parts = setting("parts") if kind.has("parts") else []
             asked = isinstance(parts, list) and "revision" in parts
             return None if asked else "parts: [revision]" if kind.has("parts") else ""
+        if self.of_curve:
+            return None if kind.produces is POLICY_RUN else ""
         if kind.produces is not METRICS:
             return ""
         match self.family:

@@ -91,6 +91,8 @@ def _subject(claim: Mapping[str, Any]) -> str:
 
 
 def _paper(claim: Mapping[str, Any]) -> str:
+    if claim.get("reach") is not None:
+        return f"{claim['relation']} {claim['value']:.4g}"
     show = _unit(claim)
     paper = claim.get("paper")
     if paper is not None:
@@ -104,7 +106,18 @@ def _here(claim: Mapping[str, Any]) -> str:
     observed = claim.get("observed")
     if observed is None:
         return "-"
+    if "bound" in observed:
+        return _counted(observed)
     return f"{_interval(observed, _unit(claim))} {_count(observed)}"
+
+
+def _counted(known: Mapping[str, Any]) -> str:
+    """What a run of RL played until it got somewhere, or a ratio of two such numbers: perhaps by a
+    bound alone, perhaps with an open end."""
+    sign = {"above": ">=", "below": "<="}.get(known["bound"], "")
+    high = "open" if known["high"] is None else f"{known['high']:.4g}"
+    runs = "1 run" if known["n"] == 1 else f"{known['n']} runs"
+    return f"{sign}{known['mean']:.4g} [{known['low']:.4g}, {high}] {runs}"
 
 
 def _count(known: Mapping[str, Any]) -> str:

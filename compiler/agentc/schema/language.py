@@ -188,7 +188,8 @@ CLAIM_FIELDS: tuple[Field, ...] = (
     string("what", "What the number is of: method, model, test set.", REQUIRED),
     string("table", "Where the paper prints it: `Table 2, row ETO`.", nullable=True),
     string("stage", "The evaluate stage that measures it (a revise stage for `revision_length` and "
-           "`revised`); `eto.evaluate` is the last round's.", REQUIRED),
+           "`revised`, a run of RL for `trajectories_to`); `eto.evaluate` is the last round's.",
+           REQUIRED),
     string("difference_from", "Another evaluate stage on the same tasks: the claim is about the "
            "first minus this one, paired by task; with `win_rate`, about how often the first wins "
            "over this one.", nullable=True),
@@ -198,8 +199,14 @@ CLAIM_FIELDS: tuple[Field, ...] = (
            "bad trajectories in which the actor found one; `cosine` or `composite`, which is the "
            "reward where the environment calls it so; of two evaluations `win_rate`, the "
            "share of tasks on which `stage` has a higher reward than `difference_from`, a tie "
-           "counted as a half.", "reward",
+           "counted as a half; of a run of RL `trajectories_to`, `steps_to` or `tokens_to`, how "
+           "many trajectories, steps of the environment or tokens of replies it took until its "
+           "return was at least `reach`.", "reward",
            pattern=METRIC_PATTERN),
+    number("reach", "That return (`trajectories_to` and its like).", nullable=True),
+    string("ratio_to", "Another run of RL on the same tasks: the claim is about what the first one "
+           "took as a share of what this one took (`trajectories_to` and its like).",
+           nullable=True),
     string("difference_metric", "What is measured of `difference_from`; null: the same.",
            nullable=True, pattern=METRIC_PATTERN),
     number("value", "The number that the paper prints.", nullable=True),

@@ -135,3 +135,31 @@ def test_discrepancies_are_a_table(example_store: Any, experiment: dict[str, Any
     assert "learning rate of SFT 1e-5 2e-5 the code's" in text
     assert 'href="#discrepancies"' in html
     assert 'id="claims"' not in html
+
+
+def test_a_bound_and_an_open_end_are_shown_as_such(
+    example_store: Any, experiment: dict[str, Any]
+) -> None:
+    def run(after: int) -> dict[str, Any]:
+        rows = [
+            {
+                "trajectories": 50 * (at + 1),
+                "return": {"mean": -20.0 if at < after else -10.0, "sd": 1.0, "n": 50},
+            }
+            for at in range(20)
+        ]
+        return {"curve": rows}
+
+    common = {"metric": "trajectories_to", "reach": -17, "percent": False, "n": None, "table": None}
+    claims = [
+        claim("share", **common, relation="below", value=0.5, difference_from="slow"),
+        claim("alone", **common, relation="above", value=500, stage="slow"),
+    ]
+    judged = judge_all(claims, {"here": run(4), "slow": run(20)}, VerdictRules(0.95, 0.8), None)
+    document = {"claims": judged, "confidence": 0.95, "power": 0.8, "scale": None}
+    example_store.add("claims", "judge", "Verdicts", {"claims.json": json.dumps(document)})
+    collection = collect(example_store.inputs, experiment["rounds"])
+    text = Text(render_page(collection, experiment, trajectories=2)).text
+    assert "trajectories_to of here / slow, return of -17" in text
+    assert "measured ≤ 0.250 [0.000, 0.250] 1 run" in text
+    assert "measured ≥ 1000 [1000, open] 1 run" in text

@@ -1,5 +1,6 @@
-"""What a stage measured, as comparisons and claims read it: the metrics of an evaluation, or what
-the rows of a revision say of its tasks (`revisions.py`), with the rules of its judge."""
+"""What a stage measured, as comparisons and claims read it: the metrics of an evaluation, what the
+rows of a revision say of its tasks (`revisions.py`), with the rules of its judge, or the curve of
+a run of RL (`passages.py`)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ JUDGED_BY = "judged_by.json"
 
 
 def read_metrics(folder: Path) -> dict[str, Any]:
-    """Of the artifact in a folder; the compiler lets nobody mix evaluations with revisions."""
+    """Of the artifact in a folder; the compiler lets nobody mix evaluations, revisions and runs."""
+    if (folder / "curve.jsonl").exists():
+        return {"curve": read_rows(folder / "curve.jsonl")}
     if not (folder / "rows.jsonl").exists():
         return _json(folder / "metrics.json")
     rules = folder / JUDGED_BY

@@ -18,6 +18,7 @@ from agentc_backends.results.inference.revisions import REVISION_SCORES, tasks_w
 from agentc_backends.results.inference.sample import Sample
 from agentc_backends.results.inference.scores import Estimate, Metrics, read_scores
 from agentc_backends.results.inference.wins import WIN_RATE, described_wins, read_wins
+from agentc_backends.results.judge.curves import judge_curves
 from agentc_backends.results.judge.planning import chance_to_reproduce, tolerance_needed
 from agentc_backends.results.judge.rules import (
     NOT_JUDGED,
@@ -73,6 +74,9 @@ def judge(claim: Claim, metrics: Mapping[str, Metrics], rules: VerdictRules) -> 
         (metrics[stage], None if baseline is None else metrics[baseline])
         for stage, baseline in _runs(claim)
     ]
+    if claim.get("reach") is not None:
+        curves = judge_curves(claim, runs, rules.confidence)
+        return {**record, "reach": claim["reach"], **_NOTHING, **curves, "lost": 0}
     others = len({frozenset(one["tasks"]) for run in runs for one in run if one is not None}) > 1
     if claim["metric"] in REVISION_SCORES:
         # Which tasks have revisions is a result of the search, so that these are those of both.

@@ -41,13 +41,19 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
     paper, observed, band = claim["paper"], claim["observed"], claim["band"]
     value = claim["value"]
     ends = [value, *(band or ())]
-    ends += [each[k] for each in (paper, observed) if each for k in ("low", "high")]
+    ends += [each[k] for each in (paper, observed) if each for k in ("low", "mean", "high")]
+    ends = [end for end in ends if end is not None]
     reach = (max(ends) - min(ends)) * _MARGIN or 0.05
     measured = claim["stage"]
     if claim["difference_from"] is not None:
         other = claim.get("difference_metric")
         over = " over " if claim["metric"] == "win_rate" else " − "
         measured += over + (f"{other} of " if other else "") + claim["difference_from"]
+    if claim.get("reach") is not None:
+        measured = measured.replace(" − ", " / ") + f", return of {claim['reach']:g}"
+    if observed and "bound" in observed:
+        observed = _of_a_curve(observed, max(ends) + reach)
+        digits = 0 if claim["difference_from"] is None else 3
     return {
         "name": claim["name"],
         "what": claim["what"],
@@ -68,3 +74,12 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
         "factor": factor,
         "digits": digits,
     }
+
+
+def _of_a_curve(observed: Mapping[str, Any], right: float) -> dict[str, Any]:
+    """A number that may be a bound, its interval drawn to the `right` end where it is open; it is
+    counted in runs."""
+    runs = "1 run" if observed["n"] == 1 else f"{observed['n']} runs"
+    sign = {"above": "≥ ", "below": "≤ "}.get(observed["bound"], "")
+    drawn = {**observed, "sign": sign, "counted": runs}
+    return drawn if observed["high"] is not None else {**drawn, "high": right, "open": True}

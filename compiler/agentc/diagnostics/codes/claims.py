@@ -6,13 +6,15 @@ CLAIMS: tuple[Code, ...] = (
     Code(
         "AGC440",
         "a claim about a stage that measures nothing",
-        "A claim is tested on the scores of an evaluate stage.",
+        "A claim is tested on the scores of an evaluate stage; one about how much was played until "
+        "a return was reached, on the curve of a run of RL.",
     ),
     Code(
         "AGC441",
         "a claim must say one thing",
         "A claim says that a number is some `value` (give or take a `tolerance`), or only that it "
-        "lies `above` or `below` some number.",
+        "lies `above` or `below` some number. One about a curve says which return is reached, and "
+        "claims a side.",
     ),
     Code(
         "AGC442",
@@ -30,7 +32,7 @@ CLAIMS: tuple[Code, ...] = (
         "AGC444",
         "a difference between evaluations of other tasks",
         "Differences are paired by task: both evaluations need the same environment, split and "
-        "limit.",
+        "limit. So do two runs of RL whose curves are compared, which are evaluated alike too.",
     ),
     Code(
         "AGC445",

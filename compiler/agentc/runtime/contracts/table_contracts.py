@@ -117,8 +117,16 @@ def check_verdicts(artifact: Artifact) -> Iterator[Finding]:
                 yield (name, number, field, "expected text, found %r" % (claim.get(field),))
         for field in ("observed", "paper", "difference"):
             if claim.get(field) is not None:
-                for inner, message in _interval(claim[field], None):
+                for inner, message in _interval(_closed(claim[field]), None):
                     yield (name, number, "%s.%s" % (field, inner), message)
+
+
+def _closed(value: Any) -> Any:
+    """An interval whose upper end may be open, which is null beside its `bound`: then it ends where
+    its number is, or beyond."""
+    if isinstance(value, Mapping) and "bound" in value and value.get("high") is None:
+        return dict(value, high=value.get("mean"))
+    return value
 
 
 def check_report(artifact: Artifact) -> Iterator[Finding]:

@@ -1,0 +1,132 @@
+"""Verdicts on claims about curves: how much a run of RL played until it reached a return, by itself
+or as a share of what another one played (`inference/passages.py`).
+
+Such a claim has no printed noise to be held against: it is of a side, and what is shown is an
+interval over seeds, or over the games of one run, which is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentc_backends.results.inference.passages import (
+    COUNTED,
+    KnownWithin,
+    OverRuns,
+    Passage,
+    count,
+    curve_points,
+    first_passage,
+    of_one_run,
+    over_runs,
+    ratio,
+)
+from agentc_backends.results.judge.rules import (
+    NOT_JUDGED,
+    NOT_REPRODUCED,
+    REPRODUCED,
+    WITHIN_NOISE,
+    Claim,
+)
+
+Pair = tuple[Mapping[str, Any], Mapping[str, Any] | None]
+"""What is known of a run, and of the one that it is held against (`measured.read_metrics`)."""
+
+
+def judge_curves(claim: Claim, runs: Sequence[Pair], confidence: float) -> dict[str, Any]:
+    """What an entry of claims.json says besides the claim itself, its reason too."""
+    of_ratio = runs[0][1] is not None
+    # One run's limits of a ratio hold together where each is wrong half as often.
+    each = 1 - (1 - confidence) / 2 if of_ratio else confidence
+    passages = [(_passage(claim, one, each), _other(claim, other, each)) for one, other in runs]
+    known = [count(one) if other is None else ratio(one, other) for one, other in passages]
+    found = of_one_run(*passages[0]) if len(passages) == 1 else over_runs(known, confidence)
+    never = _never(claim, passages)
+    if found.value.low == 0 and math.isinf(found.value.high):
+        return {"because": f"{never}: nothing is known of how they compare"}
+    side, value = claim["relation"], claim["value"]
+    holds = found.high < value if side == "below" else found.low > value
+    fails = found.low > value if side == "below" else found.high < value
+    verdict = REPRODUCED if holds else NOT_REPRODUCED if fails else WITHIN_NOISE
+    within = [_on_side(each, side, value) for each in known]
+    parts = [_reason(verdict, side), _how(found), never, _in_each(within, side, verdict)]
+    return {
+        "verdict": verdict,
+        "because": "; ".join(filter(None, parts)),
+        "observed": _observed(found, confidence),
+    }
+
+
+def _observed(found: OverRuns, confidence: float) -> dict[str, Any]:
+    """`bound` says on which side of `mean` the number lies where it is a bound; an end of the
+    interval that is open is null."""
+    value = found.value
+    bound = None if value.exact else "above" if math.isinf(value.high) else "below"
+    middle = value.high if bound == "below" else value.low
+    return {
+        "mean": middle,
+        "low": found.low,
+        "high": None if math.isinf(found.high) else found.high,
+        "bound": bound,
+        "confidence": confidence,
+        "n": found.runs,
+        "method": found.method,
+    }
+
+
+def _passage(claim: Claim, run: Mapping[str, Any], confidence: float) -> Passage:
+    points = curve_points(run["curve"], COUNTED[claim["metric"]])
+    return first_passage(points, claim["reach"], confidence)
+
+
+def _other(claim: Claim, run: Mapping[str, Any] | None, confidence: float) -> Passage | None:
+    return None if run is None else _passage(claim, run, confidence)
+
+
+def _on_side(known: KnownWithin, side: str, value: float) -> bool:
+    return known.high < value if side == "below" else known.low > value
+
+
+def _reason(verdict: str, side: str) -> str:
+    other = "below" if side == "above" else "above"
+    return {
+        REPRODUCED: f"our whole interval lies {side} the number",
+        NOT_REPRODUCED: f"our whole interval lies {other} the number",
+        WITHIN_NOISE: "our interval holds the number",
+        NOT_JUDGED: "",
+    }[verdict]
+
+
+def _how(found: OverRuns) -> str:
+    if found.method == "games":
+        return "the interval of one run is that of its games alone: another seed trains otherwise"
+    if found.method == "mean":
+        return f"geometric mean of {found.runs} runs, Student's interval of its logarithm"
+    if math.isinf(found.high) and found.low == 0:
+        return (
+            f"median of {found.runs} runs, of which some are known by a bound alone: so few have "
+            "no interval then (six have one)"
+        )
+    return f"median of {found.runs} runs, by their order: some are known by a bound alone"
+
+
+def _in_each(within: Sequence[bool], side: str, verdict: str) -> str:
+    if len(within) == 1 or verdict != WITHIN_NOISE:
+        return ""
+    return f"it lies {side} the number in {sum(within)} of {len(within)} runs"
+
+
+def _never(claim: Claim, passages: Sequence[tuple[Passage, Passage | None]]) -> str:
+    """Who did not get there in how many runs."""
+    ours = [one for one, _ in passages]
+    theirs = [other for _, other in passages if other is not None]
+    unit = claim["metric"].removesuffix("_to")
+    told = []
+    for who, all_of in ((claim["stage"], ours), (claim["difference_from"], theirs)):
+        short = [each.end for each in all_of if math.isinf(each.at)]
+        if short:
+            runs = f" in {len(short)} of {len(all_of)} runs" if len(all_of) > 1 else ""
+            told.append(f"{who} did not get there{runs} within {min(short):g} {unit}")
+    return ", and ".join(told)
