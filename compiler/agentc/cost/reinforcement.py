@@ -23,7 +23,7 @@ class LearnerWork:
 
 
 def learner_work(
-    subject: JobProfile, played: Quantity, turns: Quantity, encoder: float | None
+    subject: JobProfile, played: Quantity, turns: Quantity, encoder: Quantity | None
 ) -> LearnerWork:
     """Of a job that plays so many turns in all, and so many in an episode. Whole episodes are read
     in one pass; fresh replies of the policy stand in no text. `encoder` is the size of a critic's
@@ -55,7 +55,7 @@ def learner_work(
     fitted = Quantity(iterations * subject.number("critic.updates", 50))
     values = fitted.times(subject.number("critic.batch", 256))
     # Two states and two replies for the targets, a state and a reply with gradient.
-    share = 4 / at_once if encoder is None else 4 * encoder
+    share = 4 / at_once if encoder is None else 4 * encoder.median
     return LearnerWork(
         total([rows, values.times(share)]), total([drawn, values]), total([steps, fitted])
     )

@@ -73,8 +73,9 @@ def learner(
 ) -> PpoLearner:
     decode = Decode(max_tokens=4, ends=frozenset({0}))
     learning = Learning(
-        policy=policy, sampler=Sampler(policy), decode=decode, seed=1, micro_batch=micro_batch
-    )
+        policy=policy, tokenizer=None, sampler=Sampler(policy), decode=decode, seed=1,
+        micro_batch=micro_batch,
+    )  # fmt: skip
     return PpoLearner(learning, values, actor, rules)
 
 

@@ -108,8 +108,10 @@ def _lower_filtered_bc(stage: StageView, context: LowerContext) -> tuple[JobDraf
 
 def _lower_ppo(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
-    for name in ("updates", "target_rate", "value_target", "expectile", *READING_FIELDS):
+    for name in ("updates", "target_rate", "value_target", "expectile"):
         view.leave(f"critic.{name}", "PPO holds a value of each token to GAE's, in all `epochs`")
+    for name in READING_FIELDS:
+        view.leave(f"critic.{name}", "PPO's values read with the policy's body")
     view.leave("actor.updates", "PPO goes over an iteration's episodes in all `epochs`")
     view.leave("actor.advantage", "PPO's advantages are GAE's; see `normalise`")
     for name in ("capacity", "episodes"):
@@ -118,8 +120,8 @@ def _lower_ppo(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         if view.number(f"decode.{name}") != 1:
             view.refuse(
                 f"decode.{name}",
-                "PPO's ratios are of the model's own probabilities, and replies would be drawn by "
-                "others",
+                "PPO compares probabilities of the model itself, so replies have to be drawn by "
+                "them",
                 fix="leave it at 1",
             )
     by = view.text("buffer.by")
