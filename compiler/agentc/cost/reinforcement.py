@@ -23,11 +23,16 @@ class LearnerWork:
 
 
 def learner_work(
-    subject: JobProfile, played: Quantity, turns: Quantity, encoder: Quantity | None
+    subject: JobProfile,
+    played: Quantity,
+    turns: Quantity,
+    encoder: Quantity | None,
+    reply: float,
 ) -> LearnerWork:
     """Of a job that plays so many turns in all, and so many in an episode. Whole episodes are read
     in one pass; fresh replies of the policy stand in no text. `encoder` is the size of a critic's
-    own one, by the policy's: it reads each state anew."""
+    own one, by the policy's: it reads each state anew. `reply` is the share that a reply has of a
+    prompt with it."""
     iterations = subject.number("iterations", 1)
     at_once = max(1.0, turns.median if subject.setting("buffer.by") == "episodes" else 1.0)
     batch = subject.number("actor.batch", 256)
@@ -46,7 +51,7 @@ def learner_work(
     if isinstance(learner, Mapping) and "group" in learner:  # TRL's: an episode is one text
         passes = updates / float(learner["minibatches"])
         return LearnerWork(played.times(3 * passes / max(1.0, turns.median)), ZERO, steps)
-    if isinstance(learner, Mapping) and "actor" not in learner and "critic" in learner:
+    if isinstance(learner, Mapping) and "actor" not in learner:
         steps = ZERO  # CHAI, whose policy learns nothing
     drawn = steps.times(batch)
     rows = steps.times(batch * 3)
@@ -56,6 +61,12 @@ def learner_work(
     values = fitted.times(subject.number("critic.batch", 256))
     # Two states and two replies for the targets, a state and a reply with gradient.
     share = 4 / at_once if encoder is None else 4 * encoder.median
+    critic = learner.get("critic") if isinstance(learner, Mapping) else None
+    more = float(critic.get("candidates", 1)) - 1 if isinstance(critic, Mapping) else 0.0
+    # CHAI's candidates besides the first, of episodes and of targets, each read by the critic.
+    ranked = total([played, values]).times(more)
     return LearnerWork(
-        total([rows, values.times(share)]), total([drawn, values]), total([steps, fitted])
+        total([rows, values.times(share), ranked.times(reply)]),
+        total([drawn, values, ranked]),
+        total([steps, fitted]),
     )

@@ -302,10 +302,9 @@ class Forecaster:
         read = total([context, reply])
         played = episodes.times(turns)
         encoder = self.model_of(subject, "encoder")
-        apart = None
-        if encoder is not None:
-            apart = encoder.parameters.median / model.parameters.median
-        work = learner_work(subject, played, turns, apart)
+        apart = None if encoder is None else encoder.parameters.times(1 / model.parameters.median)
+        share = reply.median / read.median
+        work = learner_work(subject, played, turns, apart, share)
         tokens = total([played, work.rows]).times(read)
         shape = replace(model, trained=True)
         kept = 1 + len(subject.setting("keep") or ())

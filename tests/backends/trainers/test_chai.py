@@ -10,7 +10,9 @@ import pytest
 import agentc.diagnostics
 from agentc.backend_api import BackendTable, load_backends
 from agentc.compilation import Compilation, compile_spec
+from agentc.cost import estimate_plan
 from agentc.diagnostics import render_text
+from agentc.plan.render import plan_document
 
 SPEC = (
     Path(agentc.diagnostics.__file__).parent / "examples" / "AGC619" / "mended.yaml"
@@ -68,6 +70,16 @@ def test_what_it_is_told(tmp_path: Path, table: BackendTable) -> None:
     assert isinstance(critic, dict)
     assert (critic["candidates"], critic["rank_with"], critic["hidden"]) == (3, "online", 8)
     assert (config["warmup"], config["keep"]) == (0, [])
+
+
+def test_candidates_take_their_time(tmp_path: Path, table: BackendTable) -> None:
+    def seconds(count: int) -> float:
+        more = f"{RUN}    options: {{candidates: {count}}}\n"
+        plan = compiled(tmp_path, table, (RUN, more)).plan
+        assert plan is not None
+        return estimate_plan(plan_document(plan), None, table=table)["run"].seconds.median
+
+    assert seconds(2) < seconds(5) < seconds(20)
 
 
 def test_who_ranks_is_in_the_key(tmp_path: Path, table: BackendTable) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import json
 import random
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -29,18 +30,22 @@ from agentc.compilation import compile_spec
 from agentc.runtime.contracts.artifacts import ContractError
 from agentc.runtime.program import JobConfig, read_rows
 from agentc_backends.agents.common.connect import AgentGymWorld, ChatPolicy
+from agentc_backends.agents.common.episode import Policy
 from agentc_backends.agents.common.tasks import attempts_at, read_rules, tasks_of
 from agentc_backends.agents.expert.backend import BACKEND as EXPERT
 from agentc_backends.agents.rollout.episode import play
 from agentc_backends.agents.rollout.turns import TurnRules
 from agentc_backends.data.models.backend import SCRATCH
+from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.environments.corridor.backend import BACKEND as CORRIDOR
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import opener_of
 from agentc_backends.servers.transformers.chat_text import ChatText
-from agentc_backends.servers.transformers.checkpoint import load_tokenizer
+from agentc_backends.servers.transformers.checkpoint import ends_of, load_tokenizer
+from agentc_backends.trainers.online_rl.acting import LivePolicy
 from agentc_backends.trainers.online_rl.backend import ARCHER, CHAI, FILTERED_BC, PPO
 from agentc_backends.trainers.online_rl.played import decoded
+from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
 from agentc_backends.trainers.online_rl.trl_backend import TRL
 
 sys.path.append(str(Path(__file__).parents[2] / "backends" / "servers"))
@@ -274,7 +279,7 @@ def test_evaluations_are_those_behind_a_server_that_reranks(
     config, published = job["config"], root / "data"
     told = config["evaluate"]
 
-    async def played(url: str) -> list[dict[str, Any]]:
+    async def played(policy: Policy) -> list[str]:
         inside = job["leases"]["environment"]["inside"]
         world = AgentGymWorld(InsideEnvironment(opener_of(inside["program"], inside["settings"])))
         meta = await world.meta()
@@ -284,33 +289,56 @@ def test_evaluations_are_those_behind_a_server_that_reranks(
         attempts = attempts_at(
             tasks, told["attempts"], seed=told["seed"], prompt_seed=0, prompt_per_attempt=True
         )
-        decode = {**config["decode"], "temperature": told["temperature"]}
-        target = Target(url, "test-token", "policy", str(published), 256)
+        rows = [play(rules, read.read_as(TurnRules), each, policy, world) for each in attempts]
+        return sorted(map(_plain, await asyncio.gather(*rows)))
+
+    decode = {**config["decode"], "temperature": told["temperature"]}
+
+    async def served(target: Target) -> list[str]:
         async with target.client() as chat:
-            policy = ChatPolicy(chat, decode)
-            rows = [play(rules, read.read_as(TurnRules), each, policy, world) for each in attempts]
-            return [*await asyncio.gather(*rows)]
+            return await played(ChatPolicy(chat, decode))
 
-    def behind(*arguments: str) -> list[dict[str, Any]]:
-        place = tmp_path / str(len(arguments))
-        place.mkdir()
-        server = ["--model", str(published), *arguments]
-        with started(sys.executable, SERVER, server, place) as (url, _):
-            facts = json.loads((place / "ready.json").read_text())
-            assert ("rerank" in facts) == bool(arguments)
-            if arguments:
-                assert facts["rerank"]["candidates"] == 3
-                assert facts["rerank"]["reads"]["memory"] == "last"
-            return asyncio.run(played(url))
+    async def replies(target: Target, **more: Any) -> list[str]:
+        body = target.chat_body(seed=5, temperature=1, **more)
+        answer = await target.raw("POST", "/v1/chat/completions", body)
+        return [each["message"]["content"] for each in answer.json()["choices"]]
 
-    last = [
-        {name: value for name, value in row.items() if name != "iteration"}
+    async def of_first_candidates() -> list[str]:
+        model, tokenizer = load_model(published).eval(), load_tokenizer(str(published))
+        drawn = Decode(
+            temperature=1.0, max_tokens=decode["max_tokens"], ends=ends_of(model, tokenizer)
+        )
+        chat = ChatText(str(published), tokenizer)
+        policy = LivePolicy(Sampler(model), chat, tokenizer, drawn, 256)
+        async with policy.acting():
+            return await played(policy)
+
+    last = sorted(
+        _plain({name: value for name, value in row.items() if name != "iteration"})
         for row in read_rows(published / "evaluations.jsonl")
         if row["iteration"] == ITERATIONS
-    ]
-    reranked = behind("--rerank-candidates", "3")
-    assert sorted(map(_plain, reranked)) == sorted(map(_plain, last))
-    assert sorted(map(_plain, behind())) != sorted(map(_plain, last))
+    )
+    server = ["--model", str(published), "--rerank-candidates", "3"]
+    with started(sys.executable, SERVER, server, tmp_path) as (url, _):
+        facts = json.loads((tmp_path / "ready.json").read_text())
+        assert facts["rerank"]["candidates"] == 3
+        assert facts["rerank"]["reads"]["memory"] == "last"
+        target = Target(url, "test-token", "policy", str(published), 256)
+        assert asyncio.run(served(target)) == last
+        one, several = (asyncio.run(replies(target, n=number)) for number in (1, 3))
+        assert len(one) == 1
+        assert several[:1] == one  # each of several has candidates of its own
+        assert len(set(several)) > 1
+    assert asyncio.run(of_first_candidates()) != last
+
+
+def test_a_model_without_a_critic_is_not_served_so(model: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", SERVER, "--model", str(model), "--rerank-candidates", "3"]
+    command += ["--ready-file", str(tmp_path / "ready.json")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert ended.returncode == 2
+    assert "has no critic to rank candidates with" in ended.stderr
+    assert not (tmp_path / "ready.json").exists()
 
 
 def _plain(row: Mapping[str, Any]) -> str:
