@@ -17,69 +17,20 @@ from typing import Any
 
 import torch
 from datasets import Dataset
-from tests.torch.online_rl.wanderer import ACKNOWLEDGEMENT, INSTRUCTION, wandering_model
+from tests.torch.online_rl.wanderer import wandering_model
 from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from agentc_backends.data.models.checkpoint import load_model, settle_libraries
-from agentc_backends.environments.corridor.rules import ROOMS, goes_on, outcome
-from agentc_backends.servers.transformers.chat_text import ChatText
-from agentc_backends.servers.transformers.checkpoint import ends_of, load_tokenizer
+from agentc_backends.data.models.checkpoint import settle_libraries
 from agentc_backends.trainers.online_rl.episode_rows import episode_batch, episode_row
 from agentc_backends.trainers.online_rl.learner import ACTOR, Learning
-from agentc_backends.trainers.online_rl.reading import Text, TextPrefix
-from agentc_backends.trainers.online_rl.replay import Played, PlayedTurn, ReplayBuffer
+from agentc_backends.trainers.online_rl.replay import ReplayBuffer
 from agentc_backends.trainers.online_rl.run_state import read_learner, write_learner
-from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampler
 from agentc_backends.trainers.online_rl.trl_learner import GroupPhase, TrlLearner
+from benchmarks.corridor_players import Players
 
 EPISODES, GROUP, LONGEST, BATCHES, STEPS = 16, 8, 6, 2, 2
 LR, SEED = 1e-3, 1
-
-
-class Players:
-    """The model of a checkpoint and the episodes that it plays."""
-
-    def __init__(self, folder: Path) -> None:
-        self.policy = load_model(folder).eval()
-        self.tokenizer = load_tokenizer(str(folder))
-        self.sampler = Sampler(self.policy)
-        self.decode = Decode(max_tokens=4, ends=ends_of(self.policy, self.tokenizer))
-        self._chat = ChatText(str(folder), self.tokenizer)
-
-    def play(self, seed: int) -> list[Played]:
-        """Episodes from the first room; the whole conversation is shown."""
-        opening = [
-            {"role": "user", "content": INSTRUCTION},
-            {"role": "assistant", "content": ACKNOWLEDGEMENT},
-            {"role": "user", "content": ROOMS[0]},
-        ]
-        said = [[*opening] for _ in range(EPISODES)]
-        rooms: list[int | None] = [0] * EPISODES
-        turns: list[list[PlayedTurn]] = [[] for _ in range(EPISODES)]
-        for step in range(LONGEST):
-            going = [number for number, room in enumerate(rooms) if room is not None]
-            prompts = [
-                self._chat.encode(
-                    said[number], add_generation_prompt=True, continue_final_message=False
-                )
-                for number in going
-            ]
-            keys = [((seed * EPISODES + number) * LONGEST + step, 0) for number in going]
-            asked = [DrawRequest(*pair) for pair in zip(prompts, keys, strict=True)]
-            drawn = self.sampler.draw(asked, self.decode)
-            for number, prompt, reply in zip(going, prompts, drawn, strict=True):
-                action = self.tokenizer.decode(reply.ids, skip_special_tokens=True).strip()
-                onward = goes_on(str(number // GROUP), seed * EPISODES + number, step)
-                found = outcome(rooms[number] or 0, action, goes_on=onward)
-                state = TextPrefix(Text(tuple(prompt)), len(prompt))
-                turns[number].append(PlayedTurn(state, Text(reply.ids), found.reward))
-                said[number] += [
-                    {"role": "assistant", "content": action},
-                    {"role": "user", "content": found.seen},
-                ]
-                rooms[number] = found.room
-        return [Played(tuple(each)) for each in turns]
 
 
 def main() -> None:
@@ -106,7 +57,9 @@ def theirs(folder: Path, output: Path, cut: int | None) -> str:
     players = Players(folder)
 
     def rollouts(prompts: list[Any], trainer: Any) -> dict[str, Any]:
-        rows = [episode_row(one) for one in players.play(trainer.state.global_step)]
+        rows = [
+            episode_row(one) for one in players.play(trainer.state.global_step, EPISODES, LONGEST)
+        ]
         players.policy.train()
         batch = episode_batch(rows, players.tokenizer.eos_token_id)
         return {
@@ -187,7 +140,7 @@ def _learner(folder: Path) -> tuple[Players, TrlLearner]:
 
 def _learn(players: Players, learner: TrlLearner, batch: int) -> None:
     buffer = ReplayBuffer(10_000, 1.0, EPISODES)
-    buffer.add(players.play(batch * STEPS))
+    buffer.add(players.play(batch * STEPS, EPISODES, LONGEST))
     learner.learn(ACTOR, batch, buffer)
 
 

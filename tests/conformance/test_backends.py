@@ -49,6 +49,7 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     "dataset.hf": {"repo": "some/data", "revision": "0123456789" * 4, "file": "a.jsonl"},
     "env.agentgym": {"url": "http://127.0.0.1:36008", "splits": {"test": {"range": [0, 9]}}},
     "revise.splice": {"alpha": 0.5},
+    "trl.online_rl": {"episodes": 16},  # two groups of its default size
     "openrlhf.sft": {"dtype": "bfloat16"},
     "openrlhf.dpo": {"dtype": "bfloat16"},
 }

@@ -161,7 +161,7 @@ def test_weights_and_moments_are_all_that_goes_on(
     minibatches and passes, and a penalty towards the start, among them."""
     told = {
         "algorithm": algorithm, "updates": 4, "minibatches": 2, "beta": 0.05,
-        "scale_rewards": "batch", "max_grad_norm": 1.0,
+        "scale_rewards": "batch", "normalise_advantages": True, "max_grad_norm": 1.0,
     }  # fmt: skip
     policy, whole = learner(folder, 2, **told)
     numbers = [whole.learn(ACTOR, n, holding(episodes(n))) for n in range(3)]

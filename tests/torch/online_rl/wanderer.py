@@ -21,16 +21,16 @@ INSTRUCTION, ACKNOWLEDGEMENT = "left, right or look?", "OK"
 _TURNS = 4
 
 
-def wandering_model(root: Path, steps: int = 60) -> Path:
+def wandering_model(root: Path, seed: int = 0) -> Path:
     """A checkpoint that says left, right and look as the corridor's behaviour does, mostly."""
-    chance = random.Random(0)
+    chance = random.Random(seed)
     texts = [_conversation(chance) for _ in range(64)]
-    base = small_model(root, [{"messages": text} for text in texts], vocab_size=300)
+    base = small_model(root, [{"messages": text} for text in texts], vocab_size=300, seed=seed)
     model = load_model(base).eval()
     tokenizer = load_tokenizer(str(base))
     chat = ChatText(str(base), tokenizer)
     optimiser = torch.optim.Adam(model.parameters(), lr=5e-3)
-    for _ in range(steps):
+    for _ in range(60):
         rows = [row for _ in range(8) for row in _rows(chat, _conversation(chance))]
         actor_step(
             model, optimiser, rows, lambda log_probs, mask, _: imitation_loss(log_probs, mask),

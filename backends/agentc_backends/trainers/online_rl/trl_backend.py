@@ -7,7 +7,7 @@ the trainers.
 from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
-from agentc.kinds.field import Field, Json, choice, integer, number
+from agentc.kinds.field import Field, Json, boolean, choice, integer, number
 from agentc_backends.agents.common.reply_actions import ACTION_OPTIONS
 from agentc_backends.software import TORCH
 from agentc_backends.trainers.online_rl.backend import (
@@ -19,7 +19,6 @@ from agentc_backends.trainers.online_rl.backend import (
     online_job,
 )
 
-_DEFAULT_SCALE = {"grpo": "group", "rloo": "none"}
 _OPTIONS: tuple[Field, ...] = (
     *ACTION_OPTIONS,
     choice("algorithm", "`grpo`: advantages within the group, clipped for each token; `rloo`: "
@@ -33,9 +32,10 @@ _OPTIONS: tuple[Field, ...] = (
     number("clip_low", "How far below 1 the ratio to the policy that played counts.", 0.2,
            above=0, maximum=1),
     number("clip_high", "How far above 1; null: as `clip_low`.", None, above=0, nullable=True),
-    choice("scale_rewards", "Advantages are divided by the standard deviation of their `group`, of "
-           "the whole `batch`, or `none`; `auto` is TRL's: group in grpo, none in rloo.",
-           ("auto", "group", "batch", "none"), "auto"),
+    choice("scale_rewards", "Of grpo: advantages are divided by the standard deviation of their "
+           "`group`, of the whole `batch`, or by `none`.", ("group", "batch", "none"), "group"),
+    boolean("normalise_advantages", "Of rloo: advantages of the whole batch are brought to mean 0 "
+            "and standard deviation 1.", False),
     choice("loss_type", "Of grpo: `grpo` means over each episode's tokens, then over episodes; "
            "`dapo` over all tokens of the iteration alike.", ("grpo", "dapo"), "grpo"),
 )  # fmt: skip
@@ -57,11 +57,14 @@ def _lower_trl(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         "beta": view.number("beta"),
         "clip_low": low,
         "clip_high": low if high is None else high,
-        "scale_rewards": _scale(view, algorithm),
     }
     if algorithm == "grpo":
+        learner["scale_rewards"] = view.text("scale_rewards")
         learner["loss_type"] = view.text("loss_type")
+        view.leave("normalise_advantages", "GRPO has `scale_rewards`")
     else:
+        learner["normalise_advantages"] = view.flag("normalise_advantages")
+        view.leave("scale_rewards", "RLOO has `normalise_advantages`")
         view.leave("loss_type", "RLOO has one loss")
     _refuse_uneven(view)
     _refuse_other_texts(view, context)
@@ -79,17 +82,6 @@ def _leave_what_trl_has_not(view: StageView) -> None:
     view.leave("discount", "an episode is worth the plain sum of its rewards")
     for name in ("capacity", "episodes", "by"):
         view.leave(f"buffer.{name}", "only what was just played is learnt from")
-
-
-def _scale(view: StageView, algorithm: str) -> str:
-    asked = view.text("scale_rewards")
-    if algorithm == "rloo" and asked == "group":
-        view.refuse(
-            "scale_rewards",
-            "TRL's RLOO scales by the whole batch or not at all",
-            fix="set it to batch or none",
-        )
-    return _DEFAULT_SCALE[algorithm] if asked == "auto" else asked
 
 
 def _refuse_uneven(view: StageView) -> None:

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import torch
 from datasets import Dataset
@@ -38,6 +38,7 @@ from agentc_backends.trainers.online_rl.trl_trainers import (
     EpisodeLeaveOneOutTrainer,
 )
 
+Algorithm: TypeAlias = Literal["grpo", "rloo"]
 _NUMBERS = {
     "loss": "loss",
     "grad_norm": "grad_norm",
@@ -53,9 +54,10 @@ _SET = ("bos_token_id", "eos_token_id", "pad_token_id", "use_cache")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPhase:
     """How the policy learns from an iteration's `episodes`, each task's `group` side by side.
-    `updates` gradient steps, `minibatches` of them in one pass over the episodes."""
+    `updates` gradient steps, `minibatches` of them in one pass over the episodes. `scale_rewards`
+    and `loss_type` are GRPO's, `normalise_advantages` RLOO's."""
 
-    algorithm: Literal["grpo", "rloo"]
+    algorithm: Algorithm
     episodes: int
     group: int
     lr: float
@@ -65,8 +67,9 @@ class GroupPhase:
     beta: float
     clip_low: float
     clip_high: float
-    scale_rewards: Literal["group", "batch", "none"]
+    scale_rewards: Literal["group", "batch", "none"] = "group"
     loss_type: Literal["grpo", "dapo"] = "grpo"
+    normalise_advantages: bool = False
 
 
 class TrlLearner:
@@ -155,7 +158,7 @@ class TrlLearner:
             told |= {"loss_type": phase.loss_type, "scale_rewards": phase.scale_rewards}
             arguments = GRPOConfig(**told)
         else:
-            arguments = RLOOConfig(**told, normalize_advantages=phase.scale_rewards == "batch")
+            arguments = RLOOConfig(**told, normalize_advantages=phase.normalise_advantages)
         trainer = makes(
             self._episodes,
             model=self._with.policy,
