@@ -43,6 +43,8 @@ class OfflineSettings:
 async def train(job: Job) -> None:
     """Run to the end and write the artifact. Raises OutOfTimeError with the run's state saved, and
     FatalError for episodes that nothing can be learnt from."""
+    settings = job.config.read_as(OfflineSettings)
+    job.config.assert_all_read()
     settle_libraries()
     # These take seconds to import, and need the variables that were just set.
     from agentc_backends.data.chat.tokens import Encoder, chat_format_of
@@ -68,8 +70,7 @@ async def train(job: Job) -> None:
     from agentc_backends.trainers.online_rl.run_state import STATE, write_learner
     from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
 
-    base, settings = job.input("policy"), job.config.read_as(OfflineSettings)
-    job.config.assert_all_read()
+    base = job.input("policy")
     model = load_model(base).eval()
     tokenizer = load_tokenizer(str(base))
     ends = ends_of(model, tokenizer)
