@@ -45,7 +45,7 @@ class OfflineArcherLearner(ArcherLearner):
 
     def __init__(self, learning: Learning, critic: CriticPhase, actor: OfflineActorPhase) -> None:
         super().__init__(learning, critic, actor)
-        self._learning, self._phase = learning, actor
+        self._phase = actor
 
     def learn(self, phase: str, iteration: int, buffer: ReplayBuffer) -> Numbers:
         """All gradient steps of a phase."""
@@ -56,7 +56,7 @@ class OfflineArcherLearner(ArcherLearner):
         return self.improve(iteration, buffer)
 
     def _imitate(self, iteration: int, buffer: ReplayBuffer) -> Numbers:
-        phase, learning = self._phase, self._learning
+        phase, learning = self._phase, self._with
         sums: dict[str, list[float]] = {}
         for step in range(phase.updates):
             rows = buffer.draw(phase.batch, key_of(learning.seed, "imitate", iteration, step))

@@ -10,7 +10,7 @@ from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Stage
 from agentc.kinds.artifacts import METRICS
-from agentc.kinds.groups import ACTING, TRAINERS, makers
+from agentc.kinds.groups import ACTING, MODEL_MAKERS, kinds_where, makers
 from agentc.kinds.prefix import PREFIX
 from agentc.passes.checks.measures import played_by
 from agentc.passes.checks.rule import Finding, Rule
@@ -41,6 +41,8 @@ _PROTOCOL = (
     *(f"prefix.{field.name}" for field in PREFIX.fields),
 )
 """Settings that change what an evaluation measures, as long as its policy is the same."""
+_LEARNERS = kinds_where(lambda kind: kind.name in MODEL_MAKERS and kind.role("data") is not None)
+"""Kinds that make a model of what was recorded."""
 
 
 def evaluated_unseen(subject: StageContext) -> Iterator[Finding]:
@@ -284,7 +286,7 @@ EVALUATIONS: tuple[Rule, ...] = (
             "The split's name says that it is for evaluation. Once trained on, no number on it "
             "says how well a policy does on tasks that it has not seen.",
         ),
-        kinds=TRAINERS,
+        kinds=_LEARNERS,
         check=held_out_untouched,
         severity="warning",
     ),
