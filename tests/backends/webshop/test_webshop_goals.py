@@ -14,6 +14,7 @@ import pytest
 from tests.backends.webshop.webshop_products import asked, environment_of, row, shop_of
 
 from agentc_backends.environments.server.splits import SplitError
+from agentc_backends.environments.webshop.backend import BACKEND
 from agentc_backends.environments.webshop.expert import expert_steps
 from agentc_backends.environments.webshop.products import CatalogueError, read_rows
 from agentc_backends.environments.webshop.settings import ShopOptions
@@ -266,3 +267,10 @@ def test_what_is_wrong_with_a_catalogue(content: bytes, says: str) -> None:
         open_shop(options, {"rows": content, "known": b"{}"}.get)
     with pytest.raises(CatalogueError, match="no file"):
         open_shop(options, nothing)
+
+
+def test_tasks_are_stated_where_the_splits_are_told() -> None:
+    assert BACKEND.expected_tasks is not None
+    assert BACKEND.expected_tasks({"splits": {"all": "0-99"}}) == {"all": (100.0, 1.0)}
+    # What an older result tells of its shop may have none.
+    assert BACKEND.expected_tasks({}) == {}

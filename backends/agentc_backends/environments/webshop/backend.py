@@ -106,8 +106,10 @@ def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
 
 
 def _expected_tasks(given: Mapping[str, Json]) -> Mapping[str, tuple[float, float]]:
+    """By the numbers of a split's goals; what an older result tells of its shop has none."""
     splits = given.get("splits")
-    assert isinstance(splits, dict)
+    if not isinstance(splits, dict):
+        return {}
     return {name: (float(size(str(line))), 1.0) for name, line in splits.items()}
 
 
