@@ -152,3 +152,26 @@ def test_backend_programming_of_sweet_rl(repository: Path, tmp_path: Path) -> No
         assert (metrics["n"], metrics["n_error"]) == (20, 0), name
     claims = read(data["claims"] / "claims.json")["claims"]
     assert {claim["verdict"] for claim in claims} == {"not judged"}, "a reduced scale"
+
+
+@pytest.mark.parametrize("name", ["twenty_questions", "guess_my_city", "webshop"])
+def test_archer_and_filtered_bc_over_three_seeds(
+    name: str, repository: Path, tmp_path: Path
+) -> None:
+    require_software("archer.online_rl")
+    data = ran(repository / "specs" / "archer" / f"{name}.yaml", tmp_path / "store")
+    for seed in (1, 2, 3):
+        rows = read(data[f"results@seed={seed}"] / "comparison.json")["rows"]
+        assert [row["name"].partition("@")[0] for row in rows] == [
+            "evaluate_start",
+            "evaluate_archer",
+            "evaluate_filtered_bc",
+        ]
+        run = read(data[f"archer@seed={seed}"] / "run.json")
+        assert (run["algorithm"], run["iterations"]) == ("archer", 3)
+    judged = {one["name"]: one for one in read(data["claims"] / "claims.json")["claims"]}
+    assert {one["verdict"] for one in judged.values()} == {"not judged"}
+    assert judged["gain"]["observed"] is not None
+    if name == "twenty_questions":
+        # Three iterations of four games; a model that knows nothing does not pass -17.
+        assert judged["samples"]["observed"]["n"] == 3

@@ -15,6 +15,7 @@ from agentc_backends.environments.detective.commands import forbidden, tidy
 from agentc_backends.environments.detective.environment import DetectiveEnvironment, DetectiveShared
 from agentc_backends.environments.detective.game import DetectiveGame, Position
 from agentc_backends.environments.detective.interpreters import Interpreters
+from agentc_backends.environments.detective.plan import wandering
 from agentc_backends.environments.detective.remembered import Remembered
 from agentc_backends.environments.detective.settings import DetectiveSettings
 from agentc_backends.environments.detective.stories import DETECTIVE
@@ -73,6 +74,31 @@ def test_legal_actions_and_first_choices_are_the_known_ones(game: DetectiveGame)
         chosen.append(draw.choice(game.legal(position)))
         position = game.act(position, chosen[-1])
     assert chosen == ["west", "north", "east", "take paper", "west", "take pistol"]
+
+
+def test_an_expert_without_skill_plays_at_random(game: DetectiveGame) -> None:
+    """Length and gain of such a player's first episode are known, and the world allows all that it
+    says."""
+    steps = wandering(game, random.Random(0), 50)
+    environment = opened(game, max_steps=50)
+    told = [environment.step(step.action) for step in steps]
+    assert not any(row[4]["refused"] for row in told)
+    assert (len(told), sum(row[1] for row in told)) == (50, 30)
+    unskilled = opened(game, max_steps=2, expert_skill=0.0)
+    plans = [unskilled.expert_steps("detective", seed=seed) for seed in range(4)]
+    assert len(set(plans)) > 1
+    assert {len(plan) for plan in plans} <= {1, 2}
+    assert plans[1] == unskilled.expert_steps("detective", seed=1)
+
+
+@pytest.mark.long
+def test_an_expert_of_some_skill_plays_both(game: DetectiveGame) -> None:
+    halves = opened(game, max_steps=2, expert_skill=0.5)
+    lengths = [len(halves.expert_steps("detective", seed=seed)) for seed in range(20)]
+    follows = len(opened(game).expert_steps("detective"))
+    assert follows > 40
+    assert 3 <= lengths.count(follows) <= 17
+    assert {*lengths} - {1, 2} == {follows}
 
 
 def test_states_that_differ_in_time_and_words_alone_have_one_key(game: DetectiveGame) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import random
 import threading
 import zlib
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from typing import Any, ClassVar
 
 from agentc_backends.environments.detective.commands import forbidden, speakable, tidy
 from agentc_backends.environments.detective.game import DetectiveGame, Position
-from agentc_backends.environments.detective.plan import Walkthrough, WalkthroughStep
+from agentc_backends.environments.detective.plan import Walkthrough, WalkthroughStep, wandering
 from agentc_backends.environments.detective.settings import DetectiveSettings
 from agentc_backends.environments.detective.stories import Story
 from agentc_backends.environments.server.environment import EpisodeError
@@ -139,7 +140,10 @@ class DetectiveEnvironment:
     def expert_steps(self, task_id: str, *, seed: int = 0) -> tuple[WalkthroughStep, ...]:
         if not self.has_task(task_id):
             raise EpisodeError(f"{self.title} has no task {task_id!r}")
-        return self._world.walkthrough.steps()
+        settings, chance = self._world.settings, random.Random(f"{seed} {task_id}")
+        if settings.expert_skill >= 1 or chance.random() < settings.expert_skill:
+            return self._world.walkthrough.steps()
+        return wandering(self._world.game, chance, settings.max_steps)
 
     def snapshot(self) -> dict[str, Any]:
         """The machine's state, packed, and what was counted."""

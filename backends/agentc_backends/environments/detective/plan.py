@@ -1,4 +1,5 @@
-"""The expert: jericho's walkthrough, read when it is asked for and said in legal actions.
+"""The expert: jericho's walkthrough, read when it is asked for and said in legal actions; or, where
+its skill says so, legal actions at random.
 
 A command of the walkthrough that changes nothing is left out; one that is not legal as it is
 worded becomes the legal action that does the same. Neighbour: `game.py`.
@@ -6,6 +7,7 @@ worded becomes the legal action that does the same. Neighbour: `game.py`.
 
 from __future__ import annotations
 
+import random
 import threading
 from dataclasses import dataclass
 
@@ -20,6 +22,17 @@ class WalkthroughStep:
 
     action: str
     thought: str = ""
+
+
+def wandering(game: DetectiveGame, chance: random.Random, most: int) -> tuple[WalkthroughStep, ...]:
+    """Legal actions drawn evenly until the game is over, `most` of them at most. Raises
+    EnvironmentFailure."""
+    position, plan = game.opening, list[WalkthroughStep]()
+    while not position.over and len(plan) < most:
+        action = chance.choice(game.legal(position))
+        plan.append(WalkthroughStep(action))
+        position = game.act(position, action)
+    return tuple(plan)
 
 
 class Walkthrough:
