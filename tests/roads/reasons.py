@@ -41,8 +41,6 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "render": "writes the lease into plan.json",
     },
     "agentc/runtime": {
-        "provision": "starts what a lease says, one server for equal ones",
-        "member": "puts what the environment said of itself into the manifest",
         "program": "reads and writes JSON files: the job's, and that account",
     },
     "agentc/runtime/machine": {
@@ -50,8 +48,8 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "process": "is the one place that starts processes",
     },
     "agentc/runtime/servers": {
-        "lease": "fills in port and files; starts the server, or tells the job how to open it",
-        "job_leases": "says what else leases hold: who asks whom, which keys, how many GPUs",
+        "lease": "fills in port and files; starts the server",
+        "job_leases": "reads the plan's lease; tells the job how to open an environment itself",
         "probe": "compares the environment with what the plan expects",
     },
     "agentc/runtime/store": {

@@ -12,7 +12,7 @@ from agentc.kinds.groups import MODEL_MAKERS
 from agentc.placement.precedence import ResolvedRequest
 from agentc.runtime.machine.device_shares import TooFewDevicesError, divide
 from agentc.runtime.machine.devices import Device, machine_devices, may_have_gpus
-from agentc.runtime.servers.job_leases import own_takers, starts_server
+from agentc.runtime.servers.job_leases import own_takers, planned_leases
 from agentc.text import counted
 
 
@@ -115,7 +115,7 @@ def _unasked(settled: Sequence[ResolvedRequest], environ: Mapping[str, str]) -> 
     """What to say where there are GPUs, and work for them, and nobody asks for one."""
     jobs = [job for each in settled for job in each.jobs]
     on_models = any(
-        job["kind"] in MODEL_MAKERS or any(starts_server(spec) for spec in job.get("leases") or ())
+        job["kind"] in MODEL_MAKERS or any(each.starts_server for each in planned_leases(job))
         for job in jobs
     )
     if not on_models or not may_have_gpus(environ):

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from agentc.exit_codes import EXIT_NOT_FOUND, CommandError
 from agentc.plan.stage_names import meant_by, nearest
 from agentc.runtime.lease_roles import FUSED_ROLES, is_model_server
-from agentc.runtime.servers.job_leases import server_identity
+from agentc.runtime.servers.job_leases import PlannedLease
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.presence import find_published
 
@@ -189,7 +189,7 @@ def _model_servers(job: Mapping[str, Any], session_of: Mapping[str, str]) -> lis
         elif lease["role"] in FUSED_ROLES:
             found.append((own,))
         else:
-            found.append((own, str(lease["role"]), server_identity(job, lease)))
+            found.append((own, str(lease["role"]), PlannedLease(job, lease).identity))
     return found
 
 

@@ -16,11 +16,15 @@ from agentc.runtime.machine.hardware import MachineProbe
 from agentc.runtime.machine.redact import Redactor
 from agentc.runtime.machine.supervise import Child, Supervisor
 from agentc.runtime.machine.time_limit import stopped_early
-from agentc.runtime.program import read_json
-from agentc.runtime.servers.job_leases import asked_roles, caller_variables
+from agentc.runtime.servers.job_leases import (
+    InsideLease,
+    asked_roles,
+    caller_variables,
+    fill,
+    planned_leases,
+)
 from agentc.runtime.servers.lease import (
     LeasedServer,
-    fill,
     last_lines,
 )
 from agentc.runtime.servers.lease import end_all as end_servers
@@ -33,6 +37,8 @@ from agentc.runtime.store.modes import keep_private
 from agentc.runtime.store.publish import publish
 from agentc.runtime.store.staging import Staging
 from agentc.runtime.store.trouble import full_disk_hint, missing_module_hint
+
+JobLease = Union[LeasedServer, ServerCopies, SharedLease, InsideLease]
 
 TRY_AGAIN = 75
 """Exit code of a program, or of a wrapper, that asks for another attempt (EX_TEMPFAIL)."""
@@ -62,7 +68,8 @@ class JobRun:
         self.python: List[str] = []
         self.environment: Dict[str, Any] = {}
         self.variables: Dict[str, str] = {}
-        self.leases: List[Union[LeasedServer, ServerCopies, SharedLease]] = []
+        self.planned = planned_leases(job)
+        self.leases: List[JobLease] = []
         self.child: Optional[Child] = None
         self.failure: Optional[str] = None
         self.out_of_time = False
@@ -273,28 +280,9 @@ class JobRun:
             **({} if self.stop_by is None else {"stop_by": self.stop_by}),
         }
 
-    def _endpoint(self, lease: Union[LeasedServer, ServerCopies, SharedLease]) -> Dict[str, Any]:
-        endpoint = lease.endpoint
-        if lease.inside:
-            endpoint["inside"]["account"] = str(self.staging.account_file)
+    def _endpoint(self, lease: JobLease) -> Dict[str, Any]:
         secrets = caller_variables(self.job).get(lease.role)
-        if secrets:
-            endpoint["secrets"] = secrets
-        return endpoint
-
-    def _lease_manifest(
-        self, lease: Union[LeasedServer, ServerCopies, SharedLease]
-    ) -> Dict[str, Any]:
-        """Of an environment inside, its software is the program's, and the program has told what
-        it opened."""
-        found = lease.manifest()
-        if lease.inside:
-            found["lock"] = self.environment["lock"]
-            found["python"] = self.environment["python"]
-            account = read_json(self.staging.account_file)
-            if account:
-                found["served"] = account
-        return found
+        return {**lease.endpoint, **({"secrets": secrets} if secrets else {})}
 
     def _manifest(self, ended: float) -> Dict[str, Any]:
         job = self.job
@@ -311,7 +299,7 @@ class JobRun:
             "config": job["config"],
             "agentc": __version__,
             "environment": {**self.environment, **read_reports(self.staging.imported / "program")},
-            "leases": [self._lease_manifest(lease) for lease in self.leases],
+            "leases": [lease.manifest() for lease in self.leases],
             "facts": self.staging.facts(),
             "hardware": self._machine.describe(),
             "started": self._started,

@@ -12,13 +12,10 @@ from agentc.runtime.machine.supervise import Supervisor
 from agentc.runtime.member import JobRun
 from agentc.runtime.servers import lease
 from agentc.runtime.servers.job_leases import (
+    InsideLease,
+    PlannedLease,
     asked_roles,
-    asker_secrets,
     caller_secrets,
-    needed_specs,
-    server_identity,
-    starts_server,
-    taker_of,
 )
 from agentc.runtime.servers.server_copies import ServerCopies
 from agentc.runtime.servers.shared_lease import SharedLease, SharedServers, await_ready
@@ -57,32 +54,35 @@ class Provision:
         """Software environments first, then servers; returns the servers, ready. Raises LeaseError,
         SoftwareEnvironmentError, DevicesError, StoppedError."""
         pythons = self._environments(members)
-        started = [spec for member in members for spec in (member.job, *member.job["leases"])]
-        modules = [module_of(spec["program"]) for spec in started]
+        planned = [each for member in members for each in member.planned]
+        modules = [module_of(member.job["program"]) for member in members]
+        modules += [each.module for each in planned]
         code = environment.code_directory(self._layout, modules)
         views = self._devices.divide(
             {
-                server_identity(member.job, spec): taker_of(spec)
-                for member in members
-                for spec in member.job["leases"]
-                if starts_server(spec) or self._declined(spec)
+                each.identity: each.taker
+                for each in planned
+                if each.starts_server or self._declined(each)
             }
         )
         leases: List[AnyLease] = []
         known: Dict[str, Union[AnyLease, ServerCopies]] = {}
         for member in members:
             self._prepare(member, pythons, code, views)
-            for spec in member.job["leases"]:
-                identity = server_identity(member.job, spec)
-                if identity not in known and self._shared.serves(spec.get("server")):
-                    of_others = self._shared.lease(spec)
-                    known[identity] = of_others
+            for each in member.planned:
+                if each.inside:
+                    account = member.staging.account_file
+                    member.leases.append(InsideLease(each, account, member.environment))
+                    continue
+                if each.identity not in known and self._shared.serves(each.server):
+                    of_others = self._shared.lease(each.spec)
+                    known[each.identity] = of_others
                     leases.append(of_others)
-                elif identity not in known:
-                    copies = self._own_servers(member.job, spec, pythons, code, views)
-                    known[identity] = ServerCopies(copies) if len(copies) > 1 else copies[0]
+                elif each.identity not in known:
+                    copies = self._own_servers(member.job, each, pythons, code, views)
+                    known[each.identity] = ServerCopies(copies) if len(copies) > 1 else copies[0]
                     leases += copies
-                member.leases.append(known[identity])
+                member.leases.append(known[each.identity])
             if asked_roles(member.job):
                 self._link(member, known)
         self._start(leases, members)
@@ -90,14 +90,13 @@ class Provision:
 
     def _link(self, member: JobRun, known: Mapping[str, Union[AnyLease, ServerCopies]]) -> None:
         """Tell servers of the job's own which others they ask."""
-        for spec in member.job["leases"]:
-            needed = needed_specs(member.job, spec)
-            asking = known[server_identity(member.job, spec)]
+        for each in member.planned:
+            if not each.needed:
+                continue
+            asking = known[each.identity]
             for one in asking.copies if isinstance(asking, ServerCopies) else [asking]:
-                if needed and isinstance(one, lease.LeasedServer):
-                    one.needs = {
-                        each["role"]: known[server_identity(member.job, each)] for each in needed
-                    }
+                if isinstance(one, lease.LeasedServer):
+                    one.needs = {other.role: known[other.identity] for other in each.needed}
 
     def _prepare(self, member: JobRun, pythons: _Pythons, code: Path, views: DeviceViews) -> None:
         """What the job's program is started with."""
@@ -119,37 +118,34 @@ class Provision:
     def _own_servers(
         self,
         job: Mapping[str, Any],
-        spec: Dict[str, Any],
+        planned: PlannedLease,
         pythons: _Pythons,
         code: Path,
         views: DeviceViews,
     ) -> List[lease.LeasedServer]:
-        """A server that the job starts, in all its copies; or an endpoint, or an environment that
-        its program opens."""
-        identity = server_identity(job, spec)
-        wanted = dict(spec.get("secrets") or {})
-        if spec.get("needs"):
-            wanted.update(asker_secrets(needed_specs(job, spec)))
-        own = environment.resolve_secrets(wanted)
+        """A server that the job starts, in all its copies; or somebody else's endpoint."""
+        own = environment.resolve_secrets(planned.secrets)
         python: List[str] = []
         software: Optional[Path] = None
         record: Dict[str, Any] = {}
-        if spec.get("port") not in ("none", "inside"):
-            path, complete = pythons[spec["environment"]]
+        if not planned.remote:
+            path, complete = pythons[str(planned.environment)]
             software = environment.programs_of(path, complete)
             python = environment.python_command(path, complete, self._layout.root, code)
             record = {"lock": complete["lock"], "python": complete["python"]}
         variables = environment.job_variables(code, *_needs(job), own, software)
         copies = []
-        for number, shown in enumerate(views.server(identity)):
+        served = [self._layout.data(name) for name in planned.served[:1]]
+        for number, shown in enumerate(views.server(planned.identity)):
+            name = planned.identity + str(number or "")
             server = lease.LeasedServer(
-                spec,
+                planned.spec,
                 python=python,
                 variables={**variables, **shown},
-                model=self._served(job, spec),
+                model=served[0] if served else None,
                 folder=self._staging.path,
                 logs=self._staging.logs,
-                name=lease.distinct_name(spec["role"], identity + str(number or ""), self._names),
+                name=lease.distinct_name(planned.role, name, self._names),
             )
             if python:
                 self._names.add(server.name)
@@ -168,7 +164,7 @@ class Provision:
         others = [one for one in leases if isinstance(one, SharedLease)]
         if others:
             await_ready(others, self._supervisor, report)
-        own_ones = [one for one in leases if isinstance(one, lease.LeasedServer) and not one.inside]
+        own_ones = [one for one in leases if isinstance(one, lease.LeasedServer)]
         if own_ones:
             report("starting " + ", ".join(one.role for one in own_ones))
             lease.start_all(own_ones, self._supervisor)
@@ -176,10 +172,8 @@ class Provision:
     def _environments(self, members: Sequence[JobRun]) -> _Pythons:
         wanted = {member.job["environment"] for member in members}
         for member in members:
-            own = [
-                spec for spec in member.job["leases"] if not self._shared.serves(spec.get("server"))
-            ]
-            wanted |= {spec["environment"] for spec in own} - {None}
+            own = [each for each in member.planned if not self._shared.serves(each.server)]
+            wanted |= {each.environment for each in own} - {None}
 
         def report(line: str) -> None:
             for member in members:
@@ -192,15 +186,9 @@ class Provision:
                 found[name] = environment.ensure_environment(self._layout, lock, text, report)
         return found
 
-    def _declined(self, spec: Mapping[str, Any]) -> bool:
+    def _declined(self, planned: PlannedLease) -> bool:
         """Whether it means a shared server that takes nobody any more."""
-        return bool(spec.get("server")) and not self._shared.serves(spec.get("server"))
-
-    def _served(self, job: Mapping[str, Any], spec: Mapping[str, Any]) -> Optional[Path]:
-        """Directory of the checkpoint that a lease serves."""
-        role = spec.get("input")
-        objects = job["inputs"].get(role) if role else None
-        return self._layout.data(objects[0]) if objects else None
+        return planned.server is not None and not self._shared.serves(planned.server)
 
 
 def _needs(job: Mapping[str, Any]) -> Tuple[int, bool]:

@@ -11,7 +11,7 @@ from agentc.backend_api import load_backends
 from agentc.diagnostics import Sink
 from agentc.diagnostics.render import render_text
 from agentc.kinds.field import Json
-from agentc.runtime.servers.lease import fill
+from agentc.runtime.servers.job_leases import fill
 from agentc.serving.entry import typed_entry
 from agentc_backends.environments.gym.environment import TextEnvironment
 from agentc_backends.environments.server.program import NotInsideError, opener_of

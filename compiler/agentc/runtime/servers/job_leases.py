@@ -1,66 +1,156 @@
-"""What the leases of a job say to whoever prepares it: which servers it starts, on how many GPUs,
-which are one and the same, and who asks which with which key. Callers get that alone, not the lease
-with its program and its settings.
+"""The leases of a job as its plan has them, for whoever prepares it: which servers it starts, on
+how many GPUs, which are one and the same, who asks which with which key, what needs no server.
 
 A server that asks others reads where they are from a file that AGENTC_LEASES names. Neighbours:
-`lease.py`, which starts them, and `agentc.runtime.provision`.
+`lease.py`, which starts servers, and `agentc.runtime.provision`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from agentc.runtime.machine.device_shares import DeviceTaker
+from agentc.runtime.program import read_json
+from agentc.runtime.store.moved_programs import module_of
 
 LEASES_VARIABLE = "AGENTC_LEASES"
+LOOPBACK = "127.0.0.1"
 
 
-def starts_server(spec: Mapping[str, Any]) -> bool:
-    """Whether a lease means a server that the job itself starts."""
-    return spec.get("port") not in ("none", "inside") and not spec.get("server")
+class PlannedLease:
+    """A lease of a job. `spec` is all that the plan says of it: program and settings are for who
+    starts it, and nobody else has to look there."""
+
+    def __init__(self, job: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
+        self._job = job
+        self.spec = spec
+        self.role: str = spec["role"]
+        self.environment: Optional[str] = spec.get("environment")
+        """The software environment that its program runs in; None where nothing is ours."""
+        self.server: Optional[str] = spec.get("server") or None
+        """The plan's shared server that is meant."""
+
+    @property
+    def inside(self) -> bool:
+        """Whether it means an environment that the job's program opens in its own process."""
+        return self.spec.get("port") == "inside"
+
+    @property
+    def remote(self) -> bool:
+        """Whether it means somebody else's endpoint."""
+        return self.spec.get("port") == "none"
+
+    @property
+    def starts_server(self) -> bool:
+        """Whether it means a server that the job itself starts."""
+        return not (self.inside or self.remote or self.server)
+
+    @property
+    def module(self) -> str:
+        """The module that is its program; "" for another program."""
+        return module_of(self.spec["program"])
+
+    @property
+    def taker(self) -> DeviceTaker:
+        """What it says of the GPUs that its server takes."""
+        devices = int(self.spec.get("devices") or 0)
+        return DeviceTaker(self.role, self.spec["backend"], devices, self.spec.get("copies"))
+
+    @property
+    def served(self) -> Sequence[str]:
+        """The objects of the input whose checkpoint it serves; none where it serves no input."""
+        return self._job["inputs"].get(self.spec.get("input")) or ()
+
+    @property
+    def needed(self) -> List[PlannedLease]:
+        """The leases of its job that it needs."""
+        wanted = self.spec.get("needs") or ()
+        return [each for each in planned_leases(self._job) if each.role in wanted]
+
+    @property
+    def secrets(self) -> Dict[str, str]:
+        """Environment variable -> name of the secret, of all that its server is given."""
+        asked = asker_secrets([each.spec for each in self.needed])
+        return {**(self.spec.get("secrets") or {}), **asked}
+
+    @cached_property
+    def identity(self) -> str:
+        """Equal for leases of two jobs that mean one server, which a session starts once: all that
+        it is started with, and what it serves, by whatever name (`input`) each job knows that."""
+        parts: List[Any] = [{**self.spec, "input": None}, self.served or None]
+        parts += [each.identity for each in self.needed]
+        return json.dumps(parts, sort_keys=True)
 
 
-def taker_of(spec: Mapping[str, Any]) -> DeviceTaker:
-    """What a lease says of the GPUs that its server takes."""
-    devices = int(spec.get("devices") or 0)
-    return DeviceTaker(spec["role"], spec["backend"], devices, spec.get("copies"))
+class InsideLease:
+    """An environment that a job's program opens in its own process: nothing is started. The
+    program leaves in `account` what the environment says of itself; `software` is the program's.
+    """
+
+    def __init__(self, planned: PlannedLease, account: Path, software: Mapping[str, Any]) -> None:
+        self.role = planned.role
+        self._planned = planned
+        self._account = account
+        self._software = software
+
+    @property
+    def endpoint(self) -> Dict[str, Any]:
+        """`{"inside": {"program", "settings", "expect", "account"}}` for the job file. In plans of
+        before, words of the program say the settings, those of its server among them."""
+        spec = self._planned.spec
+        words = {"{host}": LOOPBACK, "{port}": "0", "{ready_file}": "%s.ready" % self._account}
+        settings = spec.get("settings")
+        return {
+            "inside": {
+                "program": spec["program"][:2] if settings else fill(spec["program"], words),
+                **({"settings": settings} if settings else {}),
+                "expect": spec.get("expect") or {},
+                "account": str(self._account),
+            }
+        }
+
+    def manifest(self) -> Dict[str, Any]:
+        """What the manifest of the job says about this lease."""
+        account = read_json(self._account)
+        return {
+            **planned_facts(self._planned.spec),
+            "inside": True,
+            "lock": self._software["lock"],
+            "python": self._software["python"],
+            **({"served": account} if account else {}),
+        }
+
+
+def planned_leases(job: Mapping[str, Any]) -> List[PlannedLease]:
+    """Those of a job, in the plan's order."""
+    return [PlannedLease(job, spec) for spec in job.get("leases") or ()]
+
+
+def planned_facts(spec: Mapping[str, Any]) -> Dict[str, Any]:
+    """What manifests repeat of a plan's lease."""
+    names = ("role", "backend", "version", "environment", "identity", "served_name")
+    return {name: spec.get(name) for name in names}
 
 
 def own_takers(job: Mapping[str, Any]) -> Dict[str, DeviceTaker]:
     """The servers that a job starts, by what tells them apart."""
-    return {
-        server_identity(job, spec): taker_of(spec) for spec in job["leases"] if starts_server(spec)
-    }
+    return {each.identity: each.taker for each in planned_leases(job) if each.starts_server}
 
 
 def shared_takers(job: Mapping[str, Any]) -> Iterator[Tuple[str, DeviceTaker]]:
     """The servers that a job has in common with others, by their ids in the plan."""
-    for spec in job["leases"]:
-        if spec.get("server"):
-            yield str(spec["server"]), taker_of(spec)
-
-
-def server_identity(job: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
-    """Equal for leases of two jobs that mean one server, which a session starts once: everything
-    that it is started with, and what it serves, by whatever name (`input`) each job knows that."""
-    name = spec.get("input")
-    parts: List[Any] = [{**spec, "input": None}, job["inputs"].get(name) if name else None]
-    parts += [server_identity(job, each) for each in needed_specs(job, spec)]
-    return json.dumps(parts, sort_keys=True)
+    for each in planned_leases(job):
+        if each.server:
+            yield each.server, each.taker
 
 
 def asked_roles(job: Mapping[str, Any]) -> Set[str]:
     """Roles of leases that other leases of the job need: its program is told nothing of them."""
     return {role for spec in job["leases"] for role in spec.get("needs") or ()}
-
-
-def needed_specs(job: Mapping[str, Any], spec: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The leases of a job that one of them needs."""
-    wanted = spec.get("needs") or ()
-    return [other for other in job["leases"] if other["role"] in wanted]
 
 
 def leased_secrets(job: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
@@ -126,3 +216,13 @@ def tell(path: Path, leases: Mapping[str, Any]) -> None:
     descriptor = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(told, file, sort_keys=True)
+
+
+def fill(words: Sequence[str], values: Mapping[str, str]) -> List[str]:
+    """Words of a program with their placeholders (`{port}`, ...) replaced; other braces stay."""
+    filled = []
+    for word in words:
+        for placeholder, value in values.items():
+            word = word.replace(placeholder, value)
+        filled.append(word)
+    return filled

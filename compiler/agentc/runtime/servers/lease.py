@@ -1,8 +1,8 @@
 """Leases: servers that a job needs while it runs. Started, probed, checked, watched, ended.
 
-An environment that the job's program opens in its own process is a lease too, without a server.
 The fields of a lease are those of `agentc.backend_api.LeaseDraft`. What a server must prove
-before work starts is in `agentc.runtime.servers.probe`.
+before work starts is in `agentc.runtime.servers.probe`; an environment that a job's program opens
+in its own process has no server (`job_leases.InsideLease`).
 """
 
 from __future__ import annotations
@@ -15,18 +15,23 @@ import socket
 import threading
 import time
 from pathlib import Path
-from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Collection, Dict, Mapping, Optional, Sequence
 
 from agentc.runtime.machine import rendezvous
 from agentc.runtime.machine.supervise import Child, Supervisor
 from agentc.runtime.program import write_json
-from agentc.runtime.servers.job_leases import LEASES_VARIABLE, tell
+from agentc.runtime.servers.job_leases import (
+    LEASES_VARIABLE,
+    LOOPBACK,
+    fill,
+    planned_facts,
+    tell,
+)
 from agentc.runtime.software.imported import FOLDER_VARIABLE, read_reports
 from agentc.runtime.store.staging import remove_tree
 
 GRACE_S = 10.0
 """How long a server may take to stop after SIGTERM."""
-LOOPBACK = "127.0.0.1"
 _PORT_TAKEN = ("address already in use", "eaddrinuse", "errno 98")
 _PORT_TRIES = 4
 
@@ -85,20 +90,8 @@ class LeasedServer:
         return self.spec.get("port") == "none"
 
     @property
-    def inside(self) -> bool:
-        """Whether the job's program opens it in its own process and nothing is started."""
-        return self.spec.get("port") == "inside"
-
-    @property
     def endpoint(self) -> Dict[str, Any]:
-        """`{"url", "token", "model", "log", "client"}` for the job file; `{"inside": {"program",
-        "settings", "expect"}}` where the program opens it itself."""
-        if self.inside:
-            words = {"{host}": LOOPBACK, "{port}": "0", "{ready_file}": str(self._ready_file)}
-            told: Dict[str, Any] = {"program": fill(self.spec["program"], words)}
-            if self.spec.get("settings"):
-                told = {"program": self.spec["program"][:2], "settings": self.spec["settings"]}
-            return {"inside": {**told, "expect": self.spec.get("expect") or {}}}
+        """`{"url", "token", "model", "log", "client"}` for the job file."""
         found: Dict[str, Any] = {"url": self.url, "token": "" if self.remote else self.token}
         if self.spec.get("served_name"):
             found["model"] = self.spec["served_name"]
@@ -193,13 +186,7 @@ class LeasedServer:
 
     def manifest(self) -> Dict[str, Any]:
         """What the manifest of the job says about this lease."""
-        found = {
-            name: self.spec.get(name)
-            for name in ("role", "backend", "version", "environment", "identity", "served_name")
-        }
-        if self.inside:
-            found["inside"] = True
-            return found
+        found = planned_facts(self.spec)
         if self.name != self.role:
             found["name"] = self.name
         found["ready_s"] = round(self.ready_s, 3)
@@ -234,11 +221,10 @@ def start_all(
 
     Raises LeaseError (a server died, is late, or is another one) or StoppedError.
     """
-    outer = [lease for lease in leases if not lease.inside]
-    first = [lease for lease in outer if not lease.needs]
+    first = [lease for lease in leases if not lease.needs]
     if not _start_wave(first, supervisor, over, ()):
         return False
-    asking = [lease for lease in outer if lease.needs]
+    asking = [lease for lease in leases if lease.needs]
     return not asking or _start_wave(asking, supervisor, over, first)
 
 
@@ -311,16 +297,6 @@ def death_message(lease: LeasedServer) -> str:
         "was killed by signal %d" % -status if status and status < 0 else "exited with %s" % status
     )
     return "the %s server (%s) %s%s" % (lease.role, lease.spec["backend"], how, _tail(lease))
-
-
-def fill(words: Sequence[str], values: Mapping[str, str]) -> List[str]:
-    """Words with their placeholders (`{port}`, ...) replaced; other braces stay."""
-    filled = []
-    for word in words:
-        for placeholder, value in values.items():
-            word = word.replace(placeholder, value)
-        filled.append(word)
-    return filled
 
 
 def fill_values(variables: Mapping[str, str], values: Mapping[str, str]) -> Dict[str, str]:

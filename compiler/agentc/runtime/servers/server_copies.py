@@ -16,7 +16,6 @@ class ServerCopies:
     """Several servers that are alike, each on GPUs of its own, as one lease of a job."""
 
     remote = False
-    inside = False
 
     def __init__(self, copies: Sequence[LeasedServer]) -> None:
         self.role = copies[0].role

@@ -27,7 +27,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from agentc.runtime.machine import process, rendezvous
 from agentc.runtime.machine.stopping import STOPPING
 from agentc.runtime.program import write_json
-from agentc.runtime.servers.lease import fill
+from agentc.runtime.servers.job_leases import fill
 
 MODULE = "agentc.runtime.servers.server_ranks"
 JOIN_S = 300.0

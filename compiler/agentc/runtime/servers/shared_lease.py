@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from agentc.runtime.machine.supervise import Child, Supervisor
 from agentc.runtime.program import read_json
 from agentc.runtime.servers import server_launch
+from agentc.runtime.servers.job_leases import planned_facts
 from agentc.runtime.servers.lease import LeaseError, last_lines
 from agentc.runtime.servers.server_folder import (
     LOST_S,
@@ -59,7 +60,6 @@ class _Copy:
 class SharedLease:
     """One shared server, as a job uses it. `endpoint` is what the job's program is told."""
 
-    inside = False
     remote = False
     child: Optional[Child] = None
 
@@ -162,10 +162,7 @@ class SharedLease:
 
     def manifest(self) -> Dict[str, Any]:
         """What the manifest of the job says about it."""
-        found = {
-            name: self.spec.get(name)
-            for name in ("role", "backend", "version", "environment", "identity", "served_name")
-        }
+        found = planned_facts(self.spec)
         found["scope"] = self.folder.server["scope"]
         found["nodes"] = sorted({str(copy.endpoint.get("node")) for copy in self._copies})
         first = self._copies[0].endpoint
