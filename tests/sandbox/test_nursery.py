@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.patience import wait_for
 
+from agentc.runtime.sandbox import nursery as nurseries
 from agentc.runtime.sandbox.kinds import CodeBox
 from agentc.runtime.sandbox.nursery import BoxNursery
 from agentc.runtime.sandbox.process import BoxedLimits, BoxError
@@ -99,6 +100,17 @@ def test_what_a_child_says_too_much_is_nobodys(nursery: BoxNursery) -> None:
         assert make_calls(nursery, _DOUBLE, ["f(4)"], _PATIENT)[0].value == 8
 
 
+def test_memory_that_is_laid_out_is_copied_less(
+    each_box: CodeBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laid_out = _faults(each_box)
+    parent, _ = nurseries._nursery()
+    monkeypatch.setattr(
+        nurseries, "_nursery", lambda: (parent, "def lay_out(library): return []\n")
+    )
+    assert laid_out < 0.9 * _faults(each_box)
+
+
 def test_nothing_is_left_of_a_nursery(each_box: CodeBox) -> None:
     before = _descriptors()
     with nursery_of(each_box, _PATIENT) as made:
@@ -131,6 +143,15 @@ def test_a_nursery_that_broke_is_followed_by_another(each_box: CodeBox) -> None:
 
 def _told(results: tuple[CallResult, ...]) -> list[object]:
     return [(one.value, one.failure, one.detail) for one in results]
+
+
+def _faults(box: CodeBox) -> int:
+    """Pages that children copied or mapped, as the kernel has counted them."""
+    with nursery_of(box, _PATIENT) as made:
+        for _ in range(5):
+            make_calls(made, _DOUBLE, ["f(1)", "f(2)", "f(3)"], _PATIENT)
+        told = Path(f"/proc/{made._parent.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(told[8])  # cminflt
 
 
 def _descriptors() -> list[str]:

@@ -14,7 +14,8 @@ import resource
 from typing import Any, Dict, List
 
 spaces: List[Dict[str, Any]] = []
-"""The names of lockdown, of this and of the program; whoever starts this sets them."""
+"""The names of lockdown, of this, of the program and of `boxed_memory.py`; whoever starts this sets
+them."""
 _SET_DEATH_SIGNAL, _SIGKILL = 1, 9
 
 
@@ -29,6 +30,7 @@ def main(answers: int, data: Dict[str, Any]) -> None:
     # What the first run of a program makes is made here, once: each child would have to copy.
     spaces[2].get("rehearse", lambda: None)()
     gc.collect()
+    spaces[3]["kept"] = spaces[3]["lay_out"](library)
     gc.freeze()  # else a child's first collection copies every page
     while os.read(jobs, 1) == b"j":
         child = os.fork()

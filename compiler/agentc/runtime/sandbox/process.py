@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import lru_cache
 from math import ceil
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from agentc.runtime.sandbox.kinds import CodeBox, command, environment, landlock_orders
 from agentc.runtime.sandbox.seccomp import UnknownMachineError, filter_program
@@ -90,17 +90,18 @@ class BoxedProcess:
         program: str,
         data: Any,
         limits: BoxedLimits,
-        nursery: Optional[str] = None,
+        nursery: Optional[Tuple[str, str]] = None,
         kept: Sequence[int] = (),
     ) -> None:
-        """`nursery`: the text of what is run instead, with the program as what it forks, and `kept`
-        the descriptors, above 3, that it needs (`nursery.py`)."""
+        """`nursery`: the texts of what is run instead, with the program as what it forks, and of
+        what lays out its memory; `kept`: descriptors, above 3, that it needs (`nursery.py`)."""
         self._held = b""
         told: Optional[int] = None
         say: Optional[int] = None
         parts = [["<lockdown>", _lockdown()], ["<program>", program]]
         if nursery is not None:
-            parts.insert(1, ["<nursery>", nursery])
+            parts.insert(1, ["<nursery>", nursery[0]])
+            parts.append(["<memory>", nursery[1]])
         sent = _in_memory(parts, box, limits, data, kept)
         try:
             if box.kind == "bubblewrap":
