@@ -27,7 +27,7 @@ SPECS = {
     "archer_webshop": ("webshop", "archer"),
 }
 """Those of which a spec has a stage; the others are of methods that are not there yet."""
-OF_ANY_STAGE = {"backend", "environment", "policy"}
+OF_ANY_STAGE = {"backend", "encoder", "environment", "policy"}
 """What a stage names besides the fields of its kind."""
 IN_JOB = {
     **{f"critic.{name}": f"learner.critic.{name}" for name in ("updates", "batch", "lr")},
