@@ -12,7 +12,12 @@ import pytest
 from agentc.runtime.sandbox.interpreter import boxed_interpreter
 from agentc.runtime.sandbox.kinds import CodeBox
 from agentc.runtime.sandbox.process import BoxedLimits, BoxedProcess, BoxError
-from agentc_backends.environments.code_tests.calls import CallLimits, Namespace, make_calls
+from agentc_backends.environments.code_tests.calls import (
+    CallLimits,
+    Namespace,
+    compile_and_make,
+    make_calls,
+)
 from agentc_backends.environments.code_tests.canaries import BrokenBoxError, assert_holds
 from agentc_backends.environments.code_tests.suite import (
     CallSuite,
@@ -308,3 +313,36 @@ def test_all_calls_of_an_answer_sleep_for_its_time_and_little_more(
     assert may == [4.0, 0.2, 0.2, 0.2]
     if _delays_are_told():
         assert failures[2] is None
+
+
+def test_calls_are_compiled_beside_the_reference_and_for_all_answers(each_box: CodeBox) -> None:
+    calls = ["f(1)", "f(", "f(2)"]
+    results, code = compile_and_make(each_box, "def f(x): return 2 * x", calls, _PATIENT)
+    assert [(each.value, each.detail) for each in results] == [
+        (2, ""),
+        (None, "SyntaxError"),
+        (4, ""),
+    ]
+    source = "def f(x): return 3 * x"
+    plain = make_calls(each_box, source, calls, _PATIENT)
+    for namespace in ("fresh", "published"):
+        again = make_calls(each_box, source, calls, _PATIENT, namespace, code)
+        assert [(each.value, each.detail) for each in again] == [
+            (each.value, each.detail) for each in plain
+        ]
+    # It is that code which runs, not the text.
+    other = make_calls(each_box, source, ["f(7)"] * 3, _PATIENT, code=code)
+    assert [each.value for each in other] == [3, 21, 6]
+
+
+def test_the_code_of_calls_is_told_before_anything_runs_or_not_at_all(box: CodeBox) -> None:
+    ends, calls = "import os\nos._exit(0)", ["f(1)", "f(2)"]
+    results, code = compile_and_make(box, ends, calls, _PATIENT)
+    assert [each.failure for each in results] == ["crash", "crash"]
+    source = "def f(x): return x"
+    assert [each.value for each in make_calls(box, source, calls, _PATIENT, code=code)] == [1, 2]
+    assert code
+    short = CallLimits(seconds=5.0, wall_seconds=300.0, output_bytes=100)
+    results, code = compile_and_make(box, source, calls, short)
+    assert [each.value for each in results] == [1, 2]
+    assert code == b""

@@ -2,11 +2,13 @@
 
 It is sent there as text, so it imports nothing that costs time. The code that it runs can reach
 all of it and forge every line: it would forge values, which are compared elsewhere with values that
-never come here. A line: `v` and a value as JSON (`values.py` reads it), or `e` and a word.
+never come here. A line: `v` and a value as JSON (`values.py` reads it), or `e` and a word. Where
+the code of the calls is asked for, the first line is `c` and that, before anything else is run.
 """
 
 from __future__ import annotations
 
+import marshal
 import os
 import sys
 from collections.abc import Callable
@@ -37,7 +39,8 @@ class _TooLargeError(Exception):
 
 
 def main(answers: int, data: dict[str, Any]) -> None:
-    """`source`, `calls`, `first` (those before are passed over), `namespace`, `bytes`."""
+    """`source`, `calls`, `first` (those before are passed over), `namespace`, `bytes` of a line,
+    `code` of the calls as it was told beside another source, or empty, `tells` whether to tell."""
     leave = os._exit
     _tell(answers, data)
     leave(0)
@@ -46,28 +49,46 @@ def main(answers: int, data: dict[str, Any]) -> None:
 def rehearse() -> None:
     """Runs an answer of ours, for a nursery to do before it forks: what the interpreter keeps of a
     first time, children find. Of the answer nothing is left."""
+    code = marshal.dumps([_compiled(call) for call in _ASKED])
     for namespace in ("published", "fresh") * _OFTEN:
         asked = {"source": _SAMPLE, "calls": _ASKED, "first": 0, "bytes": 65536}
-        _tell(1, {**asked, "namespace": namespace})
+        _tell(1, {**asked, "namespace": namespace, "code": code, "tells": False})
     del sys.modules[_NAME]
 
 
 def _tell(answers: int, data: dict[str, Any]) -> None:
     write, encode = os.write, _encode
-    calls: list[str] = data["calls"]
-    for call in calls[data["first"] :]:
-        line = _line(data, call, encode)
+
+    def say(line: bytes) -> None:
         view = memoryview(line + b"\n")
         while view:
             view = view[write(answers, view) :]
 
+    codes = marshal.loads(data["code"]) if data["code"] else [b""] * len(data["calls"])
+    if data["tells"]:
+        codes = [_compiled(call) for call in data["calls"]]
+        code = marshal.dumps(codes).hex().encode("ascii")
+        say(b"c " + (code if len(code) <= data["bytes"] else b""))
+    for number in range(data["first"], len(codes)):
+        say(_line(data, codes[number], data["calls"][number], encode))
 
-def _line(data: dict[str, Any], call: str, encode: Callable[[Any, int], str]) -> bytes:
+
+def _compiled(call: str) -> bytes:
+    """Empty where it cannot be: `_line` tells why."""
+    try:
+        return marshal.dumps(compile(call, "<call>", "eval", dont_inherit=True))
+    except Exception:
+        return b""
+
+
+def _line(data: dict[str, Any], code: bytes, call: str, encode: Callable[[Any, int], str]) -> bytes:
     """Whatever the code raises is its own error, an exit too."""
     try:
-        if "code" not in data:
-            data["code"] = compile(data["source"], "<answer>", "exec", dont_inherit=True)
-        value = _value(data["namespace"], data["code"], call)
+        if "compiled" not in data:
+            data["compiled"] = compile(data["source"], "<answer>", "exec", dont_inherit=True)
+        # One at a time, so that all take the same place.
+        asked = marshal.loads(code) if code else compile(call, "<call>", "eval", dont_inherit=True)
+        value = _value(data["namespace"], data["compiled"], asked)
         return b"v " + encode(value, data["bytes"]).encode("ascii")
     except MemoryError:
         return b"e memory"
@@ -78,9 +99,8 @@ def _line(data: dict[str, Any], call: str, encode: Callable[[Any, int], str]) ->
         return b"e " + (name if name.isidentifier() else "?")[:80].encode("ascii", "replace")
 
 
-def _value(kind: str, code: Any, call: str) -> Any:
+def _value(kind: str, code: Any, asked: Any) -> Any:
     """Of a call, in a namespace of what the code defines, and nothing of the calls before."""
-    asked = compile(call, "<call>", "eval", dont_inherit=True)
     if kind == "published":
         # Definitions are locals of the function that executes them, as in the released evaluator:
         # a function sees no other one, not even itself, and no import beside it.

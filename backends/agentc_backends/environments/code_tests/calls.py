@@ -71,25 +71,53 @@ def make_calls(
     calls: Sequence[str],
     limits: CallLimits | None = None,
     namespace: Namespace = "fresh",
+    code: bytes = b"",
 ) -> tuple[CallResult, ...]:
-    """A result for each call. Raises BoxError where the box fails, never for what code does."""
-    limits = limits or CallLimits()
+    """A result for each call. Raises BoxError where the box fails, never for what code does. `code`
+    is what `compile_and_make` gave for the same calls: without it each process compiles them."""
+    return _made(box, _data(source, calls, namespace, code), limits or CallLimits())
+
+
+def compile_and_make(
+    box: Place,
+    source: str,
+    calls: Sequence[str],
+    limits: CallLimits | None = None,
+    namespace: Namespace = "fresh",
+) -> tuple[tuple[CallResult, ...], bytes]:
+    """The same, and the calls' code, as a box's interpreter writes it; empty where it is too long.
+    It is the word of a process that runs `source`, and nothing but boxes may read it."""
+    told: list[bytes] = []
+    data = {**_data(source, calls, namespace, b""), "tells": True}
+    results = _made(box, data, limits or CallLimits(), told)
+    return results, told[0] if told else b""
+
+
+def _data(source: str, calls: Sequence[str], namespace: Namespace, code: bytes) -> dict[str, Any]:
+    asked = {"source": source, "calls": list(calls), "namespace": namespace}
+    return {**asked, "code": code, "tells": False}
+
+
+def _made(
+    box: Place, data: dict[str, Any], limits: CallLimits, told: list[bytes] | None = None
+) -> tuple[CallResult, ...]:
+    """The calls' code goes into `told`."""
     results: list[CallResult] = []
     may_sleep = limits.wall_seconds
-    while len(results) < len(calls):
-        left = len(calls) - len(results)
-        data = {
-            "source": source,
-            "calls": list(calls),
-            "first": len(results),
-            "namespace": namespace,
-            "bytes": limits.output_bytes,
-        }
+    number = len(data["calls"])
+    while len(results) < number:
+        data = {**data, "first": len(results), "bytes": limits.output_bytes}
         # The kernel's own limit, in case that nobody is left who measures.
-        seconds = ceil(limits.seconds * left) + 5
+        seconds = ceil(limits.seconds * (number - len(results))) + 5
         of_process = BoxedLimits(memory_mb=limits.memory_mb, seconds=seconds)
         with _process(box, data, of_process) as process:
-            while len(results) < len(calls):
+            if told is not None and data["tells"]:
+                data["tells"] = False
+                code = _code(process, limits)
+                if code is None:
+                    continue
+                told.append(code)
+            while len(results) < number:
                 wall = max(may_sleep, limits.wall_seconds * _ALWAYS)
                 result, goes_on = _next(process, limits, wall)
                 may_sleep -= process.slept
@@ -119,6 +147,15 @@ def _next(
     if line is None:
         return CallResult(failure="crash"), False
     return _read(line), True
+
+
+def _code(process: BoxedProcess, limits: CallLimits) -> bytes | None:
+    """Of the calls; None where it did not come, so that no other line is to be waited for."""
+    with suppress(LateError, TooLongError, ValueError):
+        line = process.line(limits.seconds, limits.wall_seconds, limits.output_bytes + _TAG_BYTES)
+        if line is not None and line.startswith(b"c "):
+            return bytes.fromhex(line[_TAG_BYTES:].decode("ascii"))
+    return None
 
 
 def _read(line: bytes) -> CallResult:

@@ -17,6 +17,7 @@ from agentc_backends.environments.code_tests.calls import (
     Failure,
     Namespace,
     Place,
+    compile_and_make,
     make_calls,
 )
 from agentc_backends.environments.code_tests.values import equal, equals_nothing
@@ -32,13 +33,15 @@ CallVerdict: TypeAlias = Literal["pass", "fail", "no_answer"] | Failure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSuite:
-    """Made by `suite_of`. `unusable` says of calls, by number, why no answer can pass them."""
+    """Made by `suite_of`. `unusable` says of calls, by number, why no answer can pass them. `code`
+    is that of the calls, for boxes alone: so that no answer's has to compile them."""
 
     calls: tuple[str, ...]
     expected: tuple[Any, ...]
     unusable: dict[int, str]
     limits: CallLimits
     namespace: Namespace
+    code: bytes = b""
 
 
 def suite_of(
@@ -50,7 +53,8 @@ def suite_of(
 ) -> CallSuite:
     """Calls with the values that the reference gives. Raises BoxError."""
     limits = limits or CallLimits()
-    results = make_calls(box, code_of(reference, namespace), calls, limits, namespace)
+    source = code_of(reference, namespace)
+    results, code = compile_and_make(box, source, calls, limits, namespace)
     said = {number: _unusable(result) for number, result in enumerate(results)}
     return CallSuite(
         calls=tuple(calls),
@@ -58,6 +62,7 @@ def suite_of(
         unusable={number: reason for number, reason in said.items() if reason},
         limits=limits,
         namespace=namespace,
+        code=code,
     )
 
 
@@ -66,8 +71,8 @@ def verdicts(box: Place, suite: CallSuite, reply: str | None) -> tuple[CallVerdi
     BoxError."""
     if reply is None:
         return tuple("no_answer" for _ in suite.calls)
-    code = code_of(reply, suite.namespace)
-    results = make_calls(box, code, suite.calls, suite.limits, suite.namespace)
+    source = code_of(reply, suite.namespace)
+    results = make_calls(box, source, suite.calls, suite.limits, suite.namespace, suite.code)
     return tuple(_verdict(suite, number, result) for number, result in enumerate(results))
 
 
