@@ -1,14 +1,15 @@
 """Scores of answers to programming tasks, ours beside a plain loop's, for results and for time.
 
-`python -m benchmarks.code_scoring [--tasks FILE] [--limit N] [--rounds N]`. The plain loop does
-what the released evaluator of ColBench does, in our own words: for each test it executes reference
-and answer in its own process and compares what a call of each gives, with an alarm after a second.
-Ours runs the reference once, and the answer in a box of its own or, as env.colbench_backend does
-it, in a process that is forked in a box for it. Answers are each task's reference, the same with
-its first number one larger, and an empty function. All are taken by turns, `--rounds` times, and
-medians shown. `--branches` makes each reference so many lines longer, `--only-forked` leaves out
-a box for each answer, `--episodes` adds the environment's expert, `--sleeping` how long an answer
-waits beside so many that sleep.
+`python -m benchmarks.code_scoring [--tasks FILE] [--limit N] [--rounds N] [--packages FOLDER]`. The
+plain loop does what the released evaluator of ColBench does, in our own words: for each test it
+executes reference and answer in its own process and compares what a call of each gives, with an
+alarm after a second. Ours runs the reference once, and the answer in a box of its own or, as
+env.colbench_backend does it, in a process that is forked in a box for it. Answers are each task's
+reference, the same with its first number one larger, and an empty function. All are taken by turns,
+`--rounds` times, and medians shown. `--branches` makes each reference so many lines longer,
+`--only-forked` leaves out a box for each answer, `--episodes` adds the environment's expert,
+`--sleeping` how long an answer waits beside so many that sleep. Boxes have the standard library and
+what is in `--packages`: an answer that imports something else fails there, and not in the loop.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, cast
 
+from agentc.runtime.sandbox.interpreter import boxed_interpreter
 from agentc.runtime.sandbox.kinds import CodeBox
 from agentc.runtime.sandbox.probe import probe
 from agentc_backends.environments.code_tests.answer import code_of
@@ -70,6 +72,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--branches", type=int, default=0, help="so many more lines of a reference")
     parser.add_argument("--only-forked", action="store_true")
+    parser.add_argument("--packages", help="a folder that boxes import from, such as numpy's")
     parser.add_argument("--episodes", type=int, default=0, help="so many tasks of the environment")
     parser.add_argument("--sleeping", type=int, default=0, help="so many answers that sleep")
     options = parser.parse_args()
@@ -80,7 +83,7 @@ def main() -> None:
     cases = [(task, answers_of(task)) for task in tasks]
     number = sum(len(answers) for _, answers in cases)
     ways: dict[str, Way] = {_LOOP: lambda: [*map(plain_scores, cases)]}
-    for each in probe():
+    for each in probe(boxed_interpreter(packages=(options.packages,) if options.packages else ())):
         if each.box is None:
             print(f"no {each.kind}: {each.reason}")
             continue
