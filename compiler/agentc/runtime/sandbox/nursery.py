@@ -36,8 +36,8 @@ _START_S = 60.0
 _END_S = 60.0
 _USUALLY_S = 0.005
 """In which a child has said all and is gone, mostly."""
-_MOMENT_S = 0.001
-"""In which one that has said all is gone, mostly."""
+_MOMENT_S = 0.01
+"""In which one that has said all is gone, mostly: to find and kill it costs more than to wait."""
 _CHUNK = 65536
 _READY = b"ready"
 
