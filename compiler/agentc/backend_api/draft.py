@@ -53,8 +53,8 @@ class LeaseDraft:
     `inside` says of an environment that a job's program may open it in its own process, where the
     software is its own: the module of `program` has `opener(settings)`, which gives what opens the
     environment (without `settings` it is called with the words after the module), and calls of that
-    environment are quick (it is not `blocking`). A stage backend that does so makes `port`
-    "inside": then nothing is started.
+    environment are quick (it is not `blocking`). For stage backends whose programs do so `port` is
+    "inside" (`LowerContext.environment_leases`): then nothing is started.
     `input` names the job input (role) whose directory is `{model}`. A server backend leaves it and
     `role` to the compiler, which knows what the server is leased for. `secrets` maps environment
     variables to names of secrets. `client` holds settings for whoever calls the server (rate
@@ -147,8 +147,12 @@ class LowerContext(Protocol):
         """The lease of the environment that the stage uses."""
         ...
 
-    def needed_leases(self, stage: StageView) -> tuple[LeaseDraft, ...]:
-        """The leases of the servers that this environment `needs`, in that order."""
+    def environment_leases(
+        self, stage: StageView, inside_of: tuple[SoftwareEnvironment, ...] = ()
+    ) -> tuple[LeaseDraft, ...]:
+        """The same with those of the servers that it `needs`, in that order. A program that runs in
+        one of `inside_of` gets the environment to open by itself (port "inside") where it can: its
+        calls are quick, the software is one of these, and no other job is to share a server."""
         ...
 
     def environment_facts(self, stage: StageView) -> Mapping[str, Json]:

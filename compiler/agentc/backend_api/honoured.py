@@ -26,8 +26,10 @@ class _SampleContext:
     def environment_lease(self, stage: StageView) -> LeaseDraft:
         return _lease("environment")
 
-    def needed_leases(self, stage: StageView) -> tuple[LeaseDraft, ...]:
-        return ()
+    def environment_leases(
+        self, stage: StageView, inside_of: tuple[SoftwareEnvironment, ...] = ()
+    ) -> tuple[LeaseDraft, ...]:
+        return (_lease("environment"),)
 
     def environment_facts(self, stage: StageView) -> Mapping[str, Json]:
         return {

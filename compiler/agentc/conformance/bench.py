@@ -31,7 +31,7 @@ from agentc.kinds.field import string
 from agentc.passes import PassContext, Unit
 from agentc.passes.assign_keys import assign_keys
 from agentc.passes.lower import lower
-from agentc.passes.lowering.module_context import attempt_resource
+from agentc.passes.lowering.leases import attempt_resource
 from agentc.plan.job import EnvLock, Job
 from agentc.plan.render import plan_document
 from agentc.syntax.nodes import Spec
@@ -239,8 +239,7 @@ def _draft(
 def _act(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     """The made-up rollout: it only leases what the stage names."""
     stage.get("split")
-    own = (context.server_lease(stage, "policy"), context.environment_lease(stage))
-    leases = (*own, *context.needed_leases(stage))
+    leases = (context.server_lease(stage, "policy"), *context.environment_leases(stage))
     context.prompt(stage)
     return (_draft("rollout", _ACTOR, stage, "Trajectories", *leases),)
 

@@ -18,7 +18,7 @@ from agentc.passes.checks.leased_models import POLICY
 from agentc.passes.checks.memory_of import CARD, ModelHolder, holders_of
 from agentc.passes.checks.subject import subjects_of
 from agentc.passes.context import PassContext
-from agentc.passes.lowering.drafts import is_own_model, taker_of
+from agentc.passes.lowering.leases import is_own_model, taker_of
 from agentc.passes.unit import Unit
 from agentc.plan.job import Job, JobMemory, Server
 from agentc.runtime.lease_roles import is_model_server

@@ -19,8 +19,14 @@ from agentc.diagnostics.span import Origin, uses_of
 from agentc.ir.module import Module, Resource, Stage
 from agentc.kinds.field import Json
 from agentc.passes.context import PassContext
-from agentc.passes.lowering.drafts import SharedParts, served_roles, software_needed
-from agentc.passes.lowering.module_context import ModuleContext, PathEscape
+from agentc.passes.lowering.drafts import SharedParts
+from agentc.passes.lowering.leases import (
+    PathEscape,
+    SharedLeases,
+    served_roles,
+    software_needed,
+)
+from agentc.passes.lowering.module_context import ModuleContext
 from agentc.passes.lowering.report_unread import report_defaults, report_resources, report_stage
 from agentc.passes.lowering.resources import asked_of, job_placement, job_resources
 from agentc.passes.lowering.setting_span import stage_span
@@ -174,6 +180,7 @@ class _Jobs:
     def __init__(self, environments: _Environments) -> None:
         self._environments = environments
         self._parts = SharedParts()
+        self._leases = SharedLeases()
         self._blueprints: dict[int, tuple[JobDraft, _Blueprint]] = {}
 
     def of_stage(self, stage: Stage, drafts: tuple[JobDraft, ...]) -> Iterator[Job]:
@@ -213,7 +220,7 @@ class _Jobs:
             ),
             environment=self._environments.name(draft.software),
             identity=parts.identity(draft),
-            leases=parts.leases(draft, self._environments.name),
+            leases=self._leases.of(draft, self._environments.name),
             asked=asked,
             resources=parts.resources(job_resources(stage, draft, drafts)),
         )

@@ -13,6 +13,7 @@ from agentc.backend_api import (
     JobDraft,
     LeaseDraft,
     OptionView,
+    SoftwareEnvironment,
     StageBackend,
     StageView,
 )
@@ -20,6 +21,7 @@ from agentc.diagnostics.span import Origin, Source, Span
 from agentc.ir.module import Prompt
 from agentc.kinds import kind_named
 from agentc.kinds.field import Json
+from agentc.passes.lowering.leases import opens_in
 from agentc_backends.agents.common.lowering import prompt_config
 from agentc_backends.agents.evaluate.backend import BACKEND as EVALUATE
 from agentc_backends.agents.expert.backend import BACKEND as EXPERT
@@ -49,6 +51,12 @@ class Context:
 
     def environment_lease(self, stage: StageView) -> LeaseDraft:
         return TEXTCRAFT.lease(OptionView(table=TEXTCRAFT.fields, values={}))
+
+    def environment_leases(
+        self, stage: StageView, inside_of: tuple[SoftwareEnvironment, ...] = ()
+    ) -> tuple[LeaseDraft, ...]:
+        lease = self.environment_lease(stage)
+        return (replace(lease, port="inside") if opens_in(lease, inside_of) else lease,)
 
     def environment_facts(self, stage: StageView) -> Mapping[str, Json]:
         return {

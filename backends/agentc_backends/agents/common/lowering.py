@@ -5,7 +5,6 @@ is cut of `prefixes`, and where the environment is: a server of its own, or the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from agentc.backend_api import LeaseDraft, LowerContext, SoftwareEnvironment, StageView
 from agentc.ir.module import Prompt
@@ -21,19 +20,8 @@ def environment_leases(
     """The lease of the stage's environment for a program that runs in `software`, which holds what
     LIGHT does, where `environment_at` says, and of the servers that the environment asks. No key
     depends on where it is: the program meets the same sessions."""
-    lease = context.environment_lease(view)
-    wanted = view.text("environment_at")
-    if wanted == "auto" and _fits(lease, software):
-        return (replace(lease, port="inside"),)
-    return (lease, *(context.needed_leases(view) if lease.needs else ()))
-
-
-def _fits(lease: LeaseDraft, software: SoftwareEnvironment) -> bool:
-    """Whether the program can open it: quick calls, the program's own software, nothing that a
-    server alone would be given, and no server that jobs are meant to share."""
-    apart = lease.secrets or lease.variables or lease.input is not None
-    alone = lease.scope == "job"
-    return lease.inside and alone and lease.software in (LIGHT, software) and not apart
+    inside_of = (LIGHT, software) if view.text("environment_at") == "auto" else ()
+    return context.environment_leases(view, inside_of)
 
 
 def episode_config(

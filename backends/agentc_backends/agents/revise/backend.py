@@ -48,8 +48,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         inputs["policy"] = policy
         leases.append(server)
     if verify != "off":
-        environment = context.environment_lease(view)
-        leases += [environment, *(context.needed_leases(view) if environment.needs else ())]
+        leases += context.environment_leases(view)
     signal, reply_format = _signal(view, prompt, spliced)
     best = _best_reward(facts) if "optimal" in parts else None
     prefix = OBSERVATION_PREFIX if prompt is None else prompt.observation_prefix

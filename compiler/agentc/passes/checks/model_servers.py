@@ -14,7 +14,7 @@ from agentc.kinds.groups import kinds_where
 from agentc.passes.checks.leased_models import POLICY, asked_servers, beside_policy
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext
-from agentc.passes.lowering.module_context import attempt_resource
+from agentc.passes.lowering.leases import attempt_resource
 from agentc.text import counted
 
 _ASKING = kinds_where(lambda kind: "environment" in kind.uses)

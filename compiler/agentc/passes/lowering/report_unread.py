@@ -14,11 +14,8 @@ from agentc.diagnostics.span import uses_of
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Module, Resource, Stage
 from agentc.passes.context import PassContext
-from agentc.passes.lowering.module_context import (
-    ModuleContext,
-    ResourceAttempt,
-    attempt_resource,
-)
+from agentc.passes.lowering.leases import ResourceAttempt, attempt_resource
+from agentc.passes.lowering.module_context import ModuleContext
 from agentc.passes.lowering.setting_span import stage_span
 from agentc.passes.lowering.trial import LoweringTrial, attempt_lowering
 

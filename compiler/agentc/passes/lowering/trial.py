@@ -14,12 +14,8 @@ from agentc.backend_api import JobDraft, Refusal, StageBackend, StageView
 from agentc.ir.module import Stage
 from agentc.kinds import KINDS
 from agentc.passes.lowering.drafts import look_through
-from agentc.passes.lowering.module_context import (
-    MissingResourceError,
-    ModuleContext,
-    PathEscape,
-    path_escape,
-)
+from agentc.passes.lowering.leases import MissingResourceError, PathEscape, path_escape
+from agentc.passes.lowering.module_context import ModuleContext
 from agentc.passes.lowering.tracked_ids import tracked
 from agentc.source.boundary import OutsideError
 
