@@ -18,8 +18,8 @@ from dataclasses import replace
 
 from agentc.passes.context import PassContext
 from agentc.passes.unit import Unit
-from agentc.plan.canonical import CanonicalTexts, canonical_text
-from agentc.plan.job import Job, Plan, Session
+from agentc.plan.canonical import CanonicalTexts
+from agentc.plan.job import Job, Lease, Plan, Session
 from agentc.plan.keys import lease_text, session_key
 from agentc.plan.render import record
 from agentc.runtime.lease_roles import FUSED_ROLES
@@ -50,20 +50,20 @@ def fuse_servers(unit: Unit, context: PassContext) -> Unit:
 def _groups(plan: Plan) -> list[list[Job]]:
     keys = {job.id: job.key for job in plan.jobs}
     depths: dict[str, int] = {}
-    servers: dict[str, str] = {}
+    servers: dict[str, tuple[str, str]] = {}
+    started: dict[int, str] = {}
     texts = CanonicalTexts()
     seen: set[str] = set()
-    groups: dict[tuple[str, int], list[Job]] = {}
+    groups: dict[tuple[tuple[str, str], int], list[Job]] = {}
     for job in plan.jobs:
         lease = job.lease(ROLE)
         server = None
         own = lease is not None and lease.draft.port != "none" and not lease.server
         if lease is not None and own and lease.draft.input is not None:
-            server = lease_text(lease, job.draft.inputs, plan.environments, keys, texts)
-            # Equal as far as results go is not enough: what is started otherwise, with fewer
-            # GPUs or more conversations at a time, would be a second server.
-            server += canonical_text({**record(lease), "input": None})
-            servers[job.id] = server
+            if id(lease) not in started:  # the plan keeps its leases, so that ids stay their own
+                started[id(lease)] = _started(lease)
+            served = lease_text(lease, job.draft.inputs, plan.environments, keys, texts)
+            servers[job.id] = server = (served, started[id(lease)])
         depths[job.id] = max(
             (depths[name] + (servers.get(name) != server or server is None)
              for name in job.parents()), default=1,
@@ -73,6 +73,12 @@ def _groups(plan: Plan) -> list[list[Job]]:
             seen.add(job.key)
             groups.setdefault((server, depths[job.id]), []).append(job)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def _started(lease: Lease) -> str:
+    """Equal where the same is started in the same way. Equal as far as results go is not enough:
+    with fewer GPUs, or more conversations at a time, it would be a second server."""
+    return repr({**record(lease), "input": None})
 
 
 def _served_role(job: Job) -> str:

@@ -81,9 +81,9 @@ def _server_of(
 ) -> tuple[tuple[str | int | None, ...], list[str] | None]:
     """What a lease starts, but for its settings, and the keys of what it serves."""
     lock = None if lease.environment is None else environments[lease.environment].sha256
-    draft = lease.draft
-    served = None if draft.input is None else [producer_keys[i] for i in inputs[draft.input]]
-    return (draft.role, draft.backend, draft.version, lock), served
+    name = lease.draft.input
+    served = None if name is None else [producer_keys[i] for i in inputs[name]]
+    return (lease.draft.role, lease.draft.backend, lease.draft.version, lock), served
 
 
 def session_key(member_keys: list[str]) -> str:

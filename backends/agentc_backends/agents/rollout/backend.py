@@ -69,7 +69,6 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
         leave_prefix(view, whole)
         view.leave("same_state", whole)
     config |= action_config(view, prompt)
-    server = context.server_lease(view, "policy")
     candidates = view.integer("candidates")
     scorers: tuple[LeaseDraft, ...] = ()
     if candidates > 1 and stage.inputs.get("critic"):
@@ -77,7 +76,7 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
         inputs |= {
             role: stage.inputs[role] for role in (*_SCORERS, _HIDDEN) if stage.inputs.get(role)
         }
-        scorers = _scorers(view, context, server)
+        scorers = _scorers(view, context)
     else:
         for role in (*_SCORERS, _HIDDEN):
             view.leave(role, "with 1 candidate for each turn there is nothing to choose")
@@ -93,16 +92,21 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
         placement=placement,
         inputs=inputs,
         produces=TRAJECTORIES.name,
-        leases=(server, *environment_leases(view, context), *scorers),
+        leases=(
+            context.server_lease(view, "policy"),
+            *environment_leases(view, context),
+            *scorers,
+        ),
         extra_identity={"prompt": prompt_config(prompt)},
         contract={"reward_range": facts["reward_range"]},
         resume=True,
     )
 
 
-def _scorers(view: StageView, context: LowerContext, server: LeaseDraft) -> tuple[LeaseDraft, ...]:
+def _scorers(view: StageView, context: LowerContext) -> tuple[LeaseDraft, ...]:
     """The leases of who compares candidates. A reference that is the policy needs none: the
     policy's server says the same."""
+    server = context.server_lease(view, "policy")
     if not server.capabilities >= _TELLING:
         view.refuse(
             "server",
