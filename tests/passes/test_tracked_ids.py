@@ -66,8 +66,8 @@ def test_ids_handed_on_as_anything_but_inputs_are_found(part: str) -> None:
     inputs, attention = tracked({"rollouts": IDS})
     given: dict[str, Any] = {name: name for name in ("kind", "backend", "produces")}
     given |= {"version": 1, "program": (), "config": {}}
-    look_through((job_draft(**given, inputs=inputs),), {})
+    look_through((job_draft(**given, inputs=inputs),))
     assert not attention.looked
     held: Any = (inputs["rollouts"],) if part == "program" else {"of": [inputs["rollouts"]]}
-    look_through((job_draft(**{**given, part: held}, inputs=inputs),), {})
+    look_through((job_draft(**{**given, part: held}, inputs=inputs),))
     assert attention.looked

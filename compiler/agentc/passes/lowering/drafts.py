@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from agentc.backend_api import JobDraft
 from agentc.kinds.field import Json
-from agentc.passes.lowering.leases import look_at_leases
 from agentc.plan.job import Resources
 
 _T = TypeVar("_T", bound=Mapping[str, object])
@@ -49,13 +48,12 @@ class SharedParts:
         return self._resources.setdefault(asked, asked)
 
 
-def look_through(drafts: tuple[JobDraft, ...], seen: dict[int, object]) -> None:
-    """Look at all that drafts hold besides their inputs, so that ids handed on elsewhere count.
-    `seen` are what leases held that were looked at before."""
+def look_through(drafts: tuple[JobDraft, ...]) -> None:
+    """Look at all that drafts hold besides their inputs, so that ids handed on elsewhere count;
+    leases are looked at where they are made (`ModuleLeases.look_through`)."""
     for draft in drafts:
         for name in _OF_JOBS:
             repr(getattr(draft, name))
-        look_at_leases(draft, seen)
 
 
 _ASIDE = frozenset({"inputs", "view", "leases", "software"})

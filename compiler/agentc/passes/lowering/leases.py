@@ -77,6 +77,7 @@ class ModuleLeases:
         self._attempts: dict[tuple[str, str, Room], ResourceAttempt | None] = {}
         self._serving: dict[tuple[int, str, LeaseRole], LeaseDraft] = {}
         self._inside: dict[int, LeaseDraft] = {}
+        self._seen: dict[int, object] = {}
         self.asked: set[str] = set()
         self.stage: Stage | None = None
 
@@ -150,6 +151,14 @@ class ModuleLeases:
                 attempt = _with_asked(entry, attempt, self._entries["server"], self._table)
             self._attempts[key] = attempt
         return self._attempts[key]
+
+    def look_through(self, drafts: tuple[JobDraft, ...]) -> None:
+        """Look at all that the leases of drafts hold, so that ids handed on there count."""
+        for lease in (each for draft in drafts for each in draft.leases):
+            for value in _HELD(lease):
+                if id(value) not in self._seen:  # holding it keeps its id its own
+                    self._seen[id(value)] = value
+                    repr(value)
 
     def _used(self, section: str) -> ResourceAttempt | None:
         self.asked.add(section)
@@ -352,13 +361,3 @@ def is_own_model(lease: LeaseDraft) -> bool:
 def taker_of(lease: LeaseDraft) -> DeviceTaker:
     """What a lease says of the GPUs that its server takes."""
     return DeviceTaker(lease.role, lease.backend, lease.devices, lease.copies)
-
-
-def look_at_leases(draft: JobDraft, seen: dict[int, object]) -> None:
-    """Look at all that a draft's leases hold, so that ids handed on elsewhere count. `seen` is what
-    was looked at before."""
-    for lease in draft.leases:
-        for value in _HELD(lease):
-            if id(value) not in seen:  # holding it keeps its id its own
-                seen[id(value)] = value
-                repr(value)

@@ -17,7 +17,7 @@ from agentc.kinds import KINDS
 from agentc.kinds.field import Field, Json
 from agentc.lock.references import OutsideReferences
 from agentc.passes.lowering.experiment import experiment_facts
-from agentc.passes.lowering.leases import ModuleLeases, plain
+from agentc.passes.lowering.leases import ModuleLeases
 from agentc.runtime.store.content import OutsideLinkError, content_digest
 from agentc.source.boundary import Boundary, OutsideError
 
@@ -41,7 +41,7 @@ class GivenValues:
 
 class ModuleContext(ModuleLeases):
     """The LowerContext of a module. `tried` keeps what came of the lowering of equal stages
-    (`trial.py`), `seen` what leases held that was looked through."""
+    (`trial.py`)."""
 
     def __init__(
         self,
@@ -57,7 +57,6 @@ class ModuleContext(ModuleLeases):
         self._given: dict[tuple[str, str, int, int], GivenValues] = {}
         self._references = OutsideReferences() if references is None else references
         self.tried: dict[Hashable, LoweringTrial] = {}
-        self.seen: dict[int, object] = {}
 
     def prompt(self, stage: StageView) -> Prompt | None:
         self.asked.add("prompt")
@@ -121,4 +120,5 @@ class ModuleContext(ModuleLeases):
 
 def stage_values(stage: Stage) -> dict[str, Json]:
     """What the spec sets: kind fields and backend options in one mapping."""
-    return {**plain(stage.fields), **plain(stage.options)}
+    both = (*stage.fields.items(), *stage.options.items())
+    return {name: value.json for name, value in both}

@@ -116,7 +116,8 @@ def _attempt(stage: Stage, backend: StageBackend, context: ModuleContext) -> Low
     for draft in drafts:
         if draft.view is not view:
             view.absorb(draft.view)
-    look_through(drafts, context.seen)
+    look_through(drafts)
+    context.look_through(drafts)
     _refuse_inputs(view, stage, backend)
     own = [path for path in given.paths if path not in stage.defaulted]
     defaulted = [path for path in given.paths if path in stage.defaulted]
