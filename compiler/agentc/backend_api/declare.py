@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agentc.backend_api.data_set import DataSet
 from agentc.backend_api.memory import MemoryQuestion, ServerMemory, TrainerMemory
+from agentc.ir.module import Resource
 from agentc.kinds.artifacts import CHECKPOINT, ArtifactType
 from agentc.kinds.field import REQUIRED, Field, Json, group, string
 from agentc.kinds.metric_names import RewardName
@@ -173,6 +174,21 @@ class EnvironmentBackend:
     def under(self, given: Mapping[str, Json]) -> EnvironmentBackend:
         """The declaration that holds under the settings of a spec's entry."""
         return self if self.configured is None else self.configured(given)
+
+    def of_entry(self, entry: Resource) -> EnvironmentBackend:
+        """The same, of the entry as the module has it."""
+        return self.under({name: value.json for name, value in entry.fields.items()})
+
+    def tasks_of(self, entry: Resource) -> Mapping[str, tuple[float, float]]:
+        """`expected_tasks` under the settings of a spec's entry; empty where nothing is stated."""
+        if self.expected_tasks is None:
+            return {}
+        try:
+            return self.expected_tasks({name: value.json for name, value in entry.fields.items()})
+        except Exception:
+            # It is written for settings as an identity has them; those of a spec may be left out,
+            # stand in another form, or have errors of their own.
+            return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

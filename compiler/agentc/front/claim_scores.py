@@ -65,7 +65,7 @@ def _environment(stage: Stage, reading: ClaimReading) -> EnvironmentBackend | No
     backend = None if entry is None else reading.table.backends.get(entry.backend)
     if entry is None or not isinstance(backend, EnvironmentBackend):
         return None
-    return backend.under({name: value.json for name, value in entry.fields.items()})
+    return backend.of_entry(entry)
 
 
 def _revision_lengths(revise: Stage, reading: ClaimReading) -> tuple[float, float]:

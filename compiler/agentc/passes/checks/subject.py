@@ -175,23 +175,14 @@ class StageContext:
         found = None if entry is None else self.table.backends.get(entry.backend)
         if entry is None or not isinstance(found, EnvironmentBackend):
             return None
-        if found.configured is None:
-            return found
-        return found.under({name: value.json for name, value in entry.fields.items()})
+        return found.of_entry(entry)
 
     def expected_tasks(self, stage: Stage | None = None) -> Mapping[str, tuple[float, float]]:
         """By split, the tasks that a stage's environment states, and how many times more there
         may be (1 where the number is fixed); empty where it states nothing."""
         entry = self.module.environments.get((stage or self.stage).uses.get("environment", ""))
         declared = self.environment(stage)
-        if entry is None or declared is None or declared.expected_tasks is None:
-            return {}
-        try:
-            return declared.expected_tasks({n: v.json for n, v in entry.fields.items()})
-        except Exception:
-            # It is written for settings as an identity has them; those of a spec may be left out,
-            # stand in another form, or have errors of their own.
-            return {}
+        return {} if entry is None or declared is None else declared.tasks_of(entry)
 
     def server(self) -> tuple[ServerBackend, Settings] | None:
         """The server of this stage with its settings."""
