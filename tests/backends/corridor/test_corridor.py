@@ -28,6 +28,7 @@ from agentc_backends.environments.corridor.rules import (
 from agentc_backends.environments.corridor.settings import CorridorSettings
 from agentc_backends.environments.server.environment import EpisodeError
 from agentc_backends.environments.server.sessions import EnvironmentSession
+from agentc_backends.environments.server.settings import settings_from
 
 HALL, KITCHEN, STAIRS, GATE = ROOMS
 TASK = "train-0"
@@ -254,8 +255,8 @@ def test_what_is_declared_is_what_is_served(given: dict[str, Any]) -> None:
 
 def test_settings_without_sense_are_refused() -> None:
     for wrong in ({"tasks": 0}, {"max_steps": 3}, {"expert_gambles": 0.5}):
-        with pytest.raises(ValueError, match=r"at least one task|fewer than 4|no gamble"):
-            CorridorSettings(**wrong)
+        with pytest.raises(ValueError, match=r"expected [14] or more|no gamble"):
+            settings_from(CorridorSettings, wrong)
         assert BACKEND.under(wrong).max_turns == 60
 
 

@@ -43,6 +43,14 @@ class Required:
     times: int = setting("How often.")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Bounded:
+    """Settings with limits."""
+
+    games: int = setting("Games.", 3, minimum=1, maximum=9)
+    pause_s: float = setting("A pause.", 1.0, above=0)
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -84,6 +92,23 @@ def test_what_a_server_is_not_told_keeps_its_default() -> None:
 def test_wrong_data_is_an_exception(data: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         settings_from(Every, data)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("games", 0, "'games' is 0; expected 1 or more"),
+        ("games", 10, "'games' is 10; expected 9 at most"),
+        ("pause_s", 0.0, "'pause_s' is 0.0; expected more than 0"),
+    ],
+)
+def test_a_server_holds_its_settings_to_their_limits(name: str, value: float, says: str) -> None:
+    """As a spec is held to them, in data and in words."""
+    with pytest.raises(ValueError, match=says):
+        settings_from(Bounded, {name: value})
+    word = "--" + name.replace("_", "-")
+    with pytest.raises(ValueError, match=says):
+        read_arguments(Bounded, [word, str(value)])
 
 
 def test_settings_that_cannot_be_read_are_an_exception(tmp_path: Path) -> None:

@@ -218,7 +218,8 @@ def test_dies_with_its_parent(book: object, tmp_path: Path) -> None:
     ("flags", "message"),
     [
         (["--host", "0.0.0.0"], "AGENTC_TOKEN"),
-        (["--max-depth", "0"], "no TextCraft task is left"),
+        (["--max-depth", "0"], "'max_depth' is 0; expected 1 or more"),
+        (["--max-expert-steps", "1"], "no TextCraft task is left"),
         (["--recipe-directory", "/nonexistent"], "no crafting recipe"),
     ],
 )

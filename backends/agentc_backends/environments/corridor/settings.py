@@ -37,10 +37,6 @@ class CorridorSettings:
         0.0, minimum=0, maximum=1, rule=False, later=True)
 
     def __post_init__(self) -> None:
-        if self.tasks < 1:
-            raise ValueError("a split has at least one task")
-        if self.max_steps < FEWEST_STEPS:
-            raise ValueError(f"nobody leaves by the gate in fewer than {FEWEST_STEPS} steps")
         if self.expert_gambles and not self.gamble:
             raise ValueError("the expert gambles where there is no gamble")
 

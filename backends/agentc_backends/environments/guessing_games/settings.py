@@ -58,10 +58,6 @@ class GuessingSettings:
         "that tell some secrets from others, a third of them guesses: games of both make a start "
         "for what learns from rewards.", 1.0, minimum=0, maximum=1, rule=False)
 
-    def __post_init__(self) -> None:
-        if self.questions < 1:
-            raise ValueError("a game has at least one question")
-
     @property
     def reward_range(self) -> tuple[float, float]:
         """Of an episode: `questions_left` is the paper's return plus the number of questions."""

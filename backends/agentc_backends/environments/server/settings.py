@@ -129,7 +129,7 @@ def data_of(settings: Any, *, without: Collection[str] = ()) -> dict[str, Any]:
 
 
 def settings_from(settings: type[S], data: Mapping[str, Any]) -> S:
-    """The settings that `data_of` wrote. Raises ValueError."""
+    """The settings that `data_of` wrote. Raises ValueError, for values beyond their limits too."""
     known = {each.name: each for each in declared_in(settings) if each.about.served}
     for name in data:
         if name not in known:
@@ -137,7 +137,24 @@ def settings_from(settings: type[S], data: Mapping[str, Any]) -> S:
     for name, each in known.items():
         if each.default is MISSING and name not in data:
             raise ValueError(f"the setting {name!r} is missing: {each.about.doc}")
-    return settings(**{name: _read(known[name], value) for name, value in data.items()})
+    return settings_with(settings, {n: _read(known[n], value) for n, value in data.items()})
+
+
+def settings_with(settings: type[S], values: Mapping[str, Any]) -> S:
+    """The settings with values of the right types. Raises ValueError for one beyond the limits that
+    its field declares."""
+    for each in declared_in(settings):
+        value, limits = values.get(each.name), each.about.limits
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            continue
+        least, most, above = (limits.get(name) for name in ("minimum", "maximum", "above"))
+        if least is not None and value < least:
+            raise ValueError(f"the setting {each.name!r} is {value!r}; expected {least} or more")
+        if most is not None and value > most:
+            raise ValueError(f"the setting {each.name!r} is {value!r}; expected {most} at most")
+        if above is not None and value <= above:
+            raise ValueError(f"the setting {each.name!r} is {value!r}; expected more than {above}")
+    return settings(**values)
 
 
 def _plain(value: Any) -> Any:

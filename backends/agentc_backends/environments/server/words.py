@@ -11,7 +11,7 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentc_backends.environments.server.settings import Declared, declared_in
+from agentc_backends.environments.server.settings import Declared, declared_in, settings_with
 
 S = TypeVar("S")
 _NULL = "null"
@@ -43,11 +43,11 @@ def add_settings(parser: argparse.ArgumentParser, settings: type) -> None:
 
 
 def settings_of(settings: type[S], parsed: argparse.Namespace) -> S:
-    """What a parser of `add_settings` read."""
+    """What a parser of `add_settings` read. Raises ValueError."""
     given = {e.name: getattr(parsed, e.name) for e in declared_in(settings) if e.about.served}
     # An empty word stands for no words at all.
     lists = {name: tuple(filter(None, v)) for name, v in given.items() if isinstance(v, list)}
-    return settings(**{**given, **lists})
+    return settings_with(settings, {**given, **lists})
 
 
 def _word(each: Declared) -> str:

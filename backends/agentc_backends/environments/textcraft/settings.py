@@ -34,7 +34,3 @@ class TextCraftSettings:
         rule=False)
     invented_seed: int = setting("Seed of the invented recipes.", 0, seed=True, rule=False)
     recipe_directory: Path | None = setting("Default: those that ship.", None, in_spec=False)
-
-    def __post_init__(self) -> None:
-        if self.distractors < 0:
-            raise ValueError("distractors must be 0 or more")
