@@ -136,7 +136,9 @@ class _Records:
             return [self._plain(each) for each in item]  # type: ignore[attr-defined]
         known = self._known.get(id(item))
         if known is None:  # holding the part keeps its id its own
-            known = self._known[id(item)] = (item, plain_json(item, otherwise=self.of))
+            own = kind in _LAYOUTS
+            written = self.of(item) if own else plain_json(item, otherwise=self.of)
+            known = self._known[id(item)] = (item, written)
         return known[1]
 
 

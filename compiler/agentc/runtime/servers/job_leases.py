@@ -18,7 +18,6 @@ from agentc.runtime.program import read_json
 from agentc.runtime.store.moved_programs import module_of
 
 LEASES_VARIABLE = "AGENTC_LEASES"
-LOOPBACK = "127.0.0.1"
 
 
 class PlannedLease:
@@ -102,7 +101,7 @@ class InsideLease:
         """`{"inside": {"program", "settings", "expect", "account"}}` for the job file. In plans of
         before, words of the program say the settings, those of its server among them."""
         spec = self._planned.spec
-        words = {"{host}": LOOPBACK, "{port}": "0", "{ready_file}": "%s.ready" % self._account}
+        words = {"{host}": "127.0.0.1", "{port}": "0", "{ready_file}": "%s.ready" % self._account}
         settings = spec.get("settings")
         return {
             "inside": {

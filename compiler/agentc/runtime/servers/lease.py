@@ -22,7 +22,6 @@ from agentc.runtime.machine.supervise import Child, Supervisor
 from agentc.runtime.program import write_json
 from agentc.runtime.servers.job_leases import (
     LEASES_VARIABLE,
-    LOOPBACK,
     fill,
     planned_facts,
     tell,
@@ -32,6 +31,7 @@ from agentc.runtime.store.staging import remove_tree
 
 GRACE_S = 10.0
 """How long a server may take to stop after SIGTERM."""
+LOOPBACK = "127.0.0.1"
 _PORT_TAKEN = ("address already in use", "eaddrinuse", "errno 98")
 _PORT_TRIES = 4
 
