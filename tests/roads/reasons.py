@@ -22,7 +22,7 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
     },
     "agentc/backend_api": {
         "view": "gives the value to the backend, notes that it was read, makes the identity",
-        "declare": "asks an environment what it declares under these settings",
+        "declare": "says which tasks an environment has under these settings",
         "parallel": "works out the sizes that a spec leaves open",
     },
     "agentc/passes/checks": {
@@ -32,8 +32,9 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
     },
     "agentc/passes/lowering": {
         "trial": "gives a stage to each backend that might do it, and keeps what nobody read",
-        "module_context": "has the lease of an entry drafted, once for all its stages",
-        "drafts": "says what else leases hold: software, a model; keeps equal ones once for a plan",
+        "module_context": "keeps what stages set, once for all that set the same",
+        "leases": "has the lease of an entry drafted; says what else is in it: software, a model",
+        "drafts": "keeps equal parts once for a plan",
     },
     "agentc/plan": {
         "canonical": "makes plain JSON: what keys hash, what plan.json holds",
@@ -41,7 +42,7 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "render": "writes the lease into plan.json",
     },
     "agentc/runtime": {
-        "program": "reads and writes JSON files: the job's, and that account",
+        "program": "reads and writes JSON: the job, and what the environment says of itself",
     },
     "agentc/runtime/machine": {
         "supervise": "starts the command and watches it",
@@ -55,23 +56,18 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
     "agentc/runtime/store": {
         "moved_programs": "names programs of older plans as they are named now",
     },
-    "agentc_backends/agents/rollout": {
-        "backend": "drafts the job; looks whether its server tells tokens to a critic",
-    },
     "agentc_backends/agents/common": {
-        "lowering": "chooses between a server and the program's own process",
         "connect": "opens the environment and compares it with the plan",
     },
     "agentc_backends/environments": {
         "declaration": "makes the dataclass of the view's values, and the lease of it",
     },
     "agentc_backends/environments/server": {
-        "settings": "turns the dataclass into JSON and back",
+        "settings": "turns the dataclass into JSON and back; holds values to their limits",
         "program": "imports the world's program and is its opener, and the server's command line",
     },
     "agentc_backends/environments/textcraft": {
         "backend": "declares; tells how many tasks so deep a tree leaves",
-        "settings": "is the dataclass; refuses values that no spec could have checked",
         "environment": "shows the settings in its identity",
         "tasks": "**acts**: keeps goals that are no deeper",
     },

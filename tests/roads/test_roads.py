@@ -19,7 +19,7 @@ STATIONS = {
         "agentc_backends/servers/vllm/backend.py",
     ),
     "max_depth": (
-        "agentc_backends/environments/textcraft/settings.py",
+        "agentc_backends/environments/server/settings.py",
         "agentc_backends/environments/textcraft/backend.py",
     ),
 }
