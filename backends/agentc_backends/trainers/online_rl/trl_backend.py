@@ -90,9 +90,9 @@ def _refuse_uneven(view: StageView) -> None:
     updates, minibatches = view.integer("actor.updates"), view.integer("minibatches")
     if episodes % group:
         view.refuse(
-            "episodes",
-            f"{episodes} are not whole groups of {group}",
-            fix=f"set it to a multiple of {group}, or `options.group` to a divisor",
+            "group",
+            f"{episodes} episodes are not whole groups of {group}",
+            fix=f"set it to a divisor of {episodes}, or `episodes` to a multiple of {group}",
         )
     if episodes % minibatches:
         view.refuse(
