@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from benchmarks.archer_corridor import learn
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from agentc_backends.trainers.online_rl.actor_step import reply_chances, reply_log_probs
@@ -109,6 +110,21 @@ def test_surprises_are_handed_back_from_token_to_token() -> None:
     first, second = token_advantages(played, values, 0.9, 0.5)
     near(second, [2.0, -2.0])
     near(first, [1.075, 1.15, 0.3])
+
+
+def test_an_episode_that_was_cut_goes_on_in_value() -> None:
+    """With lambda 1 and no discount every advantage is larger by the value of what follows."""
+    whole = EPISODES[3]
+    cut = replace(whole, state_after=TextPrefix(Text((4, 9, 0, 34, 11)), 5))
+    rules, values = replace(RULES, gae_lambda=1.0), replace(VALUES, discount=1.0)
+    means, following = [], 0.0
+    for one in (whole, cut):
+        ppo = learner(small_policy(), rules=rules, values=values)
+        with torch.no_grad():
+            following = float(ppo.critic([((4, 9, 0, 34, 11), (0,))])[0])
+        means.append(ppo.learn(ACTOR, 0, buffer_of(one))["advantage.mean"])
+    assert means[1] - means[0] == pytest.approx(following, abs=1e-4)
+    assert following < -2
 
 
 def test_values_stand_before_their_tokens() -> None:
@@ -239,3 +255,11 @@ def test_minibatches_hold_everything_once_and_none_is_small() -> None:
 def test_nothing_played_is_said() -> None:
     with pytest.raises(ValueError, match="nothing was played"):
         learner(small_policy()).learn(ACTOR, 0, buffer_of(Played(())))
+
+
+@pytest.mark.long
+def test_it_finds_the_way_out() -> None:
+    """On the corridor, as the benchmark has it; the best value of the first room is 3.2088."""
+    start, end, _, _ = learn("ppo", 100, 20)
+    assert start < -3
+    assert end > 2.5
