@@ -46,6 +46,7 @@ from agentc_backends.servers.transformers.checkpoint import ends_of, load_tokeni
 from agentc_backends.trainers.online_rl.acting import LivePolicy
 from agentc_backends.trainers.online_rl.backend import ARCHER, CHAI, FILTERED_BC, PPO
 from agentc_backends.trainers.online_rl.played import decoded
+from agentc_backends.trainers.online_rl.run_critic import read_critic
 from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
 from agentc_backends.trainers.online_rl.trl_backend import TRL
 
@@ -331,6 +332,25 @@ def test_evaluations_are_those_behind_a_server_that_reranks(
         assert several[:1] == one  # each of several has candidates of its own
         assert len(set(several)) > 1
     assert asyncio.run(of_first_candidates()) != last
+
+
+@pytest.mark.parametrize("whole", ["chai"], indirect=True)
+def test_either_critic_of_a_run_can_be_read(whole: tuple[str, Path], tmp_path: Path) -> None:
+    _, root = whole
+    found = []
+    for rank_with, file in (("target", "target"), ("online", "critic")):
+        critic, told = read_critic(root / "data", rank_with)  # type: ignore[arg-type]
+        written = load_file(root / "data" / "state" / f"{file}.safetensors")
+        for name, each in critic.named_parameters():
+            assert torch.equal(each, written[name])
+            assert not each.requires_grad
+        assert sorted(told) == ["memory", "prompt"]
+        found.append(critic.q1[0].weight)
+    assert not torch.equal(*found)
+    shutil.copytree(root / "data", tmp_path / "data")
+    shutil.rmtree(tmp_path / "data" / "state")
+    with pytest.raises(ValueError, match="publish_state: true"):
+        read_critic(tmp_path / "data", "target")
 
 
 def test_a_model_without_a_critic_is_not_served_so(model: Path, tmp_path: Path) -> None:
