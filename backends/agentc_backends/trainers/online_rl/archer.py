@@ -197,6 +197,8 @@ class ArcherLearner(CriticLearner):
     def improve(self, iteration: int, buffer: ReplayBuffer) -> Numbers:
         """The steps of the policy, on fresh replies of its own weighted by their advantages."""
         phase, policy = self._actor_phase, self._with.policy
+        # Of others the critic can only guess: a policy that goes there has nothing to hold it.
+        met = {turn.reply.ids for one in buffer.episodes for turn in one.turns}
         sums: dict[str, list[float]] = {}
         for step in range(phase.updates):
             rows = buffer.draw(phase.batch, key_of(self._with.seed, "actor", iteration, step))
@@ -208,6 +210,7 @@ class ArcherLearner(CriticLearner):
                 "advantage.mean": float(better.mean()),
                 "advantage.sd": float(better.std()) if len(rows) > 1 else 0.0,
                 "reply_tokens.mean": statistics.fmean(len(reply.ids) for reply in replies),
+                "unmet": statistics.fmean(reply.ids not in met for reply in replies),
             }
             if self._reference is not None:
                 left = self._left(self._reference, pairs)
