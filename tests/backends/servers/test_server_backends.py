@@ -21,6 +21,7 @@ OTHER: dict[tuple[str, str], Any] = {
     ("serve.openai", "model"): "small",
     ("serve.openai", "api_key"): {"secret": "MY_KEY"},
     ("serve.scripted", "rules"): [{"reply": "hello"}],
+    ("serve.transformers", "rerank"): {"candidates": 3},
 }
 
 

@@ -178,5 +178,5 @@ def test_only_the_policys_value_target_needs_replies_of_it() -> None:
         settings = CriticSettings(discount=0.9, target_rate=0.1, value_target=kind)
         assert critic_losses(critic, slow_copy(critic), bare, settings).total > 0
     settings = CriticSettings(discount=0.9, target_rate=0.1)
-    with pytest.raises(ValueError, match="needs a reply of the policy for each state"):
+    with pytest.raises(ValueError, match="needs replies of the policy for each state"):
         critic_losses(critic, slow_copy(critic), bare, settings)

@@ -147,6 +147,8 @@ def settings_with(settings: type[S], values: Mapping[str, Any]) -> S:
         value, limits = values.get(each.name), each.about.limits
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             continue
+        if value == 0 and each.nullable:
+            continue  # plans of before wrote 0 where there is none
         least, most, above = (limits.get(name) for name in ("minimum", "maximum", "above"))
         if least is not None and value < least:
             raise ValueError(f"the setting {each.name!r} is {value!r}; expected {least} or more")
