@@ -40,7 +40,7 @@ def test_words_of_each_type(words: str, meant: dict[str, Any]) -> None:
          "stepwise", "--recipes", "minecraft"], {"max_depth": 2}),
         (WebShopSettings, ["--catalogue", "c.json", "--catalogue-sha256", "ab", "--products", "0",
          "--splits", '{"test":"0-9"}', "--expert-query", "title", "--instruction-once"],
-         {"catalogue": "c.json", "catalogue_sha256": "ab", "products": 0,
+         {"catalogue": "c.json", "catalogue_sha256": "ab", "products": None,
           "splits": {"test": "0-9"}, "expert_query": "title", "repeat_instruction": False}),
         (SciworldSettings, ["--splits", '{"test":{"boil":"0-13"}}', "--simplifications",
          "openDoors", "openContainers", "--snap-actions", "--heap-mb", "300"],

@@ -184,6 +184,7 @@ def learner_of(
     return OfflineArcherLearner(
         Learning(
             policy=policy,
+            tokenizer=None,
             sampler=Sampler(policy),
             decode=Decode(max_tokens=1, ends=frozenset()),
             seed=3,

@@ -30,7 +30,7 @@ class About:
     `seed` or a `secret`. `rule`: it decides texts or rewards and shows in no digest, so `rules_of`
     tells it. What is not `served` reaches the server in another way, or not at all; what is not
     `in_spec` is the program's alone. What came `later` is told only where it is not the default,
-    so that worlds and plans of before stay what they were.
+    so that worlds and plans of before stay what they were. `null_was` is what these wrote for null.
     """
 
     doc: str
@@ -40,6 +40,7 @@ class About:
     served: bool = True
     in_spec: bool = True
     later: bool = False
+    null_was: int | None = None
 
 
 class Declared(NamedTuple):
@@ -62,6 +63,7 @@ def setting(
     served: bool = True,
     in_spec: bool = True,
     later: bool = False,
+    null_was: int | None = None,
     **limits: Any,
 ) -> Any:
     """The default of a field of settings: of `int`, `float`, `bool`, `str`, `Path`, a `Literal` of
@@ -74,6 +76,7 @@ def setting(
         served=served,
         in_spec=in_spec,
         later=later,
+        null_was=null_was,
     )
     metadata = {"about": about}
     if isinstance(default, Mapping):
@@ -147,8 +150,9 @@ def settings_with(settings: type[S], values: Mapping[str, Any]) -> S:
         value, limits = values.get(each.name), each.about.limits
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             continue
-        if value == 0 and each.nullable:
-            continue  # plans of before wrote 0 where there is none
+        if each.nullable and value == each.about.null_was:
+            values = {**values, each.name: None}
+            continue
         least, most, above = (limits.get(name) for name in ("minimum", "maximum", "above"))
         if least is not None and value < least:
             raise ValueError(f"the setting {each.name!r} is {value!r}; expected {least} or more")

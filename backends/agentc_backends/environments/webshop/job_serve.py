@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from functools import partial
 
 from agentc_backends.environments.server.program import Opener, program, spec_content
@@ -15,8 +14,6 @@ from agentc_backends.environments.webshop.splits import DEFAULT, read_splits
 
 
 def open_world(settings: WebShopSettings) -> Opener:
-    # Plans of before wrote 0 for all products.
-    settings = replace(settings, products=settings.products or None)
     shop = open_shop(settings.shop, spec_content)
     if settings.catalogue_sha256 not in (None, shop.digest):
         raise CatalogueError("the catalogue's files are not those that the plan was made for")

@@ -27,7 +27,7 @@ class ShopOptions:
         "Instructions that people wrote (`items_human_ins.json`).", None)
     products: int | None = setting(
         "How many products: the first of the catalogue, or as many to invent; null: all.", 1000,
-        minimum=1)
+        minimum=1, null_was=0)
     invented_seed: int = setting("Seed of the invented catalogue.", 0, seed=True)
     human_goals: bool = setting(
         "Goals from people's instructions instead of generated ones.", False)

@@ -6,18 +6,21 @@ Neighbours: `lowering.py`, by which all of them become one job; `trl_backend.py`
 from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
-from agentc.kinds.artifacts import POLICY_RUN
 from agentc.kinds.field import Field, Json, boolean, choice, integer, number
-from agentc_backends.agents.common.lowering import environment_leases, episode_config, prompt_config
-from agentc_backends.agents.common.reply_actions import ACTION_OPTIONS, action_config
+from agentc_backends.agents.common.reply_actions import ACTION_OPTIONS
 from agentc_backends.software import TORCH
-
-CRITIC_FIELDS = ("lr", "updates", "batch", "target_rate", "value_target", "hidden", "start",
-           "max_grad_norm")  # fmt: skip
-READING_FIELDS = ("pool", "max_length")
-_ACTOR = ("lr", "updates", "batch", "max_grad_norm")
-BY_ADVANTAGE = ("advantage", "kl_penalty")
-_PROGRAM = ("-m", "agentc_backends.trainers.online_rl.job_online")
+from agentc_backends.trainers.online_rl.lowering import (
+    ACTOR_FIELDS,
+    BY_ADVANTAGE,
+    CAPABILITIES,
+    CRITIC_FIELDS,
+    READING_FIELDS,
+    WITHOUT_ENCODER,
+    actor_steps,
+    critic_settings,
+    encoder_settings,
+    online_job,
+)
 
 _IMITATION: tuple[Field, ...] = (
     *ACTION_OPTIONS,
@@ -66,7 +69,7 @@ def _lower_archer(stage: StageView, context: LowerContext) -> tuple[JobDraft, ..
 
 def _lower_chai(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
-    for name in (*_ACTOR, *BY_ADVANTAGE):
+    for name in (*ACTOR_FIELDS, *BY_ADVANTAGE):
         view.leave(f"actor.{name}", "CHAI trains no policy; its critic chooses what is said")
     view.leave("warmup", "no update of the policy comes behind it; the critic chooses from the "
                "first iteration on, as in the released code")  # fmt: skip
@@ -87,7 +90,7 @@ def _lower_chai(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]
         },
         **encoder_settings(view),
     }
-    return (online_job(stage, view, context, CHAI, learner, view.get("buffer")),)
+    return (online_job(stage, view, context, CHAI, learner, view.get("buffer"), trains=False),)
 
 
 def _lower_filtered_bc(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
@@ -143,132 +146,6 @@ def _lower_ppo(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 def _critic(view: StageView) -> dict[str, Json]:
     return {**critic_settings(view), "discount": view.number("discount")}
 
-
-def critic_settings(view: StageView) -> dict[str, Json]:
-    """How a critic is trained, but for the discount."""
-    critic: dict[str, Json] = {name: view.get(f"critic.{name}") for name in CRITIC_FIELDS}
-    if critic["value_target"] == "expectile":
-        critic["expectile"] = view.number("critic.expectile")
-    else:
-        view.leave("critic.expectile", "`critic.value_target` is no expectile")
-    return critic
-
-
-def encoder_settings(view: StageView) -> dict[str, Json]:
-    """How an encoder of the critic's own reads, under `encoder`, where the stage has one."""
-    if view.inputs.get("encoder"):
-        return {"encoder": {name: view.get(f"critic.{name}") for name in READING_FIELDS}}
-    for name in READING_FIELDS:
-        view.leave(f"critic.{name}", "the critic reads with the policy's body (no `encoder`)")
-    return {}
-
-
-def actor_steps(view: StageView) -> dict[str, Json]:
-    """The policy's gradient steps, whatever they descend."""
-    return {name: view.get(f"actor.{name}") for name in _ACTOR}
-
-
-def online_job(
-    stage: StageView,
-    view: StageView,
-    context: LowerContext,
-    backend: StageBackend,
-    learner: dict[str, Json],
-    buffer: Json,
-) -> JobDraft:
-    """The one job of a stage, with what all algorithms are told alike; `learner` is an algorithm's
-    own, `buffer` what it learns from again."""
-    facts = context.environment_facts(view)
-    prompt = context.prompt(view)
-    iterations = view.integer("iterations")
-    trains = "actor" in learner
-    config: dict[str, Json] = {
-        **episode_config(view, facts, prompt),
-        **action_config(view, prompt),
-        "tasks": view.text("tasks"),
-        "iterations": iterations,
-        "episodes": view.integer("episodes"),
-        "warmup": _warmup(view, iterations) if trains else 0,
-        "buffer": buffer,
-        "learner": learner,
-        "evaluate": _evaluation(view, facts["splits"]),
-        "keep": kept_iterations(view, iterations) if trains else [],
-        "publish_state": view.flag("publish_state"),
-    }
-    if not view.number("decode.temperature"):
-        view.refuse(
-            "decode.temperature",
-            "a policy that always says the likeliest meets nothing new to learn from",
-            fix="set it above 0; `evaluate.temperature` is that of the evaluations",
-        )
-    return JobDraft(
-        kind="online_rl",
-        backend=backend.id,
-        version=backend.version,
-        software=TORCH,
-        program=_PROGRAM,
-        view=view,
-        config=config,
-        placement={
-            "concurrency": view.integer("concurrency"),
-            "micro_batch": view.integer("micro_batch"),
-            "save_every": view.get("save_every"),
-        },
-        inputs=view.inputs,
-        produces=POLICY_RUN.name,
-        leases=environment_leases(view, context, TORCH),
-        extra_identity={"prompt": prompt_config(prompt)},
-        contract={"reward_range": facts["reward_range"]},
-        resume=True,
-    )
-
-
-def _warmup(view: StageView, iterations: int) -> int:
-    refuse_all_warmup(view, iterations)
-    return view.integer("warmup")
-
-
-def _evaluation(view: StageView, splits: Json) -> Json:
-    found = view.get("evaluate")
-    if isinstance(found, dict) and isinstance(splits, (list, tuple)) and splits:
-        split = found["split"]
-        if split not in splits:
-            view.refuse(
-                "evaluate.split",
-                f"the environment has no split {split!r}; it has {', '.join(map(str, splits))}",
-                fix="name one of them",
-            )
-    return found
-
-
-def refuse_all_warmup(view: StageView, iterations: int) -> None:
-    """A run of warm-up alone, unless it goes on from one."""
-    if view.integer("warmup") >= iterations and not view.inputs.get("start"):
-        view.refuse(
-            "warmup",
-            f"all {iterations} iterations would be warm-up, and the policy stay as it is",
-            fix=f"set it below {iterations}",
-        )
-
-
-def kept_iterations(view: StageView, iterations: int) -> Json:
-    """Whose policies are kept; refused beyond the end of the run."""
-    kept = view.get("keep")
-    late = [each for each in kept if isinstance(each, int) and each > iterations] if kept else []  # type: ignore[union-attr]
-    if late and not view.inputs.get("start"):
-        view.refuse(
-            "keep",
-            f"the run ends after iteration {iterations}, before {late[0]}",
-            fix=f"name iterations from 0 to {iterations}",
-        )
-    return kept
-
-
-CAPABILITIES = frozenset(
-    {"react", "react_inline", "action_only", "text", "output_marker", "resume", "float32"}
-)
-WITHOUT_ENCODER = ("policy", "start")
-"""Of those without a critic of texts, which would read with an `encoder`."""
 
 _WITH_CRITIC = CAPABILITIES | {"utterance_critic"}
 """Of those whose runs have a critic that a server can rank by."""

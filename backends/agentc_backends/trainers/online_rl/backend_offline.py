@@ -8,7 +8,7 @@ from agentc.kinds.artifacts import POLICY_RUN
 from agentc.kinds.field import Json
 from agentc.kinds.interaction import DECODE
 from agentc_backends.software import TORCH
-from agentc_backends.trainers.online_rl.backend import (
+from agentc_backends.trainers.online_rl.lowering import (
     actor_steps,
     critic_settings,
     encoder_settings,

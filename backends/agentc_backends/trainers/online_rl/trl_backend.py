@@ -10,7 +10,7 @@ from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.field import Field, Json, boolean, choice, integer, number
 from agentc_backends.agents.common.reply_actions import ACTION_OPTIONS
 from agentc_backends.software import TORCH
-from agentc_backends.trainers.online_rl.backend import (
+from agentc_backends.trainers.online_rl.lowering import (
     BY_ADVANTAGE,
     CAPABILITIES,
     CRITIC_FIELDS,

@@ -1,0 +1,150 @@
+"""How a stage of online RL becomes one job, whatever its algorithm: what all are told alike, and
+the settings that several of them read.
+
+Neighbours: `backend.py` and `trl_backend.py`, whose declarations lower by it; `backend_offline.py`
+reads some of the same settings; `agents/rollout/backend.py` reads those of episodes alike.
+"""
+
+from __future__ import annotations
+
+from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
+from agentc.kinds.artifacts import POLICY_RUN
+from agentc.kinds.field import Json
+from agentc_backends.agents.common.lowering import environment_leases, episode_config, prompt_config
+from agentc_backends.agents.common.reply_actions import action_config
+from agentc_backends.software import TORCH
+
+CRITIC_FIELDS = ("lr", "updates", "batch", "target_rate", "value_target", "hidden", "start",
+           "max_grad_norm")  # fmt: skip
+READING_FIELDS = ("pool", "max_length")
+ACTOR_FIELDS = ("lr", "updates", "batch", "max_grad_norm")
+BY_ADVANTAGE = ("advantage", "kl_penalty")
+_PROGRAM = ("-m", "agentc_backends.trainers.online_rl.job_online")
+
+CAPABILITIES = frozenset(
+    {"react", "react_inline", "action_only", "text", "output_marker", "resume", "float32"}
+)
+WITHOUT_ENCODER = ("policy", "start")
+"""Of those without a critic of texts, which would read with an `encoder`."""
+
+
+def critic_settings(view: StageView) -> dict[str, Json]:
+    """How a critic is trained, but for the discount."""
+    critic: dict[str, Json] = {name: view.get(f"critic.{name}") for name in CRITIC_FIELDS}
+    if critic["value_target"] == "expectile":
+        critic["expectile"] = view.number("critic.expectile")
+    else:
+        view.leave("critic.expectile", "`critic.value_target` is no expectile")
+    return critic
+
+
+def encoder_settings(view: StageView) -> dict[str, Json]:
+    """How an encoder of the critic's own reads, under `encoder`, where the stage has one."""
+    if view.inputs.get("encoder"):
+        return {"encoder": {name: view.get(f"critic.{name}") for name in READING_FIELDS}}
+    for name in READING_FIELDS:
+        view.leave(f"critic.{name}", "the critic reads with the policy's body (no `encoder`)")
+    return {}
+
+
+def actor_steps(view: StageView) -> dict[str, Json]:
+    """The policy's gradient steps, whatever they descend."""
+    return {name: view.get(f"actor.{name}") for name in ACTOR_FIELDS}
+
+
+def online_job(
+    stage: StageView,
+    view: StageView,
+    context: LowerContext,
+    backend: StageBackend,
+    learner: dict[str, Json],
+    buffer: Json,
+    *,
+    trains: bool = True,
+) -> JobDraft:
+    """The one job of a stage, with what all algorithms are told alike; `learner` is an algorithm's
+    own, `buffer` what it learns from again. One that `trains` no policy has no warm-up, and the
+    same policy all along."""
+    facts = context.environment_facts(view)
+    prompt = context.prompt(view)
+    iterations = view.integer("iterations")
+    config: dict[str, Json] = {
+        **episode_config(view, facts, prompt),
+        **action_config(view, prompt),
+        "tasks": view.text("tasks"),
+        "iterations": iterations,
+        "episodes": view.integer("episodes"),
+        "warmup": _warmup(view, iterations) if trains else 0,
+        "buffer": buffer,
+        "learner": learner,
+        "evaluate": _evaluation(view, facts["splits"]),
+        "keep": kept_iterations(view, iterations) if trains else [],
+        "publish_state": view.flag("publish_state"),
+    }
+    if not view.number("decode.temperature"):
+        view.refuse(
+            "decode.temperature",
+            "a policy that always says the likeliest meets nothing new to learn from",
+            fix="set it above 0; `evaluate.temperature` is that of the evaluations",
+        )
+    return JobDraft(
+        kind="online_rl",
+        backend=backend.id,
+        version=backend.version,
+        software=TORCH,
+        program=_PROGRAM,
+        view=view,
+        config=config,
+        placement={
+            "concurrency": view.integer("concurrency"),
+            "micro_batch": view.integer("micro_batch"),
+            "save_every": view.get("save_every"),
+        },
+        inputs=view.inputs,
+        produces=POLICY_RUN.name,
+        leases=environment_leases(view, context, TORCH),
+        extra_identity={"prompt": prompt_config(prompt)},
+        contract={"reward_range": facts["reward_range"]},
+        resume=True,
+    )
+
+
+def _warmup(view: StageView, iterations: int) -> int:
+    refuse_all_warmup(view, iterations)
+    return view.integer("warmup")
+
+
+def _evaluation(view: StageView, splits: Json) -> Json:
+    found = view.get("evaluate")
+    if isinstance(found, dict) and isinstance(splits, (list, tuple)) and splits:
+        split = found["split"]
+        if split not in splits:
+            view.refuse(
+                "evaluate.split",
+                f"the environment has no split {split!r}; it has {', '.join(map(str, splits))}",
+                fix="name one of them",
+            )
+    return found
+
+
+def refuse_all_warmup(view: StageView, iterations: int) -> None:
+    """A run of warm-up alone, unless it goes on from one."""
+    if view.integer("warmup") >= iterations and not view.inputs.get("start"):
+        view.refuse(
+            "warmup",
+            f"all {iterations} iterations would be warm-up, and the policy stay as it is",
+            fix=f"set it below {iterations}",
+        )
+
+
+def kept_iterations(view: StageView, iterations: int) -> Json:
+    """Whose policies are kept; refused beyond the end of the run."""
+    kept = view.get("keep")
+    late = [each for each in kept if isinstance(each, int) and each > iterations] if kept else []  # type: ignore[union-attr]
+    if late and not view.inputs.get("start"):
+        view.refuse(
+            "keep",
+            f"the run ends after iteration {iterations}, before {late[0]}",
+            fix=f"name iterations from 0 to {iterations}",
+        )
+    return kept
