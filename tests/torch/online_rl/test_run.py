@@ -3,15 +3,10 @@ the same bytes; and what it publishes keeps the contract of a PolicyRun."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import shutil
-import subprocess
-import sys
 import time
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +16,6 @@ pytest.importorskip("torch")
 
 import torch
 from safetensors.torch import load_file
-from tests.support.patience import PATIENCE_S
 from tests.torch.online_rl.runs import contract, digests, kill_and_rerun
 from tests.torch.online_rl.wanderer import wandering_model
 from tests.torch.trl.jobs import launch, make_job
@@ -29,33 +23,17 @@ from tests.torch.trl.jobs import launch, make_job
 from agentc.backend_api.table import BackendTable
 from agentc.compilation import compile_spec
 from agentc.runtime.contracts.artifacts import ContractError
-from agentc.runtime.program import JobConfig, read_rows
-from agentc_backends.agents.common.connect import AgentGymWorld, ChatPolicy
-from agentc_backends.agents.common.episode import Policy
-from agentc_backends.agents.common.tasks import attempts_at, read_rules, tasks_of
+from agentc.runtime.program import read_rows
 from agentc_backends.agents.expert.backend import BACKEND as EXPERT
-from agentc_backends.agents.rollout.episode import play
-from agentc_backends.agents.rollout.turns import TurnRules
 from agentc_backends.data.models.backend import SCRATCH
-from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.environments.corridor.backend import BACKEND as CORRIDOR
-from agentc_backends.environments.server.inside import InsideEnvironment
-from agentc_backends.environments.server.program import opener_of
 from agentc_backends.servers.transformers.chat_text import ChatText
-from agentc_backends.servers.transformers.checkpoint import ends_of, load_tokenizer
-from agentc_backends.trainers.online_rl.acting import LivePolicy
+from agentc_backends.servers.transformers.checkpoint import load_tokenizer
 from agentc_backends.trainers.online_rl.backend import ARCHER, CHAI, FILTERED_BC, PPO
 from agentc_backends.trainers.online_rl.played import decoded
-from agentc_backends.trainers.online_rl.run_critic import read_critic
-from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
 from agentc_backends.trainers.online_rl.trl_backend import TRL
 
-sys.path.append(str(Path(__file__).parents[2] / "backends" / "servers"))
-
-from conformance import Target, started
-
 PROGRAM = "agentc_backends.trainers.online_rl.job_online"
-SERVER = "agentc_backends.servers.transformers.job_serve"
 ITERATIONS, EPISODES = 4, 6
 SPEC = """
 agentc: 1
@@ -251,7 +229,7 @@ def test_each_reply_was_shown_the_last_observation_alone(
             assert list(said.prompt) == asked
 
 
-@pytest.mark.parametrize("whole", runs("archer"), indirect=True)
+@pytest.mark.parametrize("whole", runs(), indirect=True)
 def test_cut_by_three_time_limits(whole: tuple[str, Path], model: Path, tmp_path: Path) -> None:
     """Each stops after its first phase, with that saved."""
     backend, root = whole
@@ -269,101 +247,6 @@ def test_cut_by_three_time_limits(whole: tuple[str, Path], model: Path, tmp_path
     status, _, errors = launch(job, PROGRAM)
     assert status == 0, errors
     assert digests(tmp_path / "cut") == digests(root)
-
-
-@pytest.mark.parametrize("whole", ["chai"], indirect=True)
-def test_evaluations_are_those_behind_a_server_that_reranks(
-    whole: tuple[str, Path], tmp_path: Path
-) -> None:
-    """It reads the critic out of the run, and says reply for reply what the job said."""
-    _, root = whole
-    job = json.loads((root / "job.json").read_text())
-    config, published = job["config"], root / "data"
-    told = config["evaluate"]
-
-    async def played(policy: Policy) -> list[str]:
-        inside = job["leases"]["environment"]["inside"]
-        world = AgentGymWorld(InsideEnvironment(opener_of(inside["program"], inside["settings"])))
-        meta = await world.meta()
-        read = JobConfig(config)
-        rules = replace(read_rules(read, meta), split=told["split"])
-        tasks = tasks_of(meta, told["split"], told["limit"])
-        attempts = attempts_at(
-            tasks, told["attempts"], seed=told["seed"], prompt_seed=0, prompt_per_attempt=True
-        )
-        rows = [play(rules, read.read_as(TurnRules), each, policy, world) for each in attempts]
-        return sorted(map(_plain, await asyncio.gather(*rows)))
-
-    decode = {**config["decode"], "temperature": told["temperature"]}
-
-    async def served(target: Target) -> list[str]:
-        async with target.client() as chat:
-            return await played(ChatPolicy(chat, decode))
-
-    async def replies(target: Target, **more: Any) -> list[str]:
-        body = target.chat_body(seed=5, temperature=1, **more)
-        answer = await target.raw("POST", "/v1/chat/completions", body)
-        return [each["message"]["content"] for each in answer.json()["choices"]]
-
-    async def of_first_candidates() -> list[str]:
-        model, tokenizer = load_model(published).eval(), load_tokenizer(str(published))
-        drawn = Decode(
-            temperature=1.0, max_tokens=decode["max_tokens"], ends=ends_of(model, tokenizer)
-        )
-        chat = ChatText(str(published), tokenizer)
-        policy = LivePolicy(Sampler(model), chat, tokenizer, drawn, 256)
-        async with policy.acting():
-            return await played(policy)
-
-    last = sorted(
-        _plain({name: value for name, value in row.items() if name != "iteration"})
-        for row in read_rows(published / "evaluations.jsonl")
-        if row["iteration"] == ITERATIONS
-    )
-    server = ["--model", str(published), "--rerank-candidates", "3"]
-    with started(sys.executable, SERVER, server, tmp_path) as (url, _):
-        facts = json.loads((tmp_path / "ready.json").read_text())
-        assert facts["rerank"]["candidates"] == 3
-        assert facts["rerank"]["reads"]["memory"] == "last"
-        target = Target(url, "test-token", "policy", str(published), 256)
-        assert asyncio.run(served(target)) == last
-        one, several = (asyncio.run(replies(target, n=number)) for number in (1, 3))
-        assert len(one) == 1
-        assert several[:1] == one  # each of several has candidates of its own
-        assert len(set(several)) > 1
-    assert asyncio.run(of_first_candidates()) != last
-
-
-@pytest.mark.parametrize("whole", ["chai"], indirect=True)
-def test_either_critic_of_a_run_can_be_read(whole: tuple[str, Path], tmp_path: Path) -> None:
-    _, root = whole
-    found = []
-    for rank_with, file in (("target", "target"), ("online", "critic")):
-        critic, told = read_critic(root / "data", rank_with)  # type: ignore[arg-type]
-        written = load_file(root / "data" / "state" / f"{file}.safetensors")
-        for name, each in critic.named_parameters():
-            assert torch.equal(each, written[name])
-            assert not each.requires_grad
-        assert sorted(told) == ["memory", "prompt"]
-        found.append(critic.q1[0].weight)
-    assert not torch.equal(*found)
-    shutil.copytree(root / "data", tmp_path / "data")
-    shutil.rmtree(tmp_path / "data" / "state")
-    with pytest.raises(ValueError, match="publish_state: true"):
-        read_critic(tmp_path / "data", "target")
-
-
-def test_a_model_without_a_critic_is_not_served_so(model: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", SERVER, "--model", str(model), "--rerank-candidates", "3"]
-    command += ["--ready-file", str(tmp_path / "ready.json")]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert ended.returncode == 2
-    assert "has no critic to rank candidates with" in ended.stderr
-    assert not (tmp_path / "ready.json").exists()
-
-
-def _plain(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, sort_keys=True)
 
 
 @pytest.mark.parametrize("whole", runs("archer"), indirect=True)
