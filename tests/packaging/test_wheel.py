@@ -97,9 +97,14 @@ def test_the_command_works_from_the_wheel_alone(built: Path, python: str, tmp_pa
 
     run(interpreter.path, "-m", "venv", "--without-pip", tmp_path / "venv")
     programs = tmp_path / "venv" / "bin"
-    # By the pip of these tests: to bring one of its own takes longer than what is tested.
-    pip = (sys.executable, "-m", "pip", "--python", programs / "python")
-    run(*pip, "install", "--quiet", "--no-compile", wheel_of(built))
+    # By what these tests are installed with: to bring a pip of its own takes longer than what is
+    # tested, and a pip that is older than the Python fails in it.
+    uv = shutil.which("uv", path=Path(sys.executable).parent)
+    into = ("--python", programs / "python")
+    if uv:
+        run(uv, "pip", "install", "--quiet", *into, wheel_of(built))
+    else:
+        run(sys.executable, "-m", "pip", *into, "install", "--quiet", wheel_of(built))
     where = run(programs / "python", "-c", "import agentc, agentc_backends; print(agentc.__file__)")
     assert str(tmp_path / "venv") in where
     run(programs / "agentc", "init", "mine.yaml", "--from", "quickstart")
