@@ -6,10 +6,11 @@ executes reference and answer in its own process and compares what a call of eac
 alarm after a second. Ours runs the reference once, and the answer in a box of its own or, as
 env.colbench_backend does it, in a process that is forked in a box for it. Answers are each task's
 reference, the same with its first number one larger, and an empty function. All are taken by turns,
-`--rounds` times, and medians shown. `--branches` makes each reference so many lines longer,
-`--only-forked` leaves out a box for each answer, `--episodes` adds the environment's expert,
-`--sleeping` how long an answer waits beside so many that sleep. Boxes have the standard library and
-what is in `--packages`: an answer that imports something else fails there, and not in the loop.
+`--rounds` times, and medians shown. `--times` has each task come so often, its reference anew: the
+nurseries are started once. `--branches` makes each reference so many lines longer, `--only-forked`
+leaves out a box for each answer, `--episodes` adds the environment's expert, `--sleeping` how long
+an answer waits beside so many that sleep. Boxes have the standard library and what is in
+`--packages`: an answer that imports something else fails there, and not in the loop.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=Path, help="a JSONL file; without it they are invented")
     parser.add_argument("--limit", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--times", type=int, default=1, help="how often each task comes")
     parser.add_argument("--branches", type=int, default=0, help="so many more lines of a reference")
     parser.add_argument("--only-forked", action="store_true")
     parser.add_argument("--packages", help="a folder that boxes import from, such as numpy's")
@@ -80,7 +82,7 @@ def main() -> None:
         _sleeping(options.sleeping)
         return
     tasks = (_longer(task, options.branches) for task in _tasks(options.tasks, options.limit))
-    cases = [(task, answers_of(task)) for task in tasks]
+    cases = [(task, answers_of(task)) for task in tasks] * options.times
     number = sum(len(answers) for _, answers in cases)
     ways: dict[str, Way] = {_LOOP: lambda: [*map(plain_scores, cases)]}
     for each in probe(boxed_interpreter(packages=(options.packages,) if options.packages else ())):
