@@ -8,6 +8,7 @@ import pytest
 
 from agentc.backend_api import load_backends
 from agentc.compilation import Compilation, compile_spec
+from agentc.diagnostics.diagnostic import Diagnostic
 from agentc.plan.job import Plan
 
 SPEC = """\
@@ -47,6 +48,13 @@ claims:
     gate: true
   gain: {what: gain, stage: rounds.scores, difference_from: before, above: 0}
 """
+
+
+def errors_in(folder: Path, text: str) -> list[Diagnostic]:
+    spec = folder / "spec.yaml"
+    spec.write_text(text)
+    found = compile_spec(spec, {}, load_backends()).diagnostics
+    return [each for each in found if each.severity == "error"]
 
 
 def compiled(folder: Path, text: str, **params: str) -> Compilation:
@@ -164,13 +172,7 @@ def test_a_win_rate_is_a_share_and_no_difference(tmp_path: Path) -> None:
 def test_a_win_rate_needs_two_evaluations(
     tmp_path: Path, old: str, new: str, code: str, said: str
 ) -> None:
-    spec = tmp_path / "spec.yaml"
-    spec.write_text(SPEC + WINS.replace(old, new))
-    [found] = [
-        each
-        for each in compile_spec(spec, {}, load_backends()).diagnostics
-        if each.severity == "error"
-    ]
+    [found] = errors_in(tmp_path, SPEC + WINS.replace(old, new))
     assert found.code == code
     assert said in found.message
 
@@ -261,10 +263,7 @@ def test_two_swept_params_leave_the_other_in_the_name(tmp_path: Path) -> None:
 
 
 def test_a_claim_over_what_is_not_swept_is_refused(tmp_path: Path) -> None:
-    spec = tmp_path / "spec.yaml"
-    spec.write_text(SWEPT.replace("over: [seed]", "over: [sed]", 1))
-    found = compile_spec(spec, {}, load_backends())
-    errors = [each for each in found.diagnostics if each.severity == "error"]
+    errors = errors_in(tmp_path, SWEPT.replace("over: [seed]", "over: [sed]", 1))
     assert [(each.code, each.fix) for each in errors] == [("AGC446", "did you mean `seed`?")]
 
 
@@ -354,13 +353,8 @@ def test_a_claim_about_curves_says_what_is_reached_by_which_runs(
     tmp_path: Path, old: str, new: str, code: str, said: str
 ) -> None:
     assert CURVES.count(old) == 1
-    spec = tmp_path / "spec.yaml"
-    spec.write_text(CURVES.replace(old, new).replace("  seed: [0, 1, 2]", "  seed: [0]"))
-    [found] = [
-        each
-        for each in compile_spec(spec, {}, load_backends()).diagnostics
-        if each.severity == "error"
-    ]
+    text = CURVES.replace(old, new).replace("  seed: [0, 1, 2]", "  seed: [0]")
+    [found] = errors_in(tmp_path, text)
     assert found.code == code
     assert said in found.message
     assert found.span is not None
@@ -368,14 +362,8 @@ def test_a_claim_about_curves_says_what_is_reached_by_which_runs(
 
 def test_a_run_measures_no_reward_for_a_claim(tmp_path: Path) -> None:
     """Its policy has to be evaluated: the reward of episodes that it trained on is another one."""
-    spec = tmp_path / "spec.yaml"
     text = CURVES.replace("metric: steps_to, reach: 5, below: 1000", "above: 5")
-    spec.write_text(text)
-    errors = [
-        each
-        for each in compile_spec(spec, {}, load_backends()).diagnostics
-        if each.severity == "error"
-    ]
+    errors = errors_in(tmp_path, text)
     assert {each.code for each in errors} == {"AGC440"}
     assert "measures no `reward`" in errors[0].message
     assert errors[0].expected == "one of `scores`"

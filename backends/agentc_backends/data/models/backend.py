@@ -8,7 +8,7 @@ from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import CHECKPOINT
 from agentc.kinds.field import Json
 from agentc_backends.data.models.remote_code import REMOTE_CODE
-from agentc_backends.data.models.sources import directory_source, hub_source
+from agentc_backends.data.models.sources import from_directory, from_hub
 from agentc_backends.software import TORCH
 
 _VERSION = 1
@@ -74,25 +74,19 @@ def _lower_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ..
 
 
 def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    source, pinned = hub_source(view, context, "model.hf", "meta-llama/Llama-2-7b-chat-hf")
+    draft = _draft("hf", view, {"chat_format": view.text("chat_format")})
+    taken = from_hub(draft, context, "meta-llama/Llama-2-7b-chat-hf")
     if view.flag(REMOTE_CODE.path):
         view.refusals.append(REMOTE_CODE)
     token = view.secret("token")
-    draft = replace(
-        _draft("hf", view, {**source, "chat_format": view.text("chat_format")}),
-        extra_identity=pinned,
-        contract={"network": True},
-        secrets={} if token is None else {"HF_TOKEN": token},
-    )
-    return (draft,)
+    return (replace(taken, secrets={} if token is None else {"HF_TOKEN": token}),)
 
 
 def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    draft = _draft("path", view, {"chat_format": view.text("chat_format")})
     if view.flag(REMOTE_CODE.path):
         view.refusals.append(REMOTE_CODE)
-    source, files = directory_source(view, context, "model.path")
-    draft = _draft("path", view, {**source, "chat_format": view.text("chat_format")})
-    return (replace(draft, extra_identity=files),)
+    return (from_directory(draft, context),)
 
 
 def _draft(name: str, view: StageView, config: dict[str, Json]) -> JobDraft:

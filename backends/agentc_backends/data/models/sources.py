@@ -1,13 +1,33 @@
 """Where weights of others come from: a pinned commit of the Hugging Face hub, or a directory of
-this machine. Read by `backend.py` (models) and `encoders/backend.py`."""
+this machine. Used by `backend.py` (models), `encoders/` and `text_encoders/`, each of which takes
+what it finds in its own way."""
 
 from __future__ import annotations
 
-from agentc.backend_api import LowerContext, StageView
+from dataclasses import replace
+
+from agentc.backend_api import JobDraft, LowerContext, StageView
 from agentc.kinds.field import Json
 
 
-def hub_source(
+def from_hub(draft: JobDraft, context: LowerContext, example: str) -> JobDraft:
+    """The draft of a job that takes a repository at a commit, `example` of its kind."""
+    source, pinned = _hub_source(draft.view, context, draft.backend, example)
+    return replace(
+        draft,
+        config={**source, **draft.config},
+        extra_identity=pinned,
+        contract={"network": True},
+    )
+
+
+def from_directory(draft: JobDraft, context: LowerContext) -> JobDraft:
+    """The draft of a job that takes a directory of this machine."""
+    source, files = _directory_source(draft.view, context, draft.backend)
+    return replace(draft, config={**source, **draft.config}, extra_identity=files)
+
+
+def _hub_source(
     view: StageView, context: LowerContext, backend: str, example: str
 ) -> tuple[dict[str, Json], dict[str, Json]]:
     """Config and extra identity of a repository at a commit. Refuses a revision that may move."""
@@ -32,7 +52,7 @@ def hub_source(
     return {"repo": repo, "revision": commit}, pinned
 
 
-def directory_source(
+def _directory_source(
     view: StageView, context: LowerContext, backend: str
 ) -> tuple[dict[str, Json], dict[str, Json]]:
     """Config and extra identity of a directory, which is no object of the store, so that its

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import TEXT_ENCODER
 from agentc.kinds.field import Json
-from agentc_backends.data.models.sources import directory_source, hub_source
+from agentc_backends.data.models.sources import from_directory, from_hub
 from agentc_backends.software import TORCH
 
 _SIZES = ("hidden_size", "layers", "heads", "context", "vocab_size", "seed")
@@ -31,13 +29,11 @@ def _lower_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ..
 
 
 def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    source, pinned = hub_source(view, context, "text_encoder.hf", "FacebookAI/roberta-base")
-    return (replace(_draft("hf", view, source), extra_identity=pinned, contract={"network": True}),)
+    return (from_hub(_draft("hf", view, {}), context, "FacebookAI/roberta-base"),)
 
 
 def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    source, files = directory_source(view, context, "text_encoder.path")
-    return (replace(_draft("path", view, source), extra_identity=files),)
+    return (from_directory(_draft("path", view, {}), context),)
 
 
 def _draft(name: str, view: StageView, config: dict[str, Json]) -> JobDraft:
