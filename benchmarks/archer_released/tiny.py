@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch.optim import Adam
 from transformers import (
     GenerationConfig,
@@ -22,6 +21,7 @@ from transformers import (
 )
 
 from agentc_backends.data.models.text_encoders.job_scratch import train_encoder_tokenizer
+from agentc_backends.data.models.vocabulary import byte_level
 from agentc_backends.environments.guessing_games.environment import GuessingEnvironment
 from agentc_backends.trainers.online_rl.actor_step import actor_step
 from agentc_backends.trainers.online_rl.losses import imitation_loss
@@ -67,18 +67,10 @@ def games(number: int, seed: int) -> list[list[Told]]:
 
 def policy_tokenizer(texts: Sequence[str]) -> Any:
     """Byte-level BPE without marks at the ends, as GPT-2's."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=512,
-        special_tokens=[END],
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts, trainer)
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, eos_token=END, clean_up_tokenization_spaces=False
+        tokenizer_object=byte_level(texts, 512, [END]),
+        eos_token=END,
+        clean_up_tokenization_spaces=False,
     )
 
 

@@ -43,22 +43,30 @@ def corpus_texts(chat: ChatFormat, conversations: Iterable[Sequence[Message]]) -
     return sorted(pieces)
 
 
-def train_tokenizer(chat: ChatFormat, texts: Sequence[str], vocab_size: int, context: int) -> Any:
-    """A fast tokenizer (transformers) with the format's control tokens, template and at most
-    `vocab_size` tokens, all bytes among them."""
+def byte_level(texts: Sequence[str], vocab_size: int, special: Sequence[str]) -> Any:
+    """A byte-level BPE tokenizer (tokenizers) of at most `vocab_size` tokens: the special ones,
+    then all bytes, then what the texts make worth a token."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
-        special_tokens=[*chat.tokens, PAD],
+        special_tokens=[*special],
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def train_tokenizer(chat: ChatFormat, texts: Sequence[str], vocab_size: int, context: int) -> Any:
+    """A fast tokenizer (transformers) with the format's control tokens, template and at most
+    `vocab_size` tokens, all bytes among them."""
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = byte_level(texts, vocab_size, [*chat.tokens, PAD])
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         bos_token=chat.bos,

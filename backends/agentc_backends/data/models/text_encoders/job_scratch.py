@@ -11,7 +11,7 @@ from typing import Any
 
 from agentc.runtime.program import Job, load_job
 from agentc_backends.data.models.checkpoint import CheckpointError, settle_libraries
-from agentc_backends.data.models.vocabulary import corpus_messages
+from agentc_backends.data.models.vocabulary import byte_level, corpus_messages
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 """RoBERTa's, with its numbers 0 to 4; 1 is the padding that its positions are counted by."""
@@ -69,19 +69,10 @@ def create(job: Job) -> None:
 def train_encoder_tokenizer(texts: Sequence[str], vocab_size: int, context: int) -> Any:
     """A fast tokenizer (transformers) of at most `vocab_size` tokens, all bytes among them, that
     puts a text between <s> and </s>."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from tokenizers import processors
     from transformers import PreTrainedTokenizerFast
 
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        special_tokens=[*SPECIAL],
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer = byte_level(texts, vocab_size, SPECIAL)
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
