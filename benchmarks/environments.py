@@ -9,7 +9,6 @@ program prints its own table. Neighbours: `sciworld.py`, `detective.py`, `textcr
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentc.runtime.software.environment import ensure_environment
+from agentc.runtime.software.lock_hashes import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -93,9 +93,8 @@ def _python(lock: Path | None) -> Path:
         return Path(sys.executable)
     os.environ.setdefault("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
     text = lock.read_text("utf-8")
-    digest = hashlib.sha256(text.encode()).hexdigest()
     store = StoreLayout(ROOT / ".agentc" / "store")
-    directory, _ = ensure_environment(store, digest, text, print)
+    directory, _ = ensure_environment(store, lock_digest(text), text, print)
     return directory / "bin" / "python"
 
 

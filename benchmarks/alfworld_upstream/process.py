@@ -6,7 +6,6 @@ from a folder with a `.pddl` and a `.twl2`.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc.runtime.software.environment import ensure_environment, read_complete
+from agentc.runtime.software.lock_hashes import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 from benchmarks.alfworld_upstream.play_games import MARK
 
@@ -54,7 +54,7 @@ def upstream_python(build: bool, report: Callable[[str], None]) -> Path | None:
     os.environ.setdefault("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
     layout = StoreLayout(ROOT / ".agentc" / "store")
     text = LOCK.read_text(encoding="utf-8")
-    digest = hashlib.sha256(text.encode()).hexdigest()
+    digest = lock_digest(text)
     directory = layout.environment(digest)
     if read_complete(directory) is None:
         if not build:
