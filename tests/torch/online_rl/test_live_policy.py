@@ -22,7 +22,7 @@ from agentc_backends.environments.server.program import opener_of
 from agentc_backends.servers.transformers.chat_text import ChatText
 from agentc_backends.servers.transformers.checkpoint import load_tokenizer
 from agentc_backends.trainers.online_rl.acting import LivePolicy
-from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
+from agentc_backends.trainers.online_rl.sampling import Decode, DrawSteps, Sampler
 
 _TESTS = Path(__file__).parents[2]
 sys.path[:0] = [str(_TESTS / "torch" / "transformers_server"), str(_TESTS / "backends" / "servers")]
@@ -120,17 +120,24 @@ def test_a_prompt_without_room_for_a_reply_is_refused(folder: Path) -> None:
         asyncio.run(ask())
 
 
-def test_what_fails_while_drawing_reaches_every_episode(folder: Path) -> None:
-    async def ask() -> list[Any]:
+def test_what_fails_while_drawing_reaches_every_episode(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = [{"role": "user", "content": "hello"}]
+
+    async def ask() -> tuple[list[Any], str]:
         policy = live(folder)
-        policy.sampler.draw = _broken  # type: ignore[method-assign]
-        talk = [{"role": "user", "content": "hello"}]
         async with policy.acting():
-            asked = [policy.reply(talk, n, str(n)) for n in range(3)]
-            return await asyncio.gather(*asked, return_exceptions=True)
+            with monkeypatch.context() as patched:
+                patched.setattr(DrawSteps, "advance", _broken)
+                asked = [policy.reply(talk, n, str(n)) for n in range(3)]
+                told = await asyncio.gather(*asked, return_exceptions=True)
+            return told, (await policy.reply(talk, 1, "later")).text
 
-    assert [str(each) for each in asyncio.run(ask())] == ["no memory"] * 3
+    told, later = asyncio.run(ask())
+    assert [str(each) for each in told] == ["no memory"] * 3
+    assert later
 
 
-def _broken(*_: object) -> list[Any]:
+def _broken(*_: object) -> bool:
     raise RuntimeError("no memory")

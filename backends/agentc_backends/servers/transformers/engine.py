@@ -131,6 +131,15 @@ class Engine:
         """Run until all of these are done; no others come in meanwhile."""
         self.run(_Delivery(requests))
 
+    def advance(self, requests: Sequence[Ongoing] = ()) -> bool:
+        """Take these in and make one step, for who does something else between two; whether
+        anything is left under way."""
+        with torch.inference_mode():
+            self._waiting.extend(requests)
+            self._admit()
+            self._step()
+        return bool(self._waiting or self._running)
+
     def replace(self, checkpoint: Checkpoint) -> None:
         """Serve other weights; to be called by an action."""
         self._adopt(checkpoint)

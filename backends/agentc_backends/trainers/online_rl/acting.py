@@ -1,7 +1,8 @@
 """A model in training as the policy of episodes: `play` of a rollout asks it as it asks a server.
 
-Those that wait for a reply at one moment are drawn together. Replies are those that the embedded
-server would give for the same weights and seeds, so an episode here is one of an `evaluate` stage.
+Episodes are drawn together, a token of each at a time, by one engine that keeps what they have said
+so far. Replies are those that the embedded server would give for the same weights and seeds, so an
+episode here is one of an `evaluate` stage.
 Neighbours: `sampling.py`, `best_of.py`, `agents/rollout/episode.py`.
 """
 
@@ -11,6 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from agentc_backends.agents.client.errors import ContextOverflowError
@@ -95,21 +97,38 @@ class LivePolicy:
     async def _serve(self) -> None:
         while True:
             await self._asked.wait()
-            # Every episode that can go on comes to its next reply first. Who is drawn beside whom
-            # changes how long it takes, and no reply.
-            before = 0
-            while before < len(self._waiting):
-                before = len(self._waiting)
-                await asyncio.sleep(0)
-            waiting, self._waiting = self._waiting, []
-            self._asked.clear()
+            under_way: set[asyncio.Future[Sampled]] = set()
             try:
-                drawn = self.sampler.draw([request for request, _ in waiting], self.decode)
-            except Exception as error:
-                for _, future in waiting:
+                await self._draw(under_way)
+            except Exception as error:  # as no memory: whoever waits is told, others may come
+                self._asked.clear()
+                waiting, self._waiting = self._waiting, []
+                for future in [*under_way, *(each for _, each in waiting)]:
                     if not future.done():
                         future.set_exception(error)
-                continue
-            for (_, future), one in zip(waiting, drawn, strict=True):
-                if not future.done():  # its episode may have been cancelled
-                    future.set_result(one)
+
+    async def _draw(self, under_way: set[asyncio.Future[Sampled]]) -> None:
+        """Until cancelled. Who is drawn beside whom changes how long it takes, and no reply; so an
+        episode that has its reply goes on, and comes with the next, while others are drawn."""
+        with self.sampler.drawing() as steps:
+            while True:
+                # Every episode that can go on comes to its next reply first.
+                before = -1
+                while before < len(self._waiting):
+                    before = len(self._waiting)
+                    await asyncio.sleep(0)
+                waiting, self._waiting = self._waiting, []
+                self._asked.clear()
+                for request, future in waiting:
+                    under_way.add(future)
+                    steps.begin(request, self.decode, partial(_give, under_way, future))
+                if not steps.advance():
+                    await self._asked.wait()
+
+
+def _give(
+    under_way: set[asyncio.Future[Sampled]], future: asyncio.Future[Sampled], drawn: Sampled
+) -> None:
+    under_way.remove(future)
+    if not future.done():  # its episode may have been cancelled
+        future.set_result(drawn)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy
@@ -51,6 +52,34 @@ class DrawRequest:
     room: int | None = None
 
 
+class DrawSteps:
+    """Replies under way, a token at a time; more may begin between two steps. Made by `Sampler`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._coming: list[Ongoing] = []
+
+    def begin(self, asked: DrawRequest, decode: Decode, done: Callable[[Sampled], None]) -> None:
+        """`done` is called by a step."""
+        self._coming.append(
+            Ongoing(
+                prompt=numpy.array(asked.prompt, numpy.int32),
+                max_tokens=min(decode.max_tokens, asked.room or decode.max_tokens),
+                done=lambda ended: done(Sampled(tuple(ended.tokens), not ended.ended)),
+                temperature=decode.temperature,
+                top_p=decode.top_p,
+                key=asked.key,
+                ends=decode.ends,
+                finished=decode.finished,
+            )
+        )
+
+    def advance(self) -> bool:
+        """A step of all of them; whether any are left."""
+        coming, self._coming = self._coming, []
+        return self._engine.advance(coming)
+
+
 class Sampler:
     """Draws from a model in float32 on the CPU. Between two draws its weights may change."""
 
@@ -65,29 +94,19 @@ class Sampler:
     def draw(self, asked: Sequence[DrawRequest], decode: Decode) -> list[Sampled]:
         """A reply for each prompt, in their order."""
         found: dict[int, Sampled] = {}
-        items = [self._ongoing(number, one, decode, found) for number, one in enumerate(asked)]
-        with self._serving():
-            # A new engine knows nothing of the weights before: no prefix outlives them.
-            engine = Engine(self._checkpoint(), self._limits, self._context())
-            engine.work_through(items)
+        with self.drawing() as steps:
+            for number, one in enumerate(asked):
+                steps.begin(one, decode, partial(found.__setitem__, number))
+            while steps.advance():
+                pass
         return [found[number] for number in range(len(asked))]
 
-    def _ongoing(
-        self, number: int, asked: DrawRequest, decode: Decode, found: dict[int, Sampled]
-    ) -> Ongoing:
-        def done(ended: Ongoing) -> None:
-            found[number] = Sampled(tuple(ended.tokens), not ended.ended)
-
-        return Ongoing(
-            prompt=numpy.array(asked.prompt, numpy.int32),
-            max_tokens=min(decode.max_tokens, asked.room or decode.max_tokens),
-            done=done,
-            temperature=decode.temperature,
-            top_p=decode.top_p,
-            key=asked.key,
-            ends=decode.ends,
-            finished=decode.finished,
-        )
+    @contextmanager
+    def drawing(self) -> Iterator[DrawSteps]:
+        """Steps with the weights of now, which nobody may change inside of the block: what prompts
+        share is computed once in it. A new engine for each, so no prefix outlives its weights."""
+        with self._serving():
+            yield DrawSteps(Engine(self._checkpoint(), self._limits, self._context()))
 
     @contextmanager
     def _serving(self) -> Iterator[None]:
