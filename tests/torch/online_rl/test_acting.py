@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
-from agentc_backends.trainers.online_rl.actor_step import actor_step, in_texts, reply_log_probs
+from agentc_backends.trainers.online_rl.actor_step import actor_step, reply_log_probs
 from agentc_backends.trainers.online_rl.losses import policy_gradient_loss
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampler
+from agentc_backends.trainers.online_rl.shared_texts import in_texts, lay_out
 
 STOP = 2
 DECODE = Decode(max_tokens=8, ends=frozenset({STOP}))
@@ -75,28 +76,41 @@ def test_log_probs_are_those_of_each_row_alone() -> None:
         reply_log_probs(policy, [([], [3])])
 
 
-def test_replies_of_one_conversation_are_read_in_one_text() -> None:
-    """Those that later turns show as they were said; the numbers are those of each row alone."""
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_replies_of_one_conversation_are_read_in_one_text(kind: str) -> None:
+    """Those that later turns show as they were said, and others behind what was said before them;
+    the numbers are those of each row alone, and so is the gradient."""
     policy = model()
+    if kind == "gpt2":
+        shape = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 128}
+        policy = GPT2LMHeadModel(GPT2Config(vocab_size=24, **shape)).eval()
     talk = [5, 6, 7, 8, STOP, 9, 10, 11, STOP]
     rows = [
         (talk[:3], [8, STOP]),
-        ([5, 6, 7], [12, STOP]),  # branches off
+        ([5, 6, 7], [12, 13, STOP]),  # branches off
         (talk[:7], [11, STOP]),
         ([9, 9], [3]),
         (talk[:3], [8, STOP]),
+        (talk[:6], [14]),  # a branch of one token
+        ([5, 6, 7], [12, 13, STOP]),  # as another branch
+        (talk[:7], [11, 4, 4, 4, 4, 4, 4, STOP]),  # the longest text
     ]
-    assert sorted(map(sorted, in_texts(rows))) == [[0, 2, 4], [1], [3]]
-    assert in_texts(rows)[0][0] == 2
-    with torch.no_grad():
-        found, mask = reply_log_probs(policy, rows)
-        for place, row in enumerate(rows):
-            alone, its = reply_log_probs(policy, [row])
-            length = int(its.sum())
-            assert int(mask[place].sum()) == length
-            torch.testing.assert_close(
-                found[place, :length], alone[0, :length], rtol=1e-5, atol=1e-6
-            )
+    assert sorted(map(sorted, in_texts(rows))) == [[0, 1, 2, 4, 5, 6, 7], [3]]
+    laid = lay_out([rows[place] for place in in_texts(rows)[0]])
+    assert (len(laid.ids), laid.branches) == (18, [(15, 16, 7), (16, 18, 3)])
+    found, mask = reply_log_probs(policy, rows)
+    weights = torch.tensor([1.0, -2.0, 0.5, 1.5, -1.0, 3.0, 0.25, -0.75])
+    ((found * mask).sum(dim=1) * weights).sum().backward()
+    together = [each.grad.clone() for each in policy.parameters()]
+    policy.zero_grad()
+    for place, row in enumerate(rows):
+        alone, its = reply_log_probs(policy, [row])
+        (alone.sum() * weights[place]).backward()
+        length = int(its.sum())
+        assert int(mask[place].sum()) == length
+        torch.testing.assert_close(found[place, :length], alone[0], rtol=1e-5, atol=1e-6)
+    for each, theirs in zip(policy.parameters(), together, strict=True):
+        torch.testing.assert_close(each.grad, theirs, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("micro_batch", [1, 2, 3])

@@ -1,12 +1,11 @@
 """One gradient step on utterances: their log-probabilities, a loss, clipping.
 
-Neighbours: `losses.py` has the losses, `sampling.py` draws the utterances; `token_values.py` reads
-the same places of a body.
+Neighbours: `losses.py` has the losses, `sampling.py` draws the utterances, `shared_texts.py` lays
+them out; `token_values.py` reads the same places of a body.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -14,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-Row: TypeAlias = tuple[Sequence[int], Sequence[int]]
-"""A prompt and a reply, in tokens."""
+from agentc_backends.trainers.online_rl.shared_texts import Row, in_texts, reply_states
+
 Loss: TypeAlias = Callable[[Tensor, Tensor, Sequence[int]], Tensor]
 """Of log-probabilities and mask [rows, T] of some rows of a batch, whose numbers these are; a mean
 over these rows."""
@@ -69,25 +68,6 @@ def gradient_step(
     return total, float(norm)
 
 
-def in_texts(rows: Sequence[Row]) -> list[list[int]]:
-    """Numbers of rows, those together whose tokens stand in one text: replies of a conversation
-    whose later turns show them as they were said. The first of each is the whole text."""
-    whole = [(*prompt, *reply) for prompt, reply in rows]
-    lengths = sorted({len(tokens) for tokens in whole})
-    found: list[list[int]] = []
-    by_prefix: dict[tuple[int, ...], list[int]] = {}
-    for place in sorted(range(len(rows)), key=lambda place: (-len(whole[place]), place)):
-        tokens = whole[place]
-        text = by_prefix.get(tokens)
-        if text is None:
-            text = []
-            found.append(text)
-            for length in lengths[: bisect_right(lengths, len(tokens))]:
-                by_prefix.setdefault(tokens[:length], text)
-        text.append(place)
-    return found
-
-
 def reply_log_probs(model: Any, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
     """Natural-log probabilities [B, T] of the replies' tokens at temperature 1, and the mask that
     is 1 on them. Raises ValueError for an empty prompt."""
@@ -103,40 +83,19 @@ def reply_chances(model: Any, rows: Sequence[Row]) -> tuple[Tensor, Tensor, Tens
     return _of_tokens(chances, tokens), mask, -(chances.exp() * chances).sum(dim=2)
 
 
-def reply_states(body: nn.Module, rows: Sequence[Row]) -> tuple[Tensor, Tensor, Tensor]:
-    """What a causal body makes [B, T, H] of all that stands before each token of the replies, these
-    tokens [B, T], and the mask that is 1 on them. Each text is read once, whichever replies stand
-    in it. Texts are padded behind, where no token sees it, so that positions are right and a row's
-    numbers do not depend on those beside it. Raises ValueError for an empty prompt."""
-    if not all(prompt for prompt, _ in rows):
-        raise ValueError("a reply needs a prompt of one token at least")
-    device = next(body.parameters()).device
+def of_rows(
+    read: Callable[[Sequence[Row]], tuple[Tensor, Tensor]], rows: Sequence[Row], micro_batch: int
+) -> list[Tensor]:
+    """For each row [tokens of its reply], without gradient, in pieces of so many texts."""
+    found: dict[int, Tensor] = {}
     texts = in_texts(rows)
-    width = max(sum(map(len, rows[text[0]])) for text in texts)
-    longest = max(len(reply) for _, reply in rows)
-    ids = torch.zeros(len(texts), width, dtype=torch.long)
-    seen = torch.zeros(len(texts), width, dtype=torch.long)
-    tokens = torch.zeros(len(rows), longest, dtype=torch.long)
-    mask = torch.zeros(len(rows), longest)
-    of = torch.zeros(len(rows), dtype=torch.long)
-    for number, text in enumerate(texts):
-        prompt, reply = rows[text[0]]
-        whole = torch.tensor([*prompt, *reply])
-        ids[number, : len(whole)] = whole
-        seen[number, : len(whole)] = 1
-        for place in text:
-            prompt, reply = rows[place]
-            of[place] = number
-            tokens[place, : len(reply)] = whole[len(prompt) : len(prompt) + len(reply)]
-            mask[place, : len(reply)] = 1
-    starts = torch.tensor([len(prompt) - 1 for prompt, _ in rows])
-    places = (starts[:, None] + torch.arange(longest)).clamp(max=width - 1)
-    found: Tensor = body(
-        input_ids=ids.to(device), attention_mask=seen.to(device), use_cache=False
-    ).last_hidden_state
-    # Only where a reply's tokens are drawn: logits of a long prompt would take most of the memory.
-    chosen = found[of.to(device)[:, None], places.to(device)]
-    return chosen, tokens.to(device), mask.to(device)
+    for start in range(0, len(texts), micro_batch):
+        part = [place for text in texts[start : start + micro_batch] for place in text]
+        with torch.no_grad():
+            read_of, _ = read([rows[place] for place in part])
+        for place, each in zip(part, read_of, strict=True):
+            found[place] = each[: len(rows[place][1])]
+    return [found[place] for place in range(len(rows))]
 
 
 def _log_chances(model: Any, states: Tensor) -> Tensor:

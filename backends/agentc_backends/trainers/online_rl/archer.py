@@ -12,13 +12,14 @@ import itertools
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
-from agentc_backends.trainers.online_rl.actor_step import actor_step, reply_log_probs
+from agentc_backends.trainers.online_rl.actor_step import actor_step, of_rows, reply_log_probs
 from agentc_backends.trainers.online_rl.best_of import RankWith
 from agentc_backends.trainers.online_rl.critic import critic_over, slow_copy
 from agentc_backends.trainers.online_rl.critic_step import (
@@ -38,6 +39,7 @@ from agentc_backends.trainers.online_rl.replay import (
     utterances,
 )
 from agentc_backends.trainers.online_rl.sampling import DrawRequest
+from agentc_backends.trainers.online_rl.shared_texts import Row
 
 CRITIC = "critic"
 
@@ -248,17 +250,12 @@ class ArcherLearner(CriticLearner):
                 found.append(advantage(self.critic.q(seen, said), self.critic.v(seen)))
         return torch.cat(found)
 
-    def _left(self, reference: Any, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Tensor:
+    def _left(self, reference: Any, pairs: Sequence[Row]) -> Tensor:
         """[B] nats by which the policy likes its replies better than its start did."""
-        found = []
         size = self._with.micro_batch
-        for start in range(0, len(pairs), size):
-            part = pairs[start : start + size]
-            with torch.no_grad():
-                now, mask = reply_log_probs(self._with.policy, part)
-                then, _ = reply_log_probs(reference, part)
-            found.append(((now - then) * mask).sum(dim=1))
-        return torch.cat(found)
+        now = of_rows(partial(reply_log_probs, self._with.policy), pairs, size)
+        then = of_rows(partial(reply_log_probs, reference), pairs, size)
+        return torch.stack([(one - other).sum() for one, other in zip(now, then, strict=True)])
 
 
 def _correlation(one: Sequence[float], other: Sequence[float]) -> float:

@@ -87,7 +87,7 @@ def _actor(view: StageView) -> dict[str, Json]:
 OFFLINE_ARCHER = StageBackend(
     id="archer.offline_rl",
     kind="offline_rl",
-    version=1,
+    version=2,
     doc="Offline ArCHer: a critic of whole utterances by implicit Q-learning on recorded episodes, "
     "and the policy by advantage-weighted regression (Zhou et al., ICML 2024).",
     software=TORCH,

@@ -12,6 +12,7 @@ import copy
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy
@@ -20,9 +21,8 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
 from agentc_backends.trainers.online_rl.actor_step import (
-    Row,
     gradient_step,
-    in_texts,
+    of_rows,
     reply_chances,
     reply_log_probs,
 )
@@ -30,6 +30,7 @@ from agentc_backends.trainers.online_rl.archer import CRITIC
 from agentc_backends.trainers.online_rl.learner import ACTOR, Learning, Numbers
 from agentc_backends.trainers.online_rl.losses import clipped_loss, clipped_value_loss
 from agentc_backends.trainers.online_rl.replay import Played, Purpose, ReplayBuffer, key_of
+from agentc_backends.trainers.online_rl.shared_texts import Row
 from agentc_backends.trainers.online_rl.token_values import TokenValues, token_advantages
 
 _TokenLoss: TypeAlias = Callable[[Sequence[int], Sequence[Row]], Tensor]
@@ -131,12 +132,13 @@ class PpoLearner:
         for one in episodes:
             groups.append([*range(len(rows), len(rows) + len(one.turns))])
             rows += [(turn.state.ids, turn.reply.ids) for turn in one.turns]
-        values = self._of_rows(self.critic, rows)
+        size = self._with.micro_batch
+        values = of_rows(self.critic, rows, size)
         for one, group in zip(episodes, groups, strict=True):
             after = 0.0
             if one.state_after is not None:
                 # The value before any token that might have followed.
-                ((value,),) = self._of_rows(self.critic, [(one.state_after.ids, (0,))])
+                ((value,),) = of_rows(self.critic, [(one.state_after.ids, (0,))], size)
                 after = float(value)
             better += token_advantages(
                 one,
@@ -152,14 +154,15 @@ class PpoLearner:
 
     def _improve(self, iteration: int, judged: _Judged) -> Numbers:
         phase, rules, policy = self._actor, self._rules, self._with.policy
-        before = self._of_rows(self._log_probs, judged.rows)
+        size = self._with.micro_batch
+        before = of_rows(self._log_probs, judged.rows, size)
         better = torch.cat(judged.better)
         told: Numbers = {
             "advantage.mean": float(better.mean()),
             "advantage.sd": float(better.std(correction=0)),
         }
         if self._reference is not None:
-            then = self._of_rows(lambda some: reply_log_probs(self._reference, some), judged.rows)
+            then = of_rows(partial(reply_log_probs, self._reference), judged.rows, size)
             left = [now - start for now, start in zip(before, then, strict=True)]
             told["kl"] = statistics.fmean(float(each.sum()) for each in left)
             better = better - phase.kl_penalty * torch.cat([_to_come(each) for each in left])
@@ -181,7 +184,7 @@ class PpoLearner:
         told |= self._epochs(
             ACTOR, policy, judged, loss, "actor", iteration, phase.batch, phase.max_grad_norm
         )
-        moved = torch.cat(self._of_rows(self._log_probs, judged.rows)) - torch.cat(before)
+        moved = torch.cat(of_rows(self._log_probs, judged.rows, size)) - torch.cat(before)
         return {
             **told,
             "entropy": -float(torch.cat(before).mean()),  # of the policy that played
@@ -250,21 +253,6 @@ class PpoLearner:
 
     def _log_probs(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
         return reply_log_probs(self._with.policy, rows)
-
-    def _of_rows(
-        self, read: Callable[[Sequence[Row]], tuple[Tensor, Tensor]], rows: Sequence[Row]
-    ) -> list[Tensor]:
-        """For each row [tokens of its reply], without gradient, in pieces of the run's
-        micro-batch."""
-        found: dict[int, Tensor] = {}
-        texts, size = in_texts(rows), self._with.micro_batch
-        for start in range(0, len(texts), size):
-            part = [place for text in texts[start : start + size] for place in text]
-            with torch.no_grad():
-                read_of, _ = read([rows[place] for place in part])
-            for place, each in zip(part, read_of, strict=True):
-                found[place] = each[: len(rows[place][1])]
-        return [found[place] for place in range(len(rows))]
 
 
 def minibatches(groups: Sequence[Sequence[int]], size: int, key: int) -> list[list[int]]:

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from agentc_backends.trainers.online_rl.actor_step import Row, reply_states
 from agentc_backends.trainers.online_rl.critic import value_head
 from agentc_backends.trainers.online_rl.losses import generalised_advantages
 from agentc_backends.trainers.online_rl.replay import Played
+from agentc_backends.trainers.online_rl.shared_texts import Row, reply_states
 
 
 class TokenValues(nn.Module):  # type: ignore[misc]
