@@ -29,7 +29,7 @@ from agentc.backend_api import SoftwareEnvironment, load_backends
 from agentc.cli import main
 from agentc.plan.work import find_work, read_plan
 from agentc.runtime.program import DRY_RUN
-from agentc.runtime.servers.probe import differences
+from agentc.runtime.servers.job_leases import demand_planned, program_of
 from agentc.runtime.software.lock_hashes import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import PlanFile
@@ -46,7 +46,7 @@ JOBS: Mapping[str, dict[str, Any]] = {
 """As a wrapper reads them."""
 SOFTWARE = {"light": LIGHT, "torch": TORCH, "openrlhf": OPENRLHF, "xtuner": XTUNER}
 WORLDS = {
-    json.dumps(lease["program"]): lease
+    json.dumps(program_of(lease)): lease
     for job in JOBS.values()
     for lease in job["leases"]
     if lease["role"] == "environment"
@@ -56,7 +56,7 @@ WORLDS = {
 def test_all_that_its_programs_name_is_there() -> None:
     """Modules, and what words name besides: a class of vLLM's middleware."""
     programs = [job["program"] for job in JOBS.values()]
-    programs += [lease["program"] for job in JOBS.values() for lease in job["leases"]]
+    programs += [program_of(lease) for job in JOBS.values() for lease in job["leases"]]
     named = {word for words in programs for word in words if word.startswith("agentc_backends.")}
     assert len(named) > 20
     for name in named:
@@ -68,9 +68,9 @@ def test_all_that_its_programs_name_is_there() -> None:
 def test_words_open_the_world_that_was_planned(lease: Mapping[str, Any]) -> None:
     """Settings were words; what the plan expects of the world is what it is today."""
     assert "settings" not in lease
-    world = InsideEnvironment(opener_of(lease["program"]))
+    world = InsideEnvironment(opener_of(program_of(lease)))
     assert lease["expect"]
-    assert differences(lease["expect"], asyncio.run(world.meta())) == ""
+    demand_planned(lease["expect"], asyncio.run(world.meta()))
 
 
 def config_read(job: Mapping[str, Any], software: SoftwareEnvironment, folder: Path) -> str:
@@ -80,7 +80,7 @@ def config_read(job: Mapping[str, Any], software: SoftwareEnvironment, folder: P
     leases = {
         lease["role"]: {
             "inside": {
-                "program": lease["program"],
+                "program": program_of(lease),
                 "expect": lease["expect"],
                 "account": str(folder / "account.json"),
             }

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 _PACKAGES: Mapping[str, Mapping[str, str]] = {
     "agentc/source": {
         "load": "makes a node with its place of each scalar of the text",
-        "tree": "is that node; finds an entry by its key",
+        "tree": "is that node; finds an entry by its key, past those of other keys",
         "scalars": "reads the text as a number, by YAML 1.2; says whether it holds an expression",
     },
     "agentc/schema": {
@@ -42,7 +42,7 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "render": "writes the lease into plan.json",
     },
     "agentc/runtime": {
-        "program": "reads and writes JSON: the job, and what the environment says of itself",
+        "program": "reads the job's file: its config",
     },
     "agentc/runtime/machine": {
         "supervise": "starts the command and watches it",
@@ -50,21 +50,18 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
     },
     "agentc/runtime/servers": {
         "lease": "fills in port and files; starts the server",
-        "job_leases": "reads the plan's lease; tells the job how to open an environment itself",
-        "probe": "compares the environment with what the plan expects",
+        "job_leases": "reads the plan's lease; tells the job how to open an environment itself, "
+        "and holds what was opened against the plan",
     },
     "agentc/runtime/store": {
         "moved_programs": "names programs of older plans as they are named now",
-    },
-    "agentc_backends/agents/common": {
-        "connect": "opens the environment and compares it with the plan",
     },
     "agentc_backends/environments": {
         "declaration": "makes the dataclass of the view's values, and the lease of it",
     },
     "agentc_backends/environments/server": {
         "settings": "turns the dataclass into JSON and back; holds values to their limits",
-        "program": "imports the world's program and is its opener, and the server's command line",
+        "program": "imports the world's program and opens it with the settings; serves it, too",
     },
     "agentc_backends/environments/textcraft": {
         "backend": "declares; tells how many tasks so deep a tree leaves",

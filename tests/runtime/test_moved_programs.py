@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import agentc_backends
+from agentc.runtime.servers.job_leases import planned_leases, program_of
 from agentc.runtime.store.moved_programs import current_program
 from agentc.runtime.store.plan_file import PlanFile
 
@@ -26,7 +27,13 @@ def test_programs_of_an_old_plan_are_those_of_today(tmp_path: Path) -> None:
     plan.write_text(
         json.dumps(
             {
-                "jobs": [{"id": "sft", "program": sft, "leases": [{"program": serve}]}],
+                "jobs": [
+                    {
+                        "id": "sft",
+                        "program": sft,
+                        "leases": [{"role": "environment", "program": serve}],
+                    }
+                ],
                 "servers": [{"id": "server/game", "clients": [], "lease": {"program": serve}}],
             }
         )
@@ -34,8 +41,9 @@ def test_programs_of_an_old_plan_are_those_of_today(tmp_path: Path) -> None:
     job = PlanFile(plan).job("sft")
     served = ["-m", "agentc_backends.environments.textcraft.job_serve", "--port", "0"]
     assert job["program"] == ["-m", "agentc_backends.trainers.trl.job_sft", "{job}"]
-    assert job["leases"][0]["program"] == served
-    assert PlanFile(plan).server("server/game")["lease"]["program"] == served
+    [lease] = planned_leases(job)
+    assert (lease.module, program_of(lease.spec)) == (served[1], served)
+    assert program_of(PlanFile(plan).server("server/game")["lease"]) == served
 
 
 def test_what_a_word_names_moves_along() -> None:

@@ -101,6 +101,21 @@ def test_jobs_share_one_start(shared: TinyPlan, tmp_path: Path) -> None:
     assert not [path for path in logs if token in path.read_text()]
 
 
+def test_what_a_shared_environment_says_is_in_the_manifests(plan: TinyPlan) -> None:
+    """What it is, and what it notes besides, as of a server that the job starts itself."""
+    says = {"served": {"name": "craft"}, "facts": {"renderer": "dark"}}
+    words = ["--identity", json.dumps(says["served"]), "--facts", json.dumps(says["facts"])]
+    lease = plan.lease("environment", arguments=words, expect={"name": "craft"})
+    plan.job("alone", leases=[lease])
+    plan.job("left", leases=[dict(lease)])
+    plan.share("tiny.world", "left", role="environment")
+    for name in ("alone", "left"):
+        assert plan.run(name).returncode == 0
+        (told,) = plan.manifest(name)["leases"]
+        assert {part: told.get(part) for part in says} == says, name
+    wait_for(lambda: not hosts(plan))
+
+
 @pytest.mark.parametrize("cores", ["1", "2"])
 def test_bare_snakemake_runs_it_beside_its_clients(
     shared: TinyPlan, tmp_path: Path, cores: str

@@ -96,7 +96,8 @@ def hosted(
             return death_message(lease)
 
         try:
-            yield Hosted(lease.url or "", lease.log, lease.ready_s, lease.served, wait)
+            served = lease.account.get("served", {})
+            yield Hosted(lease.url or "", lease.log, lease.ready_s, served, wait)
         finally:
             end_all([lease], supervisor)
 

@@ -26,6 +26,7 @@ parser.add_argument("--deaf", action="store_true", help="ignores SIGTERM")
 parser.add_argument("--fork", help="leaves daemons behind, which write this file in the end")
 parser.add_argument("--stuck-route", default="", help="answers there after hours")
 parser.add_argument("--identity", default="{}")
+parser.add_argument("--facts", default="{}", help="what its /meta notes besides")
 parser.add_argument("--settings", type=pathlib.Path, help="a file with the identity")
 parser.add_argument("--count", help="a file that gets one byte for each start")
 parser.add_argument("--echo", help="a variable whose value is printed")
@@ -92,7 +93,8 @@ class Handler(BaseHTTPRequestHandler):
                 self.reply(200, {"data": [{"id": options.name, "root": options.model}]})
             elif self.path == "/meta":
                 identity = json.loads(options.identity)
-                self.reply(200, {"identity": identity, "splits": {"train": ["task0"]}})
+                told = {"identity": identity, "facts": json.loads(options.facts)}
+                self.reply(200, {**told, "splits": {"train": ["task0"]}})
 
     def do_POST(self):
         global calls

@@ -12,19 +12,17 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentc.runtime.program import write_json
-from agentc.runtime.servers.probe import differences
+from agentc.runtime.servers.job_leases import OtherEnvironmentError, admit_inside
 from agentc_backends.agents import client
 from agentc_backends.agents.client.leased import chat_client, environment_client
 from agentc_backends.agents.common.episode import Reply, Step
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompt import Message
 from agentc_backends.environments.server.inside import InsideEnvironment
-from agentc_backends.environments.server.program import NotInsideError, opener_of
+from agentc_backends.environments.server.program import NotInsideError, opener_inside
 
 NO_REPLIES: Mapping[str, Any] = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 1, "stop": []}
 """Decoding of a model that only scores what it is given."""
@@ -66,22 +64,20 @@ async def connect(
 
 
 async def _environment(lease: Mapping[str, Any], concurrency: int) -> client.EnvironmentCalls:
-    """Over HTTP, or in this process where the lease gives the settings to open it with. The wrapper
-    has looked at a server already; here an account of what was opened is left for it."""
-    inside: Mapping[str, Any] | None = lease.get("inside")
-    if inside is None:
+    """Over HTTP, or in this process where the lease says how it is opened. The wrapper has looked
+    at a server already; what was opened here is looked at here."""
+    if "inside" not in lease:
         return environment_client(lease, concurrency=concurrency)
     try:
-        environment = InsideEnvironment(opener_of(inside["program"], inside.get("settings")))
+        environment = InsideEnvironment(opener_inside(lease))
     except NotInsideError as error:
         raise FatalError(
             f"the environment cannot be opened in the job's process: {error}"
         ) from error
-    meta = await environment.meta()
-    differing = differences(inside["expect"], meta)
-    if differing:
-        raise FatalError("the environment is not the one that was planned:\n" + differing)
-    write_json(Path(inside["account"]), meta["identity"])
+    try:
+        admit_inside(lease, await environment.meta())
+    except OtherEnvironmentError as error:
+        raise FatalError(f"the environment {error}") from error
     return environment
 
 

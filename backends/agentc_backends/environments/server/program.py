@@ -82,6 +82,12 @@ def opener_of(program: Sequence[str], settings: Mapping[str, Any] | None = None)
         raise NotInsideError(str(error)) from error
 
 
+def opener_inside(lease: Mapping[str, Any]) -> Opener:
+    """The same of a lease in a job's file, whose environment the job's program opens itself."""
+    inside = lease["inside"]
+    return opener_of(inside["program"], inside.get("settings"))
+
+
 def opened_anew(world: Callable[[S], Environment]) -> Callable[[S], Opener]:
     """The `open_world` of an environment whose sessions have nothing to share."""
     return lambda settings: partial(world, settings)

@@ -2,7 +2,8 @@
 how many GPUs, which are one and the same, who asks which with which key, what needs no server.
 
 A server that asks others reads where they are from a file that AGENTC_LEASES names. Neighbours:
-`lease.py`, which starts servers, and `agentc.runtime.provision`.
+`lease.py`, which starts servers, `probe.py`, which holds them against the plan as the program does
+an environment of its own, and `agentc.runtime.provision`.
 """
 
 from __future__ import annotations
@@ -14,10 +15,16 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from agentc.runtime.machine.device_shares import DeviceTaker
-from agentc.runtime.program import read_json
-from agentc.runtime.store.moved_programs import module_of
+from agentc.runtime.program import read_json, write_json
+from agentc.runtime.store.moved_programs import current_program, module_of
 
 LEASES_VARIABLE = "AGENTC_LEASES"
+_KEPT = {"served": "identity", "facts": "facts"}
+"""By the names of manifests, what is kept of an environment's account (its /meta)."""
+
+
+class OtherEnvironmentError(Exception):
+    """An environment is not the one that was planned; the message says in what."""
 
 
 class PlannedLease:
@@ -51,7 +58,7 @@ class PlannedLease:
     @property
     def module(self) -> str:
         """The module that is its program; "" for another program."""
-        return module_of(self.spec["program"])
+        return module_of(program_of(self.spec))
 
     @property
     def taker(self) -> DeviceTaker:
@@ -87,7 +94,7 @@ class PlannedLease:
 
 class InsideLease:
     """An environment that a job's program opens in its own process: nothing is started. The
-    program leaves in `account` what the environment says of itself; `software` is the program's.
+    program admits it (`admit_inside`) and so leaves `account`; `software` is the program's.
     """
 
     def __init__(self, planned: PlannedLease, account: Path, software: Mapping[str, Any]) -> None:
@@ -102,10 +109,10 @@ class InsideLease:
         before, words of the program say the settings, those of its server among them."""
         spec = self._planned.spec
         words = {"{host}": "127.0.0.1", "{port}": "0", "{ready_file}": "%s.ready" % self._account}
-        settings = spec.get("settings")
+        program, settings = program_of(spec), spec.get("settings")
         return {
             "inside": {
-                "program": spec["program"][:2] if settings else fill(spec["program"], words),
+                "program": program[:2] if settings else fill(program, words),
                 **({"settings": settings} if settings else {}),
                 "expect": spec.get("expect") or {},
                 "account": str(self._account),
@@ -114,19 +121,68 @@ class InsideLease:
 
     def manifest(self) -> Dict[str, Any]:
         """What the manifest of the job says about this lease."""
-        account = read_json(self._account)
         return {
             **planned_facts(self._planned.spec),
             "inside": True,
             "lock": self._software["lock"],
             "python": self._software["python"],
-            **({"served": account} if account else {}),
+            **kept_in(read_json(self._account)),
         }
+
+
+def admit_inside(lease: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+    """For the program that has opened the environment of such a lease, by the lease in its job's
+    file: leaves what the manifest keeps of its account. Raises OtherEnvironmentError."""
+    inside = lease["inside"]
+    demand_planned(inside["expect"], meta)
+    write_json(Path(inside["account"]), kept_of(meta))
+
+
+def demand_planned(expect: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+    """Hold an environment's account against what its lease expects; facts are compared with the
+    `identity` in it, or with the account itself. Raises OtherEnvironmentError, a line for each."""
+    identity = meta.get("identity")
+    known = {**meta, **(identity if isinstance(identity, dict) else {})}
+    known["identity"] = identity
+    differing = [
+        "  %s: expected %s, found %s" % (name, shortened(value), shortened(known.get(name)))
+        for name, value in sorted(expect.items())
+        if known.get(name) != value
+    ]
+    if differing:
+        raise OtherEnvironmentError("is not the one that was planned:\n" + "\n".join(differing))
+
+
+def kept_of(meta: Mapping[str, Any]) -> Dict[str, Any]:
+    """What manifests keep of an environment's account, by their names for it: what it is, and facts
+    that decide nothing."""
+    found = {name: meta.get(told) for name, told in _KEPT.items()}
+    return {name: part for name, part in found.items() if part and isinstance(part, dict)}
+
+
+def kept_in(record: Mapping[str, Any]) -> Dict[str, Any]:
+    """The same of a record that holds it beside other things."""
+    return {name: record[name] for name in _KEPT if name in record}
+
+
+def shortened(value: Any) -> str:
+    """A JSON value in a message."""
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        text = "(nested too deeply to be shown)"
+    return text if len(text) <= 200 else text[:197] + "..."
 
 
 def planned_leases(job: Mapping[str, Any]) -> List[PlannedLease]:
     """Those of a job, in the plan's order."""
     return [PlannedLease(job, spec) for spec in job.get("leases") or ()]
+
+
+def program_of(spec: Mapping[str, Any]) -> List[str]:
+    """The words that a lease's server is started with, its modules by the names that they have
+    now; placeholders are still there."""
+    return current_program(spec["program"])
 
 
 def planned_facts(spec: Mapping[str, Any]) -> Dict[str, Any]:

@@ -24,6 +24,7 @@ from agentc.runtime.servers.job_leases import (
     LEASES_VARIABLE,
     fill,
     planned_facts,
+    program_of,
     tell,
 )
 from agentc.runtime.software.imported import FOLDER_VARIABLE, read_reports
@@ -66,10 +67,8 @@ class LeasedServer:
         self.child: Optional[Child] = None
         self.ready_s = 0.0
         self.software: Dict[str, Any] = {}
-        self.served: Dict[str, Any] = {}
-        """What an environment says of itself: the `identity` of its /meta."""
-        self.facts: Dict[str, Any] = {}
-        """What it says besides, which decides nothing: the `facts` of its /meta."""
+        self.account: Dict[str, Any] = {}
+        """What manifests keep of what an environment says of itself (`job_leases.kept_of`)."""
         self.token = binascii.hexlify(os.urandom(16)).decode("ascii")
         self.url: Optional[str] = spec.get("url")
         self._python = list(python)
@@ -118,7 +117,7 @@ class LeasedServer:
         if self.spec.get("port") == "held":
             words["{port}"] = str(self._hold_port())
             self.url = http_address(self._host, int(words["{port}"]))
-        argv = [*self._python, *fill(self.spec["program"], words)]
+        argv = [*self._python, *fill(program_of(self.spec), words)]
         ranks = self.spec.get("ranks")
         # Outside of SLURM, or where the profile gives one node, the server is one process.
         if ranks and rendezvous.allocated_nodes(os.environ) > 1:
@@ -193,10 +192,7 @@ class LeasedServer:
         if not self.remote:
             found.update(self.software)
             found.update(read_reports(self.imported))
-        if self.served:
-            found["served"] = self.served
-        if self.facts:
-            found["facts"] = self.facts
+        found.update(self.account)
         if self.child is not None:
             found["cpu_s"] = round(self.child.cpu_s, 3)
             found["max_rss_mb"] = round(self.child.max_rss_mb, 1)

@@ -17,6 +17,12 @@ from urllib.parse import urlsplit
 
 from agentc.runtime.machine.process import seconds_without_core
 from agentc.runtime.machine.redact import Redactor
+from agentc.runtime.servers.job_leases import (
+    OtherEnvironmentError,
+    demand_planned,
+    kept_of,
+    shortened,
+)
 
 if TYPE_CHECKING:
     from agentc.runtime.servers.lease import LeasedServer
@@ -130,7 +136,7 @@ def _probe(lease: LeasedServer, deadline: float) -> None:
         return
     status, answer = request(lease, "GET", path, None, 5.0, deadline)
     if status != 200:
-        raise NotReadyError("GET %s answers %d: %s" % (path, status, _short(answer)))
+        raise NotReadyError("GET %s answers %d: %s" % (path, status, shortened(answer)))
     # From here on the port is the server's own.
     lease.release_port()
 
@@ -156,7 +162,7 @@ def _check_served(lease: LeasedServer, deadline: float) -> None:
     if status != 200 or not isinstance(answer, dict):
         raise ProbeError(
             "the %s server answers GET /v1/models with %d: %s"
-            % (lease.role, status, _short(answer))
+            % (lease.role, status, shortened(answer))
         )
     served = {entry.get("id"): entry for entry in answer.get("data") or []}
     name = lease.spec.get("served_name")
@@ -183,7 +189,7 @@ def _embed_a_point(lease: LeasedServer, deadline: float) -> None:
     if not (isinstance(found, list) and len(found) == 1 and found[0].get("embedding")):
         raise ProbeError(
             "the %s server makes no features of a picture: /v1/embeddings answers %d: %s"
-            % (lease.role, status, _short(answer))
+            % (lease.role, status, shortened(answer))
         )
 
 
@@ -203,13 +209,13 @@ def _complete_one_token(lease: LeasedServer, deadline: float) -> None:
         status, answer = request(lease, "POST", where, body, math.inf, deadline)
         if status == 200:
             if not isinstance(answer, dict) or not answer.get("choices"):
-                raise ProbeError("%s answers without choices: %s" % (path, _short(answer)))
+                raise ProbeError("%s answers without choices: %s" % (path, shortened(answer)))
             return
         if status not in (404, 405):
             break
     raise ProbeError(
         "the %s server cannot complete one token: %s answers %d: %s"
-        % (lease.role, path, status, _short(answer))
+        % (lease.role, path, status, shortened(answer))
     )
 
 
@@ -217,29 +223,14 @@ def _check_environment(lease: LeasedServer, deadline: float) -> None:
     status, meta = request(lease, "GET", "/meta", None, 10.0, deadline)
     if status != 200 or not isinstance(meta, dict):
         raise ProbeError(
-            "the environment server answers GET /meta with %d: %s" % (status, _short(meta))
+            "the environment server answers GET /meta with %d: %s" % (status, shortened(meta))
         )
-    differing = differences(lease.spec.get("expect") or {}, meta)
-    if differing:
-        raise ProbeError("the environment server is not the one that was planned:\n" + differing)
-    if isinstance(meta.get("identity"), dict):
-        lease.served = meta["identity"]
-    if isinstance(meta.get("facts"), dict):
-        lease.facts = meta["facts"]
+    try:
+        demand_planned(lease.spec.get("expect") or {}, meta)
+    except OtherEnvironmentError as error:
+        raise ProbeError("the environment server %s" % error) from None
+    lease.account = kept_of(meta)
     _play_nothing(lease, meta, deadline)
-
-
-def differences(expect: Mapping[str, Any], meta: Mapping[str, Any]) -> str:
-    """Where an environment is another one than expected, a line for each fact; "" where it is the
-    one. Facts are compared with /meta's `identity`, or with /meta itself."""
-    identity = meta.get("identity")
-    known = {**meta, **(identity if isinstance(identity, dict) else {})}
-    known["identity"] = identity
-    return "\n".join(
-        "  %s: expected %s, found %s" % (name, _short(value), _short(known.get(name)))
-        for name, value in sorted(expect.items())
-        if known.get(name) != value
-    )
 
 
 def _play_nothing(lease: LeasedServer, meta: Dict[str, Any], deadline: float) -> None:
@@ -256,7 +247,7 @@ def _expect_ok(lease: LeasedServer, path: str, body: Mapping[str, Any], deadline
     failed = isinstance(answer, dict) and answer.get("error")
     if status != 200 or failed:
         raise ProbeError(
-            "the environment server answers POST %s with %d: %s" % (path, status, _short(answer))
+            "the environment server answers POST %s with %d: %s" % (path, status, shortened(answer))
         )
     return answer
 
@@ -266,11 +257,3 @@ def _versioned(lease: LeasedServer, path: str) -> str:
     if (lease.url or "").rstrip("/").endswith("/v1"):
         return path[len("/v1") :]
     return path
-
-
-def _short(value: Any) -> str:
-    try:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    except RecursionError:
-        text = "(nested too deeply to be shown)"
-    return text if len(text) <= 200 else text[:197] + "..."

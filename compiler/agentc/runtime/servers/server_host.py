@@ -24,6 +24,7 @@ from agentc.runtime.machine.stopping import StoppedError
 from agentc.runtime.machine.supervise import Supervisor
 from agentc.runtime.program import write_json
 from agentc.runtime.servers import lease
+from agentc.runtime.servers.job_leases import program_of
 from agentc.runtime.servers.server_folder import (
     CopyFolder,
     ServerFolder,
@@ -176,7 +177,7 @@ class Host:
             built, record = environment.ensure_environment(
                 self.layout, lock, text, lambda line: self._tell("starting", line)
             )
-        code = environment.code_directory(self.layout, [module_of(spec["program"])])
+        code = environment.code_directory(self.layout, [module_of(program_of(spec))])
         resources = self.server.get("resources") or {}
         variables = environment.job_variables(
             code,
@@ -214,7 +215,7 @@ class Host:
                 "log": str(server.log),
                 "node": node_name(),
                 "software": {**server.software, **read_reports(server.imported)},
-                "served": server.served,
+                **server.account,
                 "ready_s": told.get("ready_s"),
                 "hardware": MachineProbe().describe(),
             }

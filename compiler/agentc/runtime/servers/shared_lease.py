@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from agentc.runtime.machine.supervise import Child, Supervisor
 from agentc.runtime.program import read_json
 from agentc.runtime.servers import server_launch
-from agentc.runtime.servers.job_leases import planned_facts
+from agentc.runtime.servers.job_leases import kept_in, planned_facts
 from agentc.runtime.servers.lease import LeaseError, last_lines
 from agentc.runtime.servers.server_folder import (
     LOST_S,
@@ -169,8 +169,7 @@ class SharedLease:
         found.update(first.get("software") or {})
         found["ready_s"] = first.get("ready_s")
         found["hardware"] = first.get("hardware")
-        if first.get("served"):
-            found["served"] = first["served"]
+        found.update(kept_in(first))
         return found
 
     def _lives(self, copy: CopyFolder) -> bool:

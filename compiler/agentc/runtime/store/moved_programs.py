@@ -1,7 +1,8 @@
 """Programs by the names that they had when a plan was made: plans outlive the layout of packages.
 
 A package that moves modules keeps a `moved.json` at its top: old dotted prefixes, new ones.
-Neighbour: `plan_file.py`, which reads every entry through this.
+Neighbours: `plan_file.py`, which reads jobs, and `servers/job_leases.py`, whose `program_of` is
+asked by who starts the program of a lease.
 """
 
 from __future__ import annotations
@@ -10,19 +11,7 @@ import importlib.util
 import json
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
-
-
-def with_current_programs(entry: Mapping[str, Any]) -> Dict[str, Any]:
-    """A job or a server of a plan, its programs and those of its leases as they are named now."""
-    known = dict(entry)
-    if "program" in known:
-        known["program"] = current_program(known["program"])
-    if known.get("lease"):
-        known["lease"] = with_current_programs(known["lease"])
-    if known.get("leases"):
-        known["leases"] = [with_current_programs(lease) for lease in known["leases"]]
-    return known
+from typing import Dict, List, Optional, Sequence
 
 
 def module_of(program: Sequence[str]) -> str:
@@ -30,12 +19,12 @@ def module_of(program: Sequence[str]) -> str:
     return program[1] if len(program) > 1 and program[0] == "-m" else ""
 
 
-def current_program(program: List[str]) -> List[str]:
+def current_program(program: Sequence[str]) -> List[str]:
     """`program` with the module of its `-m` where that is now, and what else of the same package
     its words name, such as vLLM's `--middleware agentc_backends.vllm_server.gate.Gate`."""
     package = module_of(program).partition(".")[0]
     if not package:
-        return program
+        return [*program]
     return ["-m", *(_current_name(word, package) for word in program[1:])]
 
 

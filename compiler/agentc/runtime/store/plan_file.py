@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Set, Tuple
 
-from agentc.runtime.store.moved_programs import with_current_programs
+from agentc.runtime.store.moved_programs import current_program
 
 _LARGE = 512 * 1024
 _MARKS = {"jobs": "program", "sessions": "members", "servers": "clients"}
@@ -33,8 +33,9 @@ class PlanFile:
         self._whole: Optional[Dict[str, Any]] = None
 
     def job(self, name: str) -> Dict[str, Any]:
-        """The job with that id. Raises PlanError."""
-        return self._entry("jobs", name)
+        """The job with that id, its program by the name that it has now. Raises PlanError."""
+        job = self._entry("jobs", name)
+        return {**job, "program": current_program(job["program"])}
 
     def session(self, name: str) -> Dict[str, Any]:
         """The session with that id. Raises PlanError."""
@@ -68,10 +69,10 @@ class PlanFile:
     def _entry(self, table: str, name: str) -> Dict[str, Any]:
         found = self._cut_out(name) if len(self._text) > _LARGE else None
         if found is not None and _MARKS[table] in found:
-            return with_current_programs(found)
+            return found
         for entry in self._load().get(table) or []:
             if entry["id"] == name:
-                return with_current_programs(entry)
+                return dict(entry)
         raise PlanError("the plan %s has no %s named %r" % (self.path, table[:-1], name))
 
     def _cut_out(self, name: str) -> Optional[Dict[str, Any]]:
