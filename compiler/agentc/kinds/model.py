@@ -69,8 +69,9 @@ MODEL_FIELDS: tuple[Field, ...] = (
     number("rope_theta", "Base of the rotary position embedding.", 10000.0, above=0),
     choice(
         "chat_format",
-        "How messages become text. `tokenizer` takes the template that the model ships.",
-        ("tokenizer", "chatml", "llama-2", "mistral", "vicuna"),
+        "How messages become text. `tokenizer` takes the template that the model ships; `plain` "
+        "has no marks: texts stand one behind the other, and a line end ends a reply of one line.",
+        ("tokenizer", "chatml", "llama-2", "mistral", "vicuna", "plain"),
         "tokenizer",
     ),
     choice(

@@ -21,6 +21,9 @@ from agentc_backends.data.chat.formats import (
 
 Conversation = list[dict[str, str]]
 
+MARKED = [chat for chat in FORMATS if not chat.by_line]
+"""All but plain text, which `test_plain.py` holds to what it promises."""
+
 ETO: Conversation = [
     {"role": "user", "content": "I"},
     {"role": "assistant", "content": "OK"},
@@ -89,7 +92,7 @@ def test_chatml_trains_the_end_token_but_not_the_newline_after_it() -> None:
     )
 
 
-@pytest.mark.parametrize("chat", FORMATS, ids=lambda chat: chat.name)
+@pytest.mark.parametrize("chat", MARKED, ids=lambda chat: chat.name)
 def test_m5_m6_an_empty_reply_still_ends_its_turn(chat: ChatFormat) -> None:
     """ETO renders an empty reply as nothing and fuses the next turn to it; here the end of the
     turn stays, trained, so that neither side of a pair is ever without a token."""
@@ -100,7 +103,7 @@ def test_m5_m6_an_empty_reply_still_ends_its_turn(chat: ChatFormat) -> None:
     assert render(chat, longer).startswith(render(chat, empty))
 
 
-@pytest.mark.parametrize("chat", FORMATS, ids=lambda chat: chat.name)
+@pytest.mark.parametrize("chat", MARKED, ids=lambda chat: chat.name)
 def test_m7_an_observation_that_holds_markers_moves_no_region(chat: ChatFormat) -> None:
     hostile: Conversation = [
         {
@@ -114,7 +117,7 @@ def test_m7_an_observation_that_holds_markers_moves_no_region(chat: ChatFormat) 
     assert region == "".join(s.text for s in chat.segments(plain) if s.turn is not None)
 
 
-@pytest.mark.parametrize("chat", FORMATS, ids=lambda chat: chat.name)
+@pytest.mark.parametrize("chat", MARKED, ids=lambda chat: chat.name)
 @pytest.mark.parametrize("system", [False, True])
 def test_template_renders_the_same_text(chat: ChatFormat, system: bool) -> None:
     rng = random.Random(f"{chat.name}{system}")
@@ -135,7 +138,7 @@ def test_template_renders_the_same_text(chat: ChatFormat, system: bool) -> None:
         assert [texts[0][a:b] for a, b in spans[0]] == list(regions.values())
 
 
-@pytest.mark.parametrize("chat", FORMATS, ids=lambda chat: chat.name)
+@pytest.mark.parametrize("chat", MARKED, ids=lambda chat: chat.name)
 def test_generation_prompt_leads_to_the_reply(chat: ChatFormat) -> None:
     prompt = render(chat, ETO[:3], generate=True)
     assert render(chat, ETO).startswith(prompt + chat.reply_lead + "Thought")

@@ -20,6 +20,9 @@ from agentc_backends.servers.transformers.chat_text import ChatText
 
 Conversation = list[dict[str, str]]
 
+MARKED = [chat for chat in FORMATS if not chat.by_line]
+"""All but plain text, which `test_plain.py` holds to what it promises."""
+
 TALK: Conversation = [
     {"role": "user", "content": "You craft things. Say OK."},
     {"role": "assistant", "content": "OK"},
@@ -35,7 +38,7 @@ def encoder_for(chat: ChatFormat) -> Encoder:
     return Encoder(train_tokenizer(chat, texts, 400, 512), chat.name)
 
 
-@pytest.fixture(scope="module", params=FORMATS, ids=lambda chat: chat.name)
+@pytest.fixture(scope="module", params=MARKED, ids=lambda chat: chat.name)
 def encoder(request: pytest.FixtureRequest) -> Encoder:
     return encoder_for(request.param)
 
@@ -150,7 +153,7 @@ def test_a_format_whose_tokens_are_missing_is_refused() -> None:
 class TestShippedTemplate:
     """Format `tokenizer`: regions found in the tokenizer's own template."""
 
-    @pytest.mark.parametrize("chat", FORMATS, ids=lambda chat: chat.name)
+    @pytest.mark.parametrize("chat", MARKED, ids=lambda chat: chat.name)
     def test_finds_the_same_regions_as_the_built_in_format(self, chat: ChatFormat) -> None:
         built_in = encoder_for(chat)
         shipped = Encoder(built_in.tokenizer, "tokenizer")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from transformers import AutoModelForCausalLM
 
 from agentc_backends.agents.client.errors import ContextOverflowError
@@ -17,10 +19,11 @@ from agentc_backends.agents.common.episode import Attempt, EpisodeRules, Policy
 from agentc_backends.agents.common.prompt import EpisodePrompt
 from agentc_backends.agents.rollout.episode import play
 from agentc_backends.agents.rollout.turns import TurnRules
+from agentc_backends.data.models.checkpoint import settle_chat_format
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import opener_of
 from agentc_backends.servers.transformers.chat_text import ChatText
-from agentc_backends.servers.transformers.checkpoint import load_tokenizer
+from agentc_backends.servers.transformers.checkpoint import ends_of, load_tokenizer
 from agentc_backends.trainers.online_rl.acting import LivePolicy
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawSteps, Sampler
 
@@ -108,6 +111,57 @@ def test_rows_are_those_of_a_server(folder: Path, target: Target, stops: tuple[s
     assert served == trained
     texts = {m["content"] for row in served for m in row["messages"] if m["role"] == "assistant"}
     assert len(texts) > 20
+
+
+def test_in_plain_text_a_policy_reads_the_game_and_nothing_else(tmp_path: Path) -> None:
+    """ArCHer's transcripts under `memory: last`, byte for byte, from a real game; a reply ends with
+    its line, and the line end is a token of it."""
+    folder = make_model(tmp_path, CONFIGS["llama-gqa"])
+    settle_chat_format(folder, "plain")
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), load_tokenizer(str(folder))
+    ends = ends_of(model, tokenizer)
+    # Likelier than untrained weights have it, else hardly a reply would reach its line end.
+    with torch.no_grad():
+        row = model.lm_head.weight[tokenizer("\n")["input_ids"][0]]
+        row.copy_(2 * model.model.embed_tokens.weight[5])
+    decode = Decode(temperature=1.0, max_tokens=12, ends=ends)
+    chat = ChatText(str(folder), tokenizer)
+    policy = LivePolicy(Sampler(model), chat, tokenizer, decode, context=512)
+    prompt = EpisodePrompt(
+        instruction="", acknowledgement=None, examples=(), reply_format="text",
+        observation_prefix="", memory="last",
+    )  # fmt: skip
+    rules = replace(RULES, prompt=prompt, split="all", reward_range=(-20.0, 0.0))
+    turns = replace(TURNS, max_turns=20, on_overflow="end")
+    game = {"game": "twenty_questions", "objects": "subset", "splits": "together",
+            "observation": "transcript", "reward": "per_question"}  # fmt: skip
+
+    async def play_all() -> list[dict[str, Any]]:
+        module = "agentc_backends.environments.guessing_games.job_serve"
+        world = AgentGymWorld(InsideEnvironment(opener_of(["-m", module], game)))
+        async with policy.acting():
+            rows = [play(rules, turns, attempt, policy, world) for attempt in attempts]
+            return [*await asyncio.gather(*rows)]
+
+    attempts = [replace(each, task_id="dog", number=each.position) for each in ATTEMPTS[:6]]
+    ended = 0
+    for attempt, row in zip(attempts, asyncio.run(play_all()), strict=True):
+        transcript = "Questions:\n"
+        assert row["turns"] > 1
+        for number, one in enumerate(policy.said[attempt.id]):
+            assert tokenizer.decode(one.prompt).encode() == transcript.encode()
+            reply = tokenizer.decode(one.reply, skip_special_tokens=True)
+            assert "\n" not in reply.rstrip("\n")
+            assert one.cut == (one.reply[-1] not in ends)
+            assert row["messages"][1 + 2 * number]["content"] == reply.strip()
+            ended += reply.endswith("\n")
+            shown = row["messages"][2 + 2 * number :][:1]
+            if shown:  # the last reply is followed by nothing
+                asked = " ".join(reply.split())
+                lines = [f"{asked} {answer}\n" for answer in ("Yes.", "No.", "Invalid Question.")]
+                assert shown[0]["content"] in [transcript + line for line in lines]
+                transcript = shown[0]["content"]
+    assert ended > 3
 
 
 def test_a_prompt_without_room_for_a_reply_is_refused(folder: Path) -> None:

@@ -42,6 +42,8 @@ class ChatFormat:
     `template` is the Jinja text of the same rendering. `tokens` are the control tokens that the
     tokenizer must know as single tokens; `bos` and `eos` are among them. `reply_lead` is the text
     between the generation prompt and a reply, which a model trained on the format generates too.
+    `by_line`: a reply is one line and its line end ends it; each text becomes tokens by itself, for
+    nothing of the format's own stands between two of them.
     """
 
     name: str
@@ -52,6 +54,7 @@ class ChatFormat:
     bos: str
     eos: str
     reply_lead: str = ""
+    by_line: bool = False
 
 
 def render(chat: ChatFormat, messages: Sequence[Message], *, generate: bool = False) -> str:
@@ -143,6 +146,32 @@ def _vicuna(messages: Sequence[Message]) -> list[TextSegment]:
     return segments
 
 
+def _plain(messages: Sequence[Message]) -> list[TextSegment]:
+    """The texts as they are, one behind the other, and a line end after each reply."""
+    segments: list[TextSegment] = []
+    for index, message in enumerate(messages):
+        role, text = _role(index, message), message["content"]
+        if role == "system":
+            raise FormatError(
+                f"message {index} is a system text, for which plain text has no place; write the "
+                "prompt's instruction with `role: user`, or take another chat_format"
+            )
+        if role == "user":
+            segments.append(TextSegment(text, content=True))
+            continue
+        if "\n" in text:
+            raise FormatError(
+                f"message {index} is a reply of several lines ({text[:40]!r}), and in plain text "
+                "the first line end ends a reply; let replies be of one line (`reply_format: "
+                "react_inline`, action_only or text), or take another chat_format"
+            )
+        segments += [
+            TextSegment(text, content=True, turn=index),
+            TextSegment("\n", turn=None if message.get("cut") else index),
+        ]
+    return segments
+
+
 def _role(index: int, message: Message) -> str:
     role = str(message["role"])
     if role not in ("system", "user", "assistant"):
@@ -186,6 +215,17 @@ _CHATML_TEMPLATE = (
     "{{- '\\n' }}"
     "{%- endfor %}"
     "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"
+)
+
+_PLAIN_TEMPLATE = (
+    "{%- for message in messages %}"
+    "{%- if message['role'] == 'user' %}{{- message['content'] }}"
+    "{%- elif message['role'] != 'assistant' %}"
+    "{{- raise_exception('plain text has no place for a ' + message['role'] + ' message') }}"
+    "{%- elif '\\n' in message['content'] %}"
+    "{{- raise_exception('in plain text a reply is one line') }}"
+    "{%- else %}{% generation %}{{- message['content'] + '\\n' }}{% endgeneration %}"
+    "{%- endif %}{%- endfor %}"
 )
 
 _SPLIT_SYSTEM = (
@@ -262,5 +302,15 @@ FORMATS: tuple[ChatFormat, ...] = (
         bos="<s>",
         eos="</s>",
         reply_lead=" ",
+    ),
+    ChatFormat(
+        name="plain",
+        segments=_plain,
+        generation_prompt="",
+        template=_PLAIN_TEMPLATE,
+        tokens=("<|endoftext|>",),
+        bos="<|endoftext|>",
+        eos="<|endoftext|>",
+        by_line=True,
     ),
 )

@@ -73,7 +73,7 @@ class Encoder:
 
     def encode(self, messages: Sequence[Message]) -> Encoded:
         """Token ids and turns of a conversation. Raises FormatError."""
-        return self._encode(self.segments(messages))
+        return self.encode_segments(self.segments(messages))
 
     def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
         """Token ids of a conversation that waits for a reply: what a server should feed."""
@@ -82,7 +82,19 @@ class Encoder:
         else:
             prompt = self._render_shipped(messages, True)
             ending = prompt.removeprefix(self._render_shipped(messages, False))
-        return self._encode([*self.segments(messages), TextSegment(ending)]).ids
+        return self.encode_segments([*self.segments(messages), TextSegment(ending)]).ids
+
+    def encode_segments(self, segments: Sequence[TextSegment]) -> Encoded:
+        """Token ids and turns of segments of a conversation. Raises FormatError."""
+        if self.chat is None or not self.chat.by_line:
+            return self._encode(segments)
+        # A token that held the end of one text and the beginning of the next would be another than
+        # those of a prompt and its reply.
+        parts = [self._encode([segment]) for segment in segments if segment.text]
+        return Encoded(
+            [token for part in parts for token in part.ids],
+            [turn for part in parts for turn in part.turns],
+        )
 
     def _encode(self, segments: Sequence[TextSegment]) -> Encoded:
         text = "".join(segment.text for segment in segments)
@@ -169,7 +181,8 @@ def chat_format_of(model: Path) -> str:
 
 
 def require_tokens(tokenizer: Any, chat: ChatFormat) -> None:
-    """Raise FormatError when a control token of the format is not a single special token."""
+    """Raise FormatError when a control token of the format is not a single special token, or a line
+    end that is to end replies no token."""
     known = {str(token) for token in tokenizer.added_tokens_decoder.values() if token.special}
     missing = [token for token in chat.tokens if token not in known]
     # <|endoftext|> only pads and separates documents; a chatml model may name it otherwise.
@@ -178,4 +191,9 @@ def require_tokens(tokenizer: Any, chat: ChatFormat) -> None:
         raise FormatError(
             f"the chat format {chat.name} needs the special tokens {', '.join(missing)}, which "
             "the tokenizer does not have; use chat_format: tokenizer or a matching format"
+        )
+    if chat.by_line and len(tokenizer("\n", add_special_tokens=False)["input_ids"]) != 1:
+        raise FormatError(
+            f"under the chat format {chat.name} a line end ends a reply, and this tokenizer writes "
+            "one in several tokens; use another chat_format"
         )

@@ -21,7 +21,7 @@ def _lower_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ..
             view.refuse(
                 "chat_format",
                 "a new tokenizer ships no template",
-                fix="set chat_format: chatml, llama-2, mistral or vicuna",
+                fix="set chat_format: chatml, llama-2, mistral, vicuna or plain",
             )
         chat_format = "chatml"
     if not view.inputs.get("corpus"):

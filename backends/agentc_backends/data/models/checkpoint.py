@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc_backends.data.chat.formats import FormatError, format_named
+from agentc_backends.data.chat.line_ends import ends_of_format
 from agentc_backends.data.chat.tokens import CHAT_FILE, require_tokens
 from agentc_backends.data.models.scored_rows import SCORED_FILE
 
@@ -59,10 +60,11 @@ def check_directory(directory: Path) -> None:
 
 
 def settle_chat_format(directory: Path, chat_format: str) -> None:
-    """Write agentc_chat.json, and with a built-in format its template in place of the shipped one.
+    """Write agentc_chat.json, and with a built-in format its template in place of the shipped one
+    and the tokens that end a reply under it into generation_config.json.
 
-    Raises CheckpointError when the tokenizer does not know the format's control tokens, or when
-    the format is `tokenizer` and it ships no template.
+    Raises CheckpointError when the tokenizer does not know the format's control tokens, or has no
+    such tokens, or when the format is `tokenizer` and it ships no template.
     """
     from transformers import AutoTokenizer
 
@@ -71,15 +73,17 @@ def settle_chat_format(directory: Path, chat_format: str) -> None:
         if not tokenizer.chat_template:
             raise CheckpointError(
                 "the tokenizer ships no chat template; set chat_format on the model stage "
-                "(chatml, llama-2, mistral or vicuna)"
+                "(chatml, llama-2, mistral, vicuna or plain)"
             )
     else:
         chat = format_named(chat_format)
         try:
             require_tokens(tokenizer, chat)
+            ends = ends_of_format(tokenizer, chat)
         except FormatError as error:
             raise CheckpointError(str(error)) from None
         _write_template(directory, chat.template)
+        _add_ends(directory, ends)
     write_chat_file(directory, chat_format)
 
 
@@ -136,6 +140,18 @@ def load_model(directory: Path, attention: str = "sdpa") -> Any:
     return AutoModelForCausalLM.from_pretrained(
         str(directory), dtype=torch.float32, attn_implementation=attention, use_safetensors=True
     )
+
+
+def _add_ends(directory: Path, ends: tuple[int, ...]) -> None:
+    """Behind those of the file, which stay."""
+    if not ends:
+        return
+    path = directory / "generation_config.json"
+    values = json.loads(path.read_text(encoding="utf-8"))
+    given = values.get("eos_token_id")
+    own = [] if given is None else given if isinstance(given, list) else [given]
+    values["eos_token_id"] = [*own, *(end for end in ends if end not in own)]
+    path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
 
 def _write_template(directory: Path, template: str) -> None:

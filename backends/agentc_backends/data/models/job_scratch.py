@@ -7,6 +7,7 @@ from typing import Any
 
 from agentc.runtime.program import Job, load_job
 from agentc_backends.data.chat.formats import FormatError, format_named
+from agentc_backends.data.chat.line_ends import ends_of_format
 from agentc_backends.data.models.checkpoint import (
     CheckpointError,
     settle_libraries,
@@ -61,10 +62,11 @@ def create(job: Job) -> None:
     if config["initialisation"] == "induction":
         wire_induction(model, config["seed"])
     config.assert_all_read()
+    own, ends = tokenizer.eos_token_id, ends_of_format(tokenizer, chat)
     model.generation_config = transformers.GenerationConfig(
         do_sample=True,
         bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
+        eos_token_id=[own, *ends] if ends else own,
         pad_token_id=tokenizer.pad_token_id,
     )
     model.save_pretrained(str(job.out))

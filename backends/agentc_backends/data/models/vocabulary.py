@@ -34,12 +34,13 @@ def _whole(messages: Sequence[Message]) -> Sequence[Message]:
 
 def corpus_texts(chat: ChatFormat, conversations: Iterable[Sequence[Message]]) -> list[str]:
     """The stretches of rendered text between control tokens, sorted: what the tokenizer will be
-    asked to split."""
+    asked to split; of a format that makes tokens of each text by itself, these."""
     cut = re.compile("|".join(re.escape(token) for token in chat.tokens))
     pieces: list[str] = []
     for messages in conversations:
-        text = "".join(segment.text for segment in chat.segments(messages))
-        pieces += [piece for piece in cut.split(text) if piece]
+        texts = [segment.text for segment in chat.segments(messages)]
+        for text in texts if chat.by_line else ["".join(texts)]:
+            pieces += [piece for piece in cut.split(text) if piece]
     return sorted(pieces)
 
 

@@ -1,7 +1,7 @@
 """Messages -> prompt tokens, the same tokens that trainers see (`agentc_backends.data.chat`).
 
-Rendering is one pass over the text unless a message spells a control token; then the encoder of
-the trainers is asked, which writes it as plain text.
+Rendering is one pass over the text unless a message spells a control token, or texts become tokens
+one by one; then the encoder of the trainers is asked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class ChatText:
         name = chat_format_of(Path(root))
         self._tokenizer = tokenizer
         self._format: ChatFormat | None = None if name == "tokenizer" else format_named(name)
-        self._encoder = Encoder(tokenizer, name) if getattr(tokenizer, "is_fast", False) else None
+        self._by_line = self._format is not None and self._format.by_line
+        fast = getattr(tokenizer, "is_fast", False)
+        self._encoder = Encoder(tokenizer, name) if fast or self._by_line else None
         added = getattr(tokenizer, "added_tokens_decoder", {})
         self._control = tuple(str(token) for token in added.values() if token.special)
 
@@ -36,8 +38,8 @@ class ChatText:
     ) -> list[int]:
         """Prompt tokens. Raises ValueError when the format cannot express the messages."""
         if continue_final_message:
-            return self._tokens(self._open_ended(messages))
-        if self._encoder is not None and self._spells_control(messages):
+            return self._open_ended(messages)
+        if self._encoder is not None and (self._by_line or self._spells_control(messages)):
             if add_generation_prompt:
                 return self._encoder.encode_prompt(messages)
             return self._encoder.encode(messages).ids
@@ -48,15 +50,17 @@ class ChatText:
             return render(self._format, messages, generate=generate)
         return self._shipped(messages, add_generation_prompt=generate)
 
-    def _open_ended(self, messages: Messages) -> str:
-        """The text up to the end of the last message, which is to be continued."""
+    def _open_ended(self, messages: Messages) -> list[int]:
+        """Tokens up to the end of the last message, which is to be continued."""
         if self._format is None:
-            return self._shipped(messages, continue_final_message=True)
+            return self._tokens(self._shipped(messages, continue_final_message=True))
         if self._spells_control(messages):
             raise FormatError("a message spells a control token; it cannot be continued")
         segments = self._format.segments(messages)
         last = max(i for i, segment in enumerate(segments) if segment.content)
-        return "".join(segment.text for segment in segments[: last + 1])
+        if self._encoder is not None and self._by_line:
+            return self._encoder.encode_segments(segments[: last + 1]).ids
+        return self._tokens("".join(segment.text for segment in segments[: last + 1]))
 
     def _shipped(self, messages: Messages, **how: bool) -> str:
         if not self._tokenizer.chat_template:

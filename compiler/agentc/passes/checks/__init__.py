@@ -17,6 +17,7 @@ from agentc.passes.checks.memory import MEMORY
 from agentc.passes.checks.model_servers import MODEL_SERVERS
 from agentc.passes.checks.models import MODELS
 from agentc.passes.checks.pair_rewards import PAIR_REWARDS
+from agentc.passes.checks.plain_text import PLAIN_TEXT
 from agentc.passes.checks.preferences import PREFERENCES
 from agentc.passes.checks.prefixes import CONTINUATIONS
 from agentc.passes.checks.reinforcement import REINFORCEMENT
@@ -49,7 +50,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Reranked replies", RERANKING),
     ("Searches", SEARCHES),
     ("Revisions and marks", REVISIONS),
-    ("Models", MODELS),
+    ("Models", (*MODELS, *PLAIN_TEXT)),
     ("Rounds", ROUNDS),
 )
 
