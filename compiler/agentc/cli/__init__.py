@@ -29,6 +29,7 @@ from agentc.exit_codes import (
 
 COMMANDS = (
     "init",
+    "import",
     "check",
     "plan",
     "lock",

@@ -1,0 +1,1 @@
+"""Configurations of released code, written anew as specs: `agentc import`."""
