@@ -25,6 +25,7 @@ SPECS = {
     "archer_city": ("guess_my_city", "archer"),
     "archer_detective": ("detective", "archer"),
     "archer_webshop": ("webshop", "archer"),
+    "archer_llm_20q": ("mistral_subset", "archer"),
 }
 """Those of which a spec has a stage; the others are of methods that are not there yet."""
 OF_ANY_STAGE = {"backend", "encoder", "environment", "policy"}
