@@ -161,6 +161,18 @@ def test_first_look_at_a_fresh_job_takes_its_own_start(plan: TinyPlan) -> None:
     assert Observer(StoreLayout(plan.store), [job], since=0.0).look()[0].rate == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_rate_of_a_program_that_says_what_was_done_before(plan: TinyPlan, attempts: int) -> None:
+    """One look tells, also at a job that goes on from another's end in its first attempt."""
+    job = plan.job("act", rows=100)
+    now = time.time()
+    progress = {"done": 60, "total": 100, "unit": "rows", "time": now, "started": now - 5}
+    write_state(plan, {"state": "running", "attempts": attempts}, {**progress, "before": 50})
+    (seen,) = Observer(StoreLayout(plan.store), [job], since=0.0).look()
+    assert seen.rate == pytest.approx(2.0)
+    assert seen.remaining == pytest.approx(20.0, abs=2.0)
+
+
 def test_old_news_of_an_earlier_run_is_ignored(plan: TinyPlan) -> None:
     job = plan.job("act")
     write_state(plan, {"state": "failed", "message": "yesterday"}, None)

@@ -149,12 +149,17 @@ class Observer:
     def _measure(
         self, job_id: str, progress: Mapping[str, Any], dated: float, resumed: bool
     ) -> dict[str, Any]:
-        """Amounts and rate; the rate counts from the first look, since a resumed job starts with
-        rows that it did not make in this run. At the first look at others, from their start."""
+        """Amounts and rate; the rate counts from the program's start, where it says how much there
+        was then or is the job's first. Of another, from the first look: a resumed job starts with
+        rows that it did not make in this run."""
         if not progress:
             return {}
         done, total, when = progress["done"], progress.get("total"), progress["time"]
-        began = (done, when) if resumed else (0, progress.get("started") or when)
+        started, before = progress.get("started") or when, progress.get("before")
+        if before is None:
+            began = (done, when) if resumed else (0, started)
+        else:
+            began = (before, started)
         first_done, first_when = self._first.setdefault(job_id, began)
         rate: float | None = None
         if when > first_when and done > first_done:

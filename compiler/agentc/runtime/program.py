@@ -85,6 +85,7 @@ class Job:
         self._progress_path = Path(self.spec["progress"])
         self._last_progress = 0.0
         self._started = time.time()
+        self._before: Optional[float] = None
 
     def inputs(self, role: str) -> List[Path]:
         """Data directories of the inputs of a role, in the order of the spec."""
@@ -116,12 +117,17 @@ class Job:
             "time": now,
             "started": self._started,
             "numbers": {k: v for k, v in numbers.items() if v is not None},
+            **({} if self._before is None else {"before": self._before}),
             **({"warnings": self._warnings} if self._warnings else {}),
         }
         if not force and not finished and now - self._last_progress < 0.5:
             return
         self._last_progress = now
         write_json(self._progress_path, self._line)
+
+    def done_before(self, done: float) -> None:
+        """Say how much was done when this program began: what it adds to that is its rate."""
+        self._before = done
 
     def time_left(self) -> Optional[float]:
         """Seconds until the program must have stopped; None where no time limit is known."""

@@ -1,9 +1,8 @@
-"""Runs of RL as job programs: what they publish, told apart by its bytes, and kills."""
+"""Runs of RL as job programs: what they publish (its digests are `tests/support/run_digests.py`'s),
+and kills."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import signal
 import time
 from collections.abc import Mapping
@@ -14,21 +13,6 @@ from tests.support.patience import PATIENCE_S
 from tests.torch.trl.jobs import launch, start
 
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc.runtime.program import read_rows
-
-
-def digests(root: Path) -> dict[str, str]:
-    """Of all that is published, with the seconds left out."""
-    found = {}
-    for path in sorted((root / "data").rglob("*")):
-        if path.is_file():
-            content = path.read_bytes()
-            if path.name == "curve.jsonl":
-                rows = [{**row, "seconds": None} for row in read_rows(path)]
-                content = json.dumps(rows).encode()
-            name = str(path.relative_to(root / "data"))
-            found[name] = hashlib.sha256(content).hexdigest()
-    return found
 
 
 def contract(root: Path, told: Mapping[str, Any]) -> None:

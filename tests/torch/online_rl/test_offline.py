@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 import torch
+from tests.support.run_digests import digests
 from tests.torch.online_rl.corridor import EXPECTILE_V
 from tests.torch.online_rl.recordings import wandering
-from tests.torch.online_rl.runs import contract, digests, kill_and_rerun
+from tests.torch.online_rl.runs import contract, kill_and_rerun
 from tests.torch.trl.jobs import launch, make_job, small_model, write_rows
 from transformers import AutoModelForCausalLM
 

@@ -16,7 +16,8 @@ pytest.importorskip("torch")
 
 import torch
 from safetensors.torch import load_file
-from tests.torch.online_rl.runs import contract, digests, kill_and_rerun
+from tests.support.run_digests import digests
+from tests.torch.online_rl.runs import contract, kill_and_rerun
 from tests.torch.online_rl.wanderer import wandering_model
 from tests.torch.trl.jobs import launch, make_job
 

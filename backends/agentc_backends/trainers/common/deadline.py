@@ -47,8 +47,13 @@ class Deadline:
         left = self.job.time_left()
         if left is None:
             return False
-        save_s = prior_seconds(model) if self._save_s is None else self._save_s
+        save_s = self.save_seconds(model)
         return agreed(lambda: left < save_s + _STEPS_AHEAD * self._step_s)
+
+    def save_seconds(self, model: Any) -> float:
+        """How long a save may take: as the longest so far, of earlier attempts too; before the
+        first one, what is thought."""
+        return prior_seconds(model) if self._save_s is None else self._save_s
 
     def saved(self) -> None:
         """A checkpoint was saved since the last step ended."""

@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from agentc.runtime.program import Job
 from agentc_backends.agents.common.episode import Attempt
 from agentc_backends.agents.common.failures import OutOfTimeError
 from agentc_backends.agents.common.tasks import attempts_at
-from agentc_backends.trainers.common.deadline import Deadline, prior_seconds
+from agentc_backends.trainers.common.deadline import Deadline
 from agentc_backends.trainers.online_rl.acting import LivePolicy
 from agentc_backends.trainers.online_rl.collecting import ActingStage, attempts_of, play_all
 from agentc_backends.trainers.online_rl.learner import ACTOR, Learner
@@ -120,9 +122,11 @@ class Run:
             resumed_at = self.phases.index(COLLECT) < self.place.phase
             for iteration in range(begun.iteration, self.place.iteration + resumed_at):
                 self.buffer.add([*map(played_of, self.files.episodes_of(iteration))])
+        self.job.done_before(self.place.iteration)
         self._show()
         while self.place.iteration < self.schedule.iterations:
             await self._step(self.phases[self.place.phase])
+        self._announce(MARK)
         try:
             await self._mark()
         except OutOfTimeError:
@@ -137,6 +141,7 @@ class Run:
 
     async def _step(self, phase: str) -> None:
         iteration, row = self.place.iteration, dict(self.place.row)
+        self._announce(phase)
         began = time.monotonic()
         try:
             found = await self._do(phase, iteration)
@@ -150,7 +155,7 @@ class Run:
         else:
             self.files.add_to_curve({"iteration": iteration, **row})
             self.place = RunPlace(iteration + 1)
-        near = self._deadline.is_near(self.policy_module)
+        near = self._deadline.is_near(self.saved_modules)
         if near or self._due():
             self._save()
         self._show()
@@ -233,16 +238,16 @@ class Run:
         finished: Callable[[dict[str, Any]], None],
     ) -> None:
         if attempts:
-            await play_all(stage, policy, attempts, finished, reserve=self._reserve())
+            await play_all(stage, policy, attempts, finished, reserve=self.save_seconds())
 
     @property
-    def policy_module(self) -> Any:
-        """The model that is trained."""
-        return self.learner.modules["policy"]
+    def saved_modules(self) -> nn.ModuleList:
+        """What a save writes: the policy, and a critic where there is one."""
+        return nn.ModuleList(self.learner.modules.values())
 
-    def _reserve(self) -> float:
-        """Seconds that a save may take."""
-        return max(self._save_s, sum(map(prior_seconds, self.learner.modules.values())))
+    def save_seconds(self) -> float:
+        """How long a save may take."""
+        return self._deadline.save_seconds(self.saved_modules)
 
     def _due(self) -> bool:
         every = self.schedule.save_every
@@ -254,10 +259,15 @@ class Run:
         if self.place == self._saved:
             return
         began = time.monotonic()
+        self._deadline.begin_step()  # a phase that was cut off is no part of the save
         save_state(self.folder, self.learner, self.place)
         self._saved, self._saved_at = self.place, time.monotonic()
         self._save_s = max(self._save_s, self._saved_at - began)
         self._deadline.saved()
+
+    def _announce(self, phase: str) -> None:
+        """Where a run is, for whoever reads the log: also of one that was killed."""
+        print(f"iteration {self.place.iteration}: {phase}", flush=True)
 
     def _show(self) -> None:
         returned: Mapping[str, Any] = {**self.files.last, **self.place.row}.get("return", {})
