@@ -3,12 +3,17 @@
 `python -m benchmarks.code_scoring [--tasks FILE] [--limit N] [--rounds N] [--packages FOLDER]`. The
 plain loop does what the released evaluator of ColBench does, in our own words: for each test it
 executes reference and answer in its own process and compares what a call of each gives, with an
-alarm after a second. Ours runs the reference once, and the answer in a box of its own or, as
-env.colbench_backend does it, in a process that is forked in a box for it. Answers are each task's
-reference, the same with its first number one larger, and an empty function. All are taken by turns,
-`--rounds` times, and medians shown. `--times` has each task come so often, its reference anew: the
-nurseries are started once. `--branches` makes each reference so many lines longer, `--only-forked`
-leaves out a box for each answer, `--episodes` adds the environment's expert, `--sleeping` how long
+alarm after a second. Ours is the judge of env.colbench_backend, with all that it does for an answer
+but the episode: a new one for each turn, so that it knows no reference and no verdict, whose
+nurseries have started, as a server's have before its first answer. Answers are each task's
+reference, the same with its first number one larger, and an empty function, each with a comment of
+its own so that it is no text that the judge knows: all three of each task, and one of each task, of
+the kinds by turns. Everything is taken by turns, `--rounds` times, and medians shown. Processor
+time is that of all processes, the boxes' too.
+
+`--at-once 1 2 3`: so many threads ask the judge. `--times` has each task come so often, its
+reference anew. `--branches` makes each reference so many lines longer, `--alone` adds a box for
+each answer, without a judge, `--episodes` the environment's expert, `--sleeping` how long
 an answer waits beside so many that sleep. Boxes have the standard library and what is in
 `--packages`: an answer that imports something else fails there, and not in the loop.
 """
@@ -25,6 +30,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,19 +41,17 @@ from agentc.runtime.sandbox.interpreter import boxed_interpreter
 from agentc.runtime.sandbox.kinds import CodeBox
 from agentc.runtime.sandbox.probe import probe
 from agentc_backends.environments.code_tests.answer import code_of
-from agentc_backends.environments.code_tests.calls import CallLimits, Place
-from agentc_backends.environments.code_tests.places import CallPlaces
 from agentc_backends.environments.code_tests.suite import score, suite_of, verdicts
 from agentc_backends.environments.colbench.invented import invent
 from agentc_backends.environments.colbench.job_serve import open_world
-from agentc_backends.environments.colbench.judging import open_judge
+from agentc_backends.environments.colbench.judging import AnswerJudge, open_judge
 from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.tasks import CodeTask, read_tasks
 
 _SECONDS = 1
 Case = tuple[CodeTask, tuple[str, ...]]
-Way = Callable[[], list[tuple[float, ...]]]
-Runner = Callable[[Callable[[Place], tuple[float, ...]]], tuple[float, ...]]
+Play = Callable[[], list[tuple[float, ...]]]
+Way = Callable[[], AbstractContextManager[Play]]
 
 
 _LOOP = "the plain loop, in its own process"
@@ -73,7 +77,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--times", type=int, default=1, help="how often each task comes")
     parser.add_argument("--branches", type=int, default=0, help="so many more lines of a reference")
-    parser.add_argument("--only-forked", action="store_true")
+    parser.add_argument("--alone", action="store_true", help="a box for each answer as well")
+    parser.add_argument("--at-once", type=int, nargs="+", default=[1, 2], help="threads that ask")
     parser.add_argument("--packages", help="a folder that boxes import from, such as numpy's")
     parser.add_argument("--episodes", type=int, default=0, help="so many tasks of the environment")
     parser.add_argument("--sleeping", type=int, default=0, help="so many answers that sleep")
@@ -81,30 +86,45 @@ def main() -> None:
     if options.sleeping:
         _sleeping(options.sleeping)
         return
-    tasks = (_longer(task, options.branches) for task in _tasks(options.tasks, options.limit))
-    cases = [(task, answers_of(task)) for task in tasks] * options.times
-    number = sum(len(answers) for _, answers in cases)
-    ways: dict[str, Way] = {_LOOP: lambda: [*map(plain_scores, cases)]}
+    tasks = [_longer(task, options.branches) for task in _tasks(options.tasks, options.limit)]
+    tasks = [
+        replace(task, id=f"{task.id} {time}") for time in range(options.times) for task in tasks
+    ]
+    boxes = []
     for each in probe(boxed_interpreter(packages=(options.packages,) if options.packages else ())):
         if each.box is None:
             print(f"no {each.kind}: {each.reason}")
-            continue
-        for at_once in (1, 2):
-            if not options.only_forked:
-                alone = _boxed(partial(_in_a_box, each.box), cases, at_once)
-                ways[f"{each.kind}, a box for each, {at_once} at once"] = alone
-            forked = partial(_forked, each.box, cases, at_once)
-            ways[f"{each.kind}, forked, {at_once} at once"] = forked
-    print(f"{len(cases)} tasks, {number} answers, {options.rounds} times by turns")
-    _table([{name: _timed(way) for name, way in ways.items()} for _ in range(options.rounds)])
+        else:
+            boxes.append(each.box)
+    for cases in ([(task, answers_of(task)) for task in tasks], one_of_each(tasks)):
+        _compare(cases, boxes, options.at_once, options.rounds, alone=options.alone)
     if options.episodes:
         _episodes(options.episodes)
 
 
 def answers_of(task: CodeTask) -> tuple[str, ...]:
-    """A right one, one that may be wrong, a wrong one."""
+    """A right one, one that may be wrong, a wrong one, none of them known by its text."""
     name = re.findall(r"def (\w+)", task.reference)[-1]
-    return (task.reference, _changed(task.reference), f"def {name}(*_, **__): pass")
+    codes = (task.reference, _changed(task.reference), f"def {name}(*_, **__): pass")
+    return tuple(f"{code}\n# answer {number}" for number, code in enumerate(codes))
+
+
+def one_of_each(tasks: Sequence[CodeTask]) -> list[Case]:
+    """One answer to each task: a right one, one that may be wrong, a wrong one, and so on."""
+    return [(task, (answers_of(task)[number % 3],)) for number, task in enumerate(tasks)]
+
+
+def judged_scores(
+    judge: AnswerJudge, at_once: int, cases: Sequence[Case]
+) -> list[tuple[float, ...]]:
+    """By the environment's judge."""
+
+    def scored(case: Case) -> tuple[float, ...]:
+        task, answers = case
+        return tuple(score(judge.verdicts(task, answer)) for answer in answers)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        return [*pool.map(scored, cases)]
 
 
 def plain_scores(case: Case) -> tuple[float, ...]:
@@ -117,28 +137,52 @@ def plain_scores(case: Case) -> tuple[float, ...]:
     )
 
 
-def boxed_scores(run: Runner, case: Case) -> tuple[float, ...]:
-    """The same by ours, which takes the reference's values once."""
+def boxed_scores(box: CodeBox, case: Case) -> tuple[float, ...]:
+    """The same in a box for each, which takes the reference's values once."""
     task, answers = case
-
-    def score_all(place: Place) -> tuple[float, ...]:
-        suite = suite_of(place, task.reference, task.calls, namespace="published")
-        return tuple(score(verdicts(place, suite, answer)) for answer in answers)
-
-    return run(score_all)
+    suite = suite_of(box, task.reference, task.calls, namespace="published")
+    return tuple(score(verdicts(box, suite, answer)) for answer in answers)
 
 
-def _in_a_box(box: CodeBox, work: Callable[[Place], tuple[float, ...]]) -> tuple[float, ...]:
-    return work(box)
+def _compare(
+    cases: Sequence[Case],
+    boxes: Sequence[CodeBox],
+    at_once: Sequence[int],
+    rounds: int,
+    alone: bool,
+) -> None:
+    """Prints a table of the loop and each box."""
+    ways: dict[str, Way] = {_LOOP: lambda: nullcontext(lambda: [*map(plain_scores, cases)])}
+    for box in boxes:
+        for number in at_once:
+            ways[f"{box.kind}, judge, {number} at once"] = partial(_judged, box, number, cases)
+            if alone:
+                ways[f"{box.kind}, a box for each, {number} at once"] = partial(
+                    _alone, box, number, cases
+                )
+    answers = sum(len(answers) for _, answers in cases)
+    print(f"{len(cases)} tasks, {answers} answers, {rounds} times by turns")
+    _table([{name: _timed(way) for name, way in ways.items()} for _ in range(rounds)])
 
 
-def _forked(box: CodeBox, cases: Sequence[Case], at_once: int) -> list[tuple[float, ...]]:
-    """The nurseries are ended as well, so that their time counts."""
-    places = CallPlaces(box, CallLimits(), at_once)
+@contextlib.contextmanager
+def _judged(box: CodeBox, at_once: int, cases: Sequence[Case]) -> Iterator[Play]:
+    """By a new judge, as many nurseries of which have started."""
+    settings = ColBenchSettings(tasks="tasks.jsonl", namespace="published")
+    judge = AnswerJudge(box, settings, [task for task, _ in cases])
+    first = CodeTask(id="first", description="", reference="def f(): return 1", calls=("f()",))
+    together = "def f():\n    import time\n    time.sleep(1)"
+    judged_scores(judge, at_once, [(first, (f"{together}\n# {n}",)) for n in range(at_once)])
     try:
-        return _boxed(places.run, cases, at_once)()
+        yield partial(judged_scores, judge, at_once, cases)
     finally:
-        places.close()
+        judge.close()
+
+
+@contextlib.contextmanager
+def _alone(box: CodeBox, at_once: int, cases: Sequence[Case]) -> Iterator[Play]:
+    with ThreadPoolExecutor(at_once) as pool:
+        yield lambda: [*pool.map(partial(boxed_scores, box), cases)]
 
 
 def _sleeping(number: int) -> None:
@@ -240,18 +284,11 @@ def _tasks(file: Path | None, limit: int) -> Sequence[CodeTask]:
     return [each.task for each in invent(ColBenchSettings(invented_tasks=limit)).values()]
 
 
-def _boxed(run: Runner, cases: Sequence[Case], at_once: int) -> Way:
-    def play() -> list[tuple[float, ...]]:
-        with ThreadPoolExecutor(at_once) as pool:
-            return [*pool.map(lambda case: boxed_scores(run, case), cases)]
-
-    return play
-
-
 def _timed(way: Way) -> Timed:
-    started, spent = time.perf_counter(), _processor_seconds()
-    scores = [each for case in way() for each in case]
-    seconds, spent = time.perf_counter() - started, _processor_seconds() - spent
+    with way() as play:
+        started, spent = time.perf_counter(), _processor_seconds()
+        scores = [each for case in play() for each in case]
+        seconds, spent = time.perf_counter() - started, _processor_seconds() - spent
     return Timed(scores, len(scores) / seconds, spent / len(scores))
 
 
@@ -269,7 +306,7 @@ def _table(rounds: Sequence[dict[str, Timed]]) -> None:
         print(f"| {name} | {rate:.0f} | {beside:.2f} | {spent:.2f} ms | {mean:.4f} | {alike} |")
         for index in differing:
             told = rounds[0][_LOOP].scores[index], first.scores[index]
-            print(f"  answer {index % 3} of task {index // 3}: {told[0]} and {told[1]}")
+            print(f"  answer {index}: {told[0]} and {told[1]}")
 
 
 def _differing(scores: Sequence[float], others: Sequence[float]) -> Iterator[int]:
@@ -277,9 +314,21 @@ def _differing(scores: Sequence[float], others: Sequence[float]) -> Iterator[int
 
 
 def _processor_seconds() -> float:
-    """Of this process and of all that it has waited for."""
+    """Of this process, of all that it started, and of all that those have waited for."""
     told = os.times()
-    return told.user + told.system + told.children_user + told.children_system
+    own = told.user + told.system + told.children_user + told.children_system
+    return own + sum(map(_ticks, _children("self"))) / os.sysconf("SC_CLK_TCK")
+
+
+def _ticks(process: str) -> int:
+    """Of a process that lives, and of those below it."""
+    told = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, told[11:15])) + sum(map(_ticks, _children(process)))
+
+
+def _children(process: str) -> list[str]:
+    threads = Path(f"/proc/{process}/task").iterdir()
+    return [child for thread in threads for child in (thread / "children").read_text().split()]
 
 
 if __name__ == "__main__":

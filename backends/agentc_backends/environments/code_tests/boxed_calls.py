@@ -38,11 +38,14 @@ class _TooLargeError(Exception):
     """The value has more bytes than a line may have."""
 
 
-def main(answers: int, data: dict[str, Any]) -> None:
-    """`source`, `calls`, `first` (those before are passed over), `namespace`, `bytes` of a line,
-    `code` of the calls as it was told beside another source, or empty, `tells` whether to tell."""
+def main(answers: int, data: list[dict[str, Any]]) -> None:
+    """One answer, or several references: one after the other, with nothing in common but the
+    interpreter. Of each `source`, `calls`, `first` (those before are passed over), `namespace`,
+    `bytes` of a line, `code` of the calls as it was told beside another source, or empty, `tells`
+    whether to tell."""
     leave = os._exit
-    _tell(answers, data)
+    for each in data:
+        _tell(answers, each)
     leave(0)
 
 

@@ -1,14 +1,15 @@
 """Makes calls of functions that an answer defines, in a box, and says what came of each.
 
 All calls share one process while they go well. Whoever ends it, or does not end, costs that call
-alone: the next ones are made in a new process. Nothing is kept between two `make_calls`.
+alone: the next ones are made in a new process. Nothing is kept between two `make_calls`. References
+that leave nothing behind may share one too, answers never.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import ceil
 from pathlib import Path
@@ -32,6 +33,15 @@ Failure: TypeAlias = Literal["error", "timeout", "memory", "crash"]
 
 _TAG_BYTES = 2
 _ALWAYS = 1 / 20
+_SHARED = 1 / 2
+"""Of a call's time, for one of several sources: whose calls come near the limit are done alone."""
+_PLAIN_ERRORS = frozenset({
+    "ArithmeticError", "AssertionError", "AttributeError", "Exception", "IndentationError",
+    "IndexError", "KeyError", "LookupError", "NameError", "NotImplementedError", "OverflowError",
+    "RuntimeError", "StopIteration", "SyntaxError", "TabError", "TypeError", "UnboundLocalError",
+    "UnicodeError", "ValueError", "ZeroDivisionError",
+})  # fmt: skip
+"""What code raises for what it is given. How deep or large it may be is another matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +103,40 @@ def compile_and_make(
     return results, told[0] if told else b""
 
 
+def make_together(
+    box: Place,
+    asked: Sequence[tuple[str, Sequence[str]]],
+    limits: CallLimits | None = None,
+    namespace: Namespace = "fresh",
+) -> tuple[tuple[tuple[CallResult, ...], bytes], ...] | None:
+    """What `compile_and_make` gives of each source with its calls, by one process that runs them
+    one after the other: for sources that leave nothing behind (`sharing.py`). None where anything
+    but a value or an exception of theirs came of one: then each is to be made alone. Raises
+    BoxError."""
+    limits = limits or CallLimits()
+    brief = replace(limits, seconds=limits.seconds * _SHARED)
+    number = sum(len(calls) for _, calls in asked)
+    parts = [
+        {**_data(*each, namespace, b""), "tells": True, "first": 0, "bytes": limits.output_bytes}
+        for each in asked
+    ]
+    of_process = BoxedLimits(memory_mb=limits.memory_mb, seconds=ceil(limits.seconds * number) + 5)
+    made: list[tuple[tuple[CallResult, ...], bytes]] = []
+    with _process(box, parts, of_process) as process:
+        for _, calls in asked:
+            code = _code(process, brief)
+            if code is None:
+                return None
+            results: list[CallResult] = []
+            while len(results) < len(calls):
+                result, _ = _next(process, brief, limits.wall_seconds)
+                if not (result.failure is None or result.detail in _PLAIN_ERRORS):
+                    return None
+                results.append(result)
+            made.append((tuple(results), code))
+    return tuple(made)
+
+
 def _data(source: str, calls: Sequence[str], namespace: Namespace, code: bytes) -> dict[str, Any]:
     asked = {"source": source, "calls": list(calls), "namespace": namespace}
     return {**asked, "code": code, "tells": False}
@@ -110,7 +154,7 @@ def _made(
         # The kernel's own limit, in case that nobody is left who measures.
         seconds = ceil(limits.seconds * (number - len(results))) + 5
         of_process = BoxedLimits(memory_mb=limits.memory_mb, seconds=seconds)
-        with _process(box, data, of_process) as process:
+        with _process(box, [data], of_process) as process:
             if told is not None and data["tells"]:
                 data["tells"] = False
                 code = _code(process, limits)
@@ -127,10 +171,10 @@ def _made(
     return tuple(results)
 
 
-def _process(box: Place, data: dict[str, Any], limits: BoxedLimits) -> BoxedProcess:
+def _process(box: Place, parts: list[dict[str, Any]], limits: BoxedLimits) -> BoxedProcess:
     if isinstance(box, BoxNursery):
-        return box.start(data, limits)
-    return BoxedProcess(box, _program(), data, limits)
+        return box.start(parts, limits)
+    return BoxedProcess(box, _program(), parts, limits)
 
 
 def _next(

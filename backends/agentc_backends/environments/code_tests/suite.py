@@ -1,7 +1,7 @@
 """A task's tests: calls, and the values that its reference gives. Verdicts on an answer.
 
-The reference runs in a box of its own, once for each task, and its values never enter a box in
-which an answer runs: an answer can forge what it says, and does not know what to say.
+The reference runs once for each task, in a box that no answer sees, and its values never enter a
+box in which an answer runs: an answer can forge what it says, and does not know what to say.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from agentc_backends.environments.code_tests.calls import (
     Place,
     compile_and_make,
     make_calls,
+    make_together,
 )
 from agentc_backends.environments.code_tests.values import equal, equals_nothing
 
@@ -34,7 +35,8 @@ CallVerdict: TypeAlias = Literal["pass", "fail", "no_answer"] | Failure
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSuite:
     """Made by `suite_of`. `unusable` says of calls, by number, why no answer can pass them. `code`
-    is that of the calls, for boxes alone: so that no answer's has to compile them."""
+    is that of the calls, for boxes alone: so that no answer's has to compile them. `source` is the
+    reference's own, which enters no box but its own."""
 
     calls: tuple[str, ...]
     expected: tuple[Any, ...]
@@ -42,6 +44,7 @@ class CallSuite:
     limits: CallLimits
     namespace: Namespace
     code: bytes = b""
+    source: str = ""
 
 
 def suite_of(
@@ -55,14 +58,25 @@ def suite_of(
     limits = limits or CallLimits()
     source = code_of(reference, namespace)
     results, code = compile_and_make(box, source, calls, limits, namespace)
-    said = {number: _unusable(result) for number, result in enumerate(results)}
-    return CallSuite(
-        calls=tuple(calls),
-        expected=tuple(result.value for result in results),
-        unusable={number: reason for number, reason in said.items() if reason},
-        limits=limits,
-        namespace=namespace,
-        code=code,
+    return _suite(source, calls, results, limits, namespace, code)
+
+
+def suites_of(
+    box: Place,
+    asked: Sequence[tuple[str, Sequence[str]]],
+    limits: CallLimits | None = None,
+    namespace: Namespace = "fresh",
+) -> tuple[CallSuite, ...] | None:
+    """The same for several references with their calls, in one process: those that leave nothing
+    behind (`sharing.py`). None where each is to be made alone. Raises BoxError."""
+    limits = limits or CallLimits()
+    sources = [(code_of(reference, namespace), calls) for reference, calls in asked]
+    made = make_together(box, sources, limits, namespace)
+    if made is None:
+        return None
+    return tuple(
+        _suite(source, calls, results, limits, namespace, code)
+        for (source, calls), (results, code) in zip(sources, made, strict=True)
     )
 
 
@@ -79,6 +93,26 @@ def verdicts(box: Place, suite: CallSuite, reply: str | None) -> tuple[CallVerdi
 def score(judged: Sequence[CallVerdict]) -> float:
     """The share that passed."""
     return judged.count("pass") / len(judged) if judged else 0.0
+
+
+def _suite(
+    source: str,
+    calls: Sequence[str],
+    results: Sequence[CallResult],
+    limits: CallLimits,
+    namespace: Namespace,
+    code: bytes,
+) -> CallSuite:
+    said = {number: _unusable(result) for number, result in enumerate(results)}
+    return CallSuite(
+        calls=tuple(calls),
+        expected=tuple(result.value for result in results),
+        unusable={number: reason for number, reason in said.items() if reason},
+        limits=limits,
+        namespace=namespace,
+        code=code,
+        source=source,
+    )
 
 
 def _verdict(suite: CallSuite, number: int, result: CallResult) -> CallVerdict:

@@ -31,11 +31,12 @@ def open_world(settings: ColBenchSettings) -> Opener:
     or by references that fail their own tests."""
     invented = invent(settings) if settings.is_invented else {}
     splits = _splits(settings, invented)
+    tasks = [task for each in splits.values() for task in each]
     try:
-        judge = open_judge(settings)
+        judge = open_judge(settings, tasks)
     except NoInterpreterError as error:
         raise ValueError(f"{error}; {error.remedy}") from error
-    judge.check_ceiling([task for tasks in splits.values() for task in tasks])
+    judge.check_ceiling(tasks)
     world = ColBenchShared(settings, splits, invented, judge, _human(settings))
     return partial(ColBenchEnvironment, world)
 

@@ -1,7 +1,7 @@
 """The box in which answers of a server's episodes run, and the tests of its tasks.
 
-A task's reference runs once, in a box of its own; its values are kept here, and never enter a box.
-Verdicts on code whose values follow from its text are kept too (`../code_tests/repeatable.py`).
+A task's reference runs once (`references.py`); its values never enter a box in which an answer is.
+Verdicts on code whose values follow from its text are kept (`../code_tests/repeatable.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from concurrent.futures import Future
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -33,9 +32,9 @@ from agentc_backends.environments.code_tests.suite import (
     EQUALS_NOTHING,
     CallSuite,
     CallVerdict,
-    suite_of,
     verdicts,
 )
+from agentc_backends.environments.colbench.references import TaskSuites
 from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.tasks import CodeTask
 
@@ -57,7 +56,11 @@ class CeilingError(Exception):
 class AnswerJudge:
     """May be shared by threads. More answers may be tried at a time than there are processors."""
 
-    def __init__(self, box: CodeBox, settings: ColBenchSettings) -> None:
+    def __init__(
+        self, box: CodeBox, settings: ColBenchSettings, tasks: Sequence[CodeTask] = ()
+    ) -> None:
+        """`tasks` in the order in which they are mostly played: theirs run together. Others may be
+        judged as well."""
         self._box = box
         self._namespace = settings.namespace
         self._limits = CallLimits(
@@ -68,7 +71,7 @@ class AnswerJudge:
         )
         usual = max(_PLACES, len(os.sched_getaffinity(0)))
         self._places = CallPlaces(box, self._limits, usual, _MOST_PLACES)
-        self._suites: dict[str, Future[CallSuite]] = {}
+        self._suites = TaskSuites(self._places, self._limits, self._namespace, tasks)
         self._judged: OrderedDict[tuple[str, bytes], tuple[CallVerdict, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -78,16 +81,22 @@ class AnswerJudge:
 
     def verdicts(self, task: CodeTask, answer: str | None) -> tuple[CallVerdict, ...]:
         """What came of each test. Raises BoxError."""
-        suite = self._suite(task)
+        suite = self._suites.of(task)
         if answer is None:
             return verdicts(self._box, suite, None)
         code = code_of(answer, self._namespace)
+        if code == suite.source and not suite.unusable and repeatable(code):
+            return tuple("pass" for _ in suite.calls)  # it gave what is expected
         known = self._known(task, code)
         if known is not None:
             return known
         judged = self._judge(suite, answer)
         self._keep(task, code, judged)
         return judged
+
+    def close(self) -> None:
+        """End all boxes."""
+        self._places.close()
 
     def check_box(self) -> None:
         """That the box holds what is tried in it, one for each answer and forked ones. Raises
@@ -101,7 +110,7 @@ class AnswerJudge:
         CeilingError, BoxError."""
         held = 0
         for task in tasks[: 2 * _CEILING]:
-            suite = self._suite(task)
+            suite = self._suites.of(task)
             if set(suite.unusable.values()) & set(EQUALS_NOTHING):
                 continue
             judged = self._judge(suite, task.reference)
@@ -136,39 +145,15 @@ class AnswerJudge:
             if len(self._judged) > _KEPT:
                 self._judged.popitem(last=False)
 
-    def _suite(self, task: CodeTask) -> CallSuite:
-        """Made once; whoever else needs it meanwhile waits. A failure is not kept."""
-        with self._lock:
-            found = self._suites.get(task.id)
-            mine = found is None
-            if found is None:
-                found = self._suites[task.id] = Future()
-        if mine:
-            try:
-                found.set_result(self._made(task))
-            except BaseException as error:
-                with self._lock:
-                    del self._suites[task.id]
-                found.set_exception(error)
-        return found.result()
-
-    def _made(self, task: CodeTask) -> CallSuite:
-        asked = (task.reference, task.calls, self._limits, self._namespace)
-        suite = self._places.run(lambda place: suite_of(place, *asked))
-        if not suite.unusable:  # what it gives is what is expected
-            code = code_of(task.reference, self._namespace)
-            self._keep(task, code, tuple("pass" for _ in task.calls))
-        return suite
-
 
 def _key(task: CodeTask, code: str) -> tuple[str, bytes]:
     return task.id, hashlib.sha256(code.encode("utf-8", "surrogatepass")).digest()
 
 
-def open_judge(settings: ColBenchSettings) -> AnswerJudge:
-    """Raises NoBoxError, NoInterpreterError, BrokenBoxError, BoxError."""
+def open_judge(settings: ColBenchSettings, tasks: Sequence[CodeTask] = ()) -> AnswerJudge:
+    """For these tasks. Raises NoBoxError, NoInterpreterError, BrokenBoxError, BoxError."""
     box = choose_box(settings.sandbox, None if settings.is_invented else _with_packages())
-    judge = AnswerJudge(box, settings)
+    judge = AnswerJudge(box, settings, tasks)
     judge.check_box()
     return judge
 
