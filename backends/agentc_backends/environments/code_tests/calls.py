@@ -66,8 +66,8 @@ class CallResult:
 
 
 Place: TypeAlias = CodeBox | BoxNursery
-"""Where calls are made: in a box of their own, or in a child of a nursery of the caller's thread,
-made by `nursery_of`."""
+"""Where calls are made: in a box of their own, or in a child of a nursery that nobody else uses
+meanwhile, made by `nursery_of`."""
 
 
 def nursery_of(box: CodeBox, limits: CallLimits) -> BoxNursery:

@@ -1,18 +1,18 @@
 """Which references may run in one process, one after the other, each as if it were there alone.
 
-By words, and stricter than by syntax: a name that code can say stands in its text as a word, as the
-text is ASCII; words of comments and texts count as well. Without imports, names with `__`, frames,
-and builtins that reach further, nothing that code can touch outlives its namespace: what is left
-are its functions, values, and builtin types, which cannot be changed; and its values follow from
-its text. Without `try` nobody hides that memory or depth ran out: whoever sees that
-(`calls.make_together`) has each reference run alone, and so has whatever is doubtful.
+Without imports, names with `__`, frames, and builtins that reach further, nothing that code can
+touch outlives its namespace: what is left are its functions, values, and builtin types, which
+cannot be changed; and its values follow from its text. Without `try` nobody hides that memory or
+depth ran out: whoever sees that (`calls.make_together`) has each reference run alone, and so has
+whatever is doubtful.
 """
 
 from __future__ import annotations
 
+import ast
 import builtins
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 _WORD = re.compile(r"[^\W\d]\w*")
 # fmt: off
@@ -31,7 +31,12 @@ _OTHERS = frozenset({
     "async", "await", "class", "format", "format_map", "global", "import", "nonlocal", "try",
     "yield",
 })
-"""Statements that reach further, and what reads attributes by a text."""
+"""Words of statements that reach further, and of what reads attributes by a text."""
+_NODES = frozenset({
+    "AsyncFor", "AsyncFunctionDef", "AsyncWith", "Await", "ClassDef", "Global", "Import",
+    "ImportFrom", "Match", "Nonlocal", "Try", "TryStar", "With", "Yield", "YieldFrom",
+})
+"""The same statements, and those that are seldom, as syntax has them."""
 _REACHING = _OTHERS | (frozenset(dir(builtins)) - _HARMLESS)
 _FRAMES = ("gi_", "cr_", "ag_", "f_", "tb_", "co_")
 """How attributes begin that lead from a generator or an error to frames, and so to all names."""
@@ -42,7 +47,27 @@ def leaves_nothing(code: str, calls: Sequence[str]) -> bool:
     """Whether the code and these calls of it cannot change what code after it finds, and their
     values follow from their text."""
     text = "\n".join([code, *calls])
-    if not text.isascii() or "__" in text:
+    if "__" in text:
         return False
-    words = set(_WORD.findall(text))
-    return _REACHING.isdisjoint(words) and not any(word.startswith(_FRAMES) for word in words)
+    # Quicker, and stricter: of a text in ASCII each name is a word of it, in whatever place.
+    if text.isascii() and _harmless(set(_WORD.findall(text))):
+        return True
+    try:
+        said = {*_said(ast.parse(code))}
+        for call in calls:
+            said.update(_said(ast.parse(call, mode="eval")))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return _NODES.isdisjoint(said) and _harmless(said)
+
+
+def _harmless(names: set[str]) -> bool:
+    return _REACHING.isdisjoint(names) and not any(name.startswith(_FRAMES) for name in names)
+
+
+def _said(tree: ast.AST) -> Iterator[str]:
+    """Kinds of nodes, and all names, as Python reads them: some letters stand for others."""
+    for node in ast.walk(tree):
+        yield type(node).__name__
+        if not isinstance(node, ast.Constant):
+            yield from (name for _, name in ast.iter_fields(node) if isinstance(name, str))

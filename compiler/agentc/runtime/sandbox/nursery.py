@@ -43,8 +43,8 @@ _READY = b"ready"
 
 
 class BoxNursery:
-    """Belongs to the thread that made it, and ends with it. One child at a time. Raises BoxError
-    where it cannot be started, or its kernel does not say who is whose child."""
+    """Ends with the thread that made it; any thread may use it, for one child at a time. Raises
+    BoxError where it cannot be started, or its kernel does not say who is whose child."""
 
     def __init__(self, box: CodeBox, program: str, memory_mb: int = 512) -> None:
         self.box, self.memory_mb = box, memory_mb
