@@ -17,7 +17,14 @@ from pathlib import Path
 import torch
 
 from agentc_backends.data.models.checkpoint import settle_libraries
-from benchmarks.archer_released.parity import choices_differ, compare_updates, replies_alike
+from benchmarks.archer_released.parity import (
+    AS_MEANT,
+    AS_RELEASED,
+    choices_differ,
+    compare_updates,
+    in_float64,
+    replies_alike,
+)
 from benchmarks.archer_released.speed import Spent, our_spent, released_spent
 from benchmarks.archer_released.tiny import games, make_models
 
@@ -40,9 +47,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         texts = sorted({one.following for one in told} | {"yes\n", "no\n", "perhaps\n"})
         policy, encoder = make_models(Path(folder), texts, played, seed=0)
-        print("| after the same steps | largest difference |\n|---|---|")
-        for name, difference in _quiet(compare_updates(checkout, policy, encoder, told)):
-            print(f"| {name} | {difference:.2g} |")
+        print("| after the same steps | as meant | as released |\n|---|---|---|")
+        with in_float64():
+            meant, released = (
+                _quiet(compare_updates(checkout, policy, encoder, told, ways))
+                for ways in (AS_MEANT, AS_RELEASED)
+            )
+        for (name, apart), (_, as_released) in zip(meant, released, strict=True):
+            print(f"| {name} | {apart:.2g} | {as_released:.2g} |")
         differing = choices_differ(2000)
         print(f"| the best tenth, of 2000 sets of returns | {differing} differ |\n")
         table, p = replies_alike(checkout, policy, encoder, options.draws)

@@ -1,10 +1,11 @@
-"""Whether both trainers compute the same: three steps of the critic and one of the policy on the
-same rows and replies, the choice of filtered imitation, and the law of replies.
+"""Whether both trainers compute the same: steps of critic and policy on the same rows and
+replies, the choice of filtered imitation, and the law of replies.
 
 The released code pads prompts behind and counts positions over the padding, clips the gradients of
-all networks together, stale ones too, and drops the token that ends a reply. The rows here have
-states of one length, nothing is clipped and replies come without that token, so that what is
-compared is what both mean to compute.
+all networks together, stale ones too, adds up what micro-batches give, and drops the token that
+ends a reply. `AS_MEANT` compares without: states of one length, nothing clipped. `AS_RELEASED` puts
+these ways around our steps (`ways.py`). Numbers are of float64: in float32 a gradient of rounding
+alone becomes, by Adam's first step, one of the learning rate's size.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy
 import torch
+from torch import nn
 from torch.optim import Adam
 
 from agentc_backends.data.models.checkpoint import load_model
@@ -31,39 +35,80 @@ from agentc_backends.trainers.online_rl.returns import best_share
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampler
 from benchmarks.archer_released.released import Released
 from benchmarks.archer_released.tiny import WIDTH, Told
+from benchmarks.archer_released.ways import jointly_clipped, padded, unseen
 
 ROWS, CRITIC_STEPS = 16, 3
 HEADS = {"critic1": "q1", "critic2": "q2", "v_critic1": "v1", "v_critic2": "v2"}
 
 
+@dataclass(frozen=True, slots=True)
+class UpdateWays:
+    """`parts` micro-batches of a step, added up; gradients of all networks clipped to `clip`
+    together; with `padding`, states of any length, and positions counted over what fills them."""
+
+    parts: int
+    clip: float
+    padding: bool
+
+
+AS_MEANT = UpdateWays(parts=1, clip=1e9, padding=False)
+AS_RELEASED = UpdateWays(parts=2, clip=1.0, padding=True)
+
+
+@contextmanager
+def in_float64() -> Iterator[None]:
+    """New tensors are of float64 within it: the released code makes some of its own."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
 def compare_updates(
-    checkout: Path, policy: Path, encoder: Path, told: list[Told]
+    checkout: Path, policy: Path, encoder: Path, told: list[Told], ways: UpdateWays
 ) -> Iterator[tuple[str, float]]:
-    """Largest differences, by what they are of."""
-    theirs = Released(checkout, policy, encoder, width=WIDTH, rows=ROWS, accumulated=1, clip=1e9)
-    ours = load_model(policy).eval()
+    """Largest differences, by what they are of: after three steps of the critic, one of the policy,
+    and one more of the critic, which the gradients of the policy's step are clipped with."""
+    theirs = Released(
+        checkout, policy, encoder,
+        width=WIDTH, rows=ROWS // ways.parts, accumulated=ways.parts, clip=ways.clip,
+    )  # fmt: skip
+    agent = theirs.agent
+    for each in (agent.model, agent.critic, agent.target_critic):
+        each.double()
+    ours = load_model(policy).double().eval()
     tokenizer = load_tokenizer(str(policy))
-    critic = Critic(load_encoder(encoder, tokenizer, "pooler", 512, seed=0))
-    _take_heads(critic, theirs.agent.critic)
+    critic = Critic(load_encoder(encoder, tokenizer, "pooler", 512, seed=0)).double()
+    _take_heads(critic, agent.critic)
     target = slow_copy(critic)
-    _take_heads(target, theirs.agent.target_critic)
-    optimiser = Adam(critic.parameters(), lr=1e-3)
+    _take_heads(target, agent.target_critic)
+    networks = (ours, critic, target)
+    of_critic, of_policy = (
+        jointly_clipped(each, networks, ways.clip, ways.parts) for each in (critic, ours)
+    )
 
     def ids(text: str) -> TextPrefix:
         return whole(Text(tuple(tokenizer(text)["input_ids"])))
 
-    rows = _of_one_length(told, lambda text: len(ids(text).ids))
+    rows = told if ways.padding else _of_one_length(told, lambda text: len(ids(text).ids))
     rng = random.Random(0)
     said = [one.reply for one in told]
-    for step in range(CRITIC_STEPS):
+
+    def next_batch() -> tuple[list[Told], list[str]]:
         batch = [rng.choice(rows) for _ in range(ROWS)]
         replies = [rng.choice(said) for _ in range(ROWS)]
         theirs.draw_these([_row(one) for one in batch], replies)
+        return batch, replies
+
+    def step_critic(number: int) -> Iterator[tuple[str, float]]:
+        batch, replies = next_batch()
         found = theirs.update(critic_steps=1, actor_steps=0)
         loss, _ = critic_step(
             critic,
             target,
-            optimiser,
+            of_critic,
             Utterances(
                 states=[ids(one.state) for one in batch],
                 replies=[ids(one.reply) for one in batch],
@@ -76,47 +121,42 @@ def compare_updates(
         )
         for name in ("q1", "q2", "v1", "v2"):
             difference = float(found[f"{name}.loss"]) - float(getattr(loss, name))
-            yield f"loss of {name}, critic step {step + 1}", abs(difference)
-    gradients = _gradients(critic)
-    yield (
-        "gradients of the critic",
-        max(
-            float((each.grad - gradients[name]).abs().max())
-            for name, each in _heads_of(theirs.agent.critic).items()
-            if name in gradients
-        ),
-    )
-    yield "weights of the critic", _apart(_heads_of(theirs.agent.critic), critic)
-    yield "weights of the slow copy", _apart(_heads_of(theirs.agent.target_critic), target)
-    batch = [rng.choice(rows) for _ in range(ROWS)]
-    replies = [rng.choice(said) for _ in range(ROWS)]
-    theirs.draw_these([_row(one) for one in batch], replies)
+            yield f"loss of {name}, critic step {number}", abs(difference)
+
+    for number in range(CRITIC_STEPS):
+        yield from step_critic(number + 1)
+    yield "gradients of the critic", _gradients_apart(_heads_of(agent.critic), critic)
+    yield "weights of the critic", _apart(_heads_of(agent.critic), critic)
+    yield "weights of the slow copy", _apart(_heads_of(agent.target_critic), target)
+    batch, replies = next_batch()
     found = theirs.update(critic_steps=0, actor_steps=1)
     states, spoken = [ids(one.state) for one in batch], [ids(reply) for reply in replies]
     with torch.no_grad():
         seen, heard = critic.read([*states, *spoken]).chunk(2)
         better = advantage(critic.q(seen, heard), critic.v(seen))
-    value, _ = actor_step(
-        ours,
-        Adam(ours.parameters(), lr=1e-3),
-        [(state.ids, reply.ids) for state, reply in zip(states, spoken, strict=True)],
-        lambda log_probs, mask, part: policy_gradient_loss(log_probs, mask, better[[*part]]),
-        micro_batch=ROWS,
-        clip=0.0,
-    )
+    filler, part = int(tokenizer.eos_token_id), ROWS // ways.parts
+    prompts = [
+        prompt
+        for start in range(0, ROWS, part)
+        for prompt in padded([one.ids for one in states[start : start + part]], filler)
+    ]
+    with unseen(ours.base_model, filler):
+        value, _ = actor_step(
+            ours,
+            of_policy,
+            [(prompt, reply.ids) for prompt, reply in zip(prompts, spoken, strict=True)],
+            lambda log_probs, mask, part: policy_gradient_loss(log_probs, mask, better[[*part]]),
+            micro_batch=ROWS,
+            clip=0.0,
+        )
+    other = dict(agent.model.named_parameters())
     yield "mean of the advantages", abs(float(found["advantages.mean"]) - float(better.mean()))
     yield "loss of the policy", abs(float(found["pg.loss"]) - value)
-    other = dict(theirs.agent.model.named_parameters())
-    yield (
-        "gradients of the policy",
-        max(
-            float((other[name].grad - each).abs().max()) for name, each in _gradients(ours).items()
-        ),
-    )
-    yield (
-        "weights of the policy",
-        max(float((other[name] - each).abs().max()) for name, each in ours.named_parameters()),
-    )
+    yield "gradients of the policy", _gradients_apart(other, ours)
+    yield "weights of the policy", _apart(other, ours)
+    yield from step_critic(CRITIC_STEPS + 1)
+    yield "weights of the critic, after that", _apart(_heads_of(agent.critic), critic)
+    yield "gradients of the policy, clipped again", _gradients_apart(other, ours)
 
 
 def choices_differ(draws: int) -> int:
@@ -222,12 +262,18 @@ def _take_heads(critic: Critic, released: Any) -> None:
             each.copy_(given[name])
 
 
-def _gradients(model: Any) -> dict[str, torch.Tensor]:
-    """Those of its last step."""
-    return {name: each.grad for name, each in model.named_parameters() if each.grad is not None}
+def _gradients_apart(released: Mapping[str, torch.Tensor], model: nn.Module) -> float:
+    """Of the gradients of their last steps."""
+    apart = []
+    for name, each in model.named_parameters():
+        other = released[name].grad
+        if each.grad is not None and other is not None:
+            apart.append(float((other - each.grad).abs().max()))
+    return max(apart)
 
 
-def _apart(released: Mapping[str, torch.Tensor], critic: Critic) -> float:
-    return max(
-        float((released[name] - each).abs().max()) for name, each in critic.named_parameters()
-    )
+def _apart(released: Mapping[str, torch.Tensor], model: nn.Module) -> float:
+    with torch.no_grad():
+        return max(
+            float((released[name] - each).abs().max()) for name, each in model.named_parameters()
+        )

@@ -99,8 +99,9 @@ def of_rows(
 
 
 def _log_chances(model: Any, states: Tensor) -> Tensor:
-    """[B, T, V]"""
-    return torch.log_softmax(model.get_output_embeddings()(states).float(), dim=-1)
+    """[B, T, V], in float32 at least."""
+    logits: Tensor = model.get_output_embeddings()(states)
+    return torch.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), dim=-1)
 
 
 def _of_tokens(chances: Tensor, tokens: Tensor) -> Tensor:
