@@ -13,9 +13,10 @@ from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
 from agentc_backends.servers.transformers.chat_text import ChatText
 from agentc_backends.servers.transformers.checkpoint import load_tokenizer
-from agentc_backends.trainers.online_rl.actor_step import Row, actor_step
+from agentc_backends.trainers.online_rl.actor_step import actor_step
 from agentc_backends.trainers.online_rl.losses import imitation_loss
 from agentc_backends.trainers.online_rl.publishing import write_policy
+from agentc_backends.trainers.online_rl.shared_texts import Row
 
 INSTRUCTION, ACKNOWLEDGEMENT = "left, right or look?", "OK"
 _TURNS = 4
