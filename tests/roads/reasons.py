@@ -50,8 +50,8 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
     },
     "agentc/runtime/servers": {
         "lease": "fills in port and files; starts the server",
-        "job_leases": "reads the plan's lease; tells the job how to open an environment itself, "
-        "and holds what was opened against the plan",
+        "job_leases": "reads the plan's lease; tells the job how to open an environment; "
+        "compares what was opened with the plan",
     },
     "agentc/runtime/store": {
         "moved_programs": "names programs of older plans as they are named now",
