@@ -88,7 +88,7 @@ def main() -> None:
         return
     tasks = [_longer(task, options.branches) for task in _tasks(options.tasks, options.limit)]
     tasks = [
-        replace(task, id=f"{task.id} {time}") for time in range(options.times) for task in tasks
+        replace(task, id=f"{task.id} {turn}") for turn in range(options.times) for task in tasks
     ]
     boxes = []
     for each in probe(boxed_interpreter(packages=(options.packages,) if options.packages else ())):
@@ -326,9 +326,10 @@ def _ticks(process: str) -> int:
     return sum(map(int, told[11:15])) + sum(map(_ticks, _children(process)))
 
 
-def _children(process: str) -> list[str]:
-    threads = Path(f"/proc/{process}/task").iterdir()
-    return [child for thread in threads for child in (thread / "children").read_text().split()]
+def _children(process: str) -> Iterator[str]:
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # one that just ends
+            yield from (thread / "children").read_text().split()
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from agentc_backends.environments.code_tests.suite import (
 _PATIENT = CallLimits(seconds=10.0, wall_seconds=300.0)
 _CALL = ["f()"]
 _LENGTH = "def f(): return len([])"
+_SEEN = "how deep calls may be"
 _TRICKS = {
     "an attribute of a module": (
         "import math\nmath.pi = 3\ndef f(): return 1",
@@ -43,13 +44,13 @@ _TRICKS = {
         "import decimal\ndecimal.getcontext().prec = 2\ndef f(): return 1",
         "from decimal import Decimal\ndef f(): return str(Decimal(1) / 3)",
     ),
-    "how deep calls may be": (
+    _SEEN: (
         "import sys\nsys.setrecursionlimit(60)\ndef f(): return 1",
         "def f(n=90): return n and 1 + (lambda g: g(g, n))(lambda g, n: n and g(g, n - 1))",
     ),
     "a class of a module": (
         "from fractions import Fraction\nFraction.limit_denominator = 7\ndef f(): return 1",
-        "from fractions import Fraction\ndef f(): return Fraction(1, 2).limit_denominator()",
+        "from fractions import Fraction\ndef f(): return str(Fraction(1, 2).limit_denominator())",
     ),
     "defaults of a module's function": (
         "import textwrap\ntextwrap.shorten.__kwdefaults__ = {}\n"
@@ -123,7 +124,10 @@ def test_who_changes_what_the_next_one_finds_may_not_share(trick: str, nursery: 
     assert not leaves_nothing(changes, _CALL)
     (alone,) = make_calls(nursery, finds, _CALL, _PATIENT)
     shared = make_together(nursery, [(changes, _CALL), (finds, _CALL)], _PATIENT)
-    if shared is not None:
+    if trick == _SEEN:
+        assert shared is None
+    else:
+        assert shared is not None
         ((found,), _) = shared[1]
         assert (found.value, found.detail) != (alone.value, alone.detail)
     # And in a call of harmless code.
