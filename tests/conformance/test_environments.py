@@ -103,6 +103,7 @@ GIVEN: Mapping[str, list[tuple[str, Callable[[], dict[str, Any]]]]] = {
                 "observation": "transcript",
             },
         ),
+        ("final", lambda: {"guess": "final"}),
     ],
     "env.guess_my_city": [
         ("", dict),

@@ -25,7 +25,7 @@ _SIZES = {"twenty_questions": (111, 15, 31), "guess_my_city": (64, 8, 19)}
 
 def _lease_of(name: str) -> Callable[[OptionView], LeaseDraft]:
     def lease(options: OptionView) -> LeaseDraft:
-        left = _left(options.text("oracle"))
+        left = _left(options.text("oracle"), options.text("judge"))
         settings = effective(options, GuessingSettings, left, game=name)
         if settings.objects == "subset" and settings.splits != "together":
             options.refuse(
@@ -60,9 +60,11 @@ def _lease_of(name: str) -> Callable[[OptionView], LeaseDraft]:
     return lease
 
 
-def _left(oracle: str) -> dict[str, str]:
-    """Settings that have no effect with this oracle, and why."""
+def _left(oracle: str, judge: str) -> dict[str, str]:
+    """Settings that have no effect with this oracle and this judge, and why."""
     left: dict[str, str] = {}
+    if judge == "upstream_v1":
+        left["guess"] = "`judge: upstream_v1` knows who wins, and not what a guess is"
     if oracle != "recorded":
         left |= dict.fromkeys(_RECORDED, f"`oracle: {oracle}` reads no dialogues")
     if oracle != "server":

@@ -21,6 +21,7 @@ from agentc_backends.environments.server.environment import EpisodeError, Hidden
 from agentc_backends.environments.server.settings import rules_of
 
 _OVER = "The game is over."
+_FINAL = "A wrong guess ends the game."
 _DATA = {
     "twenty_questions": ("objects.txt", "object_facts.txt"),
     "guess_my_city": ("cities.txt", "countries.txt"),
@@ -45,7 +46,12 @@ class GuessingShared:
         self.secrets: dict[str, Secret] = {secret.id: secret for secret in secrets}
         self.splits = split_secrets(secrets, settings.splits)
         self.expert = GuessingPlanner(
-            self.table, tuple(self.secrets), settings.expert_skill, settings.questions
+            self.table,
+            tuple(self.secrets),
+            settings.expert_skill,
+            settings.questions,
+            settings.expert_guesses,
+            settings.guess == "final",
         )
 
 
@@ -69,7 +75,7 @@ class GuessingEnvironment:
         self.blocking = world.oracle_identity["kind"] in ("server", "model")
         self._secret: Secret | None = None
         self._turns: list[tuple[str, str]] = []
-        self._won = False
+        self._won = self._lost = False
 
     def tasks(self, split: str) -> Sequence[str]:
         if split not in self._world.splits:
@@ -88,7 +94,8 @@ class GuessingEnvironment:
         del seed
         if task_id not in self._world.secrets:
             raise KeyError(f"{self.title} has no secret {task_id!r} with these options")
-        self._secret, self._turns, self._won = self._world.secrets[task_id], [], False
+        self._secret, self._turns = self._world.secrets[task_id], []
+        self._won = self._lost = False
         return self._opening(), {"step_limit": self._world.settings.questions}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
@@ -107,6 +114,7 @@ class GuessingEnvironment:
         )
         self._turns.append((question, " ".join(verdict.answer.split())))
         self._won = verdict.won
+        self._lost = verdict.guess and not verdict.won and world.settings.guess == "final"
         return self._observation(), self._reward(), self._done, False, {}
 
     def expert_steps(self, task_id: str, *, seed: int = 0) -> Sequence[ExpertTurn]:
@@ -142,14 +150,18 @@ class GuessingEnvironment:
                 turns = [_turn(row) for row in rows]
             case _:
                 raise ValueError(f"not a snapshot of {self.title} with these options")
-        full = len(turns) == self._world.settings.questions
+        settings = self._world.settings
+        full = len(turns) == settings.questions
+        lost = done and not (won or full)
         if (
-            len(turns) > self._world.settings.questions
-            or done != (won or full)
-            or (won > len(turns))
+            len(turns) > settings.questions
+            or ((won or full) and not done)
+            or (lost and settings.guess != "final")
+            or (won or lost) > len(turns)
         ):
             raise ValueError("the snapshot's questions and its end do not agree")
-        self._secret, self._turns, self._won = self._world.secrets[task_id], turns, won
+        self._secret, self._turns = self._world.secrets[task_id], turns
+        self._won, self._lost = won, lost
 
     def identity(self) -> dict[str, Any]:
         """Everything that decides tasks, answers and rewards, as JSON values."""
@@ -169,18 +181,21 @@ class GuessingEnvironment:
 
     @property
     def _done(self) -> bool:
-        return self._won or len(self._turns) >= self._world.settings.questions
+        return self._won or self._lost or len(self._turns) >= self._world.settings.questions
 
     def _reward(self) -> float:
-        """Of the last question: ArCHer's -1, or 0 when it wins; or what is left at the end."""
+        """Of the last question: ArCHer's -1, or 0 when it wins; or what is left at the end. A wrong
+        guess that ends the game costs all questions that are left with it."""
+        left = float(self._world.settings.questions - len(self._turns) + 1)
         if self._world.settings.reward == "per_question":
-            return 0.0 if self._won else -1.0
-        return float(self._world.settings.questions - len(self._turns) + 1) if self._won else 0.0
+            return 0.0 if self._won else -left if self._lost else -1.0
+        return left if self._won else 0.0
 
     def _opening(self) -> str:
         if self._world.settings.observation == "transcript":
             return "Questions:\n"
-        return self._world.game.opening.format(questions=self._world.settings.questions)
+        opening = self._world.game.opening.format(questions=self._world.settings.questions)
+        return f"{opening} {_FINAL}" if self._world.settings.guess == "final" else opening
 
     def _observation(self) -> str:
         if self._world.settings.observation == "answer":

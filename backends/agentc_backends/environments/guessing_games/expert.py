@@ -1,4 +1,5 @@
-"""The expert: asks the question that halves what is left best, and guesses when two are left.
+"""The expert: asks the question that halves what is left best, and guesses when two are left, or
+one where a wrong guess ends the game; with `guesses` it tries its luck before.
 
 It plays against the table of the game; it knows no secret, only the answers so far.
 """
@@ -44,21 +45,28 @@ class GuessingPlanner:
     secrets: tuple[str, ...]
     skill: float = 1.0
     questions: int = 20
+    guesses: float = 0.0
+    final: bool = False
     _yes: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def plan(self, secret: str, seed: int) -> tuple[ExpertTurn, ...]:
         """The questions of a whole game, the last of which guesses the secret; one that is not
-        played well may be lost."""
+        played well may be lost, and so may one of luck where a wrong guess is `final`."""
         chance = random.Random(f"skill {seed} {secret}")
         if self.skill < 1 and chance.random() >= self.skill:
             return tuple(self._poor_game(secret, chance))
+        luck = random.Random(f"luck {seed} {secret}")
         left, turns = list(self.secrets), list[ExpertTurn]()
         while True:
-            question = self._best(left, seed) if len(left) > _GUESS_AT else None
+            lucky = len(left) > 1 and luck.random() < self.guesses
+            enough = len(left) <= (1 if self.final else _GUESS_AT)
+            question = None if lucky or enough else self._best(left, seed)
             if question is None:
-                guess = left[0] if not seed else self._chance(left, seed).choice(left)
-                turns.append(ExpertTurn(self.table.guess_of(guess), _thought(len(left))))
-                if guess == secret:
+                pick = luck if lucky else self._chance(left, seed)
+                guess = pick.choice(left) if lucky or seed else left[0]
+                thought = "I try my luck." if lucky else _thought(len(left))
+                turns.append(ExpertTurn(self.table.guess_of(guess), thought))
+                if guess == secret or self.final:
                     return tuple(turns)
                 left.remove(guess)
                 continue
@@ -77,7 +85,7 @@ class GuessingPlanner:
                 yield ExpertTurn(chance.choice(telling), "I ask something.")
                 continue
             yield ExpertTurn(self.table.guess_of(guess), "I guess.")
-            if guess == secret:
+            if guess == secret or self.final:
                 return
 
     def _best(self, left: Sequence[str], seed: int) -> str | None:

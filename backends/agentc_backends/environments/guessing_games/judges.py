@@ -20,10 +20,12 @@ _LONGEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the player reads, and whether the game is won."""
+    """What the player reads, and whether the game is won. A question that is a `guess`, and does
+    nothing else, is told from others by `strict_v2` alone."""
 
     answer: str
     won: bool
+    guess: bool = False
 
 
 def judge_object(
@@ -56,7 +58,7 @@ def _strict(
         return Verdict(INVALID, won=False)
     guess = guessable.guess(question)
     if guess is not None:
-        return Verdict("Yes." if guess == secret.id else "No.", guess == secret.id)
+        return Verdict("Yes." if guess == secret.id else "No.", guess == secret.id, guess=True)
     return Verdict(answer(), won=False)
 
 

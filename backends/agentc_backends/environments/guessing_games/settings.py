@@ -57,6 +57,19 @@ class GuessingSettings:
         "The probability that a game of the expert is played well. Any other one is of questions "
         "that tell some secrets from others, a third of them guesses: games of both make a start "
         "for what learns from rewards.", 1.0, minimum=0, maximum=1, rule=False)
+    guess: Literal["any", "final"] = setting(
+        "What a wrong guess does: `any` costs a question like others; `final` ends the game as if "
+        "all questions had been asked in vain. Then a lucky guess is the best game there is and "
+        "guessing still not worth it. Needs `judge: strict_v2`, which knows what a guess is.",
+        "any", later=True)
+    expert_guesses: float = setting(
+        "Before each question of a game that it plays well, the expert guesses with this "
+        "probability one of the secrets that are left, by luck.", 0.0, minimum=0, maximum=1,
+        rule=False, later=True)
+
+    def __post_init__(self) -> None:
+        if self.guess == "final" and self.judge != "strict_v2":
+            raise ValueError("guesses are final where the judge does not know what a guess is")
 
     @property
     def reward_range(self) -> tuple[float, float]:
