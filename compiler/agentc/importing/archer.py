@@ -138,11 +138,12 @@ def import_archer(name: str, released: Released) -> ImportedSpec:
     head += ["#", "# Keys that become no setting:"]
     head += [f"# - {key}: {why}" for key, why in without.items()]
     title = re.sub(r"[^a-z0-9_-]+", "-", name.lower().removesuffix(".yaml")).strip("-_")
+    reranked = ", rerank: {candidates: 5}" if method == "chai" else ""
     parts = [
         "\n".join(head),
         f"agentc: 1\nname: {title}\n\npaper: {{use: archer/paper}}",
         task.environment(values),
-        *(["servers:\n  local: {backend: transformers}"] if method != "chai" else []),
+        f"servers:\n  local: {{backend: transformers{reranked}}}",
         task.prompt(str(values["agent_type"])),
         "defaults:\n  environment: game\n  prompt: shown\n  split: all\n"
         f"  max_turns: {task.turns}\n  on_overflow: end\n  decode: "
@@ -228,6 +229,4 @@ def _stages(values: Values, method: str, task: ReleasedTask) -> Iterator[str]:
             *(line.format_map(values) for line in lines),
         ]
     )
-    # No server ranks by a critic that reads with an encoder: CHAI is judged within its run.
-    if method != "chai":
-        yield "  evaluate_run: {use: evaluate, with: {policy: run, split: all}, server: local}"
+    yield "  evaluate_run: {use: evaluate, with: {policy: run, split: all}, server: local}"

@@ -11,8 +11,9 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
+from tests.torch.online_rl.encoders import read_with, scratch_encoder
 from tests.torch.online_rl.test_run import PROGRAM, contract, run_job
-from tests.torch.trl.jobs import launch, make_job, small_model
+from tests.torch.trl.jobs import launch, small_model
 from transformers import AutoModel, AutoTokenizer
 
 from agentc.runtime.contracts.artifacts import check_artifact
@@ -21,8 +22,6 @@ from agentc_backends.servers.transformers.checkpoint import load_tokenizer
 from agentc_backends.trainers.online_rl.encoder_texts import load_encoder
 from agentc_backends.trainers.online_rl.reading import Text, whole
 
-SCRATCH = "agentc_backends.data.models.text_encoders.job_scratch"
-SIZES = {"hidden_size": 32, "layers": 1, "heads": 2, "context": 32, "vocab_size": 300, "seed": 3}
 TEXT = "a dark kitchen, and old cellar stairs that go down and down to another door"
 
 
@@ -33,16 +32,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("encoder")
-    (root / "corpus").mkdir()
-    row = {"messages": [{"role": "user", "content": TEXT}]}
-    (root / "corpus" / "rows.jsonl").write_text(json.dumps(row) + "\n")
-    (root / "job").mkdir()
-    job = make_job(root / "job", "text_encoder", SIZES, {"corpus": [root / "corpus"]}, {})
-    status, _, errors = launch(job, SCRATCH)
-    assert status == 0, errors
-    check_artifact("TextEncoder", root / "job" / "data", {}, {}, {})
-    return root / "job" / "data"
+    found = scratch_encoder(tmp_path_factory.mktemp("encoder"), TEXT)
+    check_artifact("TextEncoder", found, {}, {}, {})
+    return found
 
 
 def test_it_reads_the_words_of_a_conversation(model: Path, encoder: Path) -> None:
@@ -76,13 +68,10 @@ def test_a_run_whose_critic_reads_with_an_encoder(
     model: Path, encoder: Path, tmp_path: Path
 ) -> None:
     path = run_job(tmp_path / "run", model, "archer", 2)
-    told = json.loads(path.read_text())
-    told["inputs"]["encoder"] = [str(encoder)]
-    told["config"]["learner"]["encoder"] = {"pool": "mean", "max_length": 32}
-    path.write_text(json.dumps(told))
+    read_with(path, encoder)
     status, _, errors = launch(path, PROGRAM)
     assert status == 0, errors
-    contract(tmp_path / "run", told)
+    contract(tmp_path / "run", json.loads(path.read_text()))
     assert [row["critic"]["grad_norm"] > 0 for row in read_rows(tmp_path / "run/data/curve.jsonl")]
     state = (tmp_path / "run/data/state/critic.safetensors").read_bytes()
     assert b"reader.encoder.encoder.layer.0" in state

@@ -19,6 +19,7 @@ pytest.importorskip("torch")
 import torch
 from safetensors.torch import load_file
 from tests.support.patience import PATIENCE_S
+from tests.torch.online_rl.encoders import read_with, scratch_encoder
 from tests.torch.online_rl.test_run import ITERATIONS, PROGRAM, run_job
 from tests.torch.online_rl.wanderer import wandering_model
 from tests.torch.trl.jobs import launch
@@ -50,12 +51,18 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return wandering_model(tmp_path_factory.mktemp("model"))
 
 
-@pytest.fixture(scope="module")
-def chai(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("chai") / "run"
-    status, _, errors = launch(run_job(root, model, "chai"), PROGRAM)
+@pytest.fixture(scope="module", params=["body", "encoder"])
+def chai(
+    request: pytest.FixtureRequest, model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Runs whose critics read with a copy of the policy's body, and with an encoder."""
+    folder = tmp_path_factory.mktemp(request.param)
+    job = run_job(folder / "run", model, "chai")
+    if request.param == "encoder":
+        read_with(job, scratch_encoder(folder, "left right look door room cellar"))
+    status, _, errors = launch(job, PROGRAM)
     assert status == 0, errors
-    return root
+    return job.parent
 
 
 def test_evaluations_are_those_behind_a_server_that_reranks(chai: Path, tmp_path: Path) -> None:
@@ -108,10 +115,11 @@ def test_evaluations_are_those_behind_a_server_that_reranks(chai: Path, tmp_path
     with started(sys.executable, SERVER, server, tmp_path) as (url, _):
         facts = json.loads((tmp_path / "ready.json").read_text())
         assert facts["rerank"]["candidates"] == 3
-        assert facts["rerank"]["reads"]["memory"] == "last"
+        reads = facts["rerank"]["reads"]
+        assert (reads["memory"], reads.get("encoder")) == ("last", config["learner"].get("encoder"))
         target = Target(url, "test-token", "policy", str(published), 256)
         assert asyncio.run(served(target)) == last
-        one, several = (asyncio.run(replies(target, n=number)) for number in (1, 3))
+        one, several = (asyncio.run(replies(target, n=number)) for number in (1, 16))
         assert len(one) == 1
         assert several[:1] == one  # each of several has candidates of its own
         assert len(set(several)) > 1
@@ -127,10 +135,18 @@ def test_either_critic_of_a_run_can_be_read(chai: Path, tmp_path: Path) -> None:
         for name, each in critic.named_parameters():
             assert torch.equal(each, written[name])
             assert not each.requires_grad
-        assert sorted(told) == ["memory", "prompt"]
+        assert sorted(set(told) - {"encoder"}) == ["memory", "prompt"]
         found.append(critic.q1[0].weight)
     assert not torch.equal(*found)
+    # Of an encoder the run has the weights in its critics, and what else it takes to read.
+    reads = [path.name for path in (root / "data" / "state" / "encoder").glob("*")]
+    assert ("config.json" in reads, "tokenizer.json" in reads) == (("encoder" in told),) * 2
+    assert not any(name.endswith(".safetensors") for name in reads)
     shutil.copytree(root / "data", tmp_path / "data")
+    if "encoder" in told:
+        (tmp_path / "data" / "run.json").write_text("{}")  # as before encoders were published
+        with pytest.raises(ValueError, match="was not published; make it anew"):
+            read_critic(tmp_path / "data", "target")
     shutil.rmtree(tmp_path / "data" / "state")
     with pytest.raises(ValueError, match="publish_state: true"):
         read_critic(tmp_path / "data", "target")

@@ -11,7 +11,8 @@ _MIB = 2**20
 def server_memory(question: MemoryQuestion) -> ServerMemory:
     """Of serve.transformers, which serves on processors."""
     width = _WIDTHS[question.text("dtype", "float32")]
-    # The critic that ranks candidates is as large as the model, and in float32.
+    # The critic that ranks candidates is as large as the model, and in float32. One with an encoder
+    # of its own (RoBERTa: 0.5 GB) is counted so too: the server is not told which.
     critic = 0 if question.get("rerank") is None else _WIDTHS["float32"]
     window = question.integer("max_model_len", question.model.context)
     return ServerMemory(

@@ -1,10 +1,12 @@
 """What an encoder of its own reads of a policy's texts: their words, without the marks of the chat.
 
-Neighbours: `reading.py`, which reads by it; `data/models/text_encoders`, where encoders come from.
+Neighbours: `reading.py`, which reads by it; `data/models/text_encoders`, where encoders come from;
+`run_critic.py`, which puts trained weights into one of a published run.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +16,7 @@ import torch
 
 from agentc.runtime.program import Job
 from agentc_backends.agents.common.failures import FatalError
+from agentc_backends.data.models.checkpoint import companion_files
 from agentc_backends.trainers.online_rl.reading import EncoderReader, Pool, Translate
 
 _REMEMBERED = 1 << 16
@@ -46,12 +49,39 @@ def load_encoder(
     from transformers import AutoModel, AutoTokenizer
 
     torch.manual_seed(seed)
-    encoder = AutoModel.from_pretrained(str(folder), dtype=torch.float32).eval()
+    encoder = AutoModel.from_pretrained(str(folder), dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(str(folder))
+    return _reader(encoder, tokenizer, policy_tokenizer, pool, longest)
+
+
+def untrained_encoder(
+    folder: Path, policy_tokenizer: Any, pool: Pool, longest: int
+) -> EncoderReader:
+    """The same of a folder without weights, which are random here: a run has them trained, in its
+    critic. Raises ValueError as `load_encoder` does, OSError for a folder that has no encoder."""
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    config = AutoConfig.from_pretrained(str(folder))
+    encoder = AutoModel.from_config(config, dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(str(folder))
+    return _reader(encoder, tokenizer, policy_tokenizer, pool, longest)
+
+
+def write_encoder(source: Path, target: Path) -> None:
+    """What `untrained_encoder` needs of an encoder's folder: its shape, and its tokenizer."""
+    target.mkdir()
+    for path in (source / "config.json", *companion_files(source)):
+        shutil.copyfile(path, target / path.name)
+
+
+def _reader(
+    encoder: Any, tokenizer: Any, policy_tokenizer: Any, pool: Pool, longest: int
+) -> EncoderReader:
+    encoder.eval()
     if pool == "pooler" and getattr(encoder, "pooler", None) is None:
         raise ValueError(
             f"a {encoder.config.model_type} has no pooler; set `critic.pool` to first or mean"
         )
-    tokenizer = AutoTokenizer.from_pretrained(str(folder))
     # RoBERTa counts its positions from behind that of the padding.
     first = getattr(getattr(encoder, "embeddings", None), "padding_idx", None)
     places = int(getattr(encoder.config, "max_position_embeddings", longest))

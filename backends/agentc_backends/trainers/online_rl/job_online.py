@@ -53,7 +53,7 @@ async def train(job: Job) -> None:
     )
     from agentc_backends.trainers.online_rl.acting import LivePolicy
     from agentc_backends.trainers.online_rl.collecting import ActingStage
-    from agentc_backends.trainers.online_rl.encoder_texts import encoder_of
+    from agentc_backends.trainers.online_rl.encoder_texts import encoder_of, write_encoder
     from agentc_backends.trainers.online_rl.going_on import beginning
     from agentc_backends.trainers.online_rl.learner import Learning
     from agentc_backends.trainers.online_rl.learners import (
@@ -69,6 +69,7 @@ async def train(job: Job) -> None:
         publish_run,
         write_policy,
     )
+    from agentc_backends.trainers.online_rl.run_critic import ENCODER
     from agentc_backends.trainers.online_rl.run_files import RunFiles
     from agentc_backends.trainers.online_rl.run_state import STATE, write_learner
     from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
@@ -149,18 +150,21 @@ async def train(job: Job) -> None:
     clear(job.out)  # of an attempt that was killed while it wrote
     write_policy(model, base, job.out)
     last = run.files.last
-    about = {
+    about: dict[str, Any] = {
         "algorithm": settings.learner["algorithm"],
         "iterations": run.schedule.iterations,
         "trajectories": last["trajectories"],
         "steps": last["steps"],
         "reply_tokens": last["reply_tokens"],
         "seed": settings.seed,
-        **(critic_facts(learner, config["prompt"]) if settings.publish_state else {}),
     }
+    if settings.publish_state:
+        about |= critic_facts(learner, settings.learner, config["prompt"])
     publish_run(job.out, job.work, run.files, about, job.inputs("start"))
     if settings.publish_state:
         write_learner(job.out / STATE, learner)
+        if "encoder" in settings.learner:
+            write_encoder(job.input("encoder"), job.out / STATE / ENCODER)
     run.files.close()
     job.facts(
         **{name: about[name] for name in ("iterations", "trajectories", "steps", "reply_tokens")},

@@ -49,11 +49,14 @@ def choice_of(learner: Learner) -> BestOf | None:
     return learner.choice if isinstance(learner, ChaiLearner) else None
 
 
-def critic_facts(learner: Learner, prompt: Mapping[str, Any]) -> dict[str, Any]:
-    """What run.json says of a run that has a critic: see `run_critic.py`."""
+def critic_facts(
+    learner: Learner, asked: Mapping[str, Any], prompt: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What run.json says of a run that has a critic: see `run_critic.py`. `asked` is the config
+    that the learner is of."""
     if not isinstance(learner, CriticLearner):
         return {}
-    return {"critic": facts_of(prompt)}
+    return {"critic": facts_of(prompt, asked.get("encoder"))}
 
 
 def buffer_of(asked: Mapping[str, Any], learner: Mapping[str, Any]) -> ReplayBuffer:

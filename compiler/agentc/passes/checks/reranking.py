@@ -93,8 +93,6 @@ def _lacking(subject: StageContext, source: Stage) -> tuple[str, str] | None:
     backend = subject.table.backends.get(source.backend)
     if isinstance(backend, StageBackend) and _CRITIC not in backend.capabilities:
         return f"learns none ({source.backend})", "serve a run of `archer` or `chai`"
-    if source.inputs.get("encoder"):
-        return "has one that reads with an encoder, which a server lacks", "leave `encoder` out"
     if subject.of_stages[source.id].get("publish_state") is False:
         return "does not publish its own", f"set `publish_state: true` in `{source.id}`"
     return None
