@@ -17,6 +17,12 @@ from agentc.source.boundary import Boundary, OutsideError, allowed_paths
 Check = Callable[..., tuple[int, str]]
 SPEC = "agentc: 1\nname: demo\nmodels:\n  base: {{backend: path, path: {path}}}\n"
 
+STAGES = """\
+prompts: {plain: {instruction: "", reply_format: text}}
+stages:
+  expert: {kind: expert, environment: detective, prompt: plain, split: all}
+"""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -88,6 +94,18 @@ def test_outside_is_refused_at_its_place(path: str, folder: Path, check: Check) 
     assert "error[AGC123]" in shown
     assert shown.count("error[") == 1, shown
     assert "--allow-path" in shown
+
+
+def test_settings_beside_a_path_that_leads_out_have_no_faults_of_their_own(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = folder / "here" / "spec.yaml"
+    environment = "{backend: detective, game: ../there/detective.z5, actions: free, points: 3}"
+    spec.write_text(f"agentc: 1\nname: demo\nenvironments:\n  detective: {environment}\n" + STAGES)
+    assert main(["check", str(spec)]) == 1
+    shown = capsys.readouterr().err
+    assert "error[AGC123]" in shown
+    assert shown.count("error[") == 1, shown
 
 
 def test_an_absolute_path_into_the_folder_is_inside(folder: Path, check: Check) -> None:

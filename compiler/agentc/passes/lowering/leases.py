@@ -231,7 +231,10 @@ def attempt_resource(
     except Exception as error:
         failure = f"{type(error).__name__}: {error}"
     refusals = list(view.refusals)
+    unread: tuple[str, ...] = ()
     if lease is not None:
+        # A backend that was stopped on its way has not come to the rest of the settings.
+        unread = tuple(path for path in view.given() if path not in view.read)
         if GPU in backend.capabilities and on_gpu and nodes == 1 and not lease.devices:
             lease = replace(lease, devices=1)
         lease = _placed(entry, lease)
@@ -240,7 +243,7 @@ def attempt_resource(
         backend=declared,
         lease=lease,
         outside=outside,
-        unread=tuple(path for path in view.given() if path not in view.read),
+        unread=unread,
         refusals=tuple(dict.fromkeys(refusals)),
         reasons=view.reasons,
         failure=failure,
