@@ -8,6 +8,7 @@ what was hit; single jobs are killed in `tests/torch/online_rl/test_run.py`.
 from __future__ import annotations
 
 import itertools
+import math
 import shutil
 import subprocess
 import time
@@ -39,8 +40,11 @@ PHASES = {
     "filtered_bc": ("collect", "actor"),
     "grpo": ("collect", "actor"),
 }
+_LAST = (WRITING, CHECKING, PUBLISHING)
 _MOST_KILLS = 8
 """Of one run, which goes on to its end after so many."""
+_ITERATIONS = 4
+"""Of the spec, where it is told nothing else."""
 _LIMITS = 5
 _UNMEASURED_SAVE_S = 10.0
 """What a run keeps for its first save."""
@@ -61,26 +65,26 @@ def test_kills_change_nothing(calm: Callable[[str], Calm], tmp_path: Path) -> No
     stages = itertools.cycle(PHASES)
     for number in itertools.count():
         if strikes.made.total() >= wanted:
-            break
+            print(f"{strikes.made.total()} kills in {number} runs, {strikes.missed} missed")
+            print(strikes.table())
+            return
         before = calm(next(stages))
         job = before.job.again(tmp_path / str(number))
         most = min(_MOST_KILLS, wanted - strikes.made.total(), -(-wanted // len(PHASES)))
         disturb(job, before, most, strikes)
         assert digests(job.folder) == digests(before.job.folder)
         shutil.rmtree(job.store)
-    print(f"{strikes.made.total()} kills in {number} runs, {strikes.missed} missed")
-    print(strikes.table())
 
 
 def disturb(job: OnlineJob, calm: Calm, most: int, strikes: Strikes) -> None:
     """Kill a run up to so many times, then let it end. Nothing may be left of it."""
     chance, said = strikes.chance, job.store / "said.txt"
-    aims = (ANYWHERE, ANYWHERE, SAVING, WRITING, CHECKING, PUBLISHING, *PHASES[job.stage])
+    aims = (ANYWHERE, ANYWHERE, SAVING, *PHASES[job.stage], *_LAST)
     runs: list[subprocess.Popen[bytes]] = []
-    for _ in range(most):
+    # Behind a kill of the last kind nothing else comes again.
+    for aim in sorted(chance.choices(aims, k=most), key=_LAST.__contains__):
         before = Before.now(job)
         runs.append(job.start(said))
-        aim = chance.choice(aims)
         hit = strikes.hit(runs[-1], job, before, aim, calm)
         at_once = chance.random() < 0.5
         print(strikes.made.total(), job.stage, aim, hit, "at once" if at_once else "", flush=True)
@@ -100,28 +104,31 @@ def disturb(job: OnlineJob, calm: Calm, most: int, strikes: Strikes) -> None:
 def test_time_limits_change_nothing(
     calm: Callable[[str], Calm], tmp_path: Path, stage: str
 ) -> None:
-    """At least five of them, each of which saves something. How long they are is found by trying:
-    shorter where there were too few of them."""
-    store = calm(stage).job.again(tmp_path / "whole").store
-    whole = calm_run(store, stage, "-p", f"iterations={4 * _LIMITS}")
-    span, part = whole.rest_s, whole.phases_s / (_LIMITS + 2)
+    """At least five of them, each of which saves something; where there were fewer, once more with
+    shorter ones. The run is long beside what the first limit has to leave for a save."""
+    short = calm(stage)
+    longer = math.ceil(6 * _UNMEASURED_SAVE_S / short.phases_s)
+    words = ("-p", f"iterations={longer * _ITERATIONS}")
+    whole = calm_run(short.job.again(tmp_path / "whole").store, stage, *words)
+    part = whole.phases_s / (_LIMITS + 2)
     for number in itertools.count():
         job = whole.job.again(tmp_path / str(number))
-        cuts = limited(job, span, part)
+        cuts = limited(job, 0.6 * whole.rest_s, part)
         print(f"{stage}: {cuts} limits", flush=True)
         assert digests(job.folder) == digests(whole.job.folder)
         if cuts >= _LIMITS:
             break
-        span, part = 0.8 * span, 0.8 * part
+        part /= 2
 
 
 def limited(job: OnlineJob, start_s: float, part_s: float) -> int:
-    """Run it by parts of so many seconds, beyond those that it takes to start; how many were cut
-    with something saved since the one before. Where one got nowhere, the next are longer."""
+    """Run it with limits of so many seconds for its start and a part of its work; how many cut it
+    off with something saved since the one before. What a start takes changes with what else the
+    machine does: where a run got nowhere, the next has longer, and else a little less."""
     said, cuts, known = job.store / "said.txt", 0, -1.0
-    more = _UNMEASURED_SAVE_S
+    save_s = _UNMEASURED_SAVE_S
     while True:
-        stop_by = time.time() + start_s + part_s + more
+        stop_by = time.time() + start_s + part_s + save_s
         status = job.start(said, AGENTC_STOP_BY=str(stop_by)).wait(timeout=PATIENCE_S)
         if status == 0:
             return cuts
@@ -129,8 +136,7 @@ def limited(job: OnlineJob, start_s: float, part_s: float) -> int:
         states = (job.staging / "work").glob("state-*")
         saved = max((path.stat().st_mtime for path in states), default=-1.0)
         if saved <= known:
-            more += 1 + part_s
+            start_s += 1 + part_s
             continue
-        if not cuts:
-            more -= _UNMEASURED_SAVE_S
-        cuts, known = cuts + 1, saved
+        start_s -= part_s / 4
+        cuts, known, save_s = cuts + 1, saved, 0.0
