@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,8 @@ from agentc_backends.trainers.online_rl.played import decoded
 from agentc_backends.trainers.online_rl.trl_backend import TRL
 
 PROGRAM = "agentc_backends.trainers.online_rl.job_online"
+LIMITED = "tests.torch.online_rl.limited_program"
+"""The same where a time limit is near after each phase."""
 ITERATIONS, EPISODES = 4, 6
 SPEC = """
 agentc: 1
@@ -232,19 +234,20 @@ def test_each_reply_was_shown_the_last_observation_alone(
 
 @pytest.mark.parametrize("whole", runs(), indirect=True)
 def test_cut_by_three_time_limits(whole: tuple[str, Path], model: Path, tmp_path: Path) -> None:
-    """Each stops after its first phase, with that saved."""
+    """Each attempt stops after the phase that it begins with, with that saved."""
     backend, root = whole
     job = run_job(tmp_path / "cut", model, backend)
-    told = json.loads(job.read_text())
+    stopped = []
     for _ in range(3):
-        # Less than a save is thought to take: time for one phase that plays nothing.
-        job.write_text(json.dumps({**told, "stop_by": time.time() + 1}))
-        status, _, errors = launch(job, PROGRAM)
+        status, _, errors = launch(job, LIMITED)
         assert status == 75, errors
         assert not any((tmp_path / "cut" / "data").iterdir())
         line = json.loads((tmp_path / "cut" / "progress.json").read_text())
         assert line["out_of_time"]
-    job.write_text(json.dumps(told))
+        stopped.append(re.findall(r"after (\d+) iterations and `(\w+)`", errors)[-1])
+    first, *_ = stopped
+    assert first == ("0", "mark")
+    assert len(set(stopped)) == 3
     status, _, errors = launch(job, PROGRAM)
     assert status == 0, errors
     assert digests(tmp_path / "cut") == digests(root)

@@ -180,6 +180,8 @@ def start(job_file: Path, module: str | None = None) -> subprocess.Popen[str]:
     module = module or PROGRAM + json.loads(job_file.read_text())["kind"]
     environment = dict(os.environ)
     paths = [str(REPOSITORY / "compiler"), str(REPOSITORY / "backends")]
+    if module.startswith("tests."):
+        paths.append(str(REPOSITORY))
     environment |= {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         [sys.executable, "-m", module, str(job_file)],
