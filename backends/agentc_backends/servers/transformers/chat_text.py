@@ -15,6 +15,7 @@ from jinja2 import TemplateError
 from agentc_backends.data.chat.bounded import bounded
 from agentc_backends.data.chat.dates import with_fixed_date
 from agentc_backends.data.chat.formats import ChatFormat, FormatError, format_named, render
+from agentc_backends.data.chat.pieces import PieceTokens
 from agentc_backends.data.chat.tokens import Encoder, chat_format_of
 
 Messages = Sequence[Mapping[str, str]]
@@ -30,6 +31,7 @@ class ChatText:
         self._by_line = self._format is not None and self._format.by_line
         fast = getattr(tokenizer, "is_fast", False)
         self._encoder = Encoder(tokenizer, name) if fast or self._by_line else None
+        self._pieces = PieceTokens(tokenizer)
         added = getattr(tokenizer, "added_tokens_decoder", {})
         self._control = tuple(str(token) for token in added.values() if token.special)
 
@@ -43,7 +45,7 @@ class ChatText:
             if add_generation_prompt:
                 return self._encoder.encode_prompt(messages)
             return self._encoder.encode(messages).ids
-        return self._tokens(self._text(messages, add_generation_prompt))
+        return self._pieces.ids(self._text(messages, add_generation_prompt))
 
     def _text(self, messages: Messages, generate: bool) -> str:
         if self._format is not None:
@@ -53,14 +55,14 @@ class ChatText:
     def _open_ended(self, messages: Messages) -> list[int]:
         """Tokens up to the end of the last message, which is to be continued."""
         if self._format is None:
-            return self._tokens(self._shipped(messages, continue_final_message=True))
+            return self._pieces.ids(self._shipped(messages, continue_final_message=True))
         if self._spells_control(messages):
             raise FormatError("a message spells a control token; it cannot be continued")
         segments = self._format.segments(messages)
         last = max(i for i, segment in enumerate(segments) if segment.content)
         if self._encoder is not None and self._by_line:
             return self._encoder.encode_segments(segments[: last + 1]).ids
-        return self._tokens("".join(segment.text for segment in segments[: last + 1]))
+        return self._pieces.ids("".join(segment.text for segment in segments[: last + 1]))
 
     def _shipped(self, messages: Messages, **how: bool) -> str:
         if not self._tokenizer.chat_template:
@@ -74,10 +76,6 @@ class ChatText:
             )
         except TemplateError as error:
             raise FormatError(f"the chat template refuses these messages: {error}") from error
-
-    def _tokens(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        return ids
 
     def _spells_control(self, messages: Messages) -> bool:
         return any(token in message["content"] for message in messages for token in self._control)
