@@ -124,7 +124,7 @@ def known_keys(
             "AGC201",
             f"unknown key `{key}` in {place.what}",
             written.span,
-            expected=None if near or exact else f"one of {listed(sorted(allowed))}",
+            expected=None if near or exact else _expected(allowed),
             notes=notes if exact else (),
             fix=hint or offer(meant) if exact and not slip else offer(near),
             steps=place.steps,
@@ -139,6 +139,10 @@ def known_keys(
             steps=place.steps,
         )
     return found
+
+
+def _expected(allowed: Collection[str]) -> str:
+    return f"one of {listed(sorted(allowed))}" if allowed else "no key here"
 
 
 def misspelt_use(mapping: Mapping, place: Place, sink: Sink) -> Entry | None:
