@@ -193,6 +193,19 @@ def test_an_end_of_replies_makes_chai_start(folder: Path) -> None:
         ("defaults: [base, _self_]\n" + WORDS, "there is no base.yaml beside it"),
         ("compute_environment: LOCAL\ndistributed_type: MULTI_GPU\n", "is of `accelerate`"),
         ("- a list\n", "a mapping of keys to values"),
+        ("defaults: [it, _self_]\n" + WORDS, r"it\.yaml:1: it stands on `it`, which is taken in"),
+        ("defaults: [default, default, _self_]\n" + WORDS, "on `default`, which is taken in"),
+        ("defaults: [../out, _self_]\n" + WORDS, "names of files beside this one"),
+        ("defaults: [/out, _self_]\n" + WORDS, "names of files beside this one"),
+        ("defaults: ['', _self_]\n" + WORDS, "names of files beside this one"),
+        (TOP + WORDS + "critic_lm: ${policy_lm}\n", r"it\.yaml:8: .*from elsewhere"),
+        (TOP + WORDS + "policy_lm: null\n", r"it\.yaml:8: `policy_lm` has to be a model"),
+        (TOP + WORDS + "policy_lm: 'a}, b: {c'\n", r"`policy_lm` has to be a model"),
+        (TOP + WORDS.replace("twenty_questions", "webshop"), "webshop_upper`, which `webshop` re"),
+        (
+            TOP + CONFIGURATIONS["webshop"].replace("30", "many"),
+            r"`webshop_upper` has to be a whole number",
+        ),
     ],
 )
 def test_what_is_no_configuration_of_a_run_is_refused(
@@ -203,10 +216,22 @@ def test_what_is_no_configuration_of_a_run_is_refused(
         imported(folder / "it.yaml")
 
 
+def test_files_that_stand_on_each_other_are_refused(folder: Path) -> None:
+    (folder / "it.yaml").write_text("defaults: [other, _self_]\n")
+    (folder / "other.yaml").write_text("defaults: [it, _self_]\n")
+    with pytest.raises(ConfigurationError, match=r"other\.yaml:1: it stands on `it`"):
+        imported(folder / "it.yaml")
+
+
+def test_a_file_whose_name_says_nothing_is_a_spec(folder: Path, table: BackendTable) -> None:
+    (folder / "ä.yaml").write_text(TOP + CONFIGURATIONS["llm"])
+    run_of(imported(folder / "ä.yaml")[0], folder / "spec.yaml", table)
+
+
 def test_the_command_writes_a_spec_once_and_no_secret(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    secret = "quite-short-one"
+    secret = "${oc.env:quite-short-one}"  # of what is no setting it does not matter
     (folder / "own.yaml").write_text(TOP + WORDS + f"huggingface_token: '{secret}'\n")
     assert main(["import", "archer", str(folder / "own.yaml")]) == 0
     shown = capsys.readouterr()

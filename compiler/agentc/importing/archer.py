@@ -8,7 +8,7 @@ reason why it is none. Neighbours: `archer_tasks.py` (a task's environment and s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
@@ -25,6 +25,8 @@ _WHOLE = (
 )  # fmt: skip
 _NUMBERS = ("critic_lr", "lm_lr", "gamma", "tau", "max_grad_norm", "temperature")
 _TEXTS = ("agent_type", "policy_lm", "critic_lm", "env_name", "env_load_path")
+_MODELS = ("policy_lm", "critic_lm")
+_REPO = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
 _NEEDED = (*_TEXTS, *_WHOLE, *_NUMBERS)
 """Keys that every run reads."""
 
@@ -123,9 +125,11 @@ class ImportedSpec:
 
 def import_archer(name: str, released: Released) -> ImportedSpec:
     """The spec of a composed configuration of that name. Raises ConfigurationError for keys that
-    are unknown, missing or no numbers, and for files that configure no run."""
+    are unknown, missing or of another type, and for files that configure no run."""
     _check(name, released)
     method, task = _choice(released, "agent_type", _METHODS), _choice(released, "env_name", TASKS)
+    _demand(name, released, task.needs, f", which `{released['env_name'].value}` reads")
+    _demand_numbers(released, task.needs, ())
     values = {key: each.value for key, each in released.items()}
     values["batch"] = int(str(values["batch_size"])) * int(str(values["grad_accum_steps"]))
     values["games"] = task.games
@@ -138,6 +142,7 @@ def import_archer(name: str, released: Released) -> ImportedSpec:
     head += ["#", "# Keys that become no setting:"]
     head += [f"# - {key}: {why}" for key, why in without.items()]
     title = re.sub(r"[^a-z0-9_-]+", "-", name.lower().removesuffix(".yaml")).strip("-_")
+    title = title or "imported"
     reranked = ", rerank: {candidates: 5}" if method == "chai" else ""
     parts = [
         "\n".join(head),
@@ -160,16 +165,35 @@ def _check(name: str, released: Released) -> None:
         if key not in KEYS:
             hint = did_you_mean(key, KEYS) or f"there are {listed(sorted(KEYS), 40)}"
             raise ConfigurationError(f"{each.place}: ArCHer has no `{key}`; {hint}")
-    missing = [key for key in _NEEDED if key not in released]
+        if key not in _NOWHERE and "${" in str(each.value):
+            raise ConfigurationError(
+                f"{each.place}: `{key}` takes its value from elsewhere; compose it with Hydra "
+                "(`--cfg job --resolve`) first"
+            )
+    what = "; it names no task, so it is what others stand on: import one of those"
+    if "env_name" in released:
+        what = "; it is not whole: `defaults: [default, _self_]` takes in the rest"
+    _demand(name, released, _NEEDED, what)
+    _demand_numbers(released, _WHOLE, _NUMBERS)
+    for key in _MODELS:
+        if not _REPO.fullmatch(str(released[key].value or "")):
+            raise ConfigurationError(
+                f"{released[key].place}: `{key}` has to be a model of the hub, such as `gpt2` or "
+                "`owner/name`"
+            )
+
+
+def _demand(name: str, released: Released, keys: Sequence[str], what: str) -> None:
+    missing = [key for key in keys if key not in released]
     if missing:
-        what = "names no task, so it is what others stand on: import one of those"
-        if "env_name" in released:
-            what = "is not whole: `defaults: [default, _self_]` takes in the rest"
-        raise ConfigurationError(f"{name} lacks {listed(missing)}; it {what}")
-    for key in (*_WHOLE, *_NUMBERS):
-        value, types = released[key].value, (int,) if key in _WHOLE else (int, float)
+        raise ConfigurationError(f"{name} lacks {listed(missing)}{what}")
+
+
+def _demand_numbers(released: Released, whole: Sequence[str], others: Sequence[str]) -> None:
+    for key in (*whole, *others):
+        value, types = released[key].value, (int,) if key in whole else (int, float)
         if isinstance(value, bool) or not isinstance(value, types):
-            wanted = "a whole number" if key in _WHOLE else "a number"
+            wanted = "a whole number" if key in whole else "a number"
             raise ConfigurationError(f"{released[key].place}: `{key}` has to be {wanted}")
 
 

@@ -34,7 +34,8 @@ prompts:
 class ReleasedTask:
     """A task. `settings` are those of its environment, into which keys are put, `imitated` what
     the environment of the start's games has besides; `attempts` games of each task are imitated,
-    and `eval_size` counts `games`: tasks (`limit`) or, where there is one alone, attempts."""
+    and `eval_size` counts `games`: tasks (`limit`) or, where there is one alone, attempts. `needs`
+    are keys with whole numbers that are read of this task alone."""
 
     settings: str
     remark: str
@@ -43,6 +44,7 @@ class ReleasedTask:
     turns: int
     games: str = "limit"
     shown: str = _TRANSCRIPT
+    needs: tuple[str, ...] = ()
 
     def environment(self, values: Values) -> str:
         """The section `environments`; the start's games are played in the one that is second."""
@@ -97,6 +99,7 @@ TASKS: Mapping[str, ReleasedTask] = {
         attempts=4,
         turns=10,
         shown=_SHOP,
+        needs=("webshop_lower", "webshop_upper"),
     ),
 }
 """By `env_name`."""

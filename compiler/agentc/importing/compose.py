@@ -6,6 +6,7 @@ Numbers are read as in specs, so that `2e-5` is one. Neighbour: `archer.py` says
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from agentc.source.scalars import Plain, plain_value
 from agentc.source.tree import Mapping, Scalar, Sequence
 
 _DEFAULTS, _SELF = "defaults", "_self_"
+_NAME = re.compile(r"\w[\w.-]*")
+"""Of a file in the same folder, as `defaults` has it."""
 
 
 class ConfigurationError(CommandError):
@@ -35,6 +38,11 @@ class ReleasedValue:
 def compose(path: Path, sink: Sink) -> dict[str, ReleasedValue]:
     """The keys of a configuration, later files over earlier ones. Raises ConfigurationError, with
     an empty text where the sink says why."""
+    return _compose(path, sink, {path})
+
+
+def _compose(path: Path, sink: Sink, taken: set[Path]) -> dict[str, ReleasedValue]:
+    """`taken` has all files that were taken in: each comes once, as for Hydra."""
     root = _read(path, sink)
     listed = root.find(_DEFAULTS)
     own = {
@@ -50,12 +58,18 @@ def compose(path: Path, sink: Sink) -> dict[str, ReleasedValue]:
             found |= own
             continue
         base = path.with_name(f"{name}.yaml")
+        if base in taken:
+            raise ConfigurationError(
+                f"{_at(path, listed.key)}: it stands on `{name}`, which is taken in already; take "
+                "it out here"
+            )
+        taken.add(base)
         if not base.is_file():
             raise ConfigurationError(
                 f"{_at(path, listed.key)}: it stands on `{name}`, and there is no {base.name} "
                 "beside it; copy the folder of the released configurations whole"
             )
-        found |= {key: value for key, value in compose(base, sink).items() if key != _DEFAULTS}
+        found |= _compose(base, sink, taken)
     return found
 
 
@@ -78,7 +92,8 @@ def _names(path: Path, node: object) -> tuple[str, ...]:
     holds."""
     items = node.items if isinstance(node, Sequence) else ()
     names = tuple(item.text for item in items if isinstance(item, Scalar))
-    if len(names) != len(items) or _SELF not in names:
+    plain = all(_NAME.fullmatch(name) for name in names)
+    if len(names) != len(items) or _SELF not in names or not plain:
         raise ConfigurationError(
             f"{path}: `{_DEFAULTS}` is read as a list of names of files beside this one, with "
             f"`{_SELF}` among them; compose other ones with Hydra (`--cfg job`) first"
