@@ -174,8 +174,9 @@ def test_a_prompt_without_room_for_a_reply_is_refused(folder: Path) -> None:
         asyncio.run(ask())
 
 
+@pytest.mark.parametrize("step", ["begin", "advance"])
 def test_what_fails_while_drawing_reaches_every_episode(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    step: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talk = [{"role": "user", "content": "hello"}]
 
@@ -183,9 +184,9 @@ def test_what_fails_while_drawing_reaches_every_episode(
         policy = live(folder)
         async with policy.acting():
             with monkeypatch.context() as patched:
-                patched.setattr(DrawSteps, "advance", _broken)
+                patched.setattr(DrawSteps, step, _broken)
                 asked = [policy.reply(talk, n, str(n)) for n in range(3)]
-                told = await asyncio.gather(*asked, return_exceptions=True)
+                told = await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 60)
             return told, (await policy.reply(talk, 1, "later")).text
 
     told, later = asyncio.run(ask())

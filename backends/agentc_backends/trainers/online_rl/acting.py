@@ -119,8 +119,8 @@ class LivePolicy:
                     await asyncio.sleep(0)
                 waiting, self._waiting = self._waiting, []
                 self._asked.clear()
+                under_way.update(future for _, future in waiting)  # whom an error is told
                 for request, future in waiting:
-                    under_way.add(future)
                     steps.begin(request, self.decode, partial(_give, under_way, future))
                 if not steps.advance():
                     await self._asked.wait()
