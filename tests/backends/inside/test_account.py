@@ -14,6 +14,7 @@ from agentc.runtime.servers.job_leases import (
     OtherEnvironmentError,
     PlannedLease,
     admit_inside,
+    kept_in,
 )
 from agentc_backends.environments.corridor.environment import CorridorEnvironment
 from agentc_backends.environments.server.inside import InsideEnvironment
@@ -52,3 +53,9 @@ def test_another_one_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OtherEnvironmentError, match=r"  options: expected .* found .*60"):
         opened_by_a_job(tmp_path, {"name": "corridor", "options": {"max_steps": 61}})
     assert not (tmp_path / "account.json").exists()
+
+
+def test_parts_that_are_empty_in_older_records_are_not_kept() -> None:
+    """So did shared servers of models write theirs, of which some may still run."""
+    assert kept_in({"url": "x", "served": {}}) == {}
+    assert kept_in({"served": {"name": "craft"}}) == {"served": {"name": "craft"}}

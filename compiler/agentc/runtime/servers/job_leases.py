@@ -161,8 +161,9 @@ def kept_of(meta: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def kept_in(record: Mapping[str, Any]) -> Dict[str, Any]:
-    """The same of a record that holds it beside other things."""
-    return {name: record[name] for name in _KEPT if name in record}
+    """The same of a record that holds it beside other things; older ones have parts that are empty,
+    of a server that is no environment."""
+    return {name: record[name] for name in _KEPT if record.get(name)}
 
 
 def shortened(value: Any) -> str:
