@@ -1,10 +1,9 @@
 """Which references may run in one process, one after the other, each as if it were there alone.
 
 Without imports, names with `__`, frames, and builtins that reach further, nothing that code can
-touch outlives its namespace: what is left are its functions, values, and builtin types, which
-cannot be changed; and its values follow from its text. Without `try` nobody hides that memory or
-depth ran out: whoever sees that (`calls.make_together`) has each reference run alone, and so has
-whatever is doubtful.
+change outlives its namespace, and its values follow from its text. Without `try` nobody hides that
+memory or depth ran out: whoever sees that (`calls.make_together`) has each reference run alone.
+What is doubtful runs alone from the start (`../colbench/references.py`).
 """
 
 from __future__ import annotations
