@@ -321,13 +321,16 @@ def _processor_seconds() -> float:
 
 
 def _ticks(process: str) -> int:
-    """Of a process that lives, and of those below it."""
-    told = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    """Of a process and of those below it; nothing of one that has just ended, which its parent
+    waits for."""
+    told: list[str] = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        told = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, told[11:15])) + sum(map(_ticks, _children(process)))
 
 
 def _children(process: str) -> Iterator[str]:
-    for thread in Path(f"/proc/{process}/task").iterdir():
+    for thread in Path(f"/proc/{process}/task").glob("*"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # one that just ends
             yield from (thread / "children").read_text().split()
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 from benchmarks.code_scoring import (
+    _ticks,
     answers_of,
     boxed_scores,
     judged_scores,
@@ -81,3 +84,10 @@ def test_no_answer_is_known_to_the_judge_by_its_text(monkeypatch: pytest.MonkeyP
         assert scores == [*map(plain_scores, each)]
         assert tried == [answer for _, answers in each for answer in answers]
         tried.clear()
+
+
+def test_a_process_that_ends_while_time_is_read_costs_the_bench_nothing() -> None:
+    with subprocess.Popen([sys.executable, "-c", "pass"]) as ended:
+        pass
+    assert _ticks(str(ended.pid)) == 0
+    assert _ticks("self") > 0
