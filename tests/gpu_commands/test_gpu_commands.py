@@ -26,6 +26,7 @@ WEIGHTS = {
     "Llama-2-7b-chat-hf": 6_738_415_616,
     "Llama-3.1-8B-Instruct": 8_030_261_248,
     "Llama-3.1-70B-Instruct": 70_553_706_496,
+    "Mistral-7B-Instruct-v0.2": 7_241_732_096,
     "Qwen2-VL-72B-Instruct": 73_405_560_320,
 }
 """As their model cards and safetensors indices count them."""
