@@ -85,6 +85,26 @@ def test_version_and_help(tmp_path: Path) -> None:
     assert "exit codes" in done.stdout
 
 
+def test_the_package_is_the_command(repository: Path) -> None:
+    def package(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "agentc", *words],
+            cwd=repository,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+
+    for words in (("check", GOOD), ("check", "absent.yaml"), ("chekc",), ("--help",)):
+        ours, theirs = package(*words), agentc(*words, folder=repository)
+        assert (ours.returncode, ours.stdout, ours.stderr) == (
+            theirs.returncode,
+            theirs.stdout,
+            theirs.stderr,
+        )
+
+
 def test_a_bug_is_said_to_be_one(tmp_path: Path) -> None:
     spec = tmp_path / "x.yaml"
     spec.write_text("agentc: 1\n")
