@@ -55,7 +55,7 @@ def checked(case: Path, table: BackendTable) -> tuple[Diagnostic, ...]:
 @pytest.mark.parametrize("case", CASES, ids=[case.stem for case in CASES])
 def test_each_diagnostic_is_a_result_at_its_place(case: Path, small_table: BackendTable) -> None:
     found = checked(case, small_table)
-    results = run_of(render_sarif(found, case.name, code_named))["results"]
+    results = run_of(render_sarif([(case.name, found)], code_named))["results"]
     assert len(results) == len(found)
     for diagnostic, result in zip(found, results, strict=True):
         place = result["locations"][0]["physicalLocation"]
@@ -74,7 +74,7 @@ def test_each_diagnostic_is_a_result_at_its_place(case: Path, small_table: Backe
 
 def test_rules_carry_the_words_of_the_table(small_table: BackendTable) -> None:
     found = [each for case in CASES for each in checked(case, small_table)]
-    rules = run_of(render_sarif(found, "x.yaml", code_named))["tool"]["driver"]["rules"]
+    rules = run_of(render_sarif([("x.yaml", found)], code_named))["tool"]["driver"]["rules"]
     assert {rule["id"] for rule in rules} == {each.code for each in found}
     for rule in rules:
         code = code_named(rule["id"])
@@ -88,7 +88,7 @@ def test_a_file_name_becomes_a_uri_and_back(name: str, tmp_path: Path) -> None:
     def location(path: str) -> dict[str, str]:
         span = Span(Source(path, "a: 1\n"), 1, 1, 1, 2)
         run = run_of(
-            render_sarif([Diagnostic(code="AGC201", message="m", span=span)], path, code_named)
+            render_sarif([(path, [Diagnostic(code="AGC201", message="m", span=span)])], code_named)
         )
         found: dict[str, str] = run["results"][0]["locations"][0]["physicalLocation"][
             "artifactLocation"
@@ -113,7 +113,7 @@ def test_the_uses_of_a_template_are_related_places() -> None:
     outer = Source("outer.yaml", "body: {use: inner}\n", used_at=Span(spec, 2, 9, 2, 12))
     inner = Source("inner.yaml", "body: {lr: fast}\n", used_at=Span(outer, 1, 8, 1, 11))
     found = Diagnostic(code="AGC203", message="m", span=Span(inner, 1, 12, 1, 16))
-    result = run_of(render_sarif([found], "spec.yaml", code_named))["results"][0]
+    result = run_of(render_sarif([("spec.yaml", [found])], code_named))["results"][0]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "inner.yaml"
     related = [
         (
@@ -126,7 +126,7 @@ def test_the_uses_of_a_template_are_related_places() -> None:
 
 
 def test_nothing_wrong_is_a_log_without_results() -> None:
-    run = run_of(render_sarif([], "spec.yaml", code_named))
+    run = run_of(render_sarif([("spec.yaml", [])], code_named))
     assert run["results"] == []
     assert run["invocations"] == [{"executionSuccessful": True}]
 
@@ -164,5 +164,5 @@ def test_the_standards_own_schema_accepts_the_logs(small_table: BackendTable) ->
     schema = json.loads(Path(os.environ["AGENTC_SARIF_SCHEMA"]).read_text())
     check = jsonschema.validators.validator_for(schema)(schema)
     for case in CASES:
-        log = json.loads(render_sarif(checked(case, small_table), case.name, code_named))
+        log = json.loads(render_sarif([(case.name, checked(case, small_table))], code_named))
         assert [error.message for error in check.iter_errors(log)] == []

@@ -18,15 +18,26 @@ if TYPE_CHECKING:
     from agentc.lock.references import OutsideReferences
 
 
-def add_spec_arguments(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """SPEC, -p and --scale; an `optional` SPEC that is left out is None."""
-    parser.add_argument(
-        "spec",
-        type=Path,
-        nargs="?" if optional else None,
-        metavar="SPEC",
-        help="the spec, a YAML file",
-    )
+def add_spec_arguments(
+    parser: argparse.ArgumentParser, *, optional: bool = False, several: bool = False
+) -> None:
+    """SPEC, -p and --scale; an `optional` SPEC that is left out is None. `several` take files and
+    folders, as texts in `specs`: as a path, one that is empty would be the current folder."""
+    if several:
+        parser.add_argument(
+            "specs",
+            nargs="+",
+            metavar="SPEC",
+            help="specs, YAML files, or folders: the specs in them and below",
+        )
+    else:
+        parser.add_argument(
+            "spec",
+            type=Path,
+            nargs="?" if optional else None,
+            metavar="SPEC",
+            help="the spec, a YAML file",
+        )
     add_param_argument(parser)
     add_allow_path_argument(parser)
     parser.add_argument(
@@ -119,16 +130,19 @@ def show_diagnostics(
         from agentc.diagnostics.sarif import render_sarif
         from agentc.reference.codes import code_named
 
-        print(render_sarif(diagnostics, str(about), code_named), file=stream)
+        print(render_sarif([(str(about), diagnostics)], code_named), file=stream)
         return
     target = stream or sys.stderr
     text = render_text(diagnostics, colour=wants_colour(target))
     if text:
-        code = next((d.code for d in diagnostics if d.severity == "error"), diagnostics[0].code)
         print(text, end="", file=target)
-        print(
-            f"`agentc explain {code}` shows an example of it, and the example mended", file=target
-        )
+        show_hint(diagnostics, target)
+
+
+def show_hint(diagnostics: Sequence[Diagnostic], stream: TextIO) -> None:
+    """Say where the first error (else the first warning) of some is explained."""
+    code = next((d.code for d in diagnostics if d.severity == "error"), diagnostics[0].code)
+    print(f"`agentc explain {code}` shows an example of it, and the example mended", file=stream)
 
 
 def wants_colour(stream: TextIO) -> bool:

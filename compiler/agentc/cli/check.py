@@ -1,4 +1,7 @@
-"""`agentc check SPEC`: everything that can be known to be wrong before a job starts."""
+"""`agentc check SPEC ...`: everything that can be known to be wrong before a job starts.
+
+Several specs and folders are `check_several.py`, which one spec does not wait for.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,17 @@ if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
     from agentc.compilation import Compilation
 
-HELP = "say whether a spec is right; every error at once, nothing is run"
+HELP = "say whether specs are right; every error at once, nothing is run"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    add_spec_arguments(parser)
+    add_spec_arguments(parser, several=True)
+    parser.add_argument(
+        "--only-specs",
+        action="store_true",
+        help="pass over files that are no specs (no key `agentc`, or a template), as folders do",
+    )
     add_locked_argument(parser)
     parser.add_argument(
         "--format",
@@ -38,19 +46,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-w",
         "--watch",
         action="store_true",
-        help="check again whenever a file that the spec reads changes, until Ctrl-C",
+        help="check again whenever a file that the spec reads changes, until Ctrl-C; one spec only",
     )
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0 when the spec is right (there may be warnings), 1 when it has errors, 2 for a
+    """0 when every spec is right (there may be warnings), 1 when one has errors, 2 for a
     wrong command line. With --watch it goes on until it is interrupted."""
     from agentc.backend_api import load_backends
 
+    typed: list[str] = arguments.specs
+    several = len(typed) > 1 or arguments.only_specs or os.path.isdir(typed[0])  # noqa: PTH112
+    if arguments.watch and several:
+        print("agentc: --watch takes one spec, and no folder or --only-specs", file=sys.stderr)
+        return EXIT_USAGE
     table = load_backends()
     if arguments.watch and arguments.format == "sarif":
         print("agentc: --watch prints text or json; sarif is for one check", file=sys.stderr)
         return EXIT_USAGE
+    if several:
+        from agentc.cli.check_several import check_several
+
+        return check_several(arguments, table)
+    arguments.spec = Path(typed[0])
     if arguments.watch:
         _watch(arguments, table)
     return EXIT_SPEC if _check(arguments, table).has_errors else 0

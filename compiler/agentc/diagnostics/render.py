@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from agentc.diagnostics.diagnostic import Diagnostic
 from agentc.diagnostics.lines import KeptLines
 from agentc.diagnostics.span import Span, uses_of
+from agentc.text import counted
 
 _WIDEST = 160
 _PAINT = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "bold": "\x1b[1m", "dim": "\x1b[2m"}
@@ -22,22 +23,65 @@ def render_text(diagnostics: Sequence[Diagnostic], *, colour: bool = False, most
     """
     if not diagnostics:
         return ""
+    blocks = render_blocks(diagnostics, colour=colour, most=most)
+    return f"{blocks}\n{counts_of(diagnostics)}\n"
+
+
+def render_blocks(
+    diagnostics: Sequence[Diagnostic], *, colour: bool = False, most: int = 50
+) -> str:
+    """`render_text` without the count of all."""
     lines = KeptLines()
     blocks = [_block(diagnostic, lines, colour) for diagnostic in diagnostics[:most]]
     if len(diagnostics) > most:
         blocks.append(f"... and {len(diagnostics) - most} more\n")
-    return "\n".join([*blocks, _summary(diagnostics) + "\n"])
+    return "\n".join(blocks)
+
+
+def counts_of(diagnostics: Iterable[Diagnostic]) -> str:
+    """`2 errors, 1 warning`; "" for none."""
+    counts = {"error": 0, "warning": 0}
+    for diagnostic in diagnostics:
+        counts[diagnostic.severity] += 1
+    return ", ".join(counted(n, word) for word, n in counts.items() if n)
 
 
 def render_json(diagnostics: Sequence[Diagnostic], *, indent: int | None = 2) -> str:
     """One JSON object: {"diagnostics": [...], "errors": n, "warnings": n}; on one line when
     `indent` is None."""
+    document = {"diagnostics": [_record(found) for found in diagnostics], **_counts(diagnostics)}
+    return json.dumps(document, indent=indent, ensure_ascii=False)
+
+
+def render_json_by_spec(
+    found: Iterable[tuple[str, Sequence[Diagnostic]]],
+    general: Sequence[Diagnostic] = (),
+    *,
+    passed_over: int = 0,
+) -> str:
+    """`render_json` of several specs in one object: each diagnostic names its `spec` (null for
+    `general` ones, which belong to none), `specs` has the counts of each, and `passed_over` is how
+    many files were none."""
+    found = list(found)
+    everything = [*general, *(each for _, several in found for each in several)]
     document = {
-        "diagnostics": [_record(diagnostic) for diagnostic in diagnostics],
+        "diagnostics": [
+            {"spec": spec, **_record(each)}
+            for spec, several in [(None, general), *found]
+            for each in several
+        ],
+        "specs": [{"spec": spec, **_counts(several)} for spec, several in found],
+        "passed_over": passed_over,
+        **_counts(everything),
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _counts(diagnostics: Sequence[Diagnostic]) -> dict[str, int]:
+    return {
         "errors": sum(found.severity == "error" for found in diagnostics),
         "warnings": sum(found.severity == "warning" for found in diagnostics),
     }
-    return json.dumps(document, indent=indent, ensure_ascii=False)
 
 
 def _block(diagnostic: Diagnostic, kept: KeptLines, colour: bool) -> str:
@@ -85,14 +129,6 @@ def _excerpt(span: Span, kept: KeptLines, severity: str, colour: bool) -> list[s
 def _columns(text: str) -> int:
     """How many columns of a terminal a text takes; Chinese characters take two."""
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
-
-
-def _summary(diagnostics: Iterable[Diagnostic]) -> str:
-    counts = {"error": 0, "warning": 0}
-    for diagnostic in diagnostics:
-        counts[diagnostic.severity] += 1
-    parts = [f"{n} {word}{'' if n == 1 else 's'}" for word, n in counts.items() if n]
-    return ", ".join(parts)
 
 
 def _record(diagnostic: Diagnostic) -> dict[str, object]:

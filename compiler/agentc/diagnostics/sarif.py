@@ -23,10 +23,12 @@ _Json = dict[str, object]
 
 
 def render_sarif(
-    diagnostics: Sequence[Diagnostic], about: str, code_named: Callable[[str], Code | None]
+    checked: Sequence[tuple[str, Sequence[Diagnostic]]], code_named: Callable[[str], Code | None]
 ) -> str:
-    """A SARIF log with one run. `about` is the spec that was checked: what has no place in a file
-    is reported there, since sites drop results without a location. `code_named` looks codes up."""
+    """A SARIF log with one run, of the specs that were checked with what was found in each: what
+    has no place in a file is reported at the spec, since sites drop results without a location.
+    `code_named` looks codes up."""
+    diagnostics = [found for _, several in checked for found in several]
     rules = sorted({found.code for found in diagnostics})
     run: _Json = {
         "tool": {
@@ -39,7 +41,9 @@ def render_sarif(
         # Columns are those of Python texts (3.14.27).
         "columnKind": "unicodeCodePoints",
         "invocations": [{"executionSuccessful": True}],
-        "results": [_result(found, rules, about) for found in diagnostics],
+        "results": [
+            _result(found, rules, about) for about, several in checked for found in several
+        ],
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
