@@ -106,9 +106,9 @@ mutants: environments-all .agentc/torch-tests/complete ## put each seeded fault 
 	  > "$$(.agentc/torch-tests/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch-environment.pth"
 	touch $@
 
-golden: setup ## accept the plans of the shipped specs, and what README shows of them, as they are now
-	AGENTC_UPDATE=1 $(BIN)/pytest -q tests/golden tests/documentation
-	git diff --stat tests/golden README.md docs/images
+golden: setup ## accept the plans and graphs of the shipped specs, and what README shows of them, as they are now
+	AGENTC_UPDATE=1 $(BIN)/pytest -q tests/golden tests/documentation tests/graph
+	git diff --stat tests/golden tests/graph README.md docs/images
 
 check: setup ## lint, format, types, import contracts, generated docs
 	$(BIN)/ruff check .

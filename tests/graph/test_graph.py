@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from toy_plan import job, plan
 
 from agentc.cli import main
 from agentc.graph.dot import dot_text
+from agentc.graph.mermaid import MOST_EDGES, mermaid_text
 from agentc.graph.page import page_text
 from agentc.graph.stages import StageGraph, stage_graph
 from agentc.graph.svg import svg_text
@@ -25,6 +27,8 @@ from agentc.plan.work import find_work
 from agentc.runtime.store.layout import StoreLayout
 
 SPEC = Path(__file__).parents[1] / "plan" / "rounds.yaml"
+DRAWN = Path(__file__).parent / "quickstart.mmd"
+"""specs/quickstart.yaml in Mermaid's language; AGENTC_UPDATE=1 writes it anew."""
 
 
 def graph_of(made: Plan, every: bool = False) -> StageGraph:
@@ -112,6 +116,50 @@ def test_text_and_dot_name_every_stage_and_edge() -> None:
     assert r"\"c\"" in dot_text(graph_of(NASTY))
 
 
+def test_mermaid_names_every_stage_and_edge() -> None:
+    graph = graph_of(rounds(2))
+    drawn = mermaid_text(graph)
+    assert drawn.startswith("---\ntitle: ")
+    assert drawn.count(" --> ") == len(graph.edges)
+    assert drawn.count('"]:::run\n') == len(graph.nodes)
+    assert re.findall(r"^  subgraph (\w+)\[(.*)\]$", drawn, re.MULTILINE) == [
+        ("g1", '"eto, round 1"'),
+        ("g2", '"eto, round 2"'),
+    ]
+    assert drawn.count("\n  end\n") == 2
+    assert re.findall("classDef (.*) stroke", drawn) == ["run"]
+    assert mermaid_text(graph_of(plan())).splitlines()[-1] == "flowchart TD"
+
+
+def test_mermaid_gets_no_character_that_means_something_to_it() -> None:
+    names = ['a<b>&"c"', "`end`", "%%{init={}}%%", "#35;", "x[y]{z}|;\\", "é 模型"]
+    made = plan(*(job(name, "sft") for name in names))
+    labels = re.findall(r'^  s\d+\["(.*?)<br>', mermaid_text(graph_of(made)), re.MULTILINE)
+    assert [re.sub(r"#(\d+);", lambda code: chr(int(code[1])), label) for label in labels] == names
+    for label in labels:
+        assert not set(re.sub(r"#\d+;", "", label)) & set('<>&"`%{}[]|;:#\\')
+
+
+def test_the_quickstart_in_mermaid(repository: Path, tmp_path: Path) -> None:
+    file = tmp_path / "drawn.mmd"
+    spec, store = repository / "specs" / "quickstart.yaml", tmp_path / "store"
+    assert main(["graph", str(spec), "--store", str(store), "-o", str(file)]) == 0
+    if os.environ.get("AGENTC_UPDATE") == "1":
+        DRAWN.write_text(file.read_text())
+    assert file.read_text() == DRAWN.read_text()
+
+
+def test_mermaid_is_not_given_more_arrows_than_it_draws(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for count, code in ((70, 0), (71, 2)):
+        words = ["graph", str(SPEC), "-p", f"rounds={count}", "--all", "--format", "mermaid"]
+        assert main([*words, "--store", str(tmp_path / "s")]) == code
+        shown = capsys.readouterr()
+        assert shown.out.count(" --> ") == (0 if code else MOST_EDGES - 4)
+    assert "503 arrows are too many for Mermaid" in shown.err
+
+
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def run(*words: str | Path) -> tuple[int, str, str]:
         code = main(["graph", str(SPEC), "--store", str(tmp_path / "s"), *map(str, words)])
@@ -121,7 +169,12 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run()
     assert code == 0
     assert "eto, round 2" in out
-    for ending, start in ((".svg", "<svg"), (".html", "<!doctype"), (".dot", "digraph")):
+    for ending, start in (
+        (".svg", "<svg"),
+        (".html", "<!doctype"),
+        (".dot", "digraph"),
+        (".mmd", "---\ntitle"),
+    ):
         file = tmp_path / f"picture{ending}"
         assert run("-o", file)[0] == 0
         assert file.read_text().startswith(start)

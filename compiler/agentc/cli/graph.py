@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 HELP = "draw the stages of a spec: what reads what, by round, and what the store has"
 
-_FORMATS = ("text", "svg", "html", "dot")
+_FORMATS = ("text", "svg", "html", "dot", "mermaid")
 _ENDINGS = {
     "": "text",
     ".txt": "text",
@@ -25,6 +25,7 @@ _ENDINGS = {
     ".htm": "html",
     ".dot": "dot",
     ".gv": "dot",
+    ".mmd": "mermaid",
 }
 _MOST_DRAWN = 400
 """Stages in a picture: more make none that anybody could read."""
@@ -38,7 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=_FORMATS,
-        help="default: what the ending of FILE says, else text; dot is Graphviz's language",
+        help="default: what the ending of FILE says, else text; dot is Graphviz's language, mermaid"
+        " what GitHub draws in pages",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write")
     parser.add_argument(
@@ -50,6 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """0; 1 when the spec has errors; 2 when FILE cannot be written or ends like nothing that can
     be drawn, or there is too much for a picture."""
     from agentc.backend_api import load_backends
+    from agentc.graph.mermaid import MOST_EDGES
     from agentc.graph.stages import stage_graph
     from agentc.plan.render import plan_document
     from agentc.plan.review import review_plan
@@ -75,11 +78,18 @@ def execute(arguments: argparse.Namespace) -> int:
     work = find_work(plan_document(compiled.plan), layout)
     review = review_plan(work, plan_before(layout, work.document))
     graph = stage_graph(review, every=arguments.all)
-    if form in ("svg", "html") and len(graph.nodes) > _MOST_DRAWN:
+    if form in ("svg", "html", "mermaid") and len(graph.nodes) > _MOST_DRAWN:
         hint = "leave out --all, or use" if arguments.all else "use"
         print(
             f"agentc: {len(graph.nodes)} stages are too many for a picture (at most {_MOST_DRAWN});"
             f" {hint} --format text or dot",
+            file=sys.stderr,
+        )
+        return EXIT_USAGE
+    if form == "mermaid" and len(graph.edges) > MOST_EDGES:
+        print(
+            f"agentc: {len(graph.edges)} arrows are too many for Mermaid (at most {MOST_EDGES});"
+            " use --format svg or dot",
             file=sys.stderr,
         )
         return EXIT_USAGE
@@ -104,6 +114,7 @@ def _form(output: Path | None) -> str | None:
 
 def _written(form: str, graph: StageGraph, headline: str) -> str:
     from agentc.graph.dot import dot_text
+    from agentc.graph.mermaid import mermaid_text
     from agentc.graph.page import page_text
     from agentc.graph.svg import svg_text
     from agentc.graph.text import graph_text
@@ -115,5 +126,7 @@ def _written(form: str, graph: StageGraph, headline: str) -> str:
             return page_text(graph, headline)
         case "dot":
             return dot_text(graph)
+        case "mermaid":
+            return mermaid_text(graph)
         case _:
             return graph_text(graph, headline)

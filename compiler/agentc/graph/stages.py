@@ -37,6 +37,11 @@ class GraphNode:
         words = STATE_WORDS[self.state]
         return f"changed, {words}" if self.mark == "~" else words
 
+    @property
+    def style(self) -> str:
+        """The name of what a picture draws it with: `changed`, or its state."""
+        return "changed" if self.mark == "~" else self.state
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageGraph:

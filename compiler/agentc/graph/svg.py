@@ -48,7 +48,7 @@ svg.stages { --back: #ffffff; --box: #ffffff; --line: #c9ced6; --edge: #8b95a3; 
 def svg_text(graph: StageGraph, headline: str, *, links: bool = False) -> str:
     """The SVG; with `links` each stage leads to `#<id>` of the page around it."""
     layout = lay_out(graph)
-    seen = {_class(node) for node in graph.nodes}
+    seen = {node.style for node in graph.nodes}
     names = [(state, words) for state, words in _LEGEND if state in seen]
     # The title and the legend need room of their own; long lines of text have no measure here.
     width = max(layout.width, 7.0 * len(headline), 420.0) + 2 * _MARGIN
@@ -118,7 +118,7 @@ def _tip(point: Point) -> str:
 
 def _box(node: GraphNode, corner: Point, links: bool) -> str:
     x, y = corner
-    state = _class(node)
+    state = node.style
     # A bold letter takes up to 8 units; the state stands right of the name.
     label = _cut(node.label, int((WIDTH - 30 - 6 * len(_WORDS[state])) / 8))
     about = f"{node.backend}  {node.key}" if node.backend else node.note
@@ -135,10 +135,6 @@ def _box(node: GraphNode, corner: Point, links: bool) -> str:
         f'<text class="quiet state" x="{x + WIDTH - 8:.1f}" y="{y + 19:.1f}" '
         f'text-anchor="end">{_WORDS[state]}</text></{tag}>'
     )
-
-
-def _class(node: GraphNode) -> str:
-    return "changed" if node.mark == "~" else node.state
 
 
 _WORDS = {"changed": "changed", "run": "run", "cached": "✓", "unneeded": "–"}
