@@ -37,7 +37,7 @@ class RunCost:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 with the table on standard output."""
+    """0 with the table on standard output; 1 where the store lacks a run."""
     parser = argparse.ArgumentParser(prog="benchmarks.run_costs", description=__doc__)
     parser.add_argument("--spec", type=Path, required=True, help="has a param `seed`")
     parser.add_argument("--scale", metavar="NAME", help="one of the spec's `scales:`")
@@ -55,7 +55,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for job in plan.jobs:
             if job.draft.kind == "online_rl":
                 folder = options.store / "objects" / job.object
-                found.setdefault(job.stage, []).append(cost_of(folder, options.reach))
+                try:
+                    cost = cost_of(folder, options.reach)
+                except OSError:
+                    print(f"no run `{job.stage}` of seed {seed} in {options.store}: run it first")
+                    return 1
+                found.setdefault(job.stage, []).append(cost)
     print("\n".join(table(found, options.reach)))
     return 0
 
