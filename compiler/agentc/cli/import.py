@@ -9,6 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from agentc.cli.new_file import write_new_file
 from agentc.exit_codes import EXIT_DONE, EXIT_USAGE
 
 HELP = "write a configuration of a paper's released code as a spec"
@@ -48,14 +49,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if target is None:
         print(found.text, end="")
         return EXIT_DONE
-    try:
-        with target.open("x", encoding="utf-8") as file:
-            file.write(found.text)
-    except FileExistsError:
-        print(f"agentc: {target} is there already; name another FILE", file=sys.stderr)
-        return EXIT_USAGE
-    except OSError as error:
-        print(f"agentc: cannot write {target}: {error.strerror}", file=sys.stderr)
+    if not write_new_file(target, found.text):
         return EXIT_USAGE
     print(f"wrote {target}; next: agentc check {target}")
     return EXIT_DONE

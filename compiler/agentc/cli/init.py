@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 
+from agentc.cli.new_file import write_new_file
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_USAGE
 
 HELP = "write a new spec, begun from one that ships with agentc"
@@ -45,14 +46,7 @@ def execute(arguments: argparse.Namespace) -> int:
     target: Path = arguments.file or Path(f"{arguments.name or name.replace('/', '-')}.yaml")
     wanted = arguments.name or re.sub(r"[^a-z0-9_-]+", "-", target.stem.lower()).strip("-_")
     text = _begun(specs[name].read_text(encoding="utf-8"), name, wanted or "experiment", target)
-    try:
-        with target.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        print(f"agentc: {target} is there already; name another FILE", file=sys.stderr)
-        return EXIT_USAGE
-    except OSError as error:
-        print(f"agentc: cannot write {target}: {error.strerror}", file=sys.stderr)
+    if not write_new_file(target, text):
         return EXIT_USAGE
     print(f"wrote {target}, begun from {name}")
     if others:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from agentc.graph.stages import GraphNode, StageGraph
+from agentc.graph.stages import StageGraph
 
 
 def dot_text(graph: StageGraph) -> str:
@@ -16,10 +16,7 @@ def dot_text(graph: StageGraph) -> str:
 def _lines(graph: StageGraph) -> Iterator[str]:
     yield f"digraph {_quoted(graph.name)} {{"
     yield "  node [shape=box, fontname=Helvetica];"
-    groups: dict[str, list[GraphNode]] = {}
-    for node in graph.nodes:
-        groups.setdefault(node.group, []).append(node)
-    for number, (title, nodes) in enumerate(groups.items()):
+    for number, (title, nodes) in enumerate(graph.groups.items()):
         if title:
             yield f"  subgraph cluster_{number} {{ label={_quoted(title)};"
         indent = "    " if title else "  "

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from agentc.graph.stages import GraphNode, StageGraph
+from agentc.graph.stages import StageGraph
 
 MOST_EDGES = 500
 """Arrows that Mermaid draws where nobody has set `maxEdges`; one more, and it draws nothing."""
@@ -36,10 +36,7 @@ def _lines(graph: StageGraph) -> Iterator[str]:
     )
     # Numbers stand for stages: `end` and other words of the language are no names there.
     names = {node.id: f"s{number}" for number, node in enumerate(graph.nodes)}
-    groups: dict[str, list[GraphNode]] = {}
-    for node in graph.nodes:
-        groups.setdefault(node.group, []).append(node)
-    for number, (title, nodes) in enumerate(groups.items()):
+    for number, (title, nodes) in enumerate(graph.groups.items()):
         if title:
             yield f"  subgraph g{number}[{_quoted(title)}]"
         indent = "    " if title else "  "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentc.plan.fold import Group, fold_groups, folded_title, groups_of
@@ -52,6 +52,14 @@ class StageGraph:
     nodes: tuple[GraphNode, ...]
     reads: Mapping[str, tuple[str, ...]]
     edges: tuple[tuple[str, str], ...]
+
+    @property
+    def groups(self) -> Mapping[str, Sequence[GraphNode]]:
+        """The nodes by the title of their group, empty for those of none, in order."""
+        found: dict[str, list[GraphNode]] = {}
+        for node in self.nodes:
+            found.setdefault(node.group, []).append(node)
+        return found
 
 
 def stage_graph(review: Review, *, every: bool = False) -> StageGraph:
