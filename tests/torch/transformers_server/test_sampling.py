@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy
 import pytest
 import torch
 
@@ -35,6 +36,18 @@ def test_seeds_choices_and_positions_draw_apart() -> None:
     # Euler's constant and pi**2 / 6 are the mean and variance of a Gumbel variable.
     assert rows.mean() == pytest.approx(0.5772, abs=0.05)
     assert rows.var() == pytest.approx(math.pi**2 / 6, rel=0.05)
+
+
+def test_noise_does_not_depend_on_the_places_before_it() -> None:
+    large = 2**63 + 12345  # rounded by Philox beside a word below 2**63, and replies rest on that
+    places = [((large, 1), 7), ((5, large), 0), ((large, large), 2), ((5, 6), 9)]
+    together = gumbel(places, 101)
+    for row, ((first, second), position) in enumerate(places):
+        words = [first, second]
+        own = numpy.random.Philox(key=words, counter=[0, 0, position, 0]).random_raw(101)
+        uniform = ((own >> numpy.uint64(11)) + 0.5) * 2.0**-53
+        expected = torch.from_numpy((-numpy.log(-numpy.log(uniform))).astype(numpy.float32))
+        assert torch.equal(together[row], expected)
 
 
 @pytest.mark.parametrize(("top_p", "nucleus"), [(0.3, {0}), (0.6, {0, 1}), (0.95, {0, 1, 2})])

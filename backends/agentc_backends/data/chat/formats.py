@@ -72,16 +72,25 @@ def format_named(name: str) -> ChatFormat:
     return found
 
 
+# What is the same in every conversation is made once: a policy that acts renders its whole
+# conversation for each reply.
+_CHATML_OPENINGS = {
+    role: TextSegment(f"<|im_start|>{role}\n") for role in ("system", "user", "assistant")
+}
+_CHATML_END, _LINE_END = TextSegment("<|im_end|>"), TextSegment("\n")
+
+
 def _chatml(messages: Sequence[Message]) -> list[TextSegment]:
     segments: list[TextSegment] = []
     for index, message in enumerate(messages):
         role = _role(index, message)
         turn = index if role == "assistant" else None
+        ended = turn is not None and not message.get("cut")
         segments += [
-            TextSegment(f"<|im_start|>{role}\n"),
+            _CHATML_OPENINGS[role],
             TextSegment(message["content"], content=True, turn=turn),
-            TextSegment("<|im_end|>", turn=None if message.get("cut") else turn),
-            TextSegment("\n"),
+            TextSegment("<|im_end|>", turn=turn) if ended else _CHATML_END,
+            _LINE_END,
         ]
     return segments
 

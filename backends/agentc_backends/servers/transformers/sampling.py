@@ -93,9 +93,16 @@ def _perturbed(logits: Tensor, draws: Sequence[Draw]) -> Tensor:
 def gumbel(places: Sequence[tuple[tuple[int, int], int]], size: int) -> Tensor:
     """Standard Gumbel noise [places, size], each row a function of its (key, position) alone."""
     raw = numpy.empty((len(places), size), numpy.uint64)
+    # One generator is put from place to place: a new one asks the system for entropy that nobody
+    # reads, which takes as long as the noise of a small vocabulary.
+    generator = numpy.random.Philox(key=0)
+    state = generator.state
+    at = state["state"]
     for row, (key, position) in enumerate(places):
-        words = [part % 2**64 for part in key]
-        generator = numpy.random.Philox(key=words, counter=[0, 0, position, 0])
+        # Through an array, as Philox reads its key: beside a small word it rounds a large one.
+        at["key"][:] = numpy.asarray([part % 2**64 for part in key]).astype(numpy.uint64)
+        at["counter"][2] = position
+        generator.state = state
         raw[row] = generator.random_raw(size)
     # 53 bits, moved off both ends of the interval so that both logarithms are finite.
     uniform = ((raw >> numpy.uint64(11)) + 0.5) * 2.0**-53
