@@ -15,7 +15,7 @@ from agentc.cost import estimate_plan
 from agentc.cost.expected import outcome_lines, outcomes, read_expected
 from agentc.plan.work import find_work, object_of
 from agentc.run.record import Record
-from agentc.run.report_page import page_with_costs
+from agentc.run.report_page import shown_report
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
 
@@ -102,15 +102,15 @@ def test_the_report_gets_a_section_and_the_object_stays(
     page.parent.mkdir()
     page.write_text(PAGE, encoding="utf-8")
     work = find_work(document, layout)
-    assert page_with_costs(page, work) == page  # nothing has finished
+    assert shown_report(page, work) == page  # nothing has finished
     finish(document, "sft", wall_s=12.0, facts=SFT)
-    shown = page_with_costs(page, find_work(document, layout))
+    shown = shown_report(page, find_work(document, layout))
     text = shown.read_text(encoding="utf-8")
     assert text.index("results") < text.index("Expected and actual time") < text.index("</main>")
     assert "<th>sft</th>" in text
     assert page.read_text(encoding="utf-8") == PAGE
     (page.parent / "more.js").write_text("")
-    assert page_with_costs(page, find_work(document, layout)) == page
+    assert shown_report(page, find_work(document, layout)) == page
 
 
 def test_runs_shows_no_report_of_another_plan(
@@ -133,7 +133,7 @@ def test_runs_shows_no_report_of_another_plan(
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(PAGE, encoding="utf-8")
     work = find_work(document, layout)
-    assert page_with_costs(page, work) == folder.report
+    assert shown_report(page, work) == folder.report
     assert shown() == str(folder.report)
     folder.report_source.write_text('{"object": "report/another"}')
     assert shown() == str(page)
@@ -142,7 +142,7 @@ def test_runs_shows_no_report_of_another_plan(
     part = layout.root / "part" / "index.html"
     part.parent.mkdir()
     part.write_text(PAGE, encoding="utf-8")
-    assert page_with_costs(part, work) == folder.report
+    assert shown_report(part, work) == folder.report
     assert shown() == str(page), "a part of a report is not the report"
 
 

@@ -59,9 +59,9 @@ def execute(arguments: argparse.Namespace) -> int:
             "this report",
             file=sys.stderr,
         )
-    from agentc.run.report_page import page_with_costs
+    from agentc.run.report_page import shown_report
 
-    page = page_with_costs(page, work)
+    page = shown_report(page, work)
     print(page)
     if arguments.open:
         import webbrowser

@@ -36,7 +36,7 @@ from agentc.run.observe import Observer
 from agentc.run.past import keep_plan
 from agentc.run.plain_view import PlainView
 from agentc.run.record import Record
-from agentc.run.report_page import page_with_costs
+from agentc.run.report_page import shown_report
 from agentc.run.servers import ServerWatch
 from agentc.runtime.machine.stopping import StoppedError, stoppable
 from agentc.runtime.servers.lease import last_lines
@@ -75,7 +75,7 @@ def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
             # What was looked up before the run was registered may have been collected since.
             work = look_again(work)
             record = Record(folder, work, began)
-            record.open(plan_text, directory)
+            record.open(plan_text, directory, _spec_path(work, options.spec_directory))
             record.expect(options.estimates)
         return _run(work, directory, options, record)
 
@@ -218,6 +218,11 @@ def _secret_names(work: Work) -> set[str]:
     return {name for spec in asking for name in (spec.get("secrets") or {}).values()}
 
 
+def _spec_path(work: Work, directory: Path | None) -> Path | None:
+    name = (work.document.get("spec") or {}).get("file")
+    return directory / str(name) if directory is not None and name else None
+
+
 def _there(work: Work) -> str:
     return f"{counted(len(work.present), 'result')} in the store already"
 
@@ -232,7 +237,7 @@ def _show_results(work: Work, options: RunOptions) -> int:
         print(f"\n{claims.render_verdicts(verdicts, colour=options.colour)}")
     page = outcome.report_path(work.document, work.layout)
     if page is not None:
-        print(f"\nreport: {page_with_costs(page, work)}")
+        print(f"\nreport: {shown_report(page, work)}")
     judged = any(job["produces"] == "Verdicts" for job in work.needed)
     shut = claims.shut_gates(verdicts) if verdicts is not None and judged else []
     if shut:

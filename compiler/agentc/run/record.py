@@ -15,6 +15,7 @@ from agentc.cost.estimate import Estimate
 from agentc.cost.expected import expected_entry, read_expected
 from agentc.exit_codes import EXIT_CLAIM, EXIT_DONE, EXIT_STORE
 from agentc.plan.work import Work, object_of
+from agentc.run.commit import commit_of
 from agentc.run.past import keep_plan, plan_digest, read_plan_text
 from agentc.runtime.program import read_json
 from agentc.runtime.store.layout import StoreLayout
@@ -34,8 +35,9 @@ class Record:
         self._reused = [job["id"] for job in work.present]
         self._plan = ""
 
-    def open(self, plan_text: str, directory: Path) -> None:
-        """Keep the plan (and the different one before it) and say that a run is going on."""
+    def open(self, plan_text: str, directory: Path, spec: Path | None = None) -> None:
+        """Keep the plan (and the different one before it) and say that a run is going on; of
+        `spec`, the file that the plan is of, the commit is noted."""
         folder = self._folder
         folder.path.mkdir(parents=True, exist_ok=True)
         if folder.last_plan.exists():
@@ -54,7 +56,10 @@ class Record:
                         self._note_complete(read_plan_text(use.plan))
                     use.path.unlink(missing_ok=True)
         self._plan = keep_plan(folder, plan_text)
-        state = {"began": self.began, "pid": os.getpid(), "plan": str(directory / "plan.json")}
+        plan = str(directory / "plan.json")
+        state: dict[str, Any] = {"began": self.began, "pid": os.getpid(), "plan": plan}
+        if spec is not None and (commit := commit_of(spec)) is not None:
+            state["commit"] = commit
         _write(folder.state, json.dumps(state, sort_keys=True) + "\n")
 
     def _note_complete(self, before: str) -> None:

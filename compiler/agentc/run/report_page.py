@@ -1,8 +1,8 @@
-"""The report of a run as people see it: the published page, and what its jobs were to take.
+"""The report of a run as people see it: the published page, what was run, what it was to take.
 
-The page is an object of the store, with a key: what it shows follows from its inputs. Estimates
-follow from the moment and the machine, so they stand in the record of the run, and this module
-puts both together into `runs/<label>/report.html`. The object itself is never touched.
+The page is an object of the store, with a key: what it shows follows from its inputs. Estimates,
+params and commits follow from the moment and the machine, so they stand in the record of the run,
+and this module puts both together into `runs/<label>/report.html`. The object is never touched.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ from pathlib import Path
 from agentc.cost.expected import StageOutcome, outcomes, read_expected, verdict
 from agentc.plan.work import Document, Work, object_of
 from agentc.run.outcome import report_path
+from agentc.run.report_header import run_facts, spec_section
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
 from agentc.text import shown_count, shown_time
 
 _END = "</main>"
+_HEADER_END = "</header>"
+_APART = {"index.html", "sweep.json", "tables.json"}
+"""What a page does not refer to; it can be shown from another place without them."""
 _NAVIGATION = "</nav>"
 _NOTE = (
     "The estimate was made before each job started; it is no part of the results. The band reaches "
@@ -29,24 +33,31 @@ _NOTE = (
 )
 
 
-def page_with_costs(page: Path, work: Work) -> Path:
-    """The page to show for a finished report: with a section on expected and actual times where
-    something was expected of jobs that have finished, else the page itself."""
+def shown_report(page: Path, work: Work) -> Path:
+    """The page to show for a finished report: with the params, the commit and the text of the spec
+    where it has a header, and a section on expected and actual times where something was expected
+    of jobs that have finished. The page itself where there is nothing to add."""
     folder = RunFolder.of_plan(work.layout, work.document)
     found = outcomes(work.document["jobs"], work.layout, read_expected(folder))
-    if not found:
-        return page
     try:
-        alone = len(list(page.parent.iterdir())) == 1
-        text = page.read_text(encoding="utf-8")
-        before, end, after = text.rpartition(_END)
+        alone = {path.name for path in page.parent.iterdir()} <= _APART
+        before, end, after = page.read_text(encoding="utf-8").rpartition(_END)
+        head, mark, body = before.partition(_HEADER_END)
         # A page of another backend may be built differently, or refer to files beside it.
-        if not end or not alone:
+        if not end or not alone or not (mark or found):
             return page
+        links, sections = "", ""
+        if mark:
+            sections = spec_section(work.document, work.layout)
+            links = '<a href="#spec">Spec</a>\n' if sections else ""
+            before = head + run_facts(work.document, folder) + mark + body
+        if found:
+            sections = cost_section(found) + sections
+            links = '<a href="#cost">Expected</a>\n' + links
         target = folder.report
         draft = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-        before = before.replace(_NAVIGATION, f'<a href="#cost">Expected</a>\n{_NAVIGATION}', 1)
-        draft.write_text(before + cost_section(found) + end + after, encoding="utf-8")
+        before = before.replace(_NAVIGATION, f"{links}{_NAVIGATION}", 1)
+        draft.write_text(before + sections + end + after, encoding="utf-8")
         # Whoever is killed in between leaves a page of which nobody says what it was made from.
         folder.report_source.unlink(missing_ok=True)
         draft.replace(target)

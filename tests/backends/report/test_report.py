@@ -134,6 +134,25 @@ def test_results_show_intervals_and_errors(example_store: Any, experiment: Any) 
     assert metrics["n_error"] == 1
 
 
+def test_the_header_says_scale_dates_versions_and_hosts(
+    example_store: Any, experiment: dict[str, Any]
+) -> None:
+    header = " ".join(rendered(example_store, experiment).text.split()).split("Results")[0]
+    assert "scale as the spec is written" in header.replace("scaleas", "scale as")
+    first = next(iter(example_store.inputs.values()))[0].parent / "artifact.json"
+    manifest = json.loads(first.read_text("utf-8"))
+    manifest |= {"agentc": "0.9.1", "started": 1_779_999_000.0}
+    manifest["hardware"]["host"] = HOSTILE
+    first.write_text(json.dumps(manifest), encoding="utf-8")
+    page = rendered(example_store, {**experiment, "scale": "smoke"})
+    header = " ".join(page.text.split()).split("Results")[0]
+    assert "scale smoke" in header
+    assert "2026-05-28 20:10 to 20:" in header
+    assert "0.9.1" in header
+    assert "box" in header
+    assert HOSTILE in page.text
+
+
 def test_versions_that_were_imported_come_first(example_store: Any, experiment: Any) -> None:
     """Older manifests say only what is installed; where programs or servers told, that is shown."""
     before = rendered(example_store, experiment)

@@ -44,7 +44,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 BACKEND = StageBackend(
     id="report.html",
     kind="report",
-    version=3,
+    version=4,
     doc="One static HTML page: results with intervals, the graph with timings, learning curves, "
     "reward distributions, a browser for trajectories, settings and versions.",
     software=LIGHT,

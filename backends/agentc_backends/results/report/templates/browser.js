@@ -99,6 +99,21 @@
     if (target && target.tagName === "DETAILS") { target.open = true; target.scrollIntoView(); }
   };
   addEventListener("hashchange", reveal);
+
+  // Buttons that copy the text of the element they name; without a script they stay hidden.
+  document.querySelectorAll("button.copy").forEach((button) => {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      const source = document.getElementById(button.dataset.copies);
+      try {
+        await navigator.clipboard.writeText(source.textContent);
+        button.textContent = "copied";
+      } catch {
+        getSelection().selectAllChildren(source);
+        button.textContent = "selected";
+      }
+    });
+  });
   if (form && data.stages.length) browse();
   reveal();
 })();

@@ -1,0 +1,73 @@
+"""What a shown report says of its run: the params, the commit and command of the run, the spec.
+
+The published page follows from its inputs and has none of this. `report_page.py` puts it in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from html import escape
+from pathlib import Path
+
+from agentc.plan.work import Document
+from agentc.runtime.program import read_json
+from agentc.runtime.store.layout import StoreLayout
+from agentc.store.paths import RunFolder, plans_folder
+from agentc.store.variant import value_text, variant_of
+
+_LONGEST = 400_000
+"""Characters of a spec that a page takes."""
+
+
+def run_facts(document: Document, folder: RunFolder) -> str:
+    """The params, and when and from which commit the last run began, as HTML for the header."""
+    state = read_json(folder.state)
+    chosen = document.get("chosen") or {}
+    facts = [
+        (f"param {name}", value_text(value) + (" (chosen)" if name in chosen else ""))
+        for name, value in (document.get("params") or {}).items()
+    ]
+    began = state.get("began")
+    if isinstance(began, (int, float)):
+        moment = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(began))
+        facts.append(("last run began", moment))
+    commit = state.get("commit")
+    if isinstance(commit, Mapping) and commit.get("id"):
+        changed = "" if commit.get("has_spec") else ", the spec is not as in it"
+        facts.append(("git commit", f"{str(commit['id'])[:12]}{changed}"))
+    rows = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in facts
+    )
+    return f'<dl class="facts">{rows}</dl>\n' if rows else ""
+
+
+def spec_section(document: Document, layout: StoreLayout) -> str:
+    """The text of the spec, folded; empty where it is not to be had any more."""
+    found = _spec_text(document, layout)
+    if not found:
+        return ""
+    name = str((document.get("spec") or {}).get("file") or "spec")
+    cut = len(found) - _LONGEST
+    note = f"<p>{cut} more characters are left out.</p>\n" if cut > 0 else ""
+    return (
+        '<section id="spec">\n<h2>Spec</h2>\n'
+        f"<details><summary>{escape(name)}, {found.count(chr(10))} lines</summary>\n"
+        '<div class="spec"><button type="button" class="copy" data-copies="spec-text" hidden>copy'
+        f'</button>\n<pre id="spec-text">{escape(found[:_LONGEST])}</pre></div>\n{note}'
+        "</details>\n</section>\n"
+    )
+
+
+def _spec_text(document: Document, layout: StoreLayout) -> str:
+    """The copy beside the compiled plan, if it is the one that the plan was made of."""
+    spec = document.get("spec") or {}
+    label, name = variant_of(document).label, Path(str(spec.get("file") or "")).name
+    for folder in (plans_folder(layout) / label, *plans_folder(layout).glob(f"{label}-*")):
+        with suppress(OSError, UnicodeDecodeError):
+            content = (folder / name).read_bytes()
+            if name and hashlib.sha256(content).hexdigest() == spec.get("sha256"):
+                return content.decode("utf-8")
+    return ""
