@@ -1,5 +1,5 @@
 """`agentc report [NAME|SPEC]`: where the report of the last run is; of an unfinished run, a report
-over what the store has so far."""
+over what the store has so far; with `--table`, one table of it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 from agentc.cli.choose_run import add_run_choice, choose_run
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND
+from agentc.result_tables import FORMATS, TABLES_FILE
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
 
@@ -24,6 +25,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_run_choice(parser)
     add_store_argument(parser)
     parser.add_argument("--open", action="store_true", help="open it in the web browser, too")
+    parser.add_argument(
+        "--table", metavar="NAME", help="print one of its tables instead, with intervals and n"
+    )
+    parser.add_argument("--tables", action="store_true", help="list its tables instead")
+    parser.add_argument(
+        "--format", choices=FORMATS, default="csv", help="the form of the table (default: csv)"
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -59,6 +67,8 @@ def execute(arguments: argparse.Namespace) -> int:
             "this report",
             file=sys.stderr,
         )
+    if arguments.tables or arguments.table is not None:
+        return _show_tables(page.with_name(TABLES_FILE), name, arguments)
     from agentc.run.report_page import shown_report
 
     page = shown_report(page, work)
@@ -67,6 +77,33 @@ def execute(arguments: argparse.Namespace) -> int:
         import webbrowser
 
         webbrowser.open(page.as_uri())
+    return 0
+
+
+def _show_tables(file: Path, run: str, arguments: argparse.Namespace) -> int:
+    """The table that is asked for, or the names of all."""
+    from agentc.diagnostics.suggest import did_you_mean, listed
+    from agentc.result_tables import read_tables, table_text
+    from agentc.text import aligned, counted
+
+    try:
+        found = {table.name: table for table in read_tables(file.read_text(encoding="utf-8"))}
+    except FileNotFoundError:
+        return _fail(
+            f"the report of {run} was made before reports had tables; `agentc run` makes it anew",
+            EXIT_NOT_FOUND,
+        )
+    except (OSError, ValueError) as error:
+        return _fail(f"the tables of {run} cannot be read: {error}", EXIT_FAILED)
+    if arguments.table is None:
+        rows = [(t.name, counted(len(t.rows), "row"), t.title) for t in found.values()]
+        print("\n".join(aligned(rows)))
+        return 0
+    table = found.get(arguments.table)
+    if table is None:
+        hint = did_you_mean(arguments.table, found) or f"there are {listed(found)}"
+        return _fail(f"no table `{arguments.table}` in the report of {run}; {hint}", EXIT_NOT_FOUND)
+    print(table_text(table, arguments.format), end="")
     return 0
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from agentc.cost.expected import StageOutcome, outcomes, read_expected, verdict
 from agentc.plan.work import Document, Work, object_of
+from agentc.result_tables import TABLES_FILE
 from agentc.run.outcome import report_path
 from agentc.run.report_header import run_facts, spec_section
 from agentc.runtime.store.layout import StoreLayout
@@ -24,7 +25,7 @@ from agentc.text import shown_count, shown_time
 
 _END = "</main>"
 _HEADER_END = "</header>"
-_APART = {"index.html", "sweep.json", "tables.json"}
+_APART = {"index.html", "sweep.json", TABLES_FILE}
 """What a page does not refer to; it can be shown from another place without them."""
 _NAVIGATION = "</nav>"
 _NOTE = (

@@ -2,85 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentc.cli import main
-
-LOCK = "jinja2==3\n"
-
-
-@pytest.fixture
-def run_folder(
-    example_store: Any, experiment: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Path:
-    """A store that holds a run of the example whose report is still to come. Its software
-    environment is this interpreter, so that nothing is installed."""
-    digest = hashlib.sha256(LOCK.encode()).hexdigest()
-    environment = tmp_path / "environments" / digest[:16]
-    (environment / "bin").mkdir(parents=True)
-    python = environment / "bin" / "python"
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
-    python.chmod(0o755)
-    complete = {"lock": digest, "python": "3", "versions": {}}
-    (environment / "complete.json").write_text(json.dumps(complete), encoding="utf-8")
-    monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(tmp_path / "environments"))
-    monkeypatch.setenv("AGENTC_STORE", str(example_store.root))
-
-    jobs = []
-    inputs = {}
-    for stage, [data] in example_store.inputs.items():
-        manifest = json.loads((data.parent / "artifact.json").read_text("utf-8"))
-        jobs.append({name: manifest[name] for name in ("id", "kind", "key", "inputs")})
-        inputs[stage] = [f"{manifest['kind']}/{manifest['key']}"]
-    inputs = {**inputs, "later": [f"dpo/{'9' * 32}"]}
-    jobs.append({"id": "later", "kind": "dpo", "key": "9" * 32, "inputs": {}})
-    jobs.append(
-        {
-            "id": "report",
-            "kind": "report",
-            "key": "8" * 32,
-            "inputs": inputs,
-            "environment": "light",
-            "program": ["-m", "agentc_backends.results.report.job_report"],
-            "config": {
-                "experiment": experiment,
-                "stages": list(inputs),
-                "trajectories": 5,
-                "missing": [],
-            },
-            "placement": {},
-            "contract": {},
-        }
-    )
-    names = {f"{job['kind']}/{job['key']}" for job in jobs}
-    for job in jobs:  # the inner rollouts of evaluations are no jobs of this small plan
-        job["inputs"] = {
-            role: [one for one in ones if one in names] for role, ones in job["inputs"].items()
-        }
-        job["leases"] = []
-    plan = {
-        "plan": 1,
-        "name": "quickstart",
-        "jobs": jobs,
-        "targets": [f"report/{'8' * 32}"],
-        "environments": {"light": {"lock": digest, "file": "environments/light.txt"}},
-    }
-    plans = tmp_path / "plans" / "quickstart"
-    (plans / "environments").mkdir(parents=True)
-    (plans / "environments" / "light.txt").write_text(LOCK, encoding="utf-8")
-    (plans / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
-    folder: Path = example_store.root / "runs" / "quickstart"
-    folder.mkdir(parents=True)
-    (folder / "last-plan.json").write_text(json.dumps(plan), encoding="utf-8")
-    state = {"plan": str(plans / "plan.json")}
-    (folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
-    return folder
 
 
 def test_an_unfinished_run_gives_a_partial_report(

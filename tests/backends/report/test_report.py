@@ -95,6 +95,8 @@ def test_nothing_is_loaded_and_every_link_inside_leads_somewhere(
         target = attributes.get("href")
         if target and target.startswith("#"):
             assert target[1:] in page.ids(), target
+        elif target and target.startswith("data:"):
+            assert (tag, bool(attributes["download"])) == ("a", True)
         elif target:
             assert (tag, target.split(":")[0]) == ("a", "https")
 

@@ -24,6 +24,7 @@ def claim_tables(collection: Collection) -> list[dict[str, Any]]:
             counts[row["verdict"]] = counts.get(row["verdict"], 0) + 1
         found.append(
             {
+                "name": node.name,
                 "anchor": anchor(node),
                 "rows": rows,
                 "counts": [(word, counts[word], _CLASSES.get(word, "none")) for word in counts],

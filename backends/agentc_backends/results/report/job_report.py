@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import sys
 
+from agentc.result_tables import TABLES_FILE, tables_text
 from agentc.runtime.program import load_job, write_json
 from agentc_backends.results.report.collect import collect
+from agentc_backends.results.report.exports import result_tables
 from agentc_backends.results.report.page import render_page
 from agentc_backends.results.report.sweep import sweep_tables
 
 
 def main() -> int:
-    """Exit 0 with index.html written; of a sweep, sweep.json too, which the terminal shows."""
+    """Exit 0 with index.html and tables.json written; of a sweep, sweep.json too, which the
+    terminal shows."""
     job = load_job()
     config = job.config
     experiment = config["experiment"]
@@ -27,6 +30,8 @@ def main() -> int:
     page = render_page(collection, experiment, trajectories=trajectories, missing=missing)
     path = job.out / "index.html"
     path.write_text(page, encoding="utf-8")
+    found = result_tables(collection, experiment)
+    (job.out / TABLES_FILE).write_text(tables_text(found), encoding="utf-8")
     if tables := sweep_tables(collection, experiment):
         write_json(job.out / "sweep.json", {"tables": tables})
     job.facts(jobs=len(collection.nodes), bytes=path.stat().st_size)

@@ -22,6 +22,7 @@ from agentc_backends.results.report import (
     browser,
     charts,
     claims,
+    exports,
     graph,
     origin,
     pages,
@@ -84,6 +85,9 @@ def render_page(
         experiment=experiment,
         paper=_paper(experiment.get("paper") or {}),
         missing=missing,
+        links=exports.download_links(
+            exports.result_tables(collection, experiment), str(experiment.get("name", "agentc"))
+        ),
         origin=origin.origin(collection, experiment),
         kept_models=tables.kept_models(collection),
         job_warnings=tables.job_warnings(collection),
