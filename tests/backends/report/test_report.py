@@ -9,12 +9,12 @@ import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from tests.support.patience import PATIENCE_S
 
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc_backends.results.report.browser import TEXT_LIMIT, browser_data
 from agentc_backends.results.report.collect import Collection, collect
 from agentc_backends.results.report.lineage import learning_curves
 from agentc_backends.results.report.page import embedded_json, render_page
@@ -32,14 +32,15 @@ class Page(HTMLParser):
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
         self.data = ""
+        self.blocks: dict[str, str] = {}
         self._within = ""
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
         if tag in ("script", "style"):
-            kind = dict(attrs).get("type")
-            self._within = "data" if kind == "application/json" else "code"
+            kind, place = (dict(attrs).get(name) for name in ("type", "id"))
+            self._within = "data" if kind == "application/json" else f"block {place}"
 
     def handle_endtag(self, tag: str) -> None:
         if tag in ("script", "style"):
@@ -48,7 +49,9 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._within == "data":
             self.data += data
-        elif not self._within:
+        elif self._within.startswith("block "):
+            self.blocks[self._within[len("block ") :]] = data
+        else:
             self.text += data
 
     def ids(self) -> set[str]:
@@ -89,16 +92,28 @@ def test_nothing_is_loaded_and_every_link_inside_leads_somewhere(
     example_store: Any, experiment: Any
 ) -> None:
     page = rendered(example_store, experiment)
+    stages = {stage["name"]: stage for stage in json.loads(page.data)["stages"]}
+    followed: set[frozenset[str]] = set()
     for tag, attributes in page.tags:
         assert "src" not in attributes
         assert tag != "link"
         target = attributes.get("href")
-        if target and target.startswith("#"):
+        if target and target.startswith("#trajectories&"):
+            place, _, words = target[1:].partition("&")
+            assert place in page.ids()
+            wanted = dict(parse_qsl(words))
+            stage = stages[wanted["stage"]]
+            assert wanted.get("end", next(iter(stage["ends"]))) in stage["ends"]
+            assert wanted.get("against", wanted["stage"]) in stages
+            followed.add(frozenset(wanted))
+        elif target and target.startswith("#"):
             assert target[1:] in page.ids(), target
         elif target and target.startswith("data:"):
             assert (tag, bool(attributes["download"])) == ("a", True)
         elif target:
             assert (tag, target.split(":")[0]) == ("a", "https")
+    words = ("stage",), ("stage", "end"), ("stage", "low", "high"), ("stage", "against", "moved")
+    assert followed == set(map(frozenset, words))
 
 
 def test_inner_jobs_of_evaluations_are_found_through_manifests(
@@ -198,13 +213,17 @@ def test_hostile_text_is_shown_as_text_everywhere(example_store: Any, experiment
     missing = [{"id": HOSTILE, "kind": HOSTILE, "state": HOSTILE}]
     plain = rendered(example_store, experiment)
     page = rendered(example_store, hostile, missing=missing)
-    assert [t for t, _ in page.tags].count("script") == 2
+    scripts = [attributes for tag, attributes in page.tags if tag == "script"]
+    assert [a for a in scripts if "type" not in a] == [{}], "one script runs: the page's own"
     assert {t for t, _ in page.tags} <= {t for t, _ in plain.tags} | {"ul", "li"}
     assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
     assert not any("javascript" in str(a.get("href")) for _, a in page.tags)
     data = json.loads(page.data)
-    assert HOSTILE in data["texts"]
+    assert HOSTILE in [stage["name"] for stage in data["stages"]]
     assert "<" not in page.data
+    packed = [text for name, text in page.blocks.items() if name != "None"]
+    assert packed
+    assert not any(re.search(r"[^A-Za-z0-9+/=]", text) for text in packed)
 
 
 def test_embedded_json_survives_the_round_trip() -> None:
@@ -212,27 +231,6 @@ def test_embedded_json_survives_the_round_trip() -> None:
     text = str(embedded_json(value))
     assert json.loads(text) == value
     assert not set("<>&\u2028") & set(text)
-
-
-def test_the_browser_holds_a_bounded_spread_of_episodes(
-    example_store: Any, experiment: Any
-) -> None:
-    data = browser_data(collected(example_store, experiment), 7)
-    stage = next(s for s in data["stages"] if s["name"] == "eto.1.explore")
-    assert (stage["total"], stage["shown"], len(stage["rows"])) == (120, 7, 7)
-    assert stage["rows"][0]["id"].endswith("item_0#0")
-    assert int(stage["rows"][-1]["id"].split("_")[1].split("#")[0]) > 90
-    assert len(set(data["texts"])) == len(data["texts"])
-
-
-def test_long_texts_are_cut_with_a_note(example_store: Any, experiment: Any) -> None:
-    [folder] = example_store.inputs["eto.1.explore"]
-    path = folder / "trajectories.jsonl"
-    row = json.loads(path.read_text("utf-8").splitlines()[0])
-    row["messages"][2]["content"] = "x" * (TEXT_LIMIT + 10)
-    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
-    data = browser_data(collected(example_store, experiment), 7)
-    assert any(text.endswith("... 10 more characters") for text in data["texts"])
 
 
 def test_a_part_of_a_run_renders_with_what_is_missing(example_store: Any, experiment: Any) -> None:
@@ -252,35 +250,6 @@ def test_the_same_store_gives_the_same_page(example_store: Any, experiment: Any)
         for _ in range(2)
     }
     assert len(pages) == 1
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium to run the page's script")
-@pytest.mark.slow
-def test_in_a_browser_the_script_runs_and_foreign_script_does_not(
-    example_store: Any, experiment: Any, tmp_path: Path
-) -> None:
-    [folder] = example_store.inputs["expert"]
-    path = folder / "trajectories.jsonl"
-    row = json.loads(path.read_text("utf-8").splitlines()[0])
-    row["id"] = HOSTILE
-    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
-    page = render_page(collected(example_store, experiment), experiment, trajectories=60)
-    target = tmp_path / "index.html"
-    target.write_text(page, encoding="utf-8")
-    assert CHROMIUM is not None
-    words = ["--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000"]
-    shown = subprocess.run(
-        [CHROMIUM, *words, f"--user-data-dir={tmp_path}/profile", "--dump-dom", target.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=True,
-    ).stdout
-    seen = Page(shown)
-    assert "expert: 1 match; all of its 1 episodes are in this page." in seen.text
-    assert HOSTILE in seen.text
-    assert "<title>quickstart: report</title>" in shown
-    assert not any(tag == "img" for tag, _ in seen.tags)
 
 
 def test_the_page_says_where_large_differences_could_be_unseen(
@@ -394,21 +363,3 @@ def test_best_of_k_and_loops_stand_in_the_tables(
     assert "1: 2.50, 3: 0.25" in text
     assert "difference of loops" in text
     assert "0.875 [0.800, 0.900] 80, 15, 5" in text
-
-
-def test_what_was_not_seen_and_what_was_reported_stand_in_the_browser(
-    example_store: Any, experiment: dict[str, Any]
-) -> None:
-    path = example_store.inputs["eto.1.explore"][0] / "trajectories.jsonl"
-    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    rows[0]["messages"][-1] |= {"raw": "hidden thoughts"}
-    rows[0]["report"] = {"verdicts": ["pass", "fail"], "answer_from": "limit"}
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    data = browser_data(collected(example_store, experiment), 7)
-    [stage] = [each for each in data["stages"] if each["name"] == "eto.1.explore"]
-    row = stage["rows"][0]
-    role, seen, raw = row["messages"][-1]
-    assert (role, data["texts"][seen]) == ("a", rows[0]["messages"][-1]["content"])
-    assert data["texts"][raw] == "hidden thoughts"
-    assert data["texts"][row["report"]] == 'verdicts: ["pass", "fail"]\nanswer_from: "limit"'
-    assert stage["rows"][1]["report"] is None

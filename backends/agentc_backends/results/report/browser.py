@@ -1,41 +1,71 @@
-"""The data behind the trajectory browser: a bounded choice of episodes, as JSON for the page.
+"""What the page shows of episodes: the stages that have some, rewards and ends, and links to them.
 
-Texts are kept once each (the prompt is the same in every episode) and rows refer to them. Nothing
-here is markup: the page's script shows texts as text.
+Neighbours: `packed.py` packs the episodes themselves, `templates/episodes.js` shows them.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Any
+from urllib.parse import urlencode
 
 from agentc_backends.results.report.collect import Collection, ExperimentJob
+from agentc_backends.results.report.packed import MOST_BYTES, pack, spread
 
-TEXT_LIMIT = 6_000
 
-
-def browser_data(collection: Collection, per_stage: int) -> dict[str, Any]:
-    """`{"texts", "stages": [{"name", "total", "shown", "ends", "rows"}]}`; at most `per_stage`
-    episodes of a stage, spread evenly over its rows."""
-    texts: dict[str, int] = {}
-    stages = []
-    for node in collection.of_type("Trajectories"):
-        rows = node.rows
-        chosen = spread(rows, per_stage)
+def episode_stages(collection: Collection, per_stage: int) -> dict[str, Any]:
+    """`{"first", "stages": [{"name", "total", "shown", "ends", "starts"}], "blocks"}`; at most
+    `per_stage` episodes of a stage, spread evenly. `first` is what the page opens with, `blocks`
+    are packed texts by the ids that their elements get."""
+    nodes = collection.of_type("Trajectories")
+    stages, blocks = [], {}
+    for place, node in enumerate(nodes):
+        packed = pack(spread(node.rows, per_stage), MOST_BYTES // len(nodes))
+        blocks[f"index-{place}"] = packed.index
+        blocks |= {f"episodes-{place}-{n}": block for n, block in enumerate(packed.blocks)}
         stages.append(
             {
                 "name": node.name,
-                "total": len(rows),
-                "shown": len(chosen),
-                "rows": [_row(row, texts) for row in chosen],
+                "total": len(node.rows),
+                "shown": len(packed.rows),
+                "ends": dict(Counter(row["end"] for row in packed.rows).most_common()),
+                "starts": packed.starts,
             }
         )
-    return {"texts": list(texts), "stages": stages}
+    measured = set(played_by(collection).values())
+    names = [stage["name"] for stage in stages]
+    evaluated = [name for name in names if name in measured]
+    return {
+        "first": (evaluated or names or [""])[-1],
+        "stages": stages,
+        "blocks": blocks,
+    }
+
+
+def played_by(collection: Collection) -> dict[str, str]:
+    """The name of the job whose episodes an evaluation measured, by the evaluation's."""
+    found = {}
+    for node in collection.of_type("Metrics"):
+        played = [
+            parent.name
+            for _, name in node.parents
+            if (parent := collection.by_object.get(name)) and parent.type == "Trajectories"
+        ]
+        if len(played) == 1:
+            found[node.name] = played[0]
+    return found
+
+
+def episodes_link(stage: str, **more: object) -> str:
+    """Where the page shows the episodes of a stage: all, or those with an `end`, with rewards from
+    `low` to `high`, or beside those of another stage (`against`, `moved`)."""
+    words = {"stage": stage, **{name: value for name, value in more.items() if value != ""}}
+    return f"#trajectories&{urlencode(words)}"
 
 
 def rewards(node: ExperimentJob) -> dict[str, Any]:
-    """How rewards and ends are distributed over the episodes of a stage."""
+    """How rewards and ends are distributed over the episodes of a stage; `bins` are (label, count,
+    least, most)."""
     values = [row["reward"] for row in node.rows if row["reward"] is not None]
     return {
         "name": node.name,
@@ -47,57 +77,18 @@ def rewards(node: ExperimentJob) -> dict[str, Any]:
     }
 
 
-def _bins(values: list[float], most: int = 10) -> list[tuple[str, int]]:
-    """(label, count): one for each value when there are few, else of equal width."""
+def _bins(values: list[float], most: int = 10) -> list[tuple[str, int, float, float]]:
+    """One for each value when there are few, else of equal width."""
     distinct = sorted(set(values))
     if len(distinct) <= most:
         counts = Counter(values)
-        return [(f"{value:.3g}", counts[value]) for value in distinct]
+        return [(f"{value:.3g}", counts[value], value, value) for value in distinct]
     low, high = distinct[0], distinct[-1]
     width = (high - low) / most
-    found = [0] * most
+    found: list[list[float]] = [[] for _ in range(most)]
     for value in values:
-        found[min(int((value - low) / width), most - 1)] += 1
-    return [(f"{low + i * width:.2g}", count) for i, count in enumerate(found)]
-
-
-def spread(rows: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
-    """At most so many, evenly over all."""
-    if len(rows) <= most:
-        return rows
-    return [rows[i * len(rows) // most] for i in range(most)]
-
-
-def _row(row: dict[str, Any], texts: dict[str, int]) -> dict[str, Any]:
-    return {
-        "id": row["id"],
-        "reward": row["reward"],
-        "end": row["end"],
-        "turns": row["turns"],
-        "invalid": row["invalid"],
-        "seed": row.get("seed"),
-        "error": row.get("error"),
-        "prompt": row["prompt_length"],
-        "last": _text(row["last_observation"], texts) if row.get("last_observation") else None,
-        "report": _text(_lines(row["report"]), texts) if row.get("report") else None,
-        "messages": [_message(m, texts) for m in row["messages"]],
-    }
-
-
-def _message(message: dict[str, Any], texts: dict[str, int]) -> list[Any]:
-    """Who, what was seen, and all that was generated where that is more."""
-    seen = [message["role"][0], _text(message["content"], texts)]
-    return [*seen, _text(message["raw"], texts)] if "raw" in message else seen
-
-
-def _lines(report: dict[str, Any]) -> str:
-    """What the environment reported, a line for each value."""
-    return "\n".join(
-        f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in report.items()
-    )
-
-
-def _text(text: str, texts: dict[str, int]) -> int:
-    if len(text) > TEXT_LIMIT:
-        text = f"{text[:TEXT_LIMIT]}\n... {len(text) - TEXT_LIMIT} more characters"
-    return texts.setdefault(text, len(texts))
+        found[min(int((value - low) / width), most - 1)].append(value)
+    return [
+        (f"{low + i * width:.2g}", len(each), min(each, default=low), max(each, default=low))
+        for i, each in enumerate(found)
+    ]

@@ -61,7 +61,9 @@ def render_page(
     missing: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """The HTML of the report. `missing` are jobs without a result: {"id", "kind", "state"}."""
-    script = _file("browser.js")
+    script = "".join(map(_file, ("page.js", "episodes.js")))
+    episodes = browser.episode_stages(collection, trajectories)
+    blocks = episodes.pop("blocks")
     environment = Environment(
         autoescape=True,
         loader=FunctionLoader(_file),
@@ -80,6 +82,7 @@ def render_page(
         "moment": _moment,
         "count": _count,
     }
+    environment.globals["episodes"] = browser.episodes_link
     template = environment.get_template("page.html.j2")
     return template.render(
         experiment=experiment,
@@ -113,7 +116,9 @@ def render_page(
         total_s=tables.total_seconds(collection),
         software=tables.software(collection),
         machines=tables.machines(collection),
-        data=embedded_json(browser.browser_data(collection, trajectories)),
+        data=embedded_json(episodes),
+        blocks=blocks,
+        played=browser.played_by(collection),
         style=Markup(_file("style.css")),
         script=Markup(script),
         script_hash=_digest(script),
@@ -180,11 +185,12 @@ def _chance(p: float) -> str:
     return _number(p, 4) if p >= 0.0001 else "< 0.0001"
 
 
-def _moved(difference: Mapping[str, Any], graded: bool = True) -> str:
-    """Tasks by the sign of their difference, which is no grade where less is not worse."""
-    words = ("better", "worse", "equal") if graded else ("up", "down", "equal")
-    counts = (difference[name] for name in ("better", "worse", "equal"))
-    return ", ".join(f"{count} {word}" for count, word in zip(counts, words, strict=True))
+def _moved(difference: Mapping[str, Any], graded: bool = True) -> list[tuple[str, str]]:
+    """(sign, text): tasks by the sign of their difference, which is no grade where less is not
+    worse."""
+    signs = ("better", "worse", "equal")
+    words = signs if graded else ("up", "down", "equal")
+    return [(sign, f"{difference[sign]} {word}") for sign, word in zip(signs, words, strict=True)]
 
 
 def _tried(row: Mapping[str, Any]) -> str:

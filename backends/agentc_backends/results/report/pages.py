@@ -10,8 +10,8 @@ import base64
 import binascii
 from typing import Any
 
-from agentc_backends.results.report.browser import spread
 from agentc_backends.results.report.collect import Collection
+from agentc_backends.results.report.packed import spread
 
 _MOST, _MOST_BYTES = 6, 200_000
 _JPEG = b"\xff\xd8\xff"
