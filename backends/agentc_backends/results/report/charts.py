@@ -1,25 +1,15 @@
-"""Which charts a report shows: learning curves over a lineage of models, and training logs."""
+"""Learning curves over a lineage of models. Neighbours: `training.py` draws logs, `runs.py` RL."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentc_backends.results.report.collect import Collection, ExperimentJob
+from agentc_backends.results.report.collect import Collection
 from agentc_backends.results.report.figures import PlotLine, line_chart
 from agentc_backends.results.report.lineage import learning_curves
 from agentc_backends.results.report.sweep import pooled_mean, seed_axes
-from agentc_backends.results.report.tables import anchor
-
-_MOST_POINTS = 300
-# What trainers log (trl's names), and what people call it.
-_LOGGED = (
-    ("loss", "loss"),
-    ("rewards/accuracies", "preference accuracy"),
-    ("rewards/margins", "reward margin"),
-)
 
 
 def curve_charts(
@@ -37,33 +27,26 @@ def curve_charts(
             (float(i), point["label"] if shared or not several else f"model {i + 1}")
             for i, point in enumerate(longest)
         ]
-        for score in ("reward", "success"):
+        # Where every reward is 0 or 1, success is the same curve again.
+        same = all(_same(point) for line in lines for point in line)
+        for score in ("reward",) if same else ("reward", "success"):
             drawn = [_curve(line, score) for line in lines]
-            title = f"{score} on {chart['name']}"
+            title = f"{score}{', which is success,' if same else ''} on {chart['name']}"
+            svg = line_chart(
+                drawn,
+                title=title,
+                height=250,
+                ticks=ticks,
+                include=(0.0,),
+                names=("model", score),
+            )
             shown.append(
                 {
                     "title": title,
-                    "svg": line_chart(drawn, title=title, height=232, ticks=ticks, include=(0.0,)),
+                    "svg": svg,
                     "legend": [line.label for line in drawn] if several else [],
                 }
             )
-    return shown
-
-
-def training_charts(collection: Collection) -> list[dict[str, Any]]:
-    """For each trainer: the logged quantities that it has, by step."""
-    shown = []
-    for node in collection.nodes:
-        charts = []
-        for name, label in _LOGGED:
-            points = _thinned(_points(node, name))
-            if len(points) > 1:
-                svg = line_chart(
-                    [PlotLine(label, points)], title=f"{label} of {node.name} by step", height=160
-                )
-                charts.append({"label": label, "svg": svg, "last": points[-1][1]})
-        if charts:
-            shown.append({"name": node.name, "anchor": anchor(node), "charts": charts})
     return shown
 
 
@@ -99,6 +82,11 @@ def _pooled(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {**first, **scores, "label": label, "metrics": found}
 
 
+def _same(point: Mapping[str, Any]) -> bool:
+    reward, success = point["reward"], point["success"]
+    return all(reward[part] == success[part] for part in ("mean", "low", "high"))
+
+
 def _curve(line: list[dict[str, Any]], score: str) -> PlotLine:
     means = [(float(i), float(point[score]["mean"])) for i, point in enumerate(line)]
     intervals = [(point[score]["low"], point[score]["high"]) for point in line]
@@ -106,21 +94,3 @@ def _curve(line: list[dict[str, Any]], score: str) -> PlotLine:
         f"{point['label']} ({point['evaluation']}): {point[score]['mean']:.3f}" for point in line
     ]
     return PlotLine(line[-1]["label"], means, intervals, hints, marked=True)
-
-
-def _points(node: ExperimentJob, name: str) -> list[tuple[float, float]]:
-    return [
-        (float(row["step"]), float(row[name]))
-        for row in node.steps
-        if isinstance(row.get("step"), (int, float))
-        and isinstance(row.get(name), (int, float))
-        and math.isfinite(row[name])
-    ]
-
-
-def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """At most 300 points; the last one stays."""
-    if len(points) <= _MOST_POINTS:
-        return points
-    stride = len(points) / _MOST_POINTS
-    return [*(points[int(i * stride)] for i in range(_MOST_POINTS - 1)), points[-1]]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 WIDTH = 360
-_LEFT, _RIGHT, _TOP = 40, 10, 10
+_LEFT, _RIGHT, _TOP = 40, 10, 18
 SERIES = 8
 """Colours that exist; further lines repeat them."""
 
@@ -37,22 +37,27 @@ def line_chart(
     height: int = 190,
     ticks: Sequence[tuple[float, str]] = (),
     include: Sequence[float] = (),
+    names: tuple[str, str] = ("", ""),
+    marks: Sequence[tuple[float, str]] = (),
 ) -> Markup:
     """An SVG of lines over a shared x axis. `ticks` name places on it (else numbers are chosen);
-    the y axis covers all points, intervals and `include`."""
+    the y axis covers all points, intervals and `include`. `names` are those of both axes, `marks`
+    places where something begins. The page's script shows the values under the pointer."""
     xs = [x for line in lines for x, _ in line.points]
     ys = [y for line in lines for _, y in line.points]
     ys += [y for line in lines for interval in line.intervals for y in interval]
     frame = _Frame(
         _span(xs),
         _rounded(min([*ys, *include]), max([*ys, *include])),
-        height - (62 if ticks else 26),
+        height - (62 if ticks else 26) - (14 if names[0] else 0),
     )
     parts = [frame.grid(), frame.names(ticks) if ticks else frame.numbers()]
+    parts += [frame.axes(*names, height - 3 if ticks else frame.floor + 28)]
+    parts += [frame.mark(*mark) for mark in marks]
     parts += [_drawn(line, number % SERIES, frame) for number, line in enumerate(lines)]
     return Markup(
-        '<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
-    ).format(WIDTH, height, title, Markup("").join(parts))
+        '<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}" data-x="{}">{}</svg>'
+    ).format(WIDTH, height, title, names[0], Markup("").join(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,20 @@ class _Frame:
     def y(self, value: float) -> float:
         low, high = self.ys
         return self.floor - (value - low) / (high - low) * (self.floor - _TOP)
+
+    def axes(self, x: str, y: str, foot: int) -> Markup:
+        """Names of the axes: one below the right end, the other above the top."""
+        text = Markup('<text class="tick name" x="{}" y="{}" text-anchor="{}">{}</text>')
+        below = text.format(WIDTH - _RIGHT, foot, "end", x) if x else Markup("")
+        return below + (text.format(2, 10, "start", y) if y else Markup(""))
+
+    def mark(self, value: float, name: str) -> Markup:
+        """A dashed line with its name."""
+        x = self.x(value)
+        return Markup(
+            '<line class="begin" x1="{0:.1f}" x2="{0:.1f}" y1="{1}" y2="{2}"/>'
+            '<text class="tick" x="{0:.1f}" y="{1}" dx="3" dy="8">{3}</text>'
+        ).format(x, _TOP, self.floor, name)
 
     def grid(self) -> Markup:
         """Horizontal lines with their values."""
@@ -110,7 +129,13 @@ class _Frame:
 
 def _drawn(line: PlotLine, colour: int, frame: _Frame) -> Markup:
     path = " ".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in line.points)
-    parts = [Markup('<polyline class="line s{}" points="{}"/>').format(colour, path)]
+    values = " ".join(f"{x:.6g},{y:.5g}" for x, y in line.points)
+    parts = [
+        Markup(
+            '<polyline class="line s{}" points="{}" data-label="{}" data-values="{}">'
+            "<title>{}</title></polyline>"
+        ).format(colour, path, line.label, values, _told(line))
+    ]
     for (x, _), (low, high) in zip(line.points, line.intervals, strict=False):
         parts.append(
             Markup('<line class="whisker s{}" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>')
@@ -126,6 +151,15 @@ def _drawn(line: PlotLine, colour: int, frame: _Frame) -> Markup:
                 ).format(colour, frame.x(x), frame.y(y), hint)
             )
     return Markup("").join(parts)
+
+
+def _told(line: PlotLine) -> str:
+    """A line in words, for who has no script."""
+    ys = [y for _, y in line.points]
+    return (
+        f"{line.label}: first {ys[0]:.4g}, last {ys[-1]:.4g}, "
+        f"least {min(ys):.4g}, most {max(ys):.4g}"
+    )
 
 
 def _span(values: Sequence[float]) -> tuple[float, float]:
@@ -163,4 +197,7 @@ def _step(low: float, high: float, count: int) -> float:
 def _short(value: float) -> str:
     if abs(value) < 1e-12:
         return "0"
+    if abs(value) < 0.01:
+        digits, power = f"{value:.2e}".split("e")
+        return f"{float(digits):g}e{int(power)}"
     return f"{value / 1000:g}k" if abs(value) >= 10_000 else f"{value:.4g}"

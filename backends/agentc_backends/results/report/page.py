@@ -30,6 +30,7 @@ from agentc_backends.results.report import (
     searches,
     sweep,
     tables,
+    training,
     turns,
 )
 from agentc_backends.results.report.collect import Collection
@@ -107,7 +108,7 @@ def render_page(
         sampled=turns.sampled(collection),
         ranked=turns.ranked(collection),
         turn_pairs=turns.turn_pairs(collection),
-        training=charts.training_charts(collection),
+        training=training.training_charts(collection, experiment),
         distributions=[browser.rewards(n) for n in collection.of_type("Trajectories")],
         made_pages=pages.page_pictures(collection),
         graph=graph.draw_graph(collection),

@@ -45,7 +45,7 @@ def run_charts(
         shown.append(
             {
                 "title": title,
-                "svg": line_chart(lines, title=title, height=200),
+                "svg": line_chart(lines, title=title, height=216, names=(label, "return")),
                 "legend": [line.label for line in lines],
             }
         )
