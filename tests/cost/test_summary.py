@@ -132,6 +132,17 @@ def test_cells_of_a_sweep_are_shown_as_one_row() -> None:
     assert text.splitlines()[1].startswith("sft@*")
 
 
+def test_three_cells_are_one_row_and_two_are_two() -> None:
+    def stages(cells: int) -> list[str]:
+        jobs = [(f"eto.1.dpo@beta=0.5,seed={n}", 2.0, ()) for n in range(cells)]
+        document, estimates = plan(*jobs)
+        text = cost_table(estimates, summarise(document, estimates, 2))
+        return [line.split()[0] for line in text.partition("\n\n")[0].splitlines()[1:]]
+
+    assert stages(3) == ["eto.1.dpo@*"]
+    assert stages(2) == ["eto.1.dpo@beta=0.5,seed=0", "eto.1.dpo@beta=0.5,seed=1"]
+
+
 @pytest.mark.parametrize(
     ("show", "number", "text"),
     [

@@ -39,7 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="another store whose finished jobs count as well; may be given several times",
     )
-    parser.add_argument("--all", action="store_true", help="stages in the store too, each round")
+    parser.add_argument(
+        "--all", action="store_true", help="stages in the store too, each round and cell"
+    )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="output form")
 
 

@@ -26,6 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="by stage, what was expected before the run and what it took",
     )
+    parser.add_argument(
+        "--all", action="store_true", help="each cell of a sweep, not a line for each stage"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object for each job")
 
 
@@ -37,8 +40,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.cost.expected import outcome_lines, outcomes, read_expected
     from agentc.plan.work import find_work, object_of, read_plan
     from agentc.run.active import active_runs
+    from agentc.run.fold_jobs import FoldedJobs, fold_jobs
     from agentc.run.observe import Observer
-    from agentc.run.wording import sentence
+    from agentc.run.wording import STATE_WORDS, sentence
     from agentc.store.known_runs import history_damage, read_history
     from agentc.store.paths import look_into
 
@@ -52,20 +56,27 @@ def execute(arguments: argparse.Namespace) -> int:
     expected = read_expected(run.folder)
     entries = {str(job["id"]): expected.get(object_of(job)) for job in work.needed}
     if arguments.json:
-        for one in seen:
-            entry = entries.get(one.id)
-            line = {**asdict(one), "expected_s": None if entry is None else entry["seconds"]}
+        for job in seen:
+            entry = entries.get(job.id)
+            line = {**asdict(job), "expected_s": None if entry is None else entry["seconds"]}
             print(json.dumps(line, ensure_ascii=False, sort_keys=True))
     elif arguments.cost:
         lines = outcome_lines(outcomes(work.needed, layout, expected))
         print("\n".join(lines) or f"nothing that was expected of {name} has finished yet")
     else:
-        width = max((len(one.id) for one in seen), default=0)
+        rows = list(seen) if arguments.all else fold_jobs(seen)
+        width = max((len(one.id) for one in rows), default=0)
         print(f"{name}: {sum(one.state == 'done' for one in seen)} of {len(seen)} jobs are done")
         at_work = any(each.is_alive() for each in active_runs(layout, name))
         logs = {str(job["id"]): layout.staging(object_of(job)) / "logs" / "log.txt" for job in
                 work.needed}  # fmt: skip
-        for one in seen:
+        for one in rows:
+            if isinstance(one, FoldedJobs):
+                words = one.sentence(STATE_WORDS["waiting"] if at_work else "not started")
+                print(f"  {one.id:<{width}}  {words}")
+                for text in dict.fromkeys(text for each in one.jobs for text in each.warnings):
+                    print(f"  {' ' * width}  warning: {text}")
+                continue
             words = sentence(one) if at_work or one.state != "waiting" else "not started"
             print(f"  {one.id:<{width}}  {words}{_expectation(entries.get(one.id))}")
             for warning in one.warnings:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from agentc.cost.estimate import Estimate
 from agentc.cost.quantity import Quantity, sum_in_step
 from agentc.cost.summary import Band, Summary
 from agentc.kinds.field import Json
+from agentc.plan.stage_names import FEWEST_CELLS, of_all_cells
 from agentc.text import aligned, shown_count, shown_size, shown_time
 
 _NOTHING: Mapping[str, str] = {}
 _FOLD = 40
-"""Rows from which rounds and cells of a sweep are shown as one row."""
+"""Rows from which rounds are shown as one row, as cells of a sweep always are."""
 _HEAD = ("stage", "jobs", "time", "p10 to p90", "GPU-hours", "tokens", "disk", "memory",
          "rests on")  # fmt: skip
 
@@ -142,11 +144,18 @@ def _groups(estimates: Iterable[Estimate], fold: bool) -> dict[str, list[Estimat
     groups: dict[str, list[Estimate]] = {}
     for each in estimates:
         groups.setdefault(each.stage, []).append(each)
-    if not fold or len(groups) <= _FOLD:
+    if not fold:
         return groups
+    cells = Counter(map(of_all_cells, groups))
+    alike: dict[str, list[Estimate]] = {}
+    for stage, members in groups.items():
+        name = of_all_cells(stage)
+        alike.setdefault(name if cells[name] >= FEWEST_CELLS else stage, []).extend(members)
+    if len(alike) <= _FOLD:
+        return alike
     folded: dict[str, list[Estimate]] = {}
     for stage, members in groups.items():
-        name = re.sub(r"\.\d+\.", ".*.", re.sub(r"@[^.:]*", "@*", stage))
+        name = re.sub(r"\.\d+\.", ".*.", of_all_cells(stage))
         folded.setdefault(name, []).extend(members)
     if len(folded) <= _FOLD:
         return folded

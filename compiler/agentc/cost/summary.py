@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,6 +140,25 @@ def summarise(
         path_seconds=sum(medians[number] for number in path),
         spent_seconds=spent,
     )
+
+
+def wall_left(
+    document: Mapping[str, Any],
+    estimates: Mapping[str, Estimate],
+    cores: int,
+    *,
+    queued: bool = False,
+) -> Callable[[Mapping[str, float]], float]:
+    """What gives the wall time that is left, from the seconds that jobs still take, by id; of those
+    that are not named the estimate holds."""
+    jobs = _distinct(estimates.values())
+    graph = _Graph(document, jobs, queued)
+    expected = {job.id: job.seconds.median for job in jobs}
+
+    def left(seconds: Mapping[str, float]) -> float:
+        return graph.wall([seconds.get(name, each) for name, each in expected.items()], cores)
+
+    return left
 
 
 def _gpus_of_clients(

@@ -14,6 +14,18 @@ _NAME = re.compile(r"(?P<path>[^@:]*)(?:@(?P<cell>.*?))?(?::(?P<job>[a-z_]+))?")
 """`eto.1.dpo@seed=0:rollout`: a path, the cell of a matrix, the job of a stage of several."""
 
 
+FEWEST_CELLS = 3
+"""So many cells of a sweep are shown as one line, and fewer one by one."""
+
+
+def of_all_cells(name: str) -> str:
+    """A stage's or job's name without its cell: `eto.1.dpo@*:rollout`; others as they are."""
+    found = _NAME.fullmatch(name)
+    if found is None or found["cell"] is None:
+        return name
+    return f"{found['path']}@*" + (f":{found['job']}" if found["job"] else "")
+
+
 @dataclass(frozen=True, slots=True)
 class _Parts:
     path: tuple[str, ...]

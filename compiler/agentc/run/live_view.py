@@ -1,10 +1,10 @@
-"""LiveView: the run on a terminal, redrawn in place with rich: stages by round, their states,
-amounts, speeds, losses and the time left."""
+"""LiveView: the run on a terminal, redrawn in place with rich: stages by round, cells of a sweep
+folded, their states, amounts, speeds, losses and the time left, of each and of the whole."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -13,8 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from agentc.run import wording
+from agentc.run.fold_jobs import FoldedJobs, fold_jobs, stage_path
 from agentc.run.observe import JobSnapshot
-from agentc.text import duration
+from agentc.text import counted, duration, shown_time
 
 _STYLES = {
     "waiting": "dim",
@@ -35,9 +36,16 @@ _WIDE = 100
 
 
 class LiveView:
-    """Draws to a terminal. Use as a context manager, like the plain view."""
+    """Draws to a terminal. Use as a context manager, like the plain view. `left` says how many
+    seconds the whole still takes."""
 
-    def __init__(self, title: str, console: Console | None = None) -> None:
+    def __init__(
+        self,
+        title: str,
+        console: Console | None = None,
+        left: Callable[[Sequence[JobSnapshot]], float | None] = lambda jobs: None,
+    ) -> None:
+        self._left = left
         self._console = console or Console()
         self._title = title
         self._began = time.monotonic()
@@ -51,35 +59,45 @@ class LiveView:
 
     def __exit__(self, *error: object) -> None:
         self._live.stop()
-        # What stays on the screen: every job once, in its last state.
-        self._console.print(self.table(self._jobs))
+        # What stays on the screen: every job in its last state, those of a sweep together.
+        self._console.print(self.table(fold_jobs(self._jobs)))
 
     def show(self, jobs: Sequence[JobSnapshot]) -> None:
         """Redraw."""
         self._jobs = jobs
-        fitting = self._fit(jobs)
-        done = sum(seen.state == "done" for seen in jobs)
-        line = f"{self._title}   {done}/{len(jobs)} jobs"
-        line += f"   {duration(time.monotonic() - self._began)}"
-        parts: list[RenderableType] = [Text(line, style="bold"), self.table(fitting)]
-        if len(fitting) < len(jobs):
-            parts.append(Text(f"and {len(jobs) - len(fitting)} more jobs", style="dim"))
+        rows = fold_jobs(jobs)
+        fitting = self._fit(rows)
+        parts: list[RenderableType] = [Text(self._head(jobs), style="bold"), self.table(fitting)]
+        if len(fitting) < len(rows):
+            more = counted(len(rows) - len(fitting), "more line")
+            parts.append(Text(f"and {more}", style="dim"))
         if self._note and time.monotonic() - self._noted < _NOTE_S:
             parts.append(Text(self._note, style="dim", overflow="ellipsis", no_wrap=True))
         self._live.update(Group(*parts), refresh=True)
+
+    def _head(self, jobs: Sequence[JobSnapshot]) -> str:
+        """`quickstart   3/23 jobs, 2 at work   1 min 20 s   about 3.5 min left`."""
+        done, active = (sum(map(test, jobs)) for test in (_is_done, _is_active))
+        parts = [
+            self._title,
+            f"{done}/{len(jobs)} jobs" + (f", {active} at work" if active else ""),
+        ]
+        parts.append(duration(time.monotonic() - self._began))
+        left = self._left(jobs) if done < len(jobs) else None
+        return "   ".join([*parts, *([] if left is None else [f"about {shown_time(left)} left"])])
 
     def say(self, text: str, *, passing: bool = False) -> None:
         """A note under the table, until the next one."""
         self._note, self._noted = text, time.monotonic()
         self.show(self._jobs)
 
-    def table(self, jobs: Iterable[JobSnapshot]) -> Table:
+    def table(self, jobs: Iterable[JobSnapshot | FoldedJobs]) -> Table:
         """The jobs as rows; parts of a dotted name that repeat are left out, so that the stages
         of one round stand under each other."""
         rows: list[tuple[Text, RenderableType, Text]] = []
         shown: tuple[str, ...] = ()
         for seen in jobs:
-            group, _, name = seen.id.rpartition(".")
+            group, name = stage_path(seen.id)
             parts = tuple(group.split(".")) if group else ()
             if parts != shown:
                 if parts:
@@ -98,10 +116,10 @@ class LiveView:
             grid.add_row(name_text, *([bar] if wide else []), words)
         return grid
 
-    def _fit(self, jobs: Sequence[JobSnapshot]) -> Sequence[JobSnapshot]:
-        """As many jobs as the terminal has lines, the active ones and the failures first."""
+    def _fit(self, jobs: Sequence[JobSnapshot | FoldedJobs]) -> Sequence[JobSnapshot | FoldedJobs]:
+        """As many as the terminal has lines, the active ones and the failures first."""
         room = max(4, self._console.size.height - _FOOTER_LINES)
-        heads = len({seen.id.rpartition(".")[0] for seen in jobs})
+        heads = len({stage_path(seen.id)[0] for seen in jobs})
         if len(jobs) + heads <= room:
             return jobs
         room = max(2, room - heads)
@@ -110,9 +128,25 @@ class LiveView:
         return [jobs[index] for index in sorted(ranked[:room])]
 
 
-def _row(seen: JobSnapshot, indent: str, name: str) -> tuple[Text, RenderableType, Text]:
+def _is_done(seen: JobSnapshot) -> bool:
+    return seen.state == "done"
+
+
+def _is_active(seen: JobSnapshot) -> bool:
+    return seen.active
+
+
+def _row(
+    seen: JobSnapshot | FoldedJobs, indent: str, name: str
+) -> tuple[Text, RenderableType, Text]:
     style = _STYLES[seen.state]
     mark = _MARKS.get(seen.state, "▸")
+    if isinstance(seen, FoldedJobs):
+        ends = ProgressBar(
+            total=len(seen.jobs), completed=sum(map(_is_done, seen.jobs)), width=_BAR
+        )
+        cut = Text(seen.sentence(), style=style, no_wrap=True, overflow="ellipsis")
+        return Text(f"{indent}{mark} {name}", style=style), ends, cut
     measured = seen.state == "running" and seen.done is not None
     bar: RenderableType = ""
     if measured and seen.total:

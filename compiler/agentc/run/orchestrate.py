@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -30,7 +31,7 @@ from agentc.run.drive import (
     drive,
     ignore_signals,
 )
-from agentc.run.driver import DriverMissingError, DriverOptions, require_driver
+from agentc.run.driver import DriverMissingError, DriverOptions, at_once, require_driver
 from agentc.run.leftovers import end_leftover_processes, remove_stale_folders
 from agentc.run.observe import Observer
 from agentc.run.past import keep_plan
@@ -38,6 +39,7 @@ from agentc.run.plain_view import PlainView
 from agentc.run.record import Record
 from agentc.run.report_page import shown_report
 from agentc.run.servers import ServerWatch
+from agentc.run.time_left import TimeLeft
 from agentc.runtime.machine.stopping import StoppedError, stoppable
 from agentc.runtime.servers.lease import last_lines
 from agentc.runtime.software.environment import SoftwareEnvironmentError
@@ -107,7 +109,7 @@ def _run(work: Work, directory: Path, options: RunOptions, record: Record) -> in
         with (
             stoppable(),
             attended(layout, name, _queue_of(options.driver)) as run,
-            _view(name, options) as view,
+            _view(name, work, options) as view,
         ):
             driver = replace(options.driver, token=run.token)
             with _clear_queue((run, *awaited), view):
@@ -246,12 +248,16 @@ def _show_results(work: Work, options: RunOptions) -> int:
 
 
 @contextmanager
-def _view(name: str, options: RunOptions) -> Iterator[RunView]:
+def _view(name: str, work: Work, options: RunOptions) -> Iterator[RunView]:
     if options.plain or not sys.stdout.isatty():
         with PlainView(sys.stdout) as plain:
             yield plain
         return
     from agentc.run.live_view import LiveView
 
-    with LiveView(name) as live:
+    driver = options.driver
+    cores = max(at_once(driver.profile, driver.jobs) or os.cpu_count() or 1, driver.cores)
+    queued = _queue_of(driver) is not None
+    left = TimeLeft(work.document, options.estimates, cores, queued=queued)
+    with LiveView(name, left=left) as live:
         yield live
