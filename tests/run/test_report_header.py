@@ -67,6 +67,14 @@ def test_params_commit_and_spec_stand_in_the_page(tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8") == PAGE, "the object stays as it is"
 
 
+def test_the_facts_join_those_of_the_page(tmp_path: Path) -> None:
+    document, layout, page = made(tmp_path)
+    page.write_text(PAGE.replace("</header>", "<dl><div>y</div></dl>\n</header>"), encoding="utf-8")
+    text = shown_report(page, find_work(document, layout)).read_text(encoding="utf-8")
+    assert text.count("</dl>") == 1
+    assert "<dl><div>y</div><div><dt>param seed</dt>" in text
+
+
 def test_another_spec_beside_the_plan_is_not_shown(tmp_path: Path) -> None:
     document, layout, page = made(tmp_path, spec={"file": "demo.yaml", "sha256": "0" * 64})
     text = shown_report(page, find_work(document, layout)).read_text(encoding="utf-8")

@@ -18,12 +18,14 @@ from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder, plans_folder
 from agentc.store.variant import value_text, variant_of
 
+_LIST_END = "</dl>"
 _LONGEST = 400_000
 """Characters of a spec that a page takes."""
 
 
-def run_facts(document: Document, folder: RunFolder) -> str:
-    """The params, and when and from which commit the last run began, as HTML for the header."""
+def with_run_facts(head: str, document: Document, folder: RunFolder) -> str:
+    """The header of a page with the params, and when and from which commit the last run began, at
+    the end of its own list of facts, if it has one."""
     state = read_json(folder.state)
     chosen = document.get("chosen") or {}
     facts = [
@@ -41,7 +43,11 @@ def run_facts(document: Document, folder: RunFolder) -> str:
     rows = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in facts
     )
-    return f'<dl class="facts">{rows}</dl>\n' if rows else ""
+    if not rows:
+        return head
+    if head.rstrip().endswith(_LIST_END):
+        return f"{head.rstrip()[: -len(_LIST_END)]}{rows}{_LIST_END}\n"
+    return f'{head}<dl class="facts">{rows}{_LIST_END}\n'
 
 
 def spec_section(document: Document, layout: StoreLayout) -> str:

@@ -18,7 +18,7 @@ from agentc.cost.expected import StageOutcome, outcomes, read_expected, verdict
 from agentc.plan.work import Document, Work, object_of
 from agentc.result_tables import TABLES_FILE
 from agentc.run.outcome import report_path
-from agentc.run.report_header import run_facts, spec_section
+from agentc.run.report_header import spec_section, with_run_facts
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
 from agentc.text import shown_count, shown_time
@@ -51,7 +51,7 @@ def shown_report(page: Path, work: Work) -> Path:
         if mark:
             sections = spec_section(work.document, work.layout)
             links = '<a href="#spec">Spec</a>\n' if sections else ""
-            before = head + run_facts(work.document, folder) + mark + body
+            before = with_run_facts(head, work.document, folder) + mark + body
         if found:
             sections = cost_section(found) + sections
             links = '<a href="#cost">Expected</a>\n' + links
@@ -99,13 +99,14 @@ def cost_section(found: Iterable[StageOutcome]) -> str:
     took = sum(each.actual for each in found)
     return (
         '<section id="cost">\n<h2>Expected and actual time</h2>\n'
+        f"<details><summary>expected {shown_time(total)}, took {shown_time(took)}</summary>\n"
         f"<p>{escape(_NOTE)}</p>\n"
         '<div class="scroll"><table>\n<thead><tr><th>stage</th><th>jobs</th><th>expected</th>'
         "<th>band</th><th>took</th><th></th><th>tokens expected</th><th>tokens met</th>"
         "<th>rested on</th></tr></thead>\n<tbody>\n"
         f"{rows}\n</tbody>\n<tfoot><tr><th>all together</th><td></td>"
         f"<td>{shown_time(total)}</td><td></td><td>{shown_time(took)}</td>"
-        "<td></td><td></td><td></td><td></td></tr></tfoot>\n</table></div>\n</section>\n"
+        "<td></td><td></td><td></td><td></td></tr></tfoot>\n</table></div>\n</details>\n</section>\n"
     )
 
 
