@@ -210,6 +210,8 @@ def test_hostile_text_is_shown_as_text_everywhere(example_store: Any, experiment
         "discrepancies": [dict.fromkeys(("what", "paper", "code", "chosen"), HOSTILE)],
     }
     example_store.inputs[HOSTILE] = example_store.inputs.pop("eto.1.explore")
+    # A stage that trains: its name is in titles and attributes of charts.
+    example_store.inputs[f"{HOSTILE} sft"] = example_store.inputs.pop("sft")
     missing = [{"id": HOSTILE, "kind": HOSTILE, "state": HOSTILE}]
     plain = rendered(example_store, experiment)
     page = rendered(example_store, hostile, missing=missing)

@@ -27,10 +27,12 @@ def main() -> int:
     config.assert_all_read()
     inputs = {stage: job.inputs(stage) for stage in stages}
     collection = collect(inputs, experiment.get("rounds") or [])
-    page = render_page(collection, experiment, trajectories=trajectories, missing=missing)
+    found = result_tables(collection, experiment)
+    page = render_page(
+        collection, experiment, trajectories=trajectories, missing=missing, found=found
+    )
     path = job.out / "index.html"
     path.write_text(page, encoding="utf-8")
-    found = result_tables(collection, experiment)
     (job.out / TABLES_FILE).write_text(tables_text(found), encoding="utf-8")
     if tables := sweep_tables(collection, experiment):
         write_json(job.out / "sweep.json", {"tables": tables})

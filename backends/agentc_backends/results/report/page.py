@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from agentc.result_tables import ResultTable
 from agentc_backends.results.report import (
     browser,
     charts,
@@ -60,8 +61,12 @@ def render_page(
     *,
     trajectories: int,
     missing: Sequence[Mapping[str, Any]] = (),
+    found: Sequence[ResultTable] | None = None,
 ) -> str:
-    """The HTML of the report. `missing` are jobs without a result: {"id", "kind", "state"}."""
+    """The HTML of the report. `missing` are jobs without a result: {"id", "kind", "state"}; `found`
+    are its tables, where they are known already."""
+    if found is None:
+        found = exports.result_tables(collection, experiment)
     script = "".join(map(_file, ("page.js", "episodes.js")))
     episodes = browser.episode_stages(collection, trajectories)
     blocks = episodes.pop("blocks")
@@ -89,9 +94,7 @@ def render_page(
         experiment=experiment,
         paper=_paper(experiment.get("paper") or {}),
         missing=missing,
-        links=exports.download_links(
-            exports.result_tables(collection, experiment), str(experiment.get("name", "agentc"))
-        ),
+        links=exports.download_links(found, str(experiment.get("name", "agentc"))),
         origin=origin.origin(collection, experiment),
         kept_models=tables.kept_models(collection),
         job_warnings=tables.job_warnings(collection),

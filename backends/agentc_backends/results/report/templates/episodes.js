@@ -11,6 +11,10 @@
   if (!form || !data.stages.length) return;
   const field = (name) => form.elements[name];
   const part = (id) => document.getElementById(id);
+  if (!("DecompressionStream" in window)) {
+    part("found").textContent = "This browser is too old to unpack episodes.";
+    return;
+  }
   const stages = new Map(data.stages.map((stage, place) => [stage.name, { ...stage, place }]));
 
   const unpacked = new Map();
