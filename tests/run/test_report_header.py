@@ -52,7 +52,8 @@ def made(tmp_path: Path, **more: Any) -> tuple[dict[str, Any], StoreLayout, Path
 
 def test_params_commit_and_spec_stand_in_the_page(tmp_path: Path) -> None:
     document, layout, page = made(tmp_path)
-    (page.parent / "tables.json").write_text("{}", encoding="utf-8")
+    for beside in ("tables.json", "sweep.json"):
+        (page.parent / beside).write_text("{}", encoding="utf-8")
     shown = shown_report(page, find_work(document, layout))
     assert shown == RunFolder.of(layout, "demo@seed=3").report
     text = shown.read_text(encoding="utf-8")
