@@ -45,5 +45,17 @@ JERICHO = _locked("jericho")
 FRONTEND = _locked("frontend")
 """What `light` has, and what looks at pictures of pages: numpy, Pillow, scikit-image, ImageHash."""
 
+TRACKIO = _locked("trackio")
+"""Trackio, for its program alone: no job runs in it, nor in those of the other trackers."""
+
+TENSORBOARD = _locked("tensorboard")
+"""TensorBoard's writer, reader and viewer."""
+
+WANDB = _locked("wandb")
+"""W&B's client."""
+
+MLFLOW = _locked("mlflow")
+"""MLflow's client without its pages (mlflow-skinny), and what its SQLite store is made of."""
+
 SANDBOX = _locked("sandbox")
 """What `light` has, and numpy: for code of models that may import it, in its box."""

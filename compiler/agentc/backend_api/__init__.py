@@ -27,6 +27,7 @@ from agentc.backend_api.memory import (
 )
 from agentc.backend_api.parallel import parallel_sizes
 from agentc.backend_api.table import BackendTable, load_backends
+from agentc.backend_api.trackers import Tracker, TrackerRefusal, installed_trackers
 from agentc.backend_api.view import OptionView, Refusal, StageView
 
 __all__ = [
@@ -52,9 +53,12 @@ __all__ = [
     "SoftwareEnvironment",
     "StageBackend",
     "StageView",
+    "Tracker",
+    "TrackerRefusal",
     "TrainerMemory",
     "WrongBuild",
     "entry_fields",
+    "installed_trackers",
     "load_backends",
     "parallel_sizes",
     "software_of",

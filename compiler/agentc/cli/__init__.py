@@ -43,6 +43,7 @@ COMMANDS = (
     "cancel",
     "report",
     "claims",
+    "track",
     "why",
     "diff",
     "graph",

@@ -70,6 +70,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--over-budget", action="store_true", help="run although the estimate exceeds `budget:`"
     )
     parser.add_argument(
+        "--track",
+        metavar="NAME[,NAME]",
+        help="write curves and results to these trackers too, in place of those of the spec:"
+        " trackio, tensorboard, wandb, mlflow; `none`: to none",
+    )
+    parser.add_argument(
         "--plain", action="store_true", help="timestamped lines instead of the live view"
     )
 
@@ -92,6 +98,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.software.needed import needed_by_plan, report_lacking
     from agentc.store.paths import open_store, plans_folder
     from agentc.store.variant import variant_of
+    from agentc.tracking.chosen import choose_trackers, report_missing_secrets
 
     profile = find_profile(arguments.profile, os.environ)
     if profile is not None and not arguments.dry_run:
@@ -137,6 +144,9 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return 0
     wanting = Sink()
+    written = () if compiled.module is None else compiled.module.track
+    trackers = choose_trackers(written, arguments.track, wanting)
+    report_missing_secrets(trackers, os.environ, wanting)
     stages = {str(job["stage"]) for job in work.missing}
     report_missing(compiled.secrets, stages, os.environ, wanting)
     needed = needed_by_plan(compiled.plan, {str(job["id"]) for job in work.missing})
@@ -169,6 +179,7 @@ def execute(arguments: argparse.Namespace) -> int:
         estimates=estimates,
         expected=None if expected is None else summary_sentence(expected),
         spec_directory=Path(arguments.spec).parent,
+        trackers=trackers,
     )
     try:
         with ExitStack() as stack:

@@ -28,6 +28,7 @@ from agentc.front.resolve_entries import (
     resolve_text,
 )
 from agentc.front.resolve_software import resolve_software
+from agentc.front.resolve_track import resolve_track
 from agentc.front.stage_references import ReferenceResolver, find_cycle
 from agentc.front.stages_meant import StagesMeant
 from agentc.front.take_defaults import Defaults
@@ -119,6 +120,7 @@ def resolve_names(
         discrepancies=discrepancies,
         claims=claims,
         budget=budget,
+        track=resolve_track(spec, params, evaluator, sink),
         software=resolve_software(spec, sink),
         origin=Origin(spec.span),
     )

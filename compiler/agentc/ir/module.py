@@ -126,6 +126,16 @@ class Budget:
         return {name: amount for name, amount in amounts.items() if amount is not None}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tracking:
+    """A tracker that runs are written to, with the settings that were given. It enters neither key
+    nor plan. `span` is where the spec names it."""
+
+    tracker: str
+    settings: Mapping[str, Json] = field(default_factory=dict)
+    span: Span | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class OwnLock:
     """A lock that the spec brings for a software environment: its file as written, and the places
@@ -159,4 +169,5 @@ class Module:
     discrepancies: tuple[Mapping[str, Json], ...] = ()
     claims: tuple[Claim, ...] = ()
     budget: Budget | None = None
+    track: tuple[Tracking, ...] = ()
     origin: Origin | None = None

@@ -15,6 +15,7 @@ from agentc.backend_api import (
     ServerBackend,
     StageBackend,
     entry_fields,
+    installed_trackers,
 )
 from agentc.kinds import KINDS, MODEL_KIND, Kind
 from agentc.kinds.field import Field, Json, Role
@@ -87,6 +88,7 @@ def language_schema(table: BackendTable) -> Schema:
         "stages": named_schema(or_used("stage", _stage_or_repeat())),
         "claims": named_schema({"title": "claim", **mapping_schema(language.CLAIM_FIELDS)}),
         "budget": mapping_schema(language.BUDGET_FIELDS),
+        "track": _track(),
         "discrepancies": {"type": "array", "items": mapping_schema(language.DISCREPANCY_FIELDS)},
     }
     for key, doc in language.TOP_LEVEL.items():
@@ -103,6 +105,20 @@ def language_schema(table: BackendTable) -> Schema:
         "additionalProperties": False,
         "$defs": definitions,
     }
+
+
+def _track() -> Schema:
+    """A tracker's name, a list of names, or names with their settings."""
+    trackers = installed_trackers()
+    settings: Schema = {
+        name: {"anyOf": [mapping_schema(tracker.fields), {"type": "null"}],
+               "description": tracker.doc}
+        for name, tracker in trackers.items()
+    }  # fmt: skip
+    name: Schema = {"enum": list(trackers)}
+    several: Schema = {"type": "array", "items": name}
+    named: Schema = {"type": "object", "properties": settings, "additionalProperties": False}
+    return {"anyOf": [name, several, named, EXPRESSION]}
 
 
 def _sharing_beside(fields: Sequence[Field]) -> tuple[Field, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -51,16 +51,18 @@ def drive(
     servers: ServerWatch,
     view: RunView,
     log: Path | None = None,
+    news: Callable[[], Sequence[str]] = tuple,
 ) -> int:
     """Run Snakemake until the plan is done, or something fails by its own fault; returns the exit
-    code. Jobs that the cluster ended are submitted again, within bounds (resubmission.py)."""
+    code. Jobs that the cluster ended are submitted again, within bounds (resubmission.py). `news`
+    has lines of others to show."""
     log = log or directory / DRIVER_LOG
     log.unlink(missing_ok=True)
     resubmissions = Resubmissions(work)
     refused = 0
     while True:
         read = log.stat().st_size if log.exists() else 0
-        code = _drive_once(work, directory, log, options, observer, servers, view)
+        code = _drive_once(work, directory, log, options, observer, servers, view, news)
         if code is None:
             continue
         if code == EXIT_DONE or not _is_queued(options):
@@ -96,6 +98,7 @@ def _drive_once(
     observer: Observer,
     servers: ServerWatch,
     view: RunView,
+    news: Callable[[], Sequence[str]],
 ) -> int | None:
     """Exit code of one Snakemake; None where another one has to go on."""
     argv = driver_argv(directory, work.layout, work.manifests(), options)
@@ -111,7 +114,7 @@ def _drive_once(
                 verdict, message = watch.look()
                 for line in message:
                     view.say(line)
-            for line in (*servers.news(), *observer.warnings()):
+            for line in (*servers.news(), *observer.warnings(), *news()):
                 view.say(line)
             # A look at ten thousand jobs takes a while; nine tenths of the time is for the jobs.
             time.sleep(max(LOOK_S, 9 * (time.monotonic() - began)))

@@ -34,7 +34,7 @@ from agentc.run.drive import (
 from agentc.run.driver import DriverMissingError, DriverOptions, at_once, require_driver
 from agentc.run.leftovers import end_leftover_processes, remove_stale_folders
 from agentc.run.observe import Observer
-from agentc.run.past import keep_plan
+from agentc.run.past import keep_plan, plan_digest
 from agentc.run.plain_view import PlainView
 from agentc.run.record import Record
 from agentc.run.report_page import shown_report
@@ -50,12 +50,16 @@ from agentc.store.in_use import plan_in_use
 from agentc.store.paths import RunFolder
 from agentc.store.variant import variant_of
 from agentc.text import counted
+from agentc.tracking.attend import Trackers, trackers_beside
+from agentc.tracking.chosen import ChosenTracker
+from agentc.tracking.process import Followed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """How to run; `plain` asks for lines even on a terminal, `colour` is for the claims.
     `estimates` (by job id) are kept with the record of the run, `expected` is their sum in words.
+    `trackers` are written to beside it.
     """
 
     driver: DriverOptions
@@ -64,6 +68,7 @@ class RunOptions:
     estimates: Mapping[str, Estimate] = field(default_factory=dict)
     expected: str | None = None
     spec_directory: Path | None = None
+    trackers: Sequence[ChosenTracker] = ()
 
 
 def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
@@ -79,10 +84,19 @@ def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
             record = Record(folder, work, began)
             record.open(plan_text, directory, _spec_path(work, options.spec_directory))
             record.expect(options.estimates)
-        return _run(work, directory, options, record)
+        followed = Followed(
+            layout=work.layout,
+            plan=folder.kept_plan(plan_digest(plan_text)),
+            label=folder.label,
+            project=str(work.document["name"]),
+        )
+        with trackers_beside(options.trackers, followed, print) as trackers:
+            return _run(work, directory, options, record, trackers)
 
 
-def _run(work: Work, directory: Path, options: RunOptions, record: Record) -> int:
+def _run(
+    work: Work, directory: Path, options: RunOptions, record: Record, trackers: Trackers
+) -> int:
     began = record.began
     layout, name = work.layout, variant_of(work.document).label
     ended = end_leftover_processes(layout)
@@ -118,7 +132,7 @@ def _run(work: Work, directory: Path, options: RunOptions, record: Record) -> in
                 # Each of two runs that begin at once sees the other: both have their record.
                 if any(other.token != run.token for other in active_runs(layout, name)):
                     log = directory / OWN_LOG.format(token=run.token)
-                code = drive(work, directory, driver, observer, servers, view, log)
+                code = drive(work, directory, driver, observer, servers, view, log, trackers.news)
     except OSError as error:
         if not is_of_disk(error):
             raise

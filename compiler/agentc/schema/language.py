@@ -55,6 +55,8 @@ TOP_LEVEL: dict[str, str] = {
     "stages": "What is done, as a graph of stages and repeats.",
     "claims": "What the paper says of its evaluations, by name; the last stage judges each.",
     "budget": "What a run may cost at most; `agentc run` refuses more.",
+    "track": "Where curves and results are written to, too: `trackio`, a list of trackers, or each "
+    "with its settings. No result and no key depends on it.",
     "discrepancies": "Where paper and code disagree, and which side this spec takes.",
 }
 

@@ -100,6 +100,7 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
         discrepancies=_value(keys, "discrepancies"),
         claims=_claims(keys.get("claims"), sink),
         budget=_value(keys, "budget"),
+        track=_value(keys, "track"),
         broken=frozenset(broken),
         misnamed=tuple(name for name in (*models, *stages) if not is_name(name))[:20],
         empty=empty,

@@ -63,4 +63,16 @@ RUN: tuple[Code, ...] = (
         "repository or revision, or it cannot be reached and no lock pins the revision yet.",
         no_example="It takes a model hub that says no, or none that can be reached.",
     ),
+    Code(
+        "AGC760",
+        "a tracker that is not there",
+        "`track:` and `--track` name trackers: sinks that a run's curves and results are written "
+        "to, beside the store. Installed packages announce them.",
+    ),
+    Code(
+        "AGC761",
+        "a tracker cannot work with these settings",
+        "The settings of a tracker contradict each other, or one of them needs another. Nothing "
+        "was run: a tracker that fails later ends no run, and would leave its curves out.",
+    ),
 )

@@ -1,0 +1,1 @@
+"""Trackio as a tracker."""

@@ -1,0 +1,109 @@
+"""The program of W&B: several runs at once in one process, offline unless the settings say so.
+
+Neighbour: `run_file.py` reads what an earlier process has written of a run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from agentc.runtime.tracking import program
+from agentc.runtime.tracking.sink import HeldSteps, TrackedRun
+from agentc_backends.trackers.wandb.run_file import WrittenRun, read_run
+
+_STEP = "step"
+"""The axis of charts. W&B's own steps count rows and never go back; ours may."""
+
+
+class WandbSink:
+    """A run begins with its first point: W&B makes a folder of files each time. It numbers rows
+    by `rows`, which counts those of earlier files, too."""
+
+    def __init__(self, wandb: Any, folder: Path, settings: Mapping[str, Any]) -> None:
+        self._wandb, self._folder = wandb, folder
+        self._mode = str(settings.get("mode") or "offline")
+        self._entity = settings.get("entity")
+        self._runs: dict[str, Any] = {}
+        self._rows: dict[str, int] = {}
+        self._before: dict[str, WrittenRun] = {}
+
+    def open(self, run: TrackedRun) -> HeldSteps:
+        held: HeldSteps = {}
+        before = self._before[run.id] = read_run(self._folder / "wandb", run.id)
+        for row in before.rows:
+            for name in row.keys() - {_STEP}:
+                held.setdefault(name, set()).add(int(row[_STEP]))
+        self._rows[run.id] = len(before.rows)
+        return held
+
+    def log(self, run: TrackedRun, step: int, numbers: Mapping[str, float]) -> None:
+        self._begun(run).log({**numbers, _STEP: step}, step=self._rows[run.id])
+        self._rows[run.id] += 1
+
+    def tell(self, run: TrackedRun, title: str, text: str, words: Mapping[str, str]) -> None:
+        summary = self._before[run.id].summary
+        for name, word in words.items():
+            key = f"{title}/{name}/verdict"
+            if summary.get(key) != word:
+                self._begun(run).summary[key] = word
+
+    def finish(self, run: TrackedRun) -> None:
+        made = self._runs.pop(run.id, None)
+        if made is not None:
+            made.finish()
+
+    def flush(self) -> None:
+        """Its own process writes as it goes."""
+
+    def close(self) -> None:
+        for made in self._runs.values():
+            made.finish()
+
+    def _begun(self, run: TrackedRun) -> Any:
+        if run.id in self._runs:
+            return self._runs[run.id]
+        quiet = {"console": "off", "silent": True, "x_disable_stats": True, "x_disable_meta": True}
+        made = self._wandb.init(
+            project=run.project,
+            entity=self._entity,
+            id=run.id,
+            name=run.name,
+            group=run.group,
+            job_type=run.kind,
+            tags=list(run.tags),
+            config=dict(run.config),
+            dir=str(self._folder),
+            mode=self._mode,
+            reinit="create_new",
+            resume="allow",
+            settings=self._wandb.Settings(**quiet),
+        )
+        made.define_metric("*", step_metric=_STEP)
+        self._runs[run.id] = made
+        return made
+
+
+def make_sink(settings: Mapping[str, Any], folder: Path, say: Callable[[str], None]) -> WandbSink:
+    """In the folder of the settings, else in the tracker's own."""
+    place = Path(settings.get("dir") or folder).absolute()
+    place.mkdir(parents=True, exist_ok=True)
+    if settings.get("url"):
+        os.environ["WANDB_BASE_URL"] = str(settings["url"])
+    # No question is asked of a process without a terminal, and nothing is told of its crashes.
+    os.environ.update(WANDB_SILENT="true", WANDB_ERROR_REPORTING="false")
+    import wandb
+
+    if settings.get("mode") == "online":
+        say(f"sends to project {settings['project']} of W&B; a copy is in {place}/wandb")
+    else:
+        command = Path(sys.prefix) / "bin" / "wandb"
+        say(f"writes to {place}/wandb; `{command} sync {place}/wandb/offline-run-*` sends it")
+    return WandbSink(wandb, place, settings)
+
+
+if __name__ == "__main__":
+    sys.exit(program.main(make_sink))

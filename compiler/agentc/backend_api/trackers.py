@@ -1,0 +1,74 @@
+"""Trackers: what a distribution declares of one, and those that are installed.
+
+The entry-point group is `agentc.trackers`; they are loaded where a spec or a command names one.
+`agentc.tracking` starts their programs, which follow `agentc.runtime.tracking`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from agentc.backend_api.announced import announced
+from agentc.backend_api.declare import SoftwareEnvironment
+from agentc.kinds.field import Field, Json, string
+
+GROUP = "agentc.trackers"
+
+PROJECT = string(
+    "project",
+    "What runs are listed under; where nothing is said, the name of the experiment.",
+    nullable=True,
+    pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$",
+    longest=100,
+    identity="metadata",
+)
+"""A setting that every tracker has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackerRefusal:
+    """Why a tracker cannot work with its settings; `setting` is the one that is pointed at."""
+
+    setting: str
+    message: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tracker:
+    """A sink for curves and results.
+
+    `program` is a module that runs in `software`, with a request on its standard input
+    (`agentc.runtime.tracking.program`). `own_fields` are its settings besides `project`. `secrets`
+    maps settings that refer to a secret to the variables of the program that hold the value;
+    `variables` are others that it inherits. `refuse` looks at settings before anything runs.
+    """
+
+    id: str
+    doc: str
+    software: SoftwareEnvironment
+    program: str
+    own_fields: tuple[Field, ...] = ()
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    variables: tuple[str, ...] = ()
+    refuse: Callable[[Mapping[str, Json]], TrackerRefusal | None] | None = None
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All that a spec may set."""
+        return (PROJECT, *self.own_fields)
+
+
+def installed_trackers() -> dict[str, Tracker]:
+    """By id, sorted. One that cannot be imported, or is none, is left out: a stranger's tracker
+    stops no experiment."""
+    found: dict[str, Tracker] = {}
+    for entry in announced(GROUP):
+        try:
+            tracker = entry.load()
+        except Exception:  # a stranger's module may raise anything at import
+            continue
+        if isinstance(tracker, Tracker) and tracker.id == entry.name:
+            found.setdefault(entry.name, tracker)
+    return found

@@ -1,0 +1,79 @@
+"""What a tracker's runs are called, and what is said of each: stage, round, params, settings.
+
+Neighbour: `follow.py`, which makes a run for each job with a curve, and one for the results.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Dict, List, Mapping, Sequence
+
+from agentc.runtime.tracking.sink import TrackedRun
+
+_SHOWN = 6
+"""Digits of a key in a name: they tell two results of one stage apart."""
+
+
+class Names:
+    """Of one plan, under the label of its run."""
+
+    def __init__(self, document: Mapping[str, Any], label: str, project: str) -> None:
+        self._label, self._project = label, project
+        experiment: Mapping[str, Any] = document.get("experiment") or {}
+        self._scale = experiment.get("scale")
+        self._about: Dict[str, Any] = {
+            "experiment": document["name"],
+            "scale": self._scale,
+            "params": document.get("params") or {},
+        }
+        self._cells: Mapping[str, Mapping[str, Any]] = experiment.get("cells") or {}
+        self._rounds = {
+            stage: str(entry["repeat"])
+            for entry in experiment.get("rounds") or ()
+            for stage in entry["stages"]
+        }
+        self._paper = (experiment.get("paper") or {}).get("title")
+
+    def of_job(self, job: Mapping[str, Any]) -> TrackedRun:
+        """The run of a job's curve: `quickstart@smoke/eto.1.dpo-592c66`."""
+        name = "%s/%s" % (job["kind"], job["key"])
+        cell = (self._cells.get(job["stage"]) or {}).get("cell") or {}
+        about = {
+            **self._about,
+            "stage": self.series(job["stage"], job.get("round")),
+            "round": job.get("round"),
+            "kind": job["kind"],
+            "backend": job["backend"],
+            "object": name,
+            "settings": job["config"],
+        }
+        about["params"] = {**about["params"], **cell}
+        return self._run(name, "%s-%s" % (job["id"], job["key"][:_SHOWN]), str(job["kind"]), about)
+
+    def of_results(self, objects: Sequence[str]) -> TrackedRun:
+        """The run of what all these objects found: another one where a result was made anew."""
+        digest = hashlib.sha256("\n".join(sorted(objects)).encode("utf-8")).hexdigest()
+        about = {**self._about, **({"paper": self._paper} if self._paper else {})}
+        name = "results-%s" % digest[:_SHOWN]
+        return self._run("results/" + digest, name, "results", about)
+
+    def series(self, stage: str, number: Any) -> str:
+        """A stage without its round, which is what its points are counted by."""
+        repeat = self._rounds.get(stage)
+        inner = "%s.%s." % (repeat, number)
+        if repeat is None or not stage.startswith(inner):
+            return stage
+        return "%s.%s" % (repeat, stage[len(inner) :])
+
+    def _run(self, what: str, name: str, kind: str, about: Mapping[str, Any]) -> TrackedRun:
+        tags: List[str] = [kind, *([str(self._scale)] if self._scale else [])]
+        identity = "%s\n%s\n%s" % (self._project, self._label, what)
+        return TrackedRun(
+            id=hashlib.sha256(identity.encode("utf-8")).hexdigest()[:16],
+            name="%s/%s" % (self._label, name),
+            project=self._project,
+            group=self._label,
+            kind=kind,
+            tags=tuple(tags),
+            config=about,
+        )
