@@ -64,11 +64,12 @@ def _scores(series: str, metrics: Mapping[str, Any]) -> Iterator[Tuple[str, floa
 
 
 def _interval(name: str, value: Optional[Mapping[str, Any]]) -> Dict[str, float]:
-    """`name` for the mean, `name/low` and `name/high`; nothing of what was not measured."""
+    """`name` for the mean, `name_low` and `name_high`; nothing of what was not measured. No name is
+    a folder of another: MLflow's files could not hold both."""
     if not isinstance(value, dict):
         return {}
     return {
-        name if part == "mean" else "%s/%s" % (name, part): float(value[part])
+        name if part == "mean" else "%s_%s" % (name, part): float(value[part])
         for part in _INTERVAL
         if isinstance(value.get(part), (int, float))
     }
