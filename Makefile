@@ -22,7 +22,7 @@ FIRST = $(filter $(DEAREST),$(1)) $(filter-out $(DEAREST),$(1))
 # To read all tests takes twelve seconds of a processor, for each worker (tests/conftest.py holds this).
 MARKED = $(shell grep -rl --include='test_*.py' --exclude-dir=torch 'mark\.$(1)' tests)
 
-.PHONY: help setup read-tests environments environments-games environments-further environments-all quickstart test test-long long-runs long-cluster long-torch test-slurm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs gpu bench bench-rivals comparison fuzz clean
+.PHONY: help setup read-tests environments environments-games environments-further environments-trackers environments-all quickstart test test-long long-runs long-cluster long-torch test-slurm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs gpu bench bench-rivals comparison fuzz clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -46,6 +46,9 @@ environments-games: setup
 environments-further: setup
 	$(BUILD) $(foreach name,vision openrlhf xtuner,$(LOCKS)/$(name).lock)
 
+environments-trackers: setup ## those of trackio, TensorBoard, W&B and MLflow (0.5 GB), for their tests
+	$(BUILD) $(foreach name,trackio tensorboard wandb mlflow,$(LOCKS)/$(name).lock)
+
 environments-all: environments environments-games environments-further ## those of XTuner, OpenRLHF, ScienceWorld, jericho and encoders too (another 6 GB)
 
 quickstart: environments ## ETO on TextCraft, a tiny model from scratch, two rounds, on the CPU
@@ -65,10 +68,10 @@ test-fast-and-slow: test-fast
 test-cluster-and-torch: test-cluster
 	$(MAKE) --no-print-directory test-torch
 
-test-long: environments-all .agentc/torch-tests/complete ## what takes minutes each: faults of a cluster, kills of trainings
+test-long: environments-all environments-trackers .agentc/torch-tests/complete ## what takes minutes each: faults of a cluster, kills of trainings
 	$(MAKE) --no-print-directory --keep-going long-runs long-cluster long-torch
 
-long-runs: environments-all
+long-runs: environments-all environments-trackers
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'long and not slurm' -rs --durations=0 $(call MARKED,long)
 
 long-cluster: environments

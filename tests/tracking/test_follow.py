@@ -183,6 +183,8 @@ def test_a_tail_reads_whole_lines_and_notices_that_some_were_dropped(tmp_path: P
     assert tail.read(path) == []
 
 
-@pytest.mark.parametrize("line", [b'{"step": 3, "los', b"[1, 2]", b'{"loss": 1}', b'{"step": true}'])
+@pytest.mark.parametrize(
+    "line", [b'{"step": 3, "los', b"[1, 2]", b'{"loss": 1}', b'{"step": true}']
+)
 def test_lines_without_a_point_are_passed_over(line: bytes) -> None:
     assert read_point(line) is None

@@ -101,6 +101,7 @@ def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
         report_lacking,
     )
     from agentc.software.progress import Progress
+    from agentc.tracking.chosen import choose_trackers
 
     if (arguments.spec is None) != arguments.all:
         print("agentc: say which: `agentc env sync SPEC`, or `--all`", file=sys.stderr)
@@ -113,7 +114,9 @@ def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
         show_diagnostics(compiled.diagnostics)
         if compiled.plan is None:
             return EXIT_SPEC
-        needed = needed_by_plan(compiled.plan)
+        written = () if compiled.module is None else compiled.module.track
+        trackers = choose_trackers(written, None, Sink())
+        needed = (*needed_by_plan(compiled.plan), *(one.needed for one in trackers))
     lacking = Sink()
     report_lacking(needed, layout, lacking)
     if lacking.has_errors:
@@ -253,11 +256,12 @@ def _remove(chosen: tuple[Installed, ...]) -> int:
 
 
 def _installed(layout: StoreLayout) -> tuple[Installed, ...]:
-    from agentc.backend_api import load_backends
+    from agentc.backend_api import installed_trackers, load_backends
     from agentc.software.inventory import list_installed
-    from agentc.software.needed import needed_by_backends
+    from agentc.software.needed import needed_by_backends, needed_by_tracker
 
-    return list_installed(layout, needed_by_backends(load_backends()))
+    of_trackers = map(needed_by_tracker, installed_trackers().values())
+    return list_installed(layout, [*needed_by_backends(load_backends()), *of_trackers])
 
 
 def _chosen(names: list[str], layout: StoreLayout) -> tuple[Installed, ...] | None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentc.backend_api import BackendTable
+from agentc.backend_api import BackendTable, Tracker
 from agentc.diagnostics.sink import Sink
 from agentc.plan.job import EnvLock, Plan
 from agentc.runtime.software.container import ContainerError, find_engine
@@ -63,6 +63,12 @@ def needed_by_backends(table: BackendTable) -> tuple[Needed, ...]:
         locks[name] = EnvLock(name=name, lock=software.text)
         users.setdefault(name, set()).add(backend.id)
     return _listed(locks, users)
+
+
+def needed_by_tracker(tracker: Tracker) -> Needed:
+    """That of a tracker's program, which no job shares."""
+    software = tracker.software
+    return Needed(name=software.name, lock=software.text, users=(f"track.{tracker.id}",))
 
 
 def report_lacking(

@@ -11,7 +11,7 @@ from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.ir.module import Tracking
 from agentc.kinds.field import SECRET, Json
 from agentc.runtime.software.environment import trouble_of_secret
-from agentc.software.needed import Needed
+from agentc.software.needed import Needed, needed_by_tracker
 
 NONE = "none"
 """What `--track` is given to leave out those of the spec."""
@@ -28,8 +28,7 @@ class ChosenTracker:
     @property
     def needed(self) -> Needed:
         """Its software environment."""
-        software = self.tracker.software
-        return Needed(name=software.name, lock=software.text, users=(f"track.{self.tracker.id}",))
+        return needed_by_tracker(self.tracker)
 
 
 def choose_trackers(

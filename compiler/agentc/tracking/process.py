@@ -61,7 +61,7 @@ class TrackerProcess:
         # None of its own may ever be written down, in its log neither.
         self._redactor = Redactor(secrets.values())
         variables = environment.job_variables(
-            code, _CPUS, True, secrets, environment.programs_of(directory, record)
+            code, _CPUS, False, secrets, environment.programs_of(directory, record)
         )
         for name in chosen.tracker.variables:
             if name in os.environ:

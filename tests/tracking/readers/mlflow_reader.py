@@ -5,7 +5,7 @@ import os
 import sys
 
 os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
-from mlflow.tracking import MlflowClient  # noqa: E402
+from mlflow.tracking import MlflowClient
 
 client = MlflowClient(tracking_uri=sys.argv[2])
 experiment = client.get_experiment_by_name(sys.argv[1])

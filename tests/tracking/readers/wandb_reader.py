@@ -4,8 +4,9 @@ import json
 import sys
 from pathlib import Path
 
-from agentc_backends.trackers.wandb.run_file import read_run, records
 from wandb.proto.wandb_internal_pb2 import Record
+
+from agentc_backends.trackers.wandb.run_file import read_run, records
 
 found = {}
 folder = Path(sys.argv[2]) / "wandb"

@@ -120,7 +120,7 @@ def make_sink(settings: Mapping[str, Any], folder: Path, say: Callable[[str], No
     # A server and a folder know where artifacts go; a database would put them where we stand.
     local = uri.startswith("sqlite:")
     artifacts = (folder.absolute() / "artifacts").as_uri() if local else None
-    say(f"writes to {uri}; `mlflow ui --backend-store-uri {uri}` shows it")
+    say(f"`mlflow ui --backend-store-uri {uri}` shows it")
     return MlflowSink(MlflowClient(tracking_uri=uri), artifacts)
 
 

@@ -114,7 +114,7 @@ def make_sink(
     """In the folder of the settings, else in the tracker's own."""
     place = Path(settings.get("dir") or folder).absolute()
     command = Path(sys.prefix) / "bin" / "tensorboard"
-    say(f"writes to {place}; `{command} --logdir {place}` shows it")
+    say(f"`{command} --logdir {place}` shows it")
     return TensorBoardSink(place)
 
 

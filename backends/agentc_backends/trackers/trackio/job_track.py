@@ -83,9 +83,7 @@ def make_sink(settings: Mapping[str, Any], folder: Path, say: Callable[[str], No
 
     command = Path(sys.prefix) / "bin" / "trackio"
     where = f"TRACKIO_DIR={os.environ['TRACKIO_DIR']} " if "TRACKIO_DIR" in os.environ else ""
-    say(
-        f"writes to {TRACKIO_DIR}; `{where}{command} show --project {settings['project']}` shows it"
-    )
+    say(f"`{where}{command} show --project {settings['project']}` shows what is in {TRACKIO_DIR}")
     SQLiteStorage.validate_project_name(settings["project"])
     return TrackioSink(SQLiteStorage, os.environ.get("USER", ""))
 

@@ -98,10 +98,10 @@ def make_sink(settings: Mapping[str, Any], folder: Path, say: Callable[[str], No
     import wandb
 
     if settings.get("mode") == "online":
-        say(f"sends to project {settings['project']} of W&B; a copy is in {place}/wandb")
+        say(f"project {settings['project']} of W&B has it; a copy is in {place}/wandb")
     else:
         command = Path(sys.prefix) / "bin" / "wandb"
-        say(f"writes to {place}/wandb; `{command} sync {place}/wandb/offline-run-*` sends it")
+        say(f"`{command} sync {place}/wandb/offline-run-*` sends it")
     return WandbSink(wandb, place, settings)
 
 

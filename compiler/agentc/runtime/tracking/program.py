@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, List, Mapping
 
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.tracking.follow import Follower
@@ -24,8 +24,9 @@ from agentc.runtime.tracking.sink import TrackerSink
 
 Say = Callable[[str], None]
 MakeSink = Callable[[Mapping[str, Any], Path, Say], TrackerSink]
-"""From the settings of the spec, a folder for the tracker's files, and what tells people where to
-look."""
+"""From the settings of the spec, a folder for the tracker's files, and what is told where people
+will look."""
+_AT_ONCE_S = 0.2
 _SHARE = 9
 """A look at ten thousand jobs takes a while; nine tenths of the time belong to them."""
 
@@ -38,9 +39,14 @@ def main(make_sink: MakeSink) -> int:
     # Read beside the work, so that the end is seen while a look is waited for.
     threading.Thread(target=_await_end, args=(over,), daemon=True).start()
     document = _plan(Path(request["plan"]))
-    sink = make_sink(request["settings"], Path(request["folder"]), say)
+    places: List[str] = []
+    sink = make_sink(request["settings"], Path(request["folder"]), places.append)
     names = Names(document, request["label"], request["project"])
     follower = Follower(StoreLayout(request["store"]), document, names, sink, say)
+    where = "; ".join(places)
+    # Of a run that is over it is said once, at the end.
+    if not over.wait(_AT_ONCE_S):
+        say(where)
     while True:
         last = over.is_set()
         began = time.monotonic()
@@ -50,7 +56,7 @@ def main(make_sink: MakeSink) -> int:
             break
         over.wait(max(float(request["every"]), _SHARE * (time.monotonic() - began)))
     sink.close()
-    say("%d values written" % follower.points)
+    say("%d values written; %s" % (follower.points, where))
     lines.close()
     return 0
 
