@@ -337,3 +337,27 @@ def test_long_lists_of_violations_are_cut(tmp_path: Path) -> None:
     found = check("Trajectories", write_rows(tmp_path / "d", "trajectories.jsonl", *rows), RANGE)
     assert "and 480 more" in str(found)
     assert len(str(found).splitlines()) == 22
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"task": "a", "score": 0.5, "success": True, "attempt": 1}, None),
+        ({"task": "", "score": 0.5}, "row 2, field task: expected the name of a task"),
+        ({"task": "a"}, "row 2, field score: is missing; null where it could not be told"),
+        ({"task": "a", "score": "0.5"}, "row 2, field score: expected a number or null"),
+        ({"task": "a", "score": 1.5}, "row 2, field score: 1.5 is outside of `range: [0, 1]`"),
+        ({"task": "a", "score": 1, "success": 2}, "row 2, field success: expected true, false"),
+        ({"task": "a", "score": 1, "reward": 1}, "row 2, field reward: nobody reads it"),
+        ([1], "row 2: expected an object"),
+    ],
+)
+def test_scores_of_tasks(tmp_path: Path, row: Any, expected: str | None) -> None:
+    data = write_rows(tmp_path / "d", "scores.jsonl", {"task": "b", "score": None}, row)
+    found = check("TaskScores", data, RANGE)
+    assert found is None if expected is None else expected in str(found)
+
+
+def test_scores_of_no_task(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "d", "scores.jsonl", {"task": "b", "score": None})
+    assert "no task has a score" in str(check("TaskScores", data, RANGE))

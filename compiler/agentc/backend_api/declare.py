@@ -35,13 +35,14 @@ class SoftwareEnvironment:
     `lock` is the text of a requirements file with exact pins and hashes. `python` is a minor
     version (`3.10`) or a range (`>=3.8,<3.11`); None takes the interpreter that runs agentc. The
     digest of `text` enters content keys. `misfit` looks at the pins (lines by normalised name) of
-    a lock that a spec gives in this one's place.
+    a lock that a spec gives in this one's place. `file` is the file of the spec that it is.
     """
 
     name: str
     lock: str
     python: str | None = None
     misfit: Callable[[Mapping[str, str]], WrongBuild | None] | None = None
+    file: str | None = None
 
     @property
     def text(self) -> str:

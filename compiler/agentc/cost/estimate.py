@@ -189,7 +189,7 @@ class Estimator:
         if subject.likeness is None or ground not in times:
             times[ground] = self.time(subject, work)
         seconds, like = times[ground]
-        basis = _basis(like)
+        basis = "not known" if subject.forecast == "unknown" and not like else _basis(like)
         own = self._own_times(subject)
         if own:
             seconds = Quantity(weighted_median([(wall, 1.0) for wall in own]), _AGAIN)

@@ -54,6 +54,7 @@ _DATA = (
     Prior("row_bytes", 500, 1.8, "bytes of a row", "ids, rewards and JSON around the text"),
     Prior("light_job", 0.15, 3, "s", "start of a program that imports no torch, and its checks"),
     Prior("light_row", 0.0002, 3, "s a row", "reading and writing JSON lines"),
+    Prior("own_program", 2, 10, "s", "a script of the spec's own: nobody knows before it has run"),
 )  # fmt: skip
 
 _TREES = (

@@ -45,6 +45,8 @@ def program_time(subject: JobProfile, work: Workload) -> Effort:
         return _sum([prior("light_job"), amount], amount, work.turns.spread)
     if subject.forecast == "weights":
         return _making(subject, work)
+    if subject.forecast == "unknown":
+        return _sum([prior("own_program")], prior("own_program"), 0.0)
     amount = work.rows.times(prior("light_row"))
     return _sum([prior("light_job"), amount], amount, work.rows.spread)
 

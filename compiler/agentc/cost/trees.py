@@ -3,6 +3,8 @@ is taken from outside and mixed. Neighbour: `workload.py`, for all others."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agentc.cost.amounts import (
     Guesses,
     Rows,
@@ -12,11 +14,13 @@ from agentc.cost.amounts import (
     row_bytes,
     row_tokens,
 )
+from agentc.cost.parameters import ModelShape
 from agentc.cost.past import Traits
 from agentc.cost.prefixes import prefixes_of, turns_left
 from agentc.cost.priors import prior, value
 from agentc.cost.quantity import Quantity, sum_in_step, total
 from agentc.cost.subject import JobProfile
+from agentc.kinds.artifacts import CHECKPOINT
 
 
 def forecast_search(guesses: Guesses, subject: JobProfile) -> Workload:
@@ -133,6 +137,23 @@ def forecast_dataset(subject: JobProfile) -> Workload:
     label = str(subject.config.get("repo") or subject.config.get("path") or "")
     output = Rows(count=rows, turns=Quantity(3, 0.5), tokens=tokens, label=f"data {label}")
     return Workload(rows=rows, output=output, disk=rows.times(row_bytes(tokens)))
+
+
+def forecast_script(guesses: Guesses, subject: JobProfile) -> Workload:
+    """Whatever a script does, it is taken to hand on what it reads; how long it takes is not known
+    before it has run."""
+    read = guesses.rows_of(subject)
+    rows = sum_in_step(each.count for each in read).widened(0.7)
+    output: Rows | ModelShape | None = None
+    disk = rows.times(1000).widened(1.0)
+    if subject.config.get("output") == CHECKPOINT.name:
+        models = (guesses.model_of(subject, role) for role in subject.inputs)
+        output = next((model for model in models if model is not None), None)
+        disk = disk if output is None else output.parameters.times(4)
+    elif read:
+        output = replace(read[0], count=rows, label=f"script of {read[0].label}")
+        disk = rows.times(row_bytes(output.tokens))
+    return Workload(rows=rows, output=output, disk=disk)
 
 
 def forecast_mix(guesses: Guesses, subject: JobProfile) -> Workload:

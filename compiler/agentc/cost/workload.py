@@ -42,7 +42,13 @@ from agentc.cost.quantity import Quantity, sum_in_step, total
 from agentc.cost.reinforcement import learner_work
 from agentc.cost.stated import Stated
 from agentc.cost.subject import JobProfile
-from agentc.cost.trees import forecast_dataset, forecast_mix, forecast_revise, forecast_search
+from agentc.cost.trees import (
+    forecast_dataset,
+    forecast_mix,
+    forecast_revise,
+    forecast_script,
+    forecast_search,
+)
 from agentc.cost.turns import forecast_candidates, forecast_ranked_pairs, forecast_scores
 from agentc.kinds.groups import ACTING
 
@@ -132,6 +138,8 @@ class Forecaster:
                 found = self._reinforcement(subject)
             case "experience":
                 found = forecast_experience(self, subject)
+            case "unknown":
+                found = forecast_script(self, subject)
             case "rows":
                 rows = sum_in_step(rows.count for rows in self.rows_of(subject))
                 found = Workload(rows=rows, disk=rows.times(10).widened(1.0))

@@ -23,15 +23,26 @@ def score_bounds(stage: str, metric: str, reading: ClaimReading) -> tuple[float,
     bound = reading.stages.get(stage)
     if bound is None:
         return None
+    named = read_metric(metric)
     declared = _environment(bound, reading)
     if declared is None:
-        return None
-    named = read_metric(metric)
+        return _told_range(bound, named.is_share)
     if named.is_share:
         return (0.0, 1.0)
     if named.family == "revision_length":
         return _revision_lengths(bound, reading)
     return declared.reward_range
+
+
+def _told_range(stage: Stage, is_share: bool) -> tuple[float, float] | None:
+    """The scores of a stage that says by itself what it makes, and in which range; else None."""
+    kind = kind_named(stage.kind)
+    if kind is None or not kind.has("range"):
+        return None
+    told = setting_in_effect(kind, stage, "range")
+    if is_share or not isinstance(told, list):
+        return (0.0, 1.0)
+    return number_of(told[0]), number_of(told[1])
 
 
 def is_called(

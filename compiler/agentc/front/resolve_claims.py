@@ -295,7 +295,9 @@ def _stages_of(product: ArtifactType, reading: ClaimReading) -> Iterator[str]:
     names: dict[str, None] = {}
     for each in reading.rounds.stages:
         kind = each.declared.kind
-        if kind is not None and kind.produces is product and "environment" in kind.uses:
+        if kind is None or kind.produces is not product:
+            continue
+        if kind.products or "environment" in kind.uses:
             short = f"{each.repeat}.{each.declared.name.text}" if each.repeat else each.id
             names[short] = None
     yield from names

@@ -23,7 +23,8 @@ def verify_module(module: Module) -> list[str]:
             if parent not in module.stages
         ]
         asking = module.environments.get(stage.uses.get("environment", ""))
-        roles = {role.name for role in kind.roles} | {*(asking.simulators if asking else ())}
+        roles = {role.name for role in kind.roles_of(stage.inputs)}
+        roles |= {*(asking.simulators if asking else ())}
         faults += [
             f"{name} has the role {role}, which {stage.kind} lacks"
             for role in stage.inputs

@@ -145,6 +145,20 @@ POLICY_RUN = ArtifactType(
     "curve.jsonl, its episodes and its critic.",
     extends=CHECKPOINT,
 )
+FOLDER = ArtifactType(
+    name="Folder",
+    schema_version=1,
+    rows=None,
+    doc="Files of a script's own, which other scripts read.",
+    meant_for="only scripts know what is in it: have the script make one of the other outputs",
+)
+TASK_SCORES = ArtifactType(
+    name="TaskScores",
+    schema_version=1,
+    rows="scores.jsonl",
+    doc="A score for each attempt at a task, by a script; of a job inside `script`, which makes "
+    "Metrics of them.",
+)
 SESSION = ArtifactType(
     name="Session",
     schema_version=1,
@@ -170,5 +184,7 @@ ARTIFACT_TYPES: tuple[ArtifactType, ...] = (
     VISION_ENCODER,
     TEXT_ENCODER,
     POLICY_RUN,
+    FOLDER,
+    TASK_SCORES,
     SESSION,
 )

@@ -3,8 +3,8 @@ and `groups.py`, which sorts them by what they do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from agentc.kinds.artifacts import ArtifactType
@@ -26,9 +26,11 @@ Forecast: TypeAlias = Literal[
     "reinforcement",
     "experience",
     "rows",
+    "unknown",
 ]
 """What the cost model counts of a job: `rows` goes by those of its inputs and suits whatever only
-reads them; each of the others has a formula of its own (`agentc.cost.workload`)."""
+reads them, and `unknown` says that nobody knows how long that takes; each of the others has a
+formula of its own (`agentc.cost.workload`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,9 @@ class Kind:
     `uses` names what it needs besides artifacts: "environment", "server", "prompt" (each is a key
     of the stage that refers to an entry of the section of that name). `default_backend` is what
     `backend: auto` prefers when several backends can do the work. The inputs of a kind that
-    `gathers` are filled in by the compiler.
+    `gathers` are filled in by the compiler. With `named` a stage gives its inputs names of its own,
+    under the key that is the role's name; each is such a role. With `products` the word under
+    `output` says what a stage makes; `produces` is then what it makes where that is not known.
 
     What the rest says is asked by rules, the cost model and reports, instead of a kind's name:
     `trains` has a model trained on rows, with the fields that trainers share; `acts` has a policy
@@ -76,6 +80,8 @@ class Kind:
     without: Mapping[str, str] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     forecast: Forecast = "rows"
+    named: Role | None = None
+    products: Mapping[str, ArtifactType] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Whether it has a field of that name."""
@@ -84,6 +90,23 @@ class Kind:
     def role(self, name: str) -> Role | None:
         """Its input of that name, or None."""
         return next((own for own in self.roles if own.name == name), None)
+
+    def roles_of(self, names: Iterable[str]) -> tuple[Role, ...]:
+        """Its inputs, and those that a stage with inputs of these names gives names to."""
+        if self.named is None:
+            return self.roles
+        known = {own.name for own in self.roles}
+        return (*self.roles, *(replace(self.named, name=n) for n in names if n not in known))
+
+    def product(self, output: object) -> ArtifactType:
+        """What a stage makes that says this under `output`, or nothing."""
+        return self.products.get(str(output), self.produces)
+
+    def of_stage(self, names: Iterable[str], output: object) -> Kind:
+        """The kind as one stage has it: with the inputs that it names, and what it makes."""
+        if self.named is None and not self.products:
+            return self
+        return replace(self, roles=self.roles_of(names), produces=self.product(output))
 
     def reads(self, artifact: ArtifactType) -> bool:
         """Whether an input accepts artifacts of that type."""

@@ -90,7 +90,8 @@ class Metric:
                 name, value = "loops", "{}"
                 asked = kind.has(name) and setting(name) is not None
             case _:
-                return None
+                # What an environment calls its reward, no script measures.
+                return "" if kind.products and self.reward_name else None
         return None if asked else f"{name}: {value}" if kind.has(name) else ""
 
 

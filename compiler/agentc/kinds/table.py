@@ -8,6 +8,7 @@ from agentc.kinds.artifacts import (
     CHECKPOINT,
     COMPARISON,
     CRITIC_CHECKPOINT,
+    FOLDER,
     METRICS,
     POLICY_RUN,
     PREFERENCE_PAIRS,
@@ -43,6 +44,7 @@ from agentc.kinds.offline import OFFLINE_RL_FIELDS
 from agentc.kinds.prefix import PREFIXES
 from agentc.kinds.reinforcement import CHECKPOINT_FIELDS, NOT_ONLINE, ONLINE_RL_FIELDS
 from agentc.kinds.revision import REVISE_FIELDS
+from agentc.kinds.script import NAMED_INPUT, PRODUCTS, SCRIPT_FIELDS
 from agentc.kinds.search import SEARCH_FIELDS
 from agentc.kinds.training import CRITIC_FIELDS, DPO_FIELDS, SFT_FIELDS
 from agentc.kinds.turns import RANK_FIELDS, SAMPLE_FIELDS
@@ -451,6 +453,18 @@ KINDS: tuple[Kind, ...] = (
         ),
         fields=COMPARE_FIELDS,
         default_backend="compare.paired",
+    ),
+    Kind(
+        name="script",
+        doc="A Python file, or a command, of your own: it reads what stages made and makes rows, a "
+        "model, metrics, or files of its own.",
+        produces=FOLDER,
+        fields=SCRIPT_FIELDS,
+        default_backend="script.run",
+        counts=Counts(made="rows"),
+        forecast="unknown",
+        named=NAMED_INPUT,
+        products=PRODUCTS,
     ),
     Kind(
         name=JUDGE_KIND,

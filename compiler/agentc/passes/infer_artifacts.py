@@ -16,12 +16,16 @@ from agentc.backend_api import EnvironmentBackend
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Module, Stage
+from agentc.ir.product import product_of
 from agentc.kinds import JUDGE_KIND, REPORT_KIND, kind_named
 from agentc.kinds.artifacts import ArtifactType
 from agentc.kinds.field import Role
 from agentc.passes.context import PassContext
 from agentc.passes.lowering.setting_span import stage_span
 from agentc.passes.unit import Unit
+
+_MOST_TYPES = 5
+"""So many that an input accepts are named in a message."""
 
 
 def infer_artifacts(unit: Unit, context: PassContext) -> Unit:
@@ -45,7 +49,10 @@ def _check_edges(stage: Stage, module: Module, context: PassContext) -> None:
     kind = kind_named(stage.kind)
     if kind is None or kind.gathers:
         return
-    for role in (*kind.roles, *_asked_by_environment(stage, module, context)):
+    for role in (
+        *kind.roles_of(stage.inputs),
+        *_asked_by_environment(stage, module, context),
+    ):
         producers = stage.inputs.get(role.name, ())
         if not producers and not role.optional:
             context.sink.error(
@@ -142,12 +149,13 @@ def _last(kind: str, name: str, doc: str, module: Module) -> Stage:
 
 def _product(stage_id: str, module: Module) -> ArtifactType | None:
     stage = module.stages.get(stage_id)
-    kind = None if stage is None else kind_named(stage.kind)
-    return None if kind is None else kind.produces
+    return None if stage is None else product_of(stage)
 
 
 def _types(role: Role) -> str:
-    return " or ".join(accepted.name for accepted in role.accepts)
+    names = [accepted.name for accepted in role.accepts]
+    shown = names if len(names) <= _MOST_TYPES else [*names[:_MOST_TYPES], "others"]
+    return " or ".join(shown)
 
 
 def _wanted(role: Role) -> str:

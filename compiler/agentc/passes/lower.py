@@ -118,6 +118,15 @@ def _report_locks(
         for software in software_needed(draft):
             code, wrong = _wrong_with(software.text)
             if code and software.name not in own:
+                if software.file is not None:
+                    context.sink.error(
+                        code,
+                        f"the lock {software.file} {wrong}",
+                        stage_span(stage, "requirements"),
+                        fix=f"`agentc env hash {software.file}` adds hashes to exact versions",
+                        steps=stage.origin.steps,
+                    )
+                    continue
                 context.sink.error(
                     code,
                     f"the lock of software environment `{software.name}` {wrong}",

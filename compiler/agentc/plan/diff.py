@@ -15,6 +15,8 @@ from agentc.plan.record import JobRecord, flat_paths, read_records
 from agentc.text import some
 
 Novelty: TypeAlias = Literal["same", "changed", "new", "gone"]
+_FILES = "facts.files."
+"""Files of a spec by name, with their digests (`kind: script`)."""
 _LONG = 60
 _MOST_INSIDE = 5
 """Differences inside of one list that a line names."""
@@ -37,6 +39,11 @@ class Change:
 
     def text(self) -> str:
         """One line for people: `beta: 0.1 -> 0.5`."""
+        if self.path.startswith(_FILES):
+            file = self.path.removeprefix(_FILES)
+            if self.before is not None and self.after is not None:
+                return f"{file} changed"
+            return f"{file} is {'new' if self.before is None else 'gone'}"
         name = self.path.removeprefix("settings.").removeprefix("facts.")
         if self.path.endswith("environment"):
             return f"{name}: other versions of packages"

@@ -164,6 +164,7 @@ def _stage(kind: Kind, table: BackendTable) -> Schema:
         "backend": _backend_names(backends, kind.name, {"auto": language.AUTO}),
         "doc": text_schema(language.STAGE_KEYS["doc"]),
         **{role.name: _role(role) for role in kind.roles},
+        **({} if kind.named is None else {kind.named.name: _named_roles(kind.named)}),
         **{use: text_schema(language.USES[use]) for use in kind.uses},
         **{field.name: field_schema(field) for field in kind.fields},
         "options": {
@@ -395,6 +396,11 @@ def _role(role: Role) -> Schema:
         shapes.append({"type": "array", "items": {"type": "string"}, "minItems": 1})
     accepts = " or ".join(accepted.name for accepted in role.accepts)
     return {"description": f"{role.doc} Takes {accepts}.", "anyOf": shapes}
+
+
+def _named_roles(role: Role) -> Schema:
+    """Inputs that a stage gives names of its own."""
+    return {"description": role.doc, **named_schema(_role(role))}
 
 
 def _stage_name(kind: Kind) -> str:

@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, tuple[Code, ...]], ...] = (
     ("Claims", CLAIMS),
     ("Types of inputs, and rules between settings", (*SETTINGS, *_of_rules("AGC5"))),
     ("Backends", BACKENDS),
-    ("Rules over several settings", (*ROUNDS, *_of_rules("AGC6"))),
+    ("Rules over several settings", (*ROUNDS, *_of_rules("AGC6"), *_of_rules("AGC7"))),
     ("The store and runs", RUN),
 )
 

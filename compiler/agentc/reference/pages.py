@@ -104,7 +104,13 @@ def backends_page(table: BackendTable) -> str:
 
 def _kind_section(kind: Kind) -> list[str]:
     lines = [f"## `kind: {kind.name}`", "", *folded(kind.doc), ""]
-    lines += [f"Produces: {kind.produces.name}.", ""]
+    made = [f"{each.name} (`{word}`)" for word, each in kind.products.items()]
+    produced = f"by its `output` one of {', '.join(made)}" if made else kind.produces.name
+    lines += [*folded(f"Produces: {produced}."), ""]
+    if kind.named is not None:
+        accepts = ", ".join(accepted.name for accepted in kind.named.accepts)
+        lines += [*folded(f"`{kind.named.name}`: {kind.named.doc} Each may name several, and takes "
+                  f"any of {accepts}."), ""]  # fmt: skip
     if kind.roles:
         lines += ["| input | accepts | how many | meaning |", "|---|---|---|---|"]
         for role in kind.roles:

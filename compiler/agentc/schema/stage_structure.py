@@ -101,9 +101,23 @@ def _read(
 ) -> StageDecl:
     roles = [role.name for role in kind.roles]
     fields = [field.name for field in kind.fields]
-    keys = read_keys(mapping, [*common, *roles, *kind.uses, *fields], place, sink, table)
+    naming = [] if kind.named is None else [kind.named.name]
+    keys = read_keys(mapping, [*common, *roles, *naming, *kind.uses, *fields], place, sink, table)
     if mapping.partial:
         return StageDecl(name=name, kind=None, span=name.span)
+    named = _named(keys.get(naming[0]), kind, place, sink) if naming else {}
+    output = keys.get("output")
+    made = output.value if output is not None else None
+    if kind.products and isinstance(made, Scalar) and "{{" in made.text:
+        sink.error(
+            "AGC203",
+            f"`output` of {place.what} cannot be an expression",
+            made.span,
+            expected=f"one of {listed(list(kind.products), 20)}",
+            notes=("what a stage makes has to be known before anything is computed",),
+        )
+        return StageDecl(name=name, kind=None, span=name.span)
+    kind = kind.of_stage(named, made.text if isinstance(made, Scalar) else None)
     for role in kind.roles:
         if not role.optional and role.name not in keys:
             accepts = " or ".join(accepted.name for accepted in role.accepts)
@@ -121,15 +135,32 @@ def _read(
         span=name.span,
         backend=_value(keys, "backend"),
         doc=_value(keys, "doc"),
-        roles={key: keys[key] for key in roles if key in keys},
+        roles={**{key: keys[key] for key in roles if key in keys}, **named},
         uses={key: keys[key] for key in kind.uses if key in keys},
         fields={key: keys[key] for key in fields if key in keys},
         options=_inner(options, place, sink),
         placement=_inner(
             placement, place, sink, [field.name for field in language.PLACEMENT_FIELDS]
         ),
-        keys={key: entry.key.span for key, entry in keys.items()},
+        keys={key: entry.key.span for key, entry in [*keys.items(), *named.items()]},
     )
+
+
+def _named(entry: Entry | None, kind: Kind, place: Place, sink: Sink) -> dict[str, Entry]:
+    """The inputs that a stage gives names of its own, which no setting of it has."""
+    taken = {*language.STAGE_KEYS, *kind.uses, *(field.name for field in kind.fields)}
+    found: dict[str, Entry] = {}
+    for name, each in _inner(entry, place, sink).items():
+        if name in taken:
+            sink.error(
+                "AGC206",
+                f"`{name}` cannot be the name of an input, for it is a key of {place.what}",
+                each.key.span,
+                fix=f"call it `{name}_read`, say",
+            )
+        elif checked_name(each.key, "an input", sink):
+            found[name] = each
+    return found
 
 
 def _inner(

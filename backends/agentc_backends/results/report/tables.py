@@ -32,8 +32,9 @@ def evaluations(collection: Collection) -> list[dict[str, Any]]:
                 "n_error": metrics["n_error"],
                 "reward": reward,
                 "success": success,
-                "turns": metrics["turns"]["mean"],
-                "invalid": metrics["invalid_share"],
+                # Scores that a script gave have neither.
+                "turns": metrics.get("turns", {}).get("mean"),
+                "invalid": metrics.get("invalid_share"),
                 "loops": asked.get("loops"),
                 "repeats": metrics.get("repeats"),
             }

@@ -25,6 +25,7 @@ from agentc.passes.checks.reranking import RERANKING
 from agentc.passes.checks.revisions import REVISIONS
 from agentc.passes.checks.rounds import ROUNDS
 from agentc.passes.checks.rule import Finding, Rule
+from agentc.passes.checks.scripts import SCRIPTS
 from agentc.passes.checks.searches import SEARCHES
 from agentc.passes.checks.server_batches import SERVER_BATCHES
 from agentc.passes.checks.shown_last import SHOWN_LAST
@@ -51,6 +52,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Searches", SEARCHES),
     ("Revisions and marks", REVISIONS),
     ("Models", (*MODELS, *PLAIN_TEXT)),
+    ("Scripts", SCRIPTS),
     ("Rounds", ROUNDS),
 )
 

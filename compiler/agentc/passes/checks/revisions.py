@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Stage
+from agentc.ir.product import product_of
 from agentc.kinds import kind_named
 from agentc.kinds.artifacts import METRICS, SEARCH_TREES, SFT_DATASET
 from agentc.kinds.groups import REWORKERS, makers
@@ -135,8 +136,8 @@ def revisions_compared(subject: StageContext) -> Iterator[Finding]:
              enumerate(inputs.get(role, ()))]  # fmt: skip
     found = [(f"{role}.{n}", stage) for role, n, name in named
              if (stage := module.stages.get(name)) is not None]  # fmt: skip
-    measured = [stage for _, stage in found if stage.kind in makers(METRICS)]
-    data = [(path, stage) for path, stage in found if stage.kind in makers(SFT_DATASET)]
+    measured = [stage for _, stage in found if product_of(stage) is METRICS]
+    data = [(path, stage) for path, stage in found if product_of(stage) is SFT_DATASET]
     for path, stage in data:
         parts = subject.of_stages[stage.id].texts("parts")
         kind = kind_named(stage.kind)

@@ -100,6 +100,7 @@ def _attempt(stage: Stage, backend: StageBackend, context: ModuleContext) -> Low
         inputs=inputs,
         known=known,
         lookups=given.lookups,
+        files=context.content_of,
     )
     context.asked.clear()
     context.stage = stage

@@ -74,6 +74,7 @@ CHECKS = {
     "PolicyRun": run_contract.check_run,
     "VisionEncoder": checkpoint_contract.check_encoder,
     "TextEncoder": checkpoint_contract.check_text_encoder,
+    "TaskScores": table_contracts.check_task_scores,
     "Metrics": table_contracts.check_metrics,
     "Comparison": table_contracts.check_comparison,
     "Verdicts": table_contracts.check_verdicts,

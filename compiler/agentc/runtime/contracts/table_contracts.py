@@ -51,6 +51,46 @@ def check_metrics(artifact: Artifact) -> Iterator[Finding]:
         yield (name, None, "n", "no episode was scored")
 
 
+def check_task_scores(artifact: Artifact) -> Iterator[Finding]:
+    """scores.jsonl: a task, and a number or null for each attempt at it."""
+    name, scored = "scores.jsonl", 0
+    span = artifact.contract.get("reward_range") or [-math.inf, math.inf]
+    path = artifact.data / name
+    if not path.is_file():
+        yield (name, None, None, "the file is missing")
+        return
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            yield (name, number, None, "not JSON: %s" % error)
+            continue
+        if not isinstance(row, dict):
+            yield (name, number, None, "expected an object, found %r" % (row,))
+            continue
+        if not isinstance(row.get("task"), str) or not row["task"]:
+            yield (name, number, "task", "expected the name of a task, found %r" % row.get("task"))
+        score, success = row.get("score"), row.get("success")
+        if "score" not in row:
+            yield (name, number, "score", "is missing; null where it could not be told")
+        elif score is not None and not _is_number(score):
+            yield (name, number, "score", "expected a number or null, found %r" % (score,))
+        elif score is not None and not span[0] <= score <= span[1]:
+            yield (name, number, "score", "%r is outside of `range: [%g, %g]`" % (score, *span))
+        if success is not None and not (
+            isinstance(success, bool) or (_is_number(success) and 0 <= success <= 1)
+        ):
+            message = "expected true, false or a share, found %r" % (success,)
+            yield (name, number, "success", message)
+        for field in sorted(set(row) - {"task", "score", "success", "attempt"}):
+            yield (name, number, field, "nobody reads it: rows are {task, score, success, attempt}")
+        scored += score is not None
+    if not scored:
+        yield (name, None, None, "no task has a score")
+
+
 def check_comparison(artifact: Artifact) -> Iterator[Finding]:
     """comparison.json: one row for each evaluation, or revision, the baseline among them."""
     name = "comparison.json"

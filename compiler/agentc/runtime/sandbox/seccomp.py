@@ -39,6 +39,11 @@ class _Step(NamedTuple):
     otherwise: int = 0
 
 
+_ALLOWED = _Step(_RETURN, _ALLOW)
+_SOCKET, _IO_URING_SETUP, _AF_UNIX = (41, 198), 425, 1
+"""The number of `socket` on each processor, and one that all have the same."""
+
+
 def filter_program(machine: Optional[str] = None, nursery: bool = False) -> bytes:
     """The program for this machine's processor; for what runs answers, or for a nursery of such.
     Raises UnknownMachineError."""
@@ -64,6 +69,16 @@ def child_filter_program(machine: Optional[str] = None) -> bytes:
         allowed = _checked(call, ONLY[call][1]) if call in ONLY else refused
         steps += _guarded(numbers[kind.column], allowed)
     return _packed([*steps, _Step(_RETURN, _ALLOW)])
+
+
+def local_sockets_program(machine: Optional[str] = None) -> bytes:
+    """The program that allows everything but sockets other than those between processes of one
+    machine (and a ring of requests, which opens sockets by itself). Raises UnknownMachineError."""
+    kind = _machine(machine)
+    steps = _begun(kind)
+    steps += _guarded(_SOCKET[kind.column], [*_one_of(0, (_AF_UNIX,), wide=False), _ALLOWED])
+    steps += _guarded(_IO_URING_SETUP, [_Step(_RETURN, _FAIL | _EPERM)])
+    return _packed([*steps, _ALLOWED])
 
 
 def _machine(name: Optional[str]) -> Machine:

@@ -1,0 +1,1 @@
+"""Users' own programs as stages: a script or a command between others."""

@@ -1,0 +1,1 @@
+"""`kind: script`: a Python file or a command of the user's own."""
