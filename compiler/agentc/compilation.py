@@ -13,6 +13,7 @@ from agentc.backend_api import BackendTable, EnvironmentBackend
 from agentc.collection import paused_collection
 from agentc.diagnostics import Diagnostic, Sink
 from agentc.diagnostics.suggest import bounded_suggestions
+from agentc.front.local_backends import with_local_backends
 from agentc.front.read_module import build_module
 from agentc.ir.module import Module
 from agentc.lock.collect import collect_lock, template_digests
@@ -22,7 +23,7 @@ from agentc.lock.references import OutsideReferences
 from agentc.passes import BackendChoice, PassContext, Unit, run_passes
 from agentc.passes.lowering.secrets import SecretUse, needed_secrets
 from agentc.plan.job import Plan
-from agentc.source.boundary import allowed_paths
+from agentc.source.boundary import allowed_code, allowed_paths
 from agentc.source.load import load_file
 from agentc.source.read import folder_of, is_file
 from agentc.syntax.nodes import Spec
@@ -70,6 +71,7 @@ def compile_spec(
     locked: bool = False,
     references: OutsideReferences | None = None,
     allowed: Sequence[Path] | None = None,
+    code: Sequence[Path] | None = None,
 ) -> Compilation:
     """Compile a spec with `-p` values as texts, at a scale. Errors are in `diagnostics`; nothing
     is raised for a bad spec. With `every_scale`, the spec's other scales are checked too.
@@ -77,7 +79,8 @@ def compile_spec(
     The lock beside the spec, if there is one, pins revisions and is compared with the outcome:
     differences are warnings, with `locked` errors. With `references` given no lock is read.
     `allowed` are directories besides the spec's own that it may name, by default those of
-    AGENTC_ALLOW_PATH.
+    AGENTC_ALLOW_PATH; `code` are those whose Python it may bring along as backends, by default
+    those of AGENTC_ALLOW_CODE.
     """
     sink = Sink()
     lock = None
@@ -87,6 +90,10 @@ def compile_spec(
     # Read once, for every scale: a pipe has its text only once.
     directory = folder_of(path)
     source, root = load_file(path, sink)
+    local = with_local_backends(
+        root, table, directory, allowed_code() if code is None else code, sink
+    )
+    table, root = local.table, root if local.whole else None
     spec, module = build_module(source, root, params, table, sink, directory=directory, scale=scale)
     context = PassContext(
         table=table,
@@ -96,6 +103,9 @@ def compile_spec(
         allowed=allowed_paths() if allowed is None else tuple(allowed),
     )
     unit = run_passes(Unit(spec=spec, module=module), context)
+    if unit.plan is not None and local.code:
+        unit = replace(unit, plan=replace(unit.plan, code=local.code))
+        references.files |= local.digests
     if every_scale and not sink.has_errors:
         for other in spec.scales:
             if other != scale:

@@ -53,7 +53,7 @@ class BackendTable:
         a full id (`trl.sft`), or the part of it that is not the family (`trl`)."""
         for candidate in (name, f"{name}.{family}", f"{family}.{name}"):
             found = self.backends.get(candidate)
-            if found is not None and _family(found) == family:
+            if found is not None and family_of(found) == family:
                 return found
         return None
 
@@ -62,7 +62,7 @@ class BackendTable:
 
     def _of(self, family: str) -> Iterator[Backend]:
         """Those that may be of a family: the ids of its own say so before they are imported."""
-        if not isinstance(self.backends, InstalledBackends):
+        if not isinstance(self.backends, (InstalledBackends, BackendsBeside)):
             return iter(self)
         return (b for b in map(self.backends.get, self.backends.named(family)) if b is not None)
 
@@ -111,7 +111,30 @@ class InstalledBackends(Mapping[str, Backend]):
         return claims[0][1] if len(claims) == 1 else None
 
 
-def _family(backend: Backend) -> str:
+class BackendsBeside(Mapping[str, Backend]):
+    """Those that a spec brings along, before those that are installed."""
+
+    def __init__(self, own: Mapping[str, Backend], installed: Mapping[str, Backend]) -> None:
+        self._own, self._installed = own, installed
+
+    def named(self, word: str) -> list[str]:
+        """As InstalledBackends has it."""
+        below = self._installed
+        known = below.named(word) if isinstance(below, InstalledBackends) else [*below]
+        return sorted({*known, *(name for name in self._own if word in name.split("."))})
+
+    def __getitem__(self, name: str) -> Backend:
+        return self._own[name] if name in self._own else self._installed[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self._own, *self._installed)))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def family_of(backend: Backend) -> str:
+    """The word that its id has between its dots: its kind, `env` or `serve`."""
     match backend:
         case StageBackend():
             return backend.kind
@@ -138,7 +161,7 @@ def _load(entry: Announcement) -> Backend | str:
         return f"{entry.value}, backend {entry.name} of {entry.owner}, is no backend"
     if backend.id != entry.name:
         return f"backend {entry.name} of {entry.owner} calls itself {backend.id}"
-    if _family(backend) not in entry.name.split("."):
-        of = f"its id must have `{_family(backend)}` in it"
+    if family_of(backend) not in entry.name.split("."):
+        of = f"its id must have `{family_of(backend)}` in it"
         return f"backend {entry.name} of {entry.owner} would not be found: {of}"
     return backend

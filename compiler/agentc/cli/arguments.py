@@ -79,6 +79,15 @@ def add_allow_path_argument(parser: argparse.ArgumentParser) -> None:
         help="a directory besides its own that the spec may name files in; may be given several "
         "times, and adds to AGENTC_ALLOW_PATH",
     )
+    parser.add_argument(
+        "--allow-code",
+        dest="allow_code",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a directory whose Python code the spec may bring along as `backends:`, to be run by "
+        "agentc itself; adds to AGENTC_ALLOW_CODE",
+    )
 
 
 def compile_typed(
@@ -91,7 +100,7 @@ def compile_typed(
     """Compile the spec that was typed, with all that `add_spec_arguments` takes: no command can
     forget one of them."""
     from agentc.compilation import compile_spec
-    from agentc.source.boundary import allowed_paths
+    from agentc.source.boundary import allowed_code, allowed_paths
 
     return compile_spec(
         arguments.spec,
@@ -102,6 +111,7 @@ def compile_typed(
         locked=arguments.locked,
         references=references,
         allowed=allowed_paths(arguments.allow_paths),
+        code=allowed_code(arguments.allow_code),
     )
 
 

@@ -153,7 +153,7 @@ def _render_partial(
         environment.declare_secrets(plan.secret_names())
         lock, text = plan.lock(job["environment"])
         directory, record = environment.ensure_environment(layout, lock, text)
-        code = environment.code_directory(layout, [module_of(program)])
+        code = environment.code_directory(layout, [module_of(program)], plan.code())
         python = environment.python_command(directory, record, layout.root, code)
         software = environment.programs_of(directory, record)
     except (PlanError, environment.SoftwareEnvironmentError, ValueError, KeyError) as error:

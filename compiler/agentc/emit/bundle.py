@@ -135,7 +135,7 @@ def _copy_packages(target: Path, plan: Plan) -> None:
     shutil.copyfile(own / "__init__.py", target / "agentc" / "__init__.py")
     shutil.copytree(own / "runtime", target / "agentc" / "runtime", ignore=_LEFT_OUT)
     for name in packages_of(map(module_of, programs)):
-        if name == "agentc":
+        if name == "agentc" or name in plan.code:
             continue
         found = importlib.util.find_spec(name)
         if found is None:

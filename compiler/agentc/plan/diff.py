@@ -15,8 +15,8 @@ from agentc.plan.record import JobRecord, flat_paths, read_records
 from agentc.text import some
 
 Novelty: TypeAlias = Literal["same", "changed", "new", "gone"]
-_FILES = "facts.files."
-"""Files of a spec by name, with their digests (`kind: script`)."""
+_FILES = ("facts.files.", "facts.code.")
+"""Files of a spec by name, with their digests: of a script, and of backends of its own."""
 _LONG = 60
 _MOST_INSIDE = 5
 """Differences inside of one list that a line names."""
@@ -39,8 +39,9 @@ class Change:
 
     def text(self) -> str:
         """One line for people: `beta: 0.1 -> 0.5`."""
-        if self.path.startswith(_FILES):
-            file = self.path.removeprefix(_FILES)
+        told = next((place for place in _FILES if self.path.startswith(place)), None)
+        if told is not None:
+            file = self.path.removeprefix(told)
             if self.before is not None and self.after is not None:
                 return f"{file} changed"
             return f"{file} is {'new' if self.before is None else 'gone'}"

@@ -183,6 +183,8 @@ class Plan:
     experiment: Mapping[str, Json] = field(default_factory=dict)
     chosen: Mapping[str, Json] = field(default_factory=dict)
     """Params that were given a value which is not their default: they tell runs apart."""
+    code: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Of backends that the spec brings along: by module, the text of each file."""
 
     def by_id(self) -> dict[str, Job]:
         """Jobs by id."""

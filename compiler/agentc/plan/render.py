@@ -41,6 +41,7 @@ def plan_document(plan: Plan) -> dict[str, Json]:
         "spec": {"file": plan.spec_file, "sha256": plan.spec_sha256},
         "params": plain_json(plan.params),
         **({"chosen": plain_json(plan.chosen)} if plan.chosen else {}),
+        **({"code": plain_json(plan.code)} if plan.code else {}),
         "environments": {
             name: {"lock": lock.sha256, "file": f"environments/{name}.txt"}
             for name, lock in sorted(plan.environments.items())

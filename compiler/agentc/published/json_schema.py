@@ -83,6 +83,7 @@ def language_schema(table: BackendTable) -> Schema:
         ),
         "servers": named_schema(or_used("server", _resources("server", table.servers()))),
         "prompts": named_schema(or_used("prompt", prompt)),
+        "backends": {"type": "array", "items": {"type": "string", "minLength": 1}},
         "software": {"type": "object", "additionalProperties": {"type": "string", "minLength": 1}},
         "defaults": or_used("defaults", defaults),
         "stages": named_schema(or_used("stage", _stage_or_repeat())),

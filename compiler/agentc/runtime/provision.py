@@ -57,7 +57,7 @@ class Provision:
         planned = [each for member in members for each in member.planned]
         modules = [module_of(member.job["program"]) for member in members]
         modules += [each.module for each in planned]
-        code = environment.code_directory(self._layout, modules)
+        code = environment.code_directory(self._layout, modules, self._plan.code())
         views = self._devices.divide(
             {
                 each.identity: each.taker

@@ -47,6 +47,8 @@ TOP_LEVEL: dict[str, str] = {
     "matrix": "Values of params, each combination of which is run: seeds, models, anything.",
     "scales": "Smaller versions of the experiment, by name; `--scale smoke` chooses one.",
     "models": "Models to start from; each is a stage of kind `model`.",
+    "backends": "Python files and packages beside the spec that hold backends of its own; "
+    "`--allow-code` lets them run.",
     "environments": "Environments that agents act in.",
     "servers": "How checkpoints are served while they act.",
     "prompts": "Prompts, shared by training and evaluation.",

@@ -13,6 +13,8 @@ from pathlib import Path
 
 VARIABLE = "AGENTC_ALLOW_PATH"
 """Directories that specs may name, separated like those of PATH."""
+CODE_VARIABLE = "AGENTC_ALLOW_CODE"
+"""Directories from which backends that a spec brings along may be run, separated alike."""
 
 
 class OutsideError(Exception):
@@ -52,5 +54,17 @@ def allowed_paths(
     given: Iterable[str] = (), environment: Mapping[str, str] = os.environ
 ) -> tuple[Path, ...]:
     """The directories of `--allow-path` and of AGENTC_ALLOW_PATH."""
-    listed = environment.get(VARIABLE, "").split(os.pathsep)
-    return tuple(Path(text).expanduser() for text in (*given, *listed) if text)
+    return _listed(given, environment.get(VARIABLE, ""))
+
+
+def allowed_code(
+    given: Iterable[str] = (), environment: Mapping[str, str] = os.environ
+) -> tuple[Path, ...]:
+    """The directories of `--allow-code` and of AGENTC_ALLOW_CODE. Those of `--allow-path` are not
+    among them: to let a model be read is not to let code run."""
+    return _listed(given, environment.get(CODE_VARIABLE, ""))
+
+
+def _listed(given: Iterable[str], variable: str) -> tuple[Path, ...]:
+    texts = (*given, *variable.split(os.pathsep))
+    return tuple(Path(text).expanduser() for text in texts if text)

@@ -55,6 +55,20 @@ BACKENDS: tuple[Code, ...] = (
         "the backend of this stage can never read it.",
     ),
     Code(
+        "AGC758",
+        "code that nobody has allowed",
+        "`backends:` names Python files that agentc would have to import to know what the spec may "
+        "say. So they are loaded only from directories that `--allow-code` or AGENTC_ALLOW_CODE "
+        "names, wherever the spec lies; `--allow-path`, which lets files be read, does not.",
+    ),
+    Code(
+        "AGC759",
+        "code that gives no backends",
+        "A file or package of `backends:` cannot be imported, or declares nothing that could be "
+        "used; the message says why.",
+        no_example="It takes a directory that is allowed.",
+    ),
+    Code(
         "AGC609",
         "an installed backend that cannot be used",
         "A distribution announces a backend that the spec asks for, or that does the work of one "

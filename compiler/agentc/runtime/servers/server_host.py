@@ -177,7 +177,8 @@ class Host:
             built, record = environment.ensure_environment(
                 self.layout, lock, text, lambda line: self._tell("starting", line)
             )
-        code = environment.code_directory(self.layout, [module_of(program_of(spec))])
+        module = module_of(program_of(spec))
+        code = environment.code_directory(self.layout, [module], self.plan.code())
         resources = self.server.get("resources") or {}
         variables = environment.job_variables(
             code,

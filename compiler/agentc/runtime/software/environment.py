@@ -138,12 +138,21 @@ def _refuse_to_replace(directory: Path) -> None:
         )
 
 
-def code_directory(layout: StoreLayout, modules: Iterable[str]) -> Path:
+def code_directory(
+    layout: StoreLayout,
+    modules: Iterable[str],
+    brought: Optional[Mapping[str, Mapping[str, str]]] = None,
+) -> Path:
     """A directory of links to the packages that programs need (`packages_of`), found the way this
-    interpreter finds them, and to `process_start.py`, which Python runs first. Raises
-    SoftwareEnvironmentError for a package that is not installed here."""
+    interpreter finds them, and to `process_start.py`, which Python runs first. Those that are
+    `brought` by a plan are written from its text. Raises SoftwareEnvironmentError for a package
+    that is not installed here."""
     places: List[Tuple[str, str]] = []
+    texts: Dict[str, str] = {}
     for name in packages_of(modules):
+        if brought and name in brought:
+            texts.update(brought[name])
+            continue
         found = importlib.util.find_spec(name)
         if found is None or not (found.submodule_search_locations or found.origin):
             raise SoftwareEnvironmentError(
@@ -160,7 +169,8 @@ def code_directory(layout: StoreLayout, modules: Iterable[str]) -> Path:
                 for part in sorted(Path(folder).iterdir()):
                     places.append((name + "/" + part.name, os.path.realpath(str(part))))
     places.append(("sitecustomize.py", str(Path(__file__).resolve().parent / "process_start.py")))
-    digest = hashlib.sha256(json.dumps(places).encode("utf-8")).hexdigest()[:16]
+    whole = [places, sorted(texts.items())] if texts else places
+    digest = hashlib.sha256(json.dumps(whole).encode("utf-8")).hexdigest()[:16]
     directory = layout.code / digest
     if not directory.is_dir():
         draft = layout.code / ("%s.%d.tmp" % (digest, os.getpid()))
@@ -171,6 +181,10 @@ def code_directory(layout: StoreLayout, modules: Iterable[str]) -> Path:
             link.parent.mkdir(exist_ok=True)
             if not link.is_symlink():  # the part that Python would find comes first
                 link.symlink_to(place)
+        for name, text in texts.items():
+            file = draft / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(text.encode("utf-8"))
         try:
             draft.rename(directory)
         except OSError:  # another wrapper was first

@@ -60,6 +60,12 @@ class PlanFile:
         except OSError as error:
             raise PlanError("cannot read the lock %s: %s" % (path, error.strerror)) from None
 
+    def code(self) -> Dict[str, Dict[str, str]]:
+        """The code that its spec brought along: by module, the text of each file."""
+        if '\n  "code": {\n' not in self._text:
+            return {}
+        return dict(self._load()["code"])
+
     def secret_names(self) -> Set[str]:
         """The variables that hold secrets of any job or server. Found in the text, for a plan of
         ten thousand jobs takes long to decode."""
