@@ -87,7 +87,9 @@ def honoured_fields(backend: StageBackend) -> frozenset[str]:
     inputs = {role.name: ("sample",) for role in kind.roles if backend.takes(role.name)}
     names: set[str] = set()
     for values in _samples(table):
-        view = StageView(table=table, values=values, kind=kind.name, inputs=inputs)
+        view = StageView(
+            table=table, values=values, kind=kind.name, inputs=inputs, files=lambda path: b"sample"
+        )
         for job in backend.lower(view, _SampleContext()):
             view.absorb(job.view)
         refused = {refusal.path for refusal in view.refusals}
@@ -97,7 +99,12 @@ def honoured_fields(backend: StageBackend) -> frozenset[str]:
 
 def _samples(table: tuple[Field, ...]) -> Iterator[dict[str, Json]]:
     yield {field.name: _sample(field) for field in table if field.required}
-    yield {field.name: _sample(field) for field in table}
+    everything = {field.name: _sample(field) for field in table}
+    yield everything
+    for field in table:
+        choices = field.schema.get("enum") if field.required else None
+        for choice in choices[1:] if isinstance(choices, list) else ():
+            yield {**everything, field.name: choice}
 
 
 def _sample(declared: Field) -> Json:

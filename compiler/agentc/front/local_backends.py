@@ -58,8 +58,8 @@ def with_local_backends(
                 f"`{item.text}` is code that would run in agentc itself",
                 item.span,
                 notes=("a check of somebody else's spec must run nothing of theirs",),
-                fix=f"if you trust it: `--allow-code {place.parent}`, or put the directory into "
-                f"{CODE_VARIABLE}",
+                fix="if you trust it, give the directory that holds it: `--allow-code DIR`, or "
+                f"put it into {CODE_VARIABLE}",
             )
             continue
         try:
