@@ -73,8 +73,8 @@ def test_stages_are_held_against_their_estimate(
     assert one.actual_tokens == pytest.approx(3 * 29810)
     text = "\n".join(outcome_lines([one]))
     assert "83 min" in text
-    assert "times as long" in text
-    assert "89k met" in text
+    assert "375 times slower" in text
+    assert "89k actual" in text
 
 
 def test_status_shows_both(

@@ -64,7 +64,7 @@ def test_plan_with_an_empty_store(
     jobs = plan_of(spec).jobs
     assert f"{len(jobs)} jobs: {len(jobs)} to run" in shown
     assert "eto, round 2" in shown
-    assert "sharing spares" in shown
+    assert "saved by sharing" in shown
     for job in jobs:
         assert f"{job.id} " in shown
         assert job.key[:8] in shown

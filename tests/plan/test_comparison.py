@@ -48,7 +48,7 @@ def test_a_cause_and_what_follows() -> None:
         "one and other: 2 of 3 jobs differ",
         "~ dpo",
         "    beta: 0.1 -> 0.5",
-        "because of dpo: scores",
+        "scores follows from dpo",
     ]
 
 

@@ -90,7 +90,7 @@ def test_claims_command_shows_the_last_run(
     assert [claim["name"] for claim in told["claims"]] == ["main", "more"]
     shutil.rmtree(plan_with_judge.store / "objects" / "judge")
     assert main(["claims", "--store", store]) == 5
-    assert "not judged yet" in capsys.readouterr().err
+    assert "no verdicts yet" in capsys.readouterr().err
 
 
 def test_only_gated_claims_that_are_not_reproduced_shut() -> None:
@@ -135,4 +135,4 @@ def test_claims_of_a_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         "prompts:\n  react: {instruction: Act.}\nstages:\n  expert: {kind: expert, split: train}\n"
     )
     assert main(["claims", str(spec), "--store", str(tmp_path / "store")]) == 5
-    assert "there are none" in capsys.readouterr().err
+    assert "has no claims" in capsys.readouterr().err

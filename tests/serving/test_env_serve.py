@@ -57,7 +57,7 @@ stages:
 
 @dataclass
 class Serving:
-    """A running command and what it has printed: address, token, the line to try."""
+    """A running command and what it has printed: address, token, the lines of an episode."""
 
     process: subprocess.Popen[str]
     lines: list[str]
@@ -88,7 +88,7 @@ def serve(tmp_path: Path, repository: Path) -> Iterator[Callable[..., Serving]]:
         )  # fmt: skip
         started.append(process)
         assert process.stdout is not None
-        lines = [process.stdout.readline().rstrip("\n") for _ in range(3)]
+        lines = [process.stdout.readline().rstrip("\n") for _ in range(6)]
         assert process.poll() is None, lines
         return Serving(process, lines)
 
@@ -103,15 +103,22 @@ def test_it_serves_until_ctrl_c(serve: Callable[..., Serving]) -> None:
     assert serving.lines[0].startswith("env.textcraft is at http://127.0.0.1:")
     token = serving.lines[1].removeprefix("token: ")
     assert len(token) == 32
-    # The line to try, word for word, by what curl would send.
-    words = shlex.split(serving.lines[2].removeprefix("try:"))
-    assert words[:3] == ["curl", "-s", "-H"]
-    name, _, value = words[3].partition(": ")
-    request = urllib.request.Request(words[4], headers={name: value})
-    with urllib.request.urlopen(request) as answer:
-        assert b'"max_depth":2' in answer.read()
+    # The lines of the episode, word for word, by what curl would send.
+    answers = []
+    for line in serving.lines[3:]:
+        words = shlex.split(line)
+        assert [*words[:3], words[5]] == ["curl", "-s", "-H", "-d"]
+        name, _, value = words[3].partition(": ")
+        request = urllib.request.Request(words[4], words[6].encode(), {name: value})
+        with urllib.request.urlopen(request) as answer:
+            answers.append(json.load(answer))
+    created, started, acted = answers
+    assert f'"id": {created["id"]},' in serving.lines[4]
+    assert "Goal" in started["observation"] or "goal" in started["observation"]
+    assert acted["observation"] != started["observation"]
+    assert not acted["observation"].startswith("Could not")
     with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.urlopen(words[4])
+        urllib.request.urlopen(serving.url + "/meta")
     port = int(serving.url.rsplit(":", 1)[1])
     assert serving.stop() == "env.textcraft: stopped\n"
     assert serving.process.returncode == 0
@@ -134,10 +141,8 @@ def test_an_entry_of_a_spec_without_a_token_at_a_port(
     words = ("--spec", "spec.yaml", "short", "-p", "depth=3", "--no-token", "--port", str(port))
     serving = serve(*words)
     assert serving.url == f"http://127.0.0.1:{port}"
-    assert serving.lines[1:] == [
-        "token: none is asked for",
-        f"try:   curl -s http://127.0.0.1:{port}/meta",
-    ]
+    assert serving.lines[1] == "token: none is asked for"
+    assert serving.lines[3] == f"  curl -s http://127.0.0.1:{port}/create -d '{{}}'"
     with urllib.request.urlopen(serving.url + "/meta") as answer:
         assert b'"max_depth":3' in answer.read()
     taken = subprocess.run(

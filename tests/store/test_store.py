@@ -85,7 +85,7 @@ def test_verify_finds_damage(
     expected: str,
 ) -> None:
     assert store(filled, "verify") == 0
-    assert "2 objects are whole" in capsys.readouterr().out
+    assert "2 objects verified, none damaged" in capsys.readouterr().out
     folder = filled.store / "objects" / filled.object("model")
     (folder / "logs" / "log.txt").write_text("x") if "log.txt" in expected else None
     damage(folder)

@@ -76,7 +76,10 @@ exit codes:
   4 the store is damaged or unusable         5 a named thing was not found
   6 a claim with `gate: true` is not reproduced
   7 `preflight` found what would fail         70 a bug in agentc
-  130 interrupted (Ctrl-C)                  143 stopped by SIGTERM or `agentc cancel`
+  129 stopped by SIGHUP   130 interrupted (Ctrl-C)
+  143 stopped by SIGTERM or `agentc cancel`
+`agentc diff` answers as diff(1) does: 0 same, 1 different, 2 trouble. `agentc data fetch` and
+`agentc env` say 3 for what cannot be had or built.
 """
 
 

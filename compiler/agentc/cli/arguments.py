@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from agentc.diagnostics.diagnostic import Diagnostic
-from agentc.diagnostics.render import render_json, render_text
+from agentc.diagnostics.render import counts_of, render_json, render_text
 
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
@@ -66,6 +67,21 @@ def add_param_argument(
 def names_spec(word: str) -> bool:
     """Whether a word of the command line is a spec and no stage or run: by how it ends."""
     return word.endswith((".yaml", ".yml"))
+
+
+def add_format_argument(
+    parser: argparse.ArgumentParser,
+    what: str = "output form",
+    *,
+    choices: Sequence[str] = ("text", "json"),
+    default: str | None = "text",
+) -> None:
+    """--format, and --json for `--format json`: the same two for every command that prints what a
+    program may want to read. Gives `format`."""
+    parser.add_argument("--format", choices=choices, default=default, help=what)
+    parser.add_argument(
+        "--json", dest="format", action="store_const", const="json", help="same as --format json"
+    )
 
 
 def add_allow_path_argument(parser: argparse.ArgumentParser) -> None:
@@ -149,10 +165,25 @@ def show_diagnostics(
         show_hint(diagnostics, target)
 
 
+def show_found(compiled: Compilation, arguments: argparse.Namespace) -> None:
+    """What a compilation found, for every command but `check`: errors in full, with all that stands
+    beside them; warnings alone in one line, since `check` has shown them, or does when asked."""
+    if compiled.has_errors or compiled.plan is None:
+        show_diagnostics(compiled.diagnostics)
+        return
+    found = counts_of(compiled.diagnostics)
+    if found:
+        words = ["agentc", "check", str(arguments.spec)]
+        words += [] if arguments.scale is None else ["--scale", arguments.scale]
+        words += [word for pair in arguments.params.items() for word in ("-p", "=".join(pair))]
+        show = "shows it" if len(compiled.diagnostics) == 1 else "shows them"
+        print(f"{found}; `{shlex.join(words)}` {show}", file=sys.stderr)
+
+
 def show_hint(diagnostics: Sequence[Diagnostic], stream: TextIO) -> None:
     """Say where the first error (else the first warning) of some is explained."""
     code = next((d.code for d in diagnostics if d.severity == "error"), diagnostics[0].code)
-    print(f"`agentc explain {code}` shows an example of it, and the example mended", file=stream)
+    print(f"`agentc explain {code}` has an example and its fix", file=stream)
 
 
 def wants_colour(stream: TextIO) -> bool:

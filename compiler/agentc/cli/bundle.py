@@ -13,6 +13,7 @@ from agentc.cli.arguments import (
     add_spec_arguments,
     compile_typed,
     show_diagnostics,
+    show_found,
 )
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
@@ -63,7 +64,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.store.paths import look_into
 
     compiled = compile_typed(arguments, load_backends())
-    show_diagnostics(compiled.diagnostics)
+    show_found(compiled, arguments)
     if compiled.plan is None:
         return EXIT_SPEC
     store = look_into(arguments.store) if arguments.with_results else None

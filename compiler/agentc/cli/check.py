@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from agentc.cli.arguments import (
+    add_format_argument,
     add_locked_argument,
     add_spec_arguments,
     compile_typed,
@@ -35,11 +36,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="pass over files that are no specs (no key `agentc`, or a template), as folders do",
     )
     add_locked_argument(parser)
-    parser.add_argument(
-        "--format",
+    add_format_argument(
+        parser,
+        "how errors are written; json and sarif (2.1.0) go to standard output",
         choices=("text", "json", "sarif"),
-        default="text",
-        help="how errors are written; json and sarif (2.1.0) go to standard output",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     parser.add_argument(

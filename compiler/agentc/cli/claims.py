@@ -7,7 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import compile_typed, names_spec, show_diagnostics, wants_colour
+from agentc.cli.arguments import (
+    add_format_argument,
+    compile_typed,
+    names_spec,
+    show_found,
+    wants_colour,
+)
 from agentc.cli.choose_run import add_run_choice, choose_run
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_CLAIM, EXIT_NOT_FOUND, EXIT_SPEC
@@ -29,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add_run_choice(parser)
     add_store_argument(parser)
-    parser.add_argument("--json", action="store_true", help="the verdicts as JSON")
+    add_format_argument(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -58,11 +64,10 @@ def execute(arguments: argparse.Namespace) -> int:
         document = read_plan(choose_run(layout, given, arguments).folder.last_plan)
     verdicts = find_verdicts(document, layout)
     if verdicts is None:
-        what = "were not judged yet: run it first" if has_claims(document) else "there are none"
-        label = variant_of(document).label
-        print(f"agentc: claims of {label}: {what}", file=sys.stderr)
+        what = "has no verdicts yet; run it first" if has_claims(document) else "has no claims"
+        print(f"agentc: {variant_of(document).label} {what}", file=sys.stderr)
         return EXIT_NOT_FOUND
-    if arguments.json:
+    if arguments.format == "json":
         print(json.dumps(verdicts, ensure_ascii=False, indent=2, sort_keys=True))
     else:
         print(render_verdicts(verdicts, colour=wants_colour(sys.stdout)))
@@ -79,5 +84,5 @@ def _compiled(arguments: argparse.Namespace) -> Document | None:
 
     arguments.spec = Path(arguments.name)
     compiled = compile_typed(arguments, load_backends())
-    show_diagnostics(compiled.diagnostics)
+    show_found(compiled, arguments)
     return None if compiled.plan is None else plan_document(compiled.plan)

@@ -10,7 +10,7 @@ from agentc.cli.arguments import (
     add_locked_argument,
     add_spec_arguments,
     compile_typed,
-    show_diagnostics,
+    show_found,
 )
 from agentc.exit_codes import EXIT_SPEC, EXIT_USAGE
 
@@ -37,7 +37,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.emit import compile_to
 
     compiled = compile_typed(arguments, load_backends())
-    show_diagnostics(compiled.diagnostics)
+    show_found(compiled, arguments)
     if compiled.plan is None:
         return EXIT_SPEC
     directory: Path = arguments.output

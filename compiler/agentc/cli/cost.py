@@ -6,7 +6,13 @@ import argparse
 import json
 from pathlib import Path
 
-from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics
+from agentc.cli.arguments import (
+    add_format_argument,
+    add_spec_arguments,
+    compile_typed,
+    show_diagnostics,
+    show_found,
+)
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
 
@@ -42,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="stages in the store too, each round and cell"
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="output form")
+    add_format_argument(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -75,9 +81,10 @@ def execute(arguments: argparse.Namespace) -> int:
             return EXIT_NOT_FOUND
     table = load_backends()
     compiled = compile_typed(arguments, table)
-    show_diagnostics(compiled.diagnostics, arguments.format if compiled.plan is None else "text")
     if compiled.plan is None:
+        show_diagnostics(compiled.diagnostics, arguments.format)
         return EXIT_SPEC
+    show_found(compiled, arguments)
     work = find_work(plan_document(compiled.plan), look_into(arguments.store))
     estimates, summary = cost_of(
         work,

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentc.cli.arguments import add_format_argument
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE
 from agentc.text import shown_size
 
@@ -33,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     ls = actions.add_parser("ls", help="what there is: size, licence, address, who can use it")
-    ls.add_argument("--json", action="store_true", help="one JSON object a line")
+    add_format_argument(ls, "json: an object a line")
     fetch = actions.add_parser("fetch", help="get one; exit code 3 where it cannot be had")
     fetch.add_argument("name", metavar="NAME")
     fetch.add_argument("--to", type=Path, metavar="DIR", help="default: ./NAME")
@@ -66,7 +67,7 @@ def _ls(arguments: argparse.Namespace) -> int:
     from agentc.data_sets.find import declared_data_sets
 
     for name, (one, users) in declared_data_sets(load_backends()).items():
-        if arguments.json:
+        if arguments.format == "json":
             print(json.dumps({**asdict(one), "environments": users}, sort_keys=True))
             continue
         size = shown_size(sum(source.size for source in one.sources))

@@ -11,6 +11,7 @@ from typing import Any
 
 from agentc.cli.arguments import (
     add_allow_path_argument,
+    add_format_argument,
     names_spec,
     parse_param,
     show_diagnostics,
@@ -39,7 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
     own = "[-p NAME=VALUE] [--scale NAME]"
-    parser.usage = f"agentc diff [-h] [--allow-path DIR] [--store DIR] [--json] A {own} B {own}"
+    form = "[--format {text,json}]"
+    parser.usage = f"agentc diff [-h] [--allow-path DIR] [--store DIR] {form} A {own} B {own}"
     parser.add_argument("first", action=_Side, metavar="A", help="a spec, or a run")
     parser.add_argument("second", action=_Side, metavar="B", help="another one")
     parser.add_argument(
@@ -61,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_allow_path_argument(parser)
     add_store_argument(parser)
-    parser.add_argument("--json", action="store_true", help="as one JSON object")
+    add_format_argument(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -82,7 +84,7 @@ def execute(arguments: argparse.Namespace) -> int:
         documents.append(document)
     titles = [_title(*side) for side in zip(names, arguments.params, arguments.scales, strict=True)]
     found = compare_documents(documents[0], documents[1], (titles[0], titles[1]))
-    if arguments.json:
+    if arguments.format == "json":
         print(json.dumps(comparison_document(found), indent=2, ensure_ascii=False))
     else:
         text = comparison_text(found)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from agentc.cli import env_hash
 from agentc.cli.arguments import (
+    add_format_argument,
     add_locked_argument,
     add_spec_arguments,
     compile_typed,
     show_diagnostics,
+    show_found,
 )
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_SPEC, EXIT_STORE, EXIT_USAGE
@@ -47,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     ls = actions.add_parser(
         "ls", help="list what is built: Python, packages, size, last use, users"
     )
-    ls.add_argument("--json", action="store_true", help="one JSON object a line")
+    add_format_argument(ls, "json: an object a line")
     verify = actions.add_parser(
         "verify", help="compare interpreter and files with what was built; exit code 4 on damage"
     )
@@ -111,7 +113,7 @@ def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
         needed = needed_by_backends(table)
     else:
         compiled = compile_typed(arguments, table)
-        show_diagnostics(compiled.diagnostics)
+        show_found(compiled, arguments)
         if compiled.plan is None:
             return EXIT_SPEC
         written = () if compiled.module is None else compiled.module.track
@@ -149,14 +151,14 @@ def _ls(arguments: argparse.Namespace, layout: StoreLayout) -> int:
     import json
 
     found = _installed(layout)
-    if not found and not arguments.json:
+    if not found and arguments.format != "json":
         print(f"no software environment is built in {layout.environments}")
         return 0
     rows = [("name", "digest", "python", "packages", "size", "last used", "state", "used by")]
     for one in found:
         size = one.size()
         used = "" if one.used is None else time.strftime("%Y-%m-%d", time.localtime(one.used))
-        if arguments.json:
+        if arguments.format == "json":
             line = {
                 "names": one.names,
                 "digest": one.digest,
@@ -186,7 +188,7 @@ def _ls(arguments: argparse.Namespace, layout: StoreLayout) -> int:
                 users or "-",
             )
         )
-    if not arguments.json:
+    if arguments.format != "json":
         print("\n".join(aligned(rows)))
         print(f"in {layout.environments}")
     return 0

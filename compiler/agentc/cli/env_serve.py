@@ -10,7 +10,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import Param, add_allow_path_argument, compile_typed, show_diagnostics
+from agentc.cli.arguments import (
+    Param,
+    add_allow_path_argument,
+    compile_typed,
+    show_diagnostics,
+    show_found,
+)
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
 
 if TYPE_CHECKING:
@@ -121,7 +127,7 @@ def _from_spec(arguments: argparse.Namespace) -> EnvironmentEntry | int:
 
     table = load_backends()
     compiled = compile_typed(arguments, table)
-    show_diagnostics(compiled.diagnostics)
+    show_found(compiled, arguments)
     if compiled.plan is None or compiled.module is None:
         return EXIT_SPEC
     names = list(compiled.module.environments)
@@ -152,6 +158,7 @@ def _host(entry: EnvironmentEntry, arguments: argparse.Namespace) -> int:
     from agentc.runtime.machine.stopping import StoppedError
     from agentc.runtime.servers.lease import LeaseError
     from agentc.runtime.software.environment import SoftwareEnvironmentError
+    from agentc.serving.episode import episode_lines
     from agentc.serving.hosting import PORT_TAKEN, Address, hosted
     from agentc.store.paths import open_store
 
@@ -173,8 +180,8 @@ def _host(entry: EnvironmentEntry, arguments: argparse.Namespace) -> int:
         ):
             print(f"{name} is at {server.url}, ready in {server.ready_s:.1f} s; Ctrl-C ends it")
             print(f"token: {token or 'none is asked for'}")
-            header = f"-H 'Authorization: Bearer {token}' " if token else ""
-            print(f"try:   curl -s {header}{server.url}/meta", flush=True)
+            print("an episode, from another shell (its number is what /create answers):")
+            print("\n".join(f"  {line}" for line in episode_lines(server.url, token)), flush=True)
             print(f"agentc: {server.wait()}", file=sys.stderr)
             return EXIT_FAILED
     except StoppedError:

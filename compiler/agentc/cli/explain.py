@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import (
+    add_format_argument,
     add_spec_arguments,
     compile_typed,
     names_spec,
-    show_diagnostics,
+    show_found,
     wants_colour,
 )
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from agentc.backend_api import StageBackend
     from agentc.compilation import Compilation
     from agentc.ir.module import Stage
-    from agentc.kinds.field import Field
+    from agentc.kinds.field import Field, Json
 
 HELP = "explain a diagnostic code, or the backend and the settings of a stage"
 _CODE = re.compile(r"(?i)(?:AGC)?(\d+)")
@@ -34,6 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("name", metavar="CODE|STAGE", help="such as AGC602, `sft` or `eto.2.dpo`")
     add_spec_arguments(parser, optional=True)
+    add_format_argument(parser, "json: an object for each stage, or of the code, one a line")
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -44,7 +46,7 @@ def execute(arguments: argparse.Namespace) -> int:
         arguments.name, arguments.spec = str(arguments.spec), Path(arguments.name)
     number = _CODE.fullmatch(arguments.name)  # no stage is called like a number
     if number is not None:
-        return _explain_code(f"AGC{number[1]}")
+        return _explain_code(f"AGC{number[1]}", arguments.format)
     if arguments.spec is None:
         alone = names_spec(arguments.name)
         words = f"STAGE {arguments.name}" if alone else f"{arguments.name} SPEC"
@@ -56,7 +58,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return _explain_stage(arguments)
 
 
-def _explain_code(name: str) -> int:
+def _explain_code(name: str, form: str) -> int:
     from agentc.backend_api import load_backends
     from agentc.diagnostics.suggest import did_you_mean
     from agentc.reference.codes import CODES, code_named
@@ -67,6 +69,10 @@ def _explain_code(name: str) -> int:
         hint = did_you_mean(name, [known.code for known in CODES])
         print(f"agentc: there is no code {name}{f'; {hint}' if hint else ''}", file=sys.stderr)
         return EXIT_NOT_FOUND
+    if form == "json":
+        about = {"code": code.code, "title": code.title, "explanation": code.explanation}
+        print(json.dumps(about, ensure_ascii=False))
+        return 0
     print(error_text(code, load_backends(), colour=wants_colour(sys.stdout)), end="")
     return 0
 
@@ -79,7 +85,7 @@ def _explain_stage(arguments: argparse.Namespace) -> int:
     compiled = compile_typed(arguments, table)
     stages = {} if compiled.module is None else compiled.module.stages
     found = [stages[name] for name in meant_by(arguments.name, stages)]
-    show_diagnostics(compiled.diagnostics)
+    show_found(compiled, arguments)
     if not found:
         if compiled.has_errors:
             return EXIT_SPEC
@@ -88,13 +94,16 @@ def _explain_stage(arguments: argparse.Namespace) -> int:
         return EXIT_NOT_FOUND
     for stage in found:
         backend = table.backends.get(stage.backend)
-        if isinstance(backend, StageBackend):
+        if not isinstance(backend, StageBackend):
+            continue
+        if arguments.format == "json":
+            print(json.dumps(_document(stage, backend, compiled), ensure_ascii=False))
+        else:
             print("\n".join(_lines(stage, backend, compiled)))
     return EXIT_SPEC if compiled.has_errors else 0
 
 
 def _lines(stage: Stage, backend: StageBackend, compiled: Compilation) -> Iterator[str]:
-    from agentc.backend_api.honoured import honoured_fields
     from agentc.kinds import kind_named
 
     kind = kind_named(stage.kind)
@@ -111,15 +120,44 @@ def _lines(stage: Stage, backend: StageBackend, compiled: Compilation) -> Iterat
         yield f"  {role}: {', '.join(producers)}"
     for section, name in stage.uses.items():
         yield f"  {section}: {name}{_where(section, stage, compiled)}"
+    yield "  settings:"
+    shown = [(path, json.dumps(value, ensure_ascii=False), note) for path, value, note
+             in _settings(stage, backend)]  # fmt: skip
+    yield from aligned(shown, indent="    ")
+    yield ""
+
+
+def _document(stage: Stage, backend: StageBackend, compiled: Compilation) -> dict[str, Json]:
+    """What `_lines` says, as data."""
+    choice = next((c for c in compiled.choices if c.stage == stage.id), None)
+    settings = _settings(stage, backend)
+    return {
+        "stage": stage.id,
+        "kind": stage.kind,
+        "from": _place(stage),
+        "backend": backend.id,
+        "version": backend.version,
+        "reason": None if choice is None else choice.reason,
+        "not": {} if choice is None else dict(choice.rejected),
+        "inputs": {role: list(producers) for role, producers in stage.inputs.items()},
+        "uses": dict(stage.uses),
+        "settings": {path: {"value": value, "from": note} for path, value, note in settings},
+    }
+
+
+def _settings(stage: Stage, backend: StageBackend) -> list[tuple[str, Json, str]]:
+    """Path, effective value and origin of all that the stage may set."""
+    from agentc.backend_api.honoured import honoured_fields
+    from agentc.kinds import kind_named
+
+    kind = kind_named(stage.kind)
+    assert kind is not None
     read = honoured_fields(backend)
-    rows = [
+    return [
         row
         for field in (*kind.fields, *backend.options)
         for row in _setting(field, stage, field.name in read)
     ]
-    yield "  settings:"
-    yield from aligned(rows, indent="    ")
-    yield ""
 
 
 def _where(section: str, stage: Stage, compiled: Compilation) -> str:
@@ -138,7 +176,7 @@ def _place(stage: Stage) -> str:
     return f"{span.source.name}:{span.line}{steps}"
 
 
-def _setting(field: Field, stage: Stage, read: bool) -> Iterator[tuple[str, str, str]]:
+def _setting(field: Field, stage: Stage, read: bool) -> Iterator[tuple[str, Json, str]]:
     """Rows of path, effective value and origin: where the spec sets it, or `default`."""
     from agentc.backend_api import OptionView
     from agentc.passes.lowering.module_context import stage_values
@@ -154,4 +192,4 @@ def _setting(field: Field, stage: Stage, read: bool) -> Iterator[tuple[str, str,
         note = f"{span.source.name}:{span.line}" if path in given else "default"
         note += "" if field.identity == "semantic" else f" ({field.identity})"
         note += "" if read else f", which {stage.backend} does not read"
-        yield path, json.dumps(view.get(path), ensure_ascii=False), note
+        yield path, view.get(path), note

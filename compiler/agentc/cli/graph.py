@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics
+from agentc.cli.arguments import add_spec_arguments, compile_typed, show_found
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_SPEC, EXIT_USAGE
 
@@ -71,7 +71,7 @@ def execute(arguments: argparse.Namespace) -> int:
         )
         return EXIT_USAGE
     compiled = compile_typed(arguments, load_backends())
-    show_diagnostics(compiled.diagnostics)
+    show_found(compiled, arguments)
     if compiled.plan is None:
         return EXIT_SPEC
     layout = look_into(arguments.store)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics
+from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics, show_found
 from agentc.exit_codes import EXIT_SPEC, EXIT_USAGE
 from agentc.source.read import is_file
 
@@ -70,7 +70,7 @@ def execute(arguments: argparse.Namespace) -> int:
             return EXIT_SPEC
         final = OutsideReferences(pins=resolved)
         compiled = compile_typed(arguments, table, references=final)
-    show_diagnostics(compiled.diagnostics)
+    show_found(compiled, arguments)
     if compiled.plan is None:
         return EXIT_SPEC
     lock = collect_lock(compiled.plan, compiled.references, compiled.templates, arguments.scale)

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentc.cli.arguments import (
+    add_format_argument,
     add_locked_argument,
     add_spec_arguments,
     compile_typed,
     show_diagnostics,
+    show_found,
     wants_colour,
 )
 from agentc.cli.store_argument import add_store_argument
@@ -31,13 +33,11 @@ if TYPE_CHECKING:
 HELP = "show what a run would do: jobs, what the store has, what changed and why"
 
 _OF_SERVER = ("id", "scope", "replicas", "resources", "clients")
-_MOST_CAUSES = 20
-"""Every job of a long chain may be a cause of all that follow: half the square of its length."""
 
 _EPILOG = """\
 marks:
   +  runs: new                     ~  runs: it changed since the last run
-  >  runs: not made so far         =  the store has it
+  >  runs: not finished yet        =  the store has it
   ·  is not there, and nothing that must run needs it
 Under a changed job stands each setting or input of its own that changed; what only follows from
 other jobs names them.
@@ -62,10 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--full", action="store_true", help="settings, inputs, servers and keys of every job"
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="output form")
-    parser.add_argument(
-        "--json", dest="format", action="store_const", const="json", help="same as --format json"
-    )
+    add_format_argument(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -96,7 +93,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if compiled.plan is None:
         show_diagnostics(compiled.diagnostics, arguments.format)
         return EXIT_SPEC
-    show_diagnostics(compiled.diagnostics)
+    show_found(compiled, arguments)
     layout = look_into(arguments.store)
     work = find_work(plan_document(compiled.plan), layout, arguments.until)
     lacking = Sink()
@@ -151,6 +148,7 @@ def _document(
     review: Review, estimates: Mapping[str, Estimate], expected: Summary | None
 ) -> dict[str, Json]:
     from agentc.cost.render import estimate_entry, total_entry
+    from agentc.plan.review import change_document
 
     work = review.work
     return {
@@ -180,21 +178,11 @@ def _document(
                 "round": item.job["round"],
                 "backend": item.job["backend"],
                 **_server_ranks(item.job),
-                "object": item.object,
                 "mark": item.mark,
-                "state": item.state,
-                "same_work_as": item.twin,
                 "session": item.session,
-                "since_last_run": item.diff.novelty if item.diff else "new",
-                "was": item.diff.was if item.diff else None,
-                "changes": [
-                    {"path": change.path, "before": change.before, "after": change.after}
-                    for change in (item.diff.changes if item.diff else ())
-                ],
-                "because_of": list(item.diff.nearest_roots(_MOST_CAUSES) if item.diff else ()),
+                **change_document(item),
                 "estimate": estimate_entry(estimates[item.id]) if item.id in estimates else None,
                 "memory": item.job.get("memory"),
-                "causes": item.diff.root_count if item.diff else 0,
             }
             for item in review.items
         ],

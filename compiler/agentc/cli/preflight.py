@@ -9,10 +9,12 @@ import time
 from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import (
+    add_format_argument,
     add_locked_argument,
     add_spec_arguments,
     compile_typed,
     show_diagnostics,
+    show_found,
 )
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_PREFLIGHT, EXIT_SPEC
@@ -47,9 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--until", metavar="STAGE", help="only this stage and what it needs")
     parser.add_argument("--offline", action="store_true", help="ask neither SLURM nor the hub")
-    parser.add_argument(
-        "--json", dest="format", action="store_const", const="json", default="text", help="as JSON"
-    )
+    add_format_argument(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -72,7 +72,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if compiled.plan is None:
         show_diagnostics(compiled.diagnostics, arguments.format)
         return EXIT_SPEC
-    show_diagnostics(compiled.diagnostics)
+    show_found(compiled, arguments)
     # A store that is in no state to be used is something to find here.
     layout = StoreLayout(store_root(arguments.store))
     work = find_work(plan_document(compiled.plan), layout, arguments.until)

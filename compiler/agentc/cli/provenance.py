@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from agentc.cli.arguments import add_format_argument
 from agentc.cli.choose_run import NoRunError, add_variant_arguments, choose_run
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_STORE
@@ -32,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_variant_arguments(parser)
     add_store_argument(parser)
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="output form")
+    add_format_argument(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

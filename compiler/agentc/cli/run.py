@@ -15,6 +15,7 @@ from agentc.cli.arguments import (
     add_spec_arguments,
     compile_typed,
     show_diagnostics,
+    show_found,
     wants_colour,
 )
 from agentc.cli.store_argument import add_store_argument
@@ -105,7 +106,7 @@ def execute(arguments: argparse.Namespace) -> int:
         require_executor(profile)
     table = load_backends()
     compiled = compile_typed(arguments, table)
-    show_diagnostics(compiled.diagnostics)
+    show_found(compiled, arguments)
     if compiled.plan is None:
         return EXIT_SPEC
     if compiled.unavailable and not arguments.dry_run:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from agentc.cli.arguments import add_format_argument
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND
 from agentc.text import aligned, shown_size
@@ -40,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="remove the record and the report of a run; its results stay until `store gc`",
     )
     add_store_argument(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    add_format_argument(parser, "json: an object a line")
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -74,7 +75,7 @@ def execute(arguments: argparse.Namespace) -> int:
             print(f"agentc: no run of `{arguments.name}`; {hint}", file=sys.stderr)
         return EXIT_NOT_FOUND
     described = [_described(run, layout) for run in found]
-    if arguments.json:
+    if arguments.format == "json":
         for line in described:
             print(json.dumps(line, ensure_ascii=False, sort_keys=True))
         return 0

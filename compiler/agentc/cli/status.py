@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agentc.cli.arguments import add_format_argument
 from agentc.cli.choose_run import add_run_choice, choose_run
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_FAILED
@@ -29,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="each cell of a sweep, not a line for each stage"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object for each job")
+    add_format_argument(parser, "json: an object for each job, one a line")
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -55,10 +56,10 @@ def execute(arguments: argparse.Namespace) -> int:
     seen = Observer(layout, work.needed, since=0.0).look()
     expected = read_expected(run.folder)
     entries = {str(job["id"]): expected.get(object_of(job)) for job in work.needed}
-    if arguments.json:
-        for job in seen:
-            entry = entries.get(job.id)
-            line = {**asdict(job), "expected_s": None if entry is None else entry["seconds"]}
+    if arguments.format == "json":
+        for each in seen:
+            entry = entries.get(each.id)
+            line = {**asdict(each), "expected_s": None if entry is None else entry["seconds"]}
             print(json.dumps(line, ensure_ascii=False, sort_keys=True))
     elif arguments.cost:
         lines = outcome_lines(outcomes(work.needed, layout, expected))

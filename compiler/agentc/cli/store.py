@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from agentc.cli.arguments import add_format_argument
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_STORE
 from agentc.text import counted, shown_size
@@ -30,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="time",
         help="the latest, the largest, or by stage (default: time)",
     )
-    ls.add_argument("--json", action="store_true", help="one JSON object a line")
+    add_format_argument(ls, "json: an object a line")
     verify = actions.add_parser(
         "verify", help="compare every file with its manifest; exit code 4 when one differs"
     )
@@ -98,7 +99,7 @@ def _ls(arguments: argparse.Namespace, layout: object) -> int:
         found.sort(key=lambda stored: str(stored.manifest.get("id")))
     for stored in found:
         manifest = stored.manifest
-        if arguments.json:
+        if arguments.format == "json":
             line = {"object": stored.name, "size": sizes[stored.name]} | {
                 name: manifest.get(name) for name in ("id", "type", "backend", "started", "wall_s")
             }
@@ -112,7 +113,7 @@ def _ls(arguments: argparse.Namespace, layout: object) -> int:
                 f"{stored.name:<44} {manifest.get('type', '?'):<16} {size:>8}"
                 f" {seconds:>8.1f} s  {when}  {manifest.get('id', '')}"
             )
-    if not arguments.json:
+    if arguments.format != "json":
         total = f"{counted(len(found), 'object')}, {shown_size(sum(sizes.values()))}"
         print(total, file=sys.stderr)
     for problem in problems:
@@ -148,7 +149,7 @@ def _verify(arguments: argparse.Namespace, layout: object) -> int:
             file=sys.stderr,
         )
         return EXIT_STORE
-    print(f"{len(found)} objects are whole")
+    print(f"{counted(len(found), 'object')} verified, none damaged")
     return 0
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import (
     add_allow_path_argument,
+    add_format_argument,
     add_param_argument,
     compile_typed,
     names_spec,
-    show_diagnostics,
+    show_found,
 )
 from agentc.cli.choose_run import choose_run
 from agentc.cli.store_argument import add_store_argument
@@ -36,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.usage = (
         "agentc why [-h] [-p NAME=VALUE] [--scale NAME] [--allow-path DIR] "
-        "[--run NAME] [--store DIR] [SPEC] JOB|STAGE"
+        "[--run NAME] [--store DIR] [--format {text,json}] [SPEC] JOB|STAGE"
     )
     add_allow_path_argument(parser)
     parser.set_defaults(locked=False)
@@ -50,11 +51,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", metavar="NAME", help="one of the spec's `scales:`")
     parser.add_argument("--run", metavar="NAME", help="the experiment; default: the one run last")
     add_store_argument(parser)
+    add_format_argument(parser, "json: an object for each job, one a line")
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """0; 1 when the spec has errors; 2 for a wrong command line; 5 when there was no such run or
     there is no such job."""
+    import json
+
+    from agentc.plan.review import change_document
     from agentc.plan.stage_names import meant_by, nearest
     from agentc.store.paths import look_into
 
@@ -77,7 +82,10 @@ def execute(arguments: argparse.Namespace) -> int:
         print(f"agentc: {review.name} has no stage or job `{names[0]}`; {hint}", file=sys.stderr)
         return EXIT_NOT_FOUND
     for item in wanted:
-        print("\n".join(_answer(item, review, since)))
+        if arguments.format == "json":
+            print(json.dumps({"id": item.id, **change_document(item)}, ensure_ascii=False))
+        else:
+            print("\n".join(_answer(item, review, since)))
     return 0
 
 
@@ -94,7 +102,7 @@ def _of_spec(
 
     arguments.spec = Path(spec)
     compiled = compile_typed(arguments, load_backends())
-    show_diagnostics(compiled.diagnostics)
+    show_found(compiled, arguments)
     if compiled.plan is None:
         return EXIT_SPEC
     work = find_work(plan_document(compiled.plan), layout)

@@ -92,7 +92,7 @@ def outcome_lines(found: Iterable[StageOutcome]) -> list[str]:
     found = list(found)
     if not found:
         return []
-    rows = [("stage", "expected", "p10 to p90", "took", "", "rested on")]
+    rows = [("stage", "expected", "p10 to p90", "took", "", "based on")]
     for each in found:
         low, middle, high = each.expected
         rows.append(
@@ -110,17 +110,19 @@ def outcome_lines(found: Iterable[StageOutcome]) -> list[str]:
     lines = aligned(rows, right=(1, 2, 3))
     tokens = [(e.tokens, e.actual_tokens) for e in found if e.actual_tokens and e.tokens]
     if tokens:
-        guessed, met = sum(pair[0] for pair in tokens), sum(pair[1] or 0.0 for pair in tokens)
-        lines.append(f"tokens: {shown_count(guessed)} expected, {shown_count(met)} met")
+        guessed, actual = sum(pair[0] for pair in tokens), sum(pair[1] or 0.0 for pair in tokens)
+        lines.append(f"tokens: {shown_count(guessed)} expected, {shown_count(actual)} actual")
     return lines
 
 
 def verdict(outcome: StageOutcome) -> str:
-    """`within`, or how far off: `1.8 times as long`."""
+    """`within`, or how far off: `1.8 times slower` than estimated."""
     if outcome.within:
         return "within"
-    ratio = outcome.ratio
-    return f"{ratio:.2g} times as long" if ratio < 10 else f"{ratio:.0f} times as long"
+    ratio, word = outcome.ratio, "slower"
+    if ratio < 1:
+        ratio, word = 1 / ratio, "faster"
+    return f"{ratio:.2g} times {word}" if ratio < 10 else f"{ratio:.0f} times {word}"
 
 
 def _outcome(stage: str, done: list[tuple[Entry, float, float | None]]) -> StageOutcome:

@@ -116,7 +116,7 @@ def _values(
                 "AGC203",
                 f"`matrix.{name}` cannot {wrong}",
                 found.span,
-                expected="a list with one value at least",
+                expected="a list with at least one value",
                 fix=_as_list(found),
             )
             return ()

@@ -182,7 +182,7 @@ def _report_cycle(stages: Mapping[str, Stage], sink: Sink) -> None:
         role = next(role for role, inputs in stage.inputs.items() if first in inputs)
         sink.error(
             "AGC405",
-            f"`{first}` takes its own output as `{role}`: the stage waits for itself",
+            f"`{first}` takes its own output as `{role}`",
             span,
             fix=f"name the stage whose output `{first}` works on",
             steps=stage.origin.steps,

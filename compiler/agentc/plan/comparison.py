@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from agentc.kinds.field import Json
 from agentc.plan.diff import Change, JobDiff, change_texts, changed_values, compare_plans
 from agentc.plan.review import given
-from agentc.text import and_more, some
+from agentc.text import and_more, counted, some
 
 _K = TypeVar("_K", bound=Hashable)
 _MOST_BLOCKS = 20
@@ -110,7 +110,7 @@ def _lines(found: Comparison) -> Iterator[str]:
         yield f"= the same work under another name: {some(renamed)}"
     causes = _grouped(_following(found))
     for cause, names in list(causes.items())[:_MOST_BLOCKS]:
-        yield f"because of {cause}: {some(names)}"
+        yield f"{some(names)} {'follows' if len(names) == 1 else 'follow'} from {cause}"
     yield from _rest(causes, "differ because of others")
     if found.without_effect:
         yield "without effect on results:"
@@ -121,7 +121,7 @@ def _lines(found: Comparison) -> Iterator[str]:
 def _rest(blocks: Mapping[_K, Sequence[str]], words: str) -> Iterator[str]:
     left = sum(map(len, list(blocks.values())[_MOST_BLOCKS:]))
     if left:
-        yield f"and {left} more jobs {words}; --json names them"
+        yield f"and {counted(left, 'more job')} {words}; --json names them"
 
 
 def _following(found: Comparison) -> Iterator[tuple[str, str]]:

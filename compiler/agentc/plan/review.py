@@ -25,6 +25,10 @@ Mark: TypeAlias = Literal["+", "~", ">", "=", "·"]
 """+ new, ~ changed, > as in the last run but not made yet: these run. = in the store, or made by
 another job of the plan. · neither there nor needed."""
 
+_MOST_CAUSES = 20
+"""In JSON: every job of a long chain may be a cause of all that follow, half the square of its
+length."""
+
 STATE_WORDS: dict[State, str] = {
     "run": "to run",
     "cached": "in the store",
@@ -171,13 +175,32 @@ def novelty_words(item: Item) -> str:
     if diff.novelty == "new":
         return "new"
     unmade = diff.novelty == "same" and item.state == "run" and item.twin is None
-    return "not changed, but not made so far" if unmade else ""
+    return "unchanged, not finished yet" if unmade else ""
 
 
 def because(item: Item, most: int = 2) -> str:
     """`because of sft`: the other jobs that changed it; empty when there are none."""
     names, more = item.causes(most)
     return f"because of {and_more(names, more)}" if names else ""
+
+
+def change_document(item: Item) -> dict[str, Json]:
+    """What `plan` and `why` say of a job as JSON: how it stands, what changed and because of which
+    jobs."""
+    diff = item.diff
+    return {
+        "object": item.object,
+        "state": item.state,
+        "same_work_as": item.twin,
+        "since_last_run": diff.novelty if diff else "new",
+        "was": diff.was if diff else None,
+        "changes": [
+            {"path": change.path, "before": change.before, "after": change.after}
+            for change in (diff.changes if diff else ())
+        ],
+        "because_of": list(diff.nearest_roots(_MOST_CAUSES) if diff else ()),
+        "causes": diff.root_count if diff else 0,
+    }
 
 
 def change_lines(item: Item, diffs: Mapping[str, JobDiff]) -> list[str]:

@@ -112,7 +112,11 @@ def _servers(review: Review) -> list[str]:
     work = review.work
     lines = []
     if work.server_starts:
-        spared = f"; sharing spares {work.saved_starts} more" if work.saved_starts else ""
+        spared = (
+            f"; {counted(work.saved_starts, 'more start')} saved by sharing"
+            if work.saved_starts
+            else ""
+        )
         lines = [f"model servers: {counted(work.server_starts, 'start')}{spared}"]
     missing = {str(job["id"]) for job in work.missing}
     for server in work.document.get("servers") or []:

@@ -25,14 +25,14 @@ def findings_text(found: Sequence[PreflightFinding], seconds: float, *, asked: b
             if each.fix and each.verdict != "ok":
                 lines.append(f"           help: {each.fix}")
     if not asked:
-        lines.append("nobody else was asked (--offline)")
+        lines.append("offline: neither SLURM nor the hub was asked")
     counts = {verdict: sum(each.verdict == verdict for each in found) for verdict in _ORDER}
     parts = [
         f"{counts['problem']} problem{'' if counts['problem'] == 1 else 's'}",
         f"{counts['warning']} warning{'' if counts['warning'] == 1 else 's'}",
         f"{counts['unknown']} not known",
     ]
-    lines.append(f"{', '.join(parts)}; looked for {seconds:.1f} s, and queued nothing")
+    lines.append(f"{', '.join(parts)}; checked in {seconds:.1f} s; nothing was queued")
     return "\n".join(lines) + "\n"
 
 

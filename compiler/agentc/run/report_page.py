@@ -102,8 +102,8 @@ def cost_section(found: Iterable[StageOutcome]) -> str:
         f"<details><summary>expected {shown_time(total)}, took {shown_time(took)}</summary>\n"
         f"<p>{escape(_NOTE)}</p>\n"
         '<div class="scroll"><table>\n<thead><tr><th>stage</th><th>jobs</th><th>expected</th>'
-        "<th>band</th><th>took</th><th></th><th>tokens expected</th><th>tokens met</th>"
-        "<th>rested on</th></tr></thead>\n<tbody>\n"
+        "<th>band</th><th>took</th><th></th><th>tokens expected</th><th>actual tokens</th>"
+        "<th>based on</th></tr></thead>\n<tbody>\n"
         f"{rows}\n</tbody>\n<tfoot><tr><th>all together</th><td></td>"
         f"<td>{shown_time(total)}</td><td></td><td>{shown_time(took)}</td>"
         "<td></td><td></td><td></td><td></td></tr></tfoot>\n</table></div>\n</details>\n</section>\n"

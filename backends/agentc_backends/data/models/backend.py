@@ -35,7 +35,7 @@ def _lower_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ..
     if hidden % heads or (hidden // heads) % 2:
         view.refuse(
             "heads",
-            f"{heads} heads do not cut a hidden_size of {hidden} into heads of even width",
+            f"hidden_size {hidden} / {heads} heads is not an even whole number",
             fix="choose hidden_size as a multiple of 2 * heads (64 * heads serves everywhere)",
         )
     if heads % kv_heads:

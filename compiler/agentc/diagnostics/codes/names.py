@@ -29,7 +29,7 @@ NAMES: tuple[Code, ...] = (
     ),
     Code(
         "AGC405",
-        "a circle of stages",
+        "stages that depend on each other in a cycle",
         "Each of these stages waits for the next, so none can start. A stage whose next round uses "
         "its own result is a `repeat:`, with `carry:` for what is handed on.",
     ),

@@ -1,0 +1,80 @@
+"""What all commands have alike: warnings in full in `check` alone, one `--format` and `--json`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+
+from agentc.cli import COMMANDS, main
+
+SPEC = """\
+agentc: 1
+name: warned
+environments: {craft: {backend: textcraft}}
+prompts: {react: {instruction: Craft., reply_format: react}}
+stages:
+  expert: {kind: expert, split: train, limit: 100000}
+"""
+PROSE = frozenset(
+    {"init", "import", "lock", "compile", "bundle", "run", "cancel", "report", "templates"}
+    | {"schema", "conformance", "env-serve"}
+)
+"""Commands that do something, or print what has a form of its own."""
+
+
+@pytest.fixture
+def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "warned.yaml").write_text(SPEC)
+    return "warned.yaml"
+
+
+@pytest.mark.parametrize("command", ["plan", "cost", "graph", "explain", "why"])
+def test_a_warning_is_one_line_elsewhere(
+    command: str, spec: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", spec]) == 0
+    assert "warning[AGC" in capsys.readouterr().err
+    stage = ["expert"] if command in ("explain", "why") else []
+    assert main([command, *stage, spec]) == 0
+    said = capsys.readouterr().err
+    assert said == f"1 warning; `agentc check {spec}` shows it\n"
+
+
+def test_errors_are_told_in_full_everywhere(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(spec).write_text(SPEC.replace("split: train", "splits: train"))
+    for command in ("plan", "cost", "graph", "explain"):
+        stage = ["expert"] if command == "explain" else []
+        assert main([command, *stage, spec]) == 1
+        assert "did you mean `split`?" in capsys.readouterr().err, command
+
+
+def _options(parser: argparse.ArgumentParser) -> set[str]:
+    found = set()
+    for action in parser._actions:
+        found |= set(action.option_strings)
+        if isinstance(action, argparse._SubParsersAction):
+            found |= _options(action.choices["ls"])
+    return found
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in PROSE])
+def test_what_programs_read_has_one_option(command: str) -> None:
+    parser = argparse.ArgumentParser()
+    importlib.import_module(f"agentc.cli.{command.replace('-', '_')}").configure(parser)
+    assert "--format" in _options(parser)
+    assert command == "graph" or "--json" in _options(parser)
+
+
+def test_explain_and_why_as_data(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "expert", spec, "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["settings"]["limit"] == {"value": 100000, "from": "warned.yaml:6"}
+    assert main(["why", spec, "expert", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "run"
+    assert main(["explain", "AGC201", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["code"] == "AGC201"
