@@ -93,13 +93,13 @@ def _list(specs: Mapping[str, Path], table: BackendTable) -> None:
     ]
     print("without GPU and downloads, with the time that this machine is expected to take:")
     print("\n".join(_cut(line, width) for line in aligned(rows, right=(1,))))
-    rows = [
+    beyond = [
         (f"  {name}", "does not compile here" if needs is None else needs.words())
         for name, needs in found.items()
         if name not in here
     ]
     print("\nwhat needs more:")
-    print("\n".join(_cut(line, width) for line in aligned(rows)))
+    print("\n".join(_cut(line, width) for line in aligned(beyond)))
     print(f"\nagentc init --from NAME [FILE] begins a spec from one of them; without --from, from"
           f" {_DEFAULT}.")  # fmt: skip
 

@@ -211,7 +211,7 @@ SYNTAX = (
 )  # fmt: skip
 
 NAMES = (
-    _slip("takes_itself", "a stage takes itself", "data: expert\n", "data: sft\n", "sft", "itself"),
+    _slip("takes_itself", "a stage takes itself", "data: expert\n", "data: sft\n", "sft", "own output"),
     _slip("no_such_repeat", "a repeat that is none", "of: [untrained, test]", 'of: [untrained, "loop.*.dpo"]', "loop", "eto"),
     _slip("round_zero", "rounds count from 1", "policy: eto.dpo", "policy: eto.0.dpo", "round 0", "1"),
     _slip("two_dots", "two dots", "policy: eto.dpo", "policy: eto..dpo", "eto..dpo"),
