@@ -93,6 +93,7 @@ def execute(arguments: argparse.Namespace) -> int:
         cores=arguments.jobs,
         gpu=arguments.gpu,
         others=[StoreLayout(folder) for folder in arguments.learn_from],
+        measure=True,
     )
     if arguments.format == "json":
         print(json.dumps(estimate_document(estimates, summary), indent=2, ensure_ascii=False))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
     from agentc.cost import Estimate, Summary
     from agentc.plan.work import Work
     from agentc.runtime.store.layout import StoreLayout
+
+
+_WORTH_MEASURING_S = 60.0
+"""Expected time of a run from which seconds are spent to make its estimate a better one."""
 
 
 def cost_of(
@@ -23,24 +28,45 @@ def cost_of(
     queued: bool = False,
     gpu: str | None = None,
     others: Sequence[StoreLayout] = (),
+    measure: bool = False,
 ) -> tuple[dict[str, Estimate], Summary]:
     """Estimates by job id, and the totals of what has to run on so many cores (default: those of
     this machine), or with so many jobs in a queue. The GPU type is the one given, else that of
-    `placement.gpu`, else of the spec's budget."""
+    `placement.gpu`, else of the spec's budget. With `measure`, for a run that takes a while here:
+    what is not known yet of this machine and of the plan's environments is measured first, and how
+    much of the machine is free counts."""
     from agentc.cost import DEFAULT_GPU, estimate_plan, summarise
+    from agentc.cost.contention import share_of_cores, slowed
+    from agentc.cost.measuring import environments_sounded, machine_measured
 
     budget = None if compiled.module is None else compiled.module.budget
-    estimates = estimate_plan(
-        work.document,
-        work.layout,
-        table=table,
-        gpu=gpu or (DEFAULT_GPU if budget is None else budget.gpu),
-        cards=gpu is None,
-        others=others,
-        states=work.states,
-    )
     here = cores or os.cpu_count() or 1
-    return estimates, summarise(work.document, estimates, here, queued=queued)
+
+    def estimated(report: Callable[[str], None] | None) -> dict[str, Estimate]:
+        document, store = work.document, work.layout
+        return estimate_plan(
+            document,
+            store,
+            table=table,
+            gpu=gpu or (DEFAULT_GPU if budget is None else budget.gpu),
+            cards=gpu is None,
+            others=others,
+            states=work.states,
+            calibration=None if queued else machine_measured(document, store, report),
+            sounded=environments_sounded(document, table, store, report),
+        )
+
+    estimates = estimated(None)
+    summary = summarise(work.document, estimates, here, queued=queued)
+    if not measure or queued or summary.wall.median < _WORTH_MEASURING_S:
+        return estimates, summary
+    share = share_of_cores(min(here, os.cpu_count() or 1))
+    estimates = slowed(estimated(_say), share)
+    return estimates, summarise(work.document, estimates, here, share=share)
+
+
+def _say(line: str) -> None:
+    print(f"agentc: {line}", file=sys.stderr, flush=True)
 
 
 def cost_to_run(
@@ -50,9 +76,10 @@ def cost_to_run(
     *,
     cores: int | None = None,
     queued: bool = False,
+    measure: bool = False,
 ) -> tuple[dict[str, Estimate], Summary | None]:
     """The same, but nothing when nothing has to run: a finished experiment is passed over in a
     moment."""
     if not work.missing:
         return {}, None
-    return cost_of(work, compiled, table, cores=cores, queued=queued)
+    return cost_of(work, compiled, table, cores=cores, queued=queued, measure=measure)

@@ -130,6 +130,7 @@ def execute(arguments: argparse.Namespace) -> int:
         table,
         cores=at_once(profile, arguments.jobs),
         queued=queued,
+        measure=True,
     )
     budget = None if compiled.module is None else compiled.module.budget
     excess: tuple[Diagnostic, ...] = ()

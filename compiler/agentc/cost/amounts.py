@@ -16,6 +16,8 @@ from agentc.cost.quantity import ZERO, Quantity, total
 from agentc.cost.subject import JobProfile
 from agentc.kinds.groups import PAIR_TRAINERS
 
+_LONGEST = 0.9
+"""Of the step limit: the most turns that episodes have on average."""
 CHOSEN_PASSES = 3
 """So many models a candidate goes through that a critic may choose: policy, critic, reference."""
 
@@ -118,6 +120,16 @@ def candidates_of(subject: JobProfile) -> float:
 def split_of(subject: JobProfile) -> str:
     """The split whose tasks it takes, or nothing."""
     return str(subject.setting("split") or subject.config.get("split") or "")
+
+
+def turns_expected(talk: Talk, limit: float) -> Quantity:
+    """Turns of a policy's episode: about an expert's, for some end early and some never; where
+    nothing is stated of that, a share of the limit."""
+    share = prior("turn_share")
+    if talk.turns is None:
+        return share.times(limit)
+    turns = talk.turns.times(value("policy_turns"))
+    return Quantity(min(turns.median, _LONGEST * limit), turns.widened(share.spread).spread)
 
 
 def turns_shown(subject: JobProfile, turns: Quantity) -> float:

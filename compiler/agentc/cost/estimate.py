@@ -9,12 +9,14 @@ from typing import Any, Literal, TypeAlias
 
 from agentc.backend_api import BackendTable
 from agentc.cost.amounts import Workload
+from agentc.cost.calibration import Calibration
 from agentc.cost.hardware import DEFAULT_GPU, GPUS
 from agentc.cost.observe import actual_wall, learn, read_past, read_subject
 from agentc.cost.past import Past
 from agentc.cost.quantity import ZERO, Quantity
 from agentc.cost.refine import weighted_median
 from agentc.cost.seconds import program_time, server_start, time_traits
+from agentc.cost.sounding import Sounding
 from agentc.cost.stated import Stated
 from agentc.cost.subject import JobProfile, Likenesses, subject_of_job
 from agentc.cost.workload import Forecaster
@@ -26,6 +28,8 @@ from agentc.store.paths import all_folders
 from agentc.store.presence import find_published
 
 State: TypeAlias = Literal["cached", "run", "unneeded"]
+PRIOR = "prior"
+"""The basis of an estimate that no finished job was like."""
 _AGAIN = 0.25
 """Spread of the time of a job that ran before, if it runs again."""
 
@@ -69,19 +73,22 @@ def estimate_plan(
     cards: bool = True,
     others: Sequence[StoreLayout] = (),
     states: Mapping[str, State] | None = None,
+    calibration: Calibration | None = None,
+    sounded: Mapping[str, Sounding] | None = None,
 ) -> dict[str, Estimate]:
     """Estimates by job id, in the order of the plan.
 
     `document` is plan.json, decoded (`plan.render.plan_document` of a Plan). `table` tells how many
     tasks environments have; `gpu` is the type that GPUs are taken for (hardware.GPUS), with `cards`
     only where a job's `placement.gpu` does not say another; `others` are more stores to learn from;
-    `states` (plan.work.Work) tell jobs that no run would make from those to run. Never raises for
-    what a store holds.
+    `calibration` is what this machine was measured to do, `sounded` what its environments say of
+    themselves; `states` (plan.work.Work) tell jobs that no run would make from those to run. Never
+    raises for what a store holds.
     """
     stores = (*(() if store is None else (store,)), *others)
     kinds = {str(job["kind"]) for job in document["jobs"]}
-    stated = Stated.of(table)
-    subjects = read_past(stores, kinds)
+    stated = Stated.of(table, sounded or {})
+    subjects = read_past(stores, kinds, calibration=calibration)
     past = learn(subjects, stores, stated)
     walls = _walls_of_history(store, str(document.get("name") or ""))
     return Estimator(
@@ -92,6 +99,7 @@ def estimate_plan(
         walls=walls,
         gpu=gpu,
         cards=cards,
+        calibration=calibration,
     ).estimate(document, states)
 
 
@@ -106,6 +114,7 @@ class Estimator:
     walls: Mapping[str, list[float]]
     gpu: str = DEFAULT_GPU
     cards: bool = True
+    calibration: Calibration | None = None
 
     def estimate(
         self, document: Mapping[str, Any], states: Mapping[str, State] | None
@@ -114,8 +123,7 @@ class Estimator:
         those that they do not know are not asked for (`--until`)."""
         alike = Likenesses()
         jobs = {
-            f"{job['kind']}/{job['key']}": subject_of_job(job, self._gpu_of(job), alike)
-            for job in document["jobs"]
+            f"{job['kind']}/{job['key']}": self._subject(job, alike) for job in document["jobs"]
         }
         stages = {str(job["id"]): str(job["stage"]) for job in document["jobs"]}
         published = find_published(self.store, jobs) if self.store else set()
@@ -151,6 +159,10 @@ class Estimator:
                 state = "run" if states is None else states.get(job_id, "unneeded")
                 found[job_id] = made_now if state == "run" else replace(made_now, state=state)
         return found
+
+    def _subject(self, job: Mapping[str, Any], alike: Likenesses) -> JobProfile:
+        subject = subject_of_job(job, self._gpu_of(job), alike)
+        return replace(subject, machine=subject.machine.calibrated(self.calibration))
 
     def _gpu_of(self, job: Mapping[str, Any]) -> str:
         card = (job.get("memory") or {}).get("card") if self.cards else None
@@ -248,7 +260,7 @@ class Estimator:
 
 
 def _basis(like: int) -> str:
-    return "prior" if not like else "1 like job" if like == 1 else f"{like} like jobs"
+    return PRIOR if not like else "1 like job" if like == 1 else f"{like} like jobs"
 
 
 def _model_tokens(subject: JobProfile, work: Workload) -> Quantity:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from agentc.cost.calibration import Calibration
+from agentc.cost.priors import prior
+from agentc.cost.quantity import Quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +49,30 @@ CORE_BANDWIDTH = 10e9
 SOCKET_BANDWIDTH = 100e9
 
 
+_MEASURED = 1.5
+"""The band of a rate that was measured: what differs from model to model."""
+_TRAINERS_S = 0.001
+_SCALED = {
+    "torch_start": "starting",
+    "server_start": "starting",
+    "environment_start": "interpreting",
+    "light_job": "interpreting",
+    "light_row": "interpreting",
+    "environment_turn": "interpreting",
+    "expert_turn": "interpreting",
+    "decode_step": "decoding",
+    "decode_block": "decoding",
+    "decode_sequence": "decoding",
+}
+"""Which measure of a calibration a constant of the prior goes with."""
+
+
 @dataclass(frozen=True, slots=True)
 class ComputeProfile:
     """What a job computes on: peak FLOP/s by precision and bytes a second, over all its devices.
 
-    `kind` is `cpu` or a GPU's name; observations on another kind count less.
+    `kind` is `cpu` or a GPU's name; observations on another kind count less. `calibration` is what
+    cores of this machine were measured to do.
     """
 
     kind: str
@@ -57,11 +80,33 @@ class ComputeProfile:
     half: float
     single: float
     bandwidth: float
+    calibration: Calibration | None = None
 
     @property
     def is_gpu(self) -> bool:
         """Whether it is a GPU."""
         return self.kind != "cpu"
+
+    def calibrated(self, calibration: Calibration | None) -> ComputeProfile:
+        """The same machine, measured: of GPUs nothing was."""
+        return self if self.is_gpu else replace(self, calibration=calibration)
+
+    def learning(self, width: float) -> Quantity:
+        """Floating-point operations a second that a training of a model of such a width gets."""
+        if self.calibration is not None:
+            return Quantity.between(self.calibration.rate(width) * self.count, _MEASURED)
+        share = prior("gpu_training_share" if self.is_gpu else "cpu_training_share")
+        return share.times(self.single)
+
+    def taking(self, name: str) -> Quantity:
+        """A constant of the prior that is a time on a processor, as this machine was measured."""
+        usual, known = prior(name), self.calibration
+        if known is None:
+            return usual
+        if name == "step_overhead":
+            # What trainers add to a bare step takes as long as interpreted code does here.
+            return Quantity(known.overhead + _TRAINERS_S * known.interpreting, usual.spread)
+        return usual.times(getattr(known, _SCALED[name]))
 
 
 def cpu_machine(cores: int) -> ComputeProfile:

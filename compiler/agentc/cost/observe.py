@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agentc.cost.amounts import Piece, Rows, Workload
+from agentc.cost.calibration import Calibration
 from agentc.cost.measured import fact_behind
 from agentc.cost.past import Past
 from agentc.cost.quantity import Quantity
@@ -25,16 +27,23 @@ long."""
 
 
 def read_past(
-    stores: Iterable[StoreLayout], kinds: Collection[str], most: int = MOST
+    stores: Iterable[StoreLayout],
+    kinds: Collection[str],
+    most: int = MOST,
+    *,
+    calibration: Calibration | None = None,
 ) -> dict[str, JobProfile]:
     """Finished jobs of those kinds by object, oldest first. A manifest that cannot be read counts
-    as none: an estimate is no place to fail."""
+    as none: an estimate is no place to fail. With a calibration they are held against what this
+    machine was measured to do."""
     found: list[tuple[float, JobProfile]] = []
     for store in stores:
         for kind in sorted(kinds):
             for folder in _latest(store.root / "objects" / kind, most):
                 subject = read_subject(folder)
                 if subject is not None:
+                    machine = subject.machine.calibrated(calibration)
+                    subject = replace(subject, machine=machine)
                     found.append((float(subject.measured.get("started") or 0), subject))
     found.sort(key=lambda pair: pair[0])
     return {subject.object: subject for _, subject in found}

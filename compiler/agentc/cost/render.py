@@ -11,11 +11,13 @@ from agentc.cost.quantity import Quantity, sum_in_step
 from agentc.cost.summary import Band, Summary
 from agentc.kinds.field import Json
 from agentc.plan.stage_names import FEWEST_CELLS, of_all_cells
-from agentc.text import aligned, shown_count, shown_size, shown_time
+from agentc.text import aligned, counted, shown_count, shown_size, shown_time
 
 _NOTHING: Mapping[str, str] = {}
 _FOLD = 40
 """Rows from which rounds are shown as one row, as cells of a sweep always are."""
+_ALONE = 0.9
+"""A share of the cores from which nobody else is worth a word."""
 _HEAD = ("stage", "jobs", "time", "p10 to p90", "GPU-hours", "tokens", "disk", "memory",
          "rests on")  # fmt: skip
 
@@ -49,6 +51,8 @@ def total_lines(summary: Summary, cached: int) -> list[str]:
         f"  wall time   {_band_time(summary.wall)}",
         f"  job time    {_band_time(summary.work)}",
     ]
+    if _busy(summary):
+        lines.append(f"  {_busy(summary).removeprefix('; ')}")
     if summary.gpu_hours.median:
         shared = summary.shared_gpu_hours
         held = f"  {shown_count(shared)} of them shared servers'" if shared else ""
@@ -89,7 +93,15 @@ def summary_sentence(summary: Summary) -> str:
         text += f", {shown_count(summary.gpu_hours.median)} GPU-hours"
     if summary.tokens.median:
         text += f", {shown_count(summary.tokens.median)} tokens"
-    return f"{text}, {shown_size(summary.disk.median)} of disk"
+    return f"{text}, {shown_size(summary.disk.median)} of disk{_busy(summary)}"
+
+
+def _busy(summary: Summary) -> str:
+    """That others are at work on this machine, where they are."""
+    if summary.share > _ALONE:
+        return ""
+    free, cores = summary.share * summary.cores, counted(summary.cores, "core")
+    return f"; this machine is busy: a run gets about {free:.2g} of {cores} now"
 
 
 def estimate_document(estimates: Mapping[str, Estimate], summary: Summary) -> dict[str, Json]:
@@ -135,6 +147,7 @@ def total_entry(summary: Summary) -> dict[str, Json]:
         "tokens": _quantiles(summary.tokens),
         "asked_tokens": _quantiles(summary.asked),
         "disk_bytes": _quantiles(summary.disk),
+        "share_of_cores": round(summary.share, 3),
         "longest_chain": list(summary.path),
         "longest_chain_s": round(summary.path_seconds, 3),
     }

@@ -41,26 +41,26 @@ def program_time(subject: JobProfile, work: Workload) -> Effort:
     if subject.forecast == "scores" and work.model is not None:
         return _scoring(subject, work, work.model)
     if subject.forecast == "demonstrations":
-        amount = work.turns.times(prior("expert_turn"))
-        return _sum([prior("light_job"), amount], amount, work.turns.spread)
+        amount = work.turns.times(subject.machine.taking("expert_turn"))
+        return _sum([subject.machine.taking("light_job"), amount], amount, work.turns.spread)
     if subject.forecast == "weights":
         return _making(subject, work)
     if subject.forecast == "unknown":
         return _sum([prior("own_program")], prior("own_program"), 0.0)
-    amount = work.rows.times(prior("light_row"))
-    return _sum([prior("light_job"), amount], amount, work.rows.spread)
+    amount = work.rows.times(subject.machine.taking("light_row"))
+    return _sum([subject.machine.taking("light_job"), amount], amount, work.rows.spread)
 
 
 def server_start(server: ServerProfile, machine: ComputeProfile, work: Workload) -> Quantity:
     """Time until a leased server is ready."""
     if not server.own or server.backend == "serve.scripted":
-        return prior("light_job")
+        return machine.taking("light_job")
     if not server.backend.startswith("serve."):
-        return prior("environment_start")
+        return machine.taking("environment_start")
     if server.backend == "serve.vllm":
         start = prior("vllm_start")
     else:
-        start = prior("cuda_server_start") if machine.is_gpu else prior("server_start")
+        start = prior("cuda_server_start") if machine.is_gpu else machine.taking("server_start")
     weights = 0.0 if work.model is None else _weight_bytes(work.model, machine)
     return total([start, Quantity(weights / value("load_rate"), prior("load_rate").spread)])
 
@@ -81,8 +81,8 @@ def time_traits(subject: JobProfile, work: Workload) -> Traits:
 def _training(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:
     machine, count = subject.machine, model.parameters.median
     half = subject.setting("dtype") == "bfloat16" and machine.is_gpu
-    peak = machine.half if half else machine.single
-    share = prior("gpu_training_share" if machine.is_gpu else "cpu_training_share")
+    rate = machine.learning(model.width)
+    rate = rate.times(machine.half / machine.single) if half else rate
     # Forward 2, backward 4 operations a weight and token; recomputing costs one forward more,
     # frozen weights spare the gradients of weights.
     per_weight = 6.0
@@ -97,10 +97,10 @@ def _training(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:
     # Attention scores, forward and backward: 6 x width x length operations a token and block, half
     # of what two full products take since the mask is causal.
     flops += per_weight * model.layers * model.width * work.context.median * tokens
-    compute = Quantity(flops / (peak * share.median), share.spread)
+    compute = Quantity(flops / rate.median, rate.spread)
     launches = work.steps.median * _micro_steps(subject)
-    overhead = prior("step_overhead").times(launches * (model.layers + 1))
-    start = prior("cuda_start" if machine.is_gpu else "torch_start")
+    overhead = machine.taking("step_overhead").times(launches * (model.layers + 1))
+    start = prior("cuda_start") if machine.is_gpu else machine.taking("torch_start")
     load = Quantity(_weight_bytes(model, machine) / value("load_rate"), prior("load_rate").spread)
     amount = total([compute, overhead])
     return _sum([start, load, compute, overhead], amount, work.tokens.spread)
@@ -111,16 +111,17 @@ def _reinforcement(subject: JobProfile, work: Workload, model: ModelShape) -> Ef
     turn of all episodes of an iteration is drawn at once. What learns from recorded episodes has
     none of its own."""
     machine, count = subject.machine, model.parameters.median
-    peak = machine.single
-    share = prior("gpu_training_share" if machine.is_gpu else "cpu_training_share")
-    compute = Quantity(2 * count * work.tokens.median / (peak * share.median), share.spread)
+    rate = machine.learning(model.width)
+    compute = Quantity(2 * count * work.tokens.median / rate.median, rate.spread)
     iterations = subject.number("iterations", 1)
     turns = work.turns.median / max(1.0, work.rows.median)
     reply = work.replied.median / max(1.0, work.turns.median)
     drawn = iterations * turns * min(reply, subject.number("decode.max_tokens", 32))
-    overhead = prior("step_overhead").times((work.steps.median + drawn) * (model.layers + 1))
-    acting = prior("environment_turn").times(work.turns.median)
-    start = prior("cuda_start" if machine.is_gpu else "torch_start")
+    # A reply's token is a pass forward, a third of a step.
+    passes = (work.steps.median + drawn / 3) * (model.layers + 1)
+    overhead = machine.taking("step_overhead").times(passes)
+    acting = machine.taking("environment_turn").times(work.turns.median)
+    start = prior("cuda_start") if machine.is_gpu else machine.taking("torch_start")
     load = Quantity(_weight_bytes(model, machine) / value("load_rate"), prior("load_rate").spread)
     amount = total([compute, overhead, acting])
     spread = (work.turns if work.turns.median else work.tokens).spread
@@ -139,7 +140,8 @@ def _episodes(subject: JobProfile, work: Workload) -> Effort:
         flying *= subject.number("children", 4)
     together = max(1.0, flying * value("occupancy"))
     steps = work.replied.median / together
-    acting = ZERO if alone else prior("environment_turn").times(work.turns.median)
+    turn = subject.machine.taking("environment_turn")
+    acting = ZERO if alone else turn.times(work.turns.median)
     if server is None or not server.own or work.model is None:
         # A hosted endpoint streams each reply at its own pace.
         decode = Quantity(steps / value("remote_rate"), prior("remote_rate").spread)
@@ -148,16 +150,15 @@ def _episodes(subject: JobProfile, work: Workload) -> Effort:
         decode = _decode_step(subject.machine, work, together, server.backend).times(steps)
         # Prefix caching: a turn reads only what is new since the last one.
         fresh = work.turns.median * min(work.context.median, 2 * value("observation_tokens"))
-        share = prior("prefill_share" if subject.machine.is_gpu else "cpu_training_share")
-        peak = subject.machine.half
+        rate = _reading_rate(subject.machine, work.model)
         flops = 2 * work.model.parameters.median * (fresh + work.replied.median)
         if several > 1:  # critic and reference read what was drawn, prompts included
             scored = work.tokens.median * (1 - 1 / CHOSEN_PASSES)
             flops += 2 * work.model.parameters.median * scored
-        prefill = Quantity(flops / (peak * share.median), share.spread)
+        prefill = Quantity(flops / rate.median, rate.spread)
     decode = decode.widened(prior("occupancy").spread)
     amount = total([decode, prefill, acting, _asked_time(subject, work, together)])
-    return _sum([prior("light_job"), amount], amount, work.turns.spread)
+    return _sum([subject.machine.taking("light_job"), amount], amount, work.turns.spread)
 
 
 def _asked_time(subject: JobProfile, work: Workload, together: float) -> Quantity:
@@ -178,16 +179,24 @@ def _asked_time(subject: JobProfile, work: Workload, together: float) -> Quantit
 def _scoring(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:
     """Forward passes over prompts and what is scored: nothing is decoded. A critic with a head has
     no server: the program loads it."""
-    share = prior("prefill_share" if subject.machine.is_gpu else "cpu_training_share")
+    rate = _reading_rate(subject.machine, model)
     flops = 2 * model.parameters.median * work.tokens.median
-    passing = Quantity(flops / (subject.machine.half * share.median), share.spread)
+    passing = Quantity(flops / rate.median, rate.spread)
     if subject.asked_server is not None:
-        return _sum([prior("light_job"), passing], passing, work.tokens.spread)
-    start = prior("cuda_start" if subject.machine.is_gpu else "torch_start")
+        return _sum([subject.machine.taking("light_job"), passing], passing, work.tokens.spread)
+    machine = subject.machine
+    start = prior("cuda_start") if machine.is_gpu else machine.taking("torch_start")
     load = Quantity(
         _weight_bytes(model, subject.machine) / value("load_rate"), prior("load_rate").spread
     )
     return _sum([start, load, passing], passing, work.tokens.spread)
+
+
+def _reading_rate(machine: ComputeProfile, model: ModelShape) -> Quantity:
+    """Operations a second of whole texts that go through a model once."""
+    if machine.is_gpu:
+        return prior("prefill_share").times(machine.half)
+    return machine.learning(model.width)
 
 
 def _decode_step(
@@ -204,9 +213,9 @@ def _decode_step(
     )
     return total(
         [
-            prior("decode_step"),
-            prior("decode_block").times(fast * model.layers),
-            prior("decode_sequence").times(fast * together),
+            machine.taking("decode_step"),
+            machine.taking("decode_block").times(fast * model.layers),
+            machine.taking("decode_sequence").times(fast * together),
             reading,
         ]
     )
@@ -214,7 +223,7 @@ def _decode_step(
 
 def _making(subject: JobProfile, work: Workload) -> Effort:
     assert work.model is not None
-    start = prior("torch_start").times(0.6)
+    start = subject.machine.taking("torch_start").times(0.6)
     if "hidden_size" in subject.config:
         amount = work.tokens.times(value("characters_per_token") / value("tokenizer_rate"))
         amount = amount.widened(prior("tokenizer_rate").spread)

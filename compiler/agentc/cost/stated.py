@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, ExpectedExpert, StageBackend
 from agentc.cost.quantity import Quantity
+from agentc.cost.sounding import Sounding, name_of
 
 _USUAL_TURNS = 30
 _WIDTHS = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -25,14 +26,19 @@ class Stated:
 
     environments: Mapping[str, EnvironmentBackend] = field(default_factory=dict)
     halving: frozenset[str] = frozenset()
+    sounded: Mapping[str, Sounding] = field(default_factory=dict)
+    """What environments told of themselves when they were opened, by `sounding.name_of`."""
 
     @classmethod
-    def of(cls, table: BackendTable | None) -> Stated:
+    def of(
+        cls, table: BackendTable | None, sounded: Mapping[str, Sounding] | None = None
+    ) -> Stated:
         """What the installed backends state."""
         if table is None:
-            return cls()
+            return cls(sounded=sounded or {})
         halving = (b.id for b in table if isinstance(b, StageBackend) and HALVES in b.capabilities)
-        return cls({each.id: each for each in table.environments()}, frozenset(halving))
+        known = {each.id: each for each in table.environments()}
+        return cls(known, frozenset(halving), sounded or {})
 
     def weight_bytes(self, backend: str, adapters: bool, save_dtype: object) -> int:
         """Bytes of a weight in the checkpoint that a training leaves, where its `save_dtype` says
@@ -43,6 +49,9 @@ class Stated:
 
     def tasks(self, backend: str, identity: str, split: str) -> Quantity | None:
         """Tasks of a split of an environment with this identity (JSON), where it is stated."""
+        told = self.sounded.get(name_of(backend, identity))
+        if told is not None and split in told.tasks:
+            return Quantity(float(told.tasks[split]))
         declared = self.environments.get(backend)
         if declared is None or declared.expected_tasks is None:
             return None
@@ -54,6 +63,9 @@ class Stated:
 
     def expert(self, backend: str, identity: str) -> ExpectedExpert | None:
         """What an expert's episode is like, where it is stated."""
+        told = self.sounded.get(name_of(backend, identity))
+        if told is not None and told.expert is not None:
+            return told.expert
         declared = self.environments.get(backend)
         if declared is None or declared.expected_expert is None:
             return None

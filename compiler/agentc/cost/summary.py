@@ -42,7 +42,8 @@ class Summary:
     seconds of jobs, GPU-hours (`shared_gpu_hours` of them of shared servers, which hold their GPUs
     while their clients run), tokens, those through models that environments ask (`asked`), bytes.
     `path` is the chain of jobs that the wall time
-    cannot go below, `path_seconds` its length; `spent_seconds` is what the store's part took."""
+    cannot go below, `path_seconds` its length; `spent_seconds` is what the store's part took.
+    `share` is how much of the cores others leave to it."""
 
     jobs: int
     cores: int
@@ -56,6 +57,7 @@ class Summary:
     path: tuple[str, ...]
     path_seconds: float
     spent_seconds: float
+    share: float = 1.0
 
 
 def summarise(
@@ -64,6 +66,7 @@ def summarise(
     cores: int,
     *,
     queued: bool = False,
+    share: float = 1.0,
 ) -> Summary:
     """Totals over the jobs to run, each result counted once. With `queued`, `cores` is a number of
     jobs at once, however many cores each has: a cluster's queue."""
@@ -139,6 +142,7 @@ def summarise(
         path=tuple(jobs[number].id for number in path),
         path_seconds=sum(medians[number] for number in path),
         spent_seconds=spent,
+        share=share,
     )
 
 

@@ -23,6 +23,7 @@ from agentc.cost.amounts import (
     row_tokens,
     split_of,
     talk_where,
+    turns_expected,
     turns_shown,
 )
 from agentc.cost.asked import with_asked
@@ -204,8 +205,7 @@ class Forecaster:
             "policy": "unknown" if model is None else "raw" if raw else "trained",
             "max_turns": limit,
         }
-        share = Quantity(0.9, 0.15) if raw else prior("turn_share")
-        expected = share.times(limit)
+        expected = Quantity(0.9 * limit, 0.15) if raw else turns_expected(talk, limit)
         if prefixes is not None:
             traits = {**traits, "begins": "behind a prefix"}
             expected = turns_left(expected)
@@ -299,7 +299,8 @@ class Forecaster:
         talk = self.talk_of(subject)
         environment = environment_of(subject)
         traits: Traits = {"environment": label, "policy": "trained", "max_turns": limit}
-        turns = self.settle(subject, "turns", environment, prior("turn_share").times(limit), traits)
+        expected = turns_expected(talk, limit)
+        turns = self.settle(subject, "turns", environment, expected, traits)
         longest = subject.number("decode.max_tokens", 32)
         reply = Quantity(min(talk.reply.median, longest), prior("reply_tokens").spread)
         reply = self.settle(subject, "reply", environment, reply, {**traits, "max_tokens": longest})

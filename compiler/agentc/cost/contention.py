@@ -1,0 +1,52 @@
+"""How much of this machine's processors is free now: others may be at work on it.
+
+A load average says how many want to run, not what a newcomer gets (control groups and priorities
+decide that), so where the load is high it is tried: a few processes compute for a moment.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+
+from agentc.cost.estimate import PRIOR, Estimate
+
+_IDLE = 0.25
+"""Load for each core below which nobody is in the way."""
+_TRIED_S = 0.25
+_SPIN = (
+    "import time;a=time.monotonic();b=time.process_time()\n"
+    f"while time.monotonic()-a<{_TRIED_S}: sum(range(2000))\n"
+    "print((time.process_time()-b)/(time.monotonic()-a))"
+)
+
+
+def share_of_cores(cores: int) -> float:
+    """The share, in (0, 1], of so many cores that a run would get if it began now; 1.0 where the
+    load is low or it cannot be tried."""
+    try:
+        if os.getloadavg()[0] < _IDLE * cores:
+            return 1.0
+        command = [sys.executable, "-I", "-S", "-c", _SPIN]
+        started = [
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            for _ in range(cores)
+        ]
+        shares = [float(each.communicate(timeout=60)[0]) for each in started]
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return 1.0
+    return max(0.02, min(1.0, sum(shares) / cores))
+
+
+def slowed(estimates: Mapping[str, Estimate], share: float) -> dict[str, Estimate]:
+    """What is to run on processors takes longer by the share. Times that rest on finished jobs stay
+    as they are: those ran beside others as well, as far as anybody knows."""
+    return {
+        name: replace(each, seconds=each.seconds.times(1 / share))
+        if each.state == "run" and not each.gpus and not each.like and each.basis == PRIOR
+        else each
+        for name, each in estimates.items()
+    }
