@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,12 +123,14 @@ def test_it_is_kept_until_machine_or_software_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, began = StoreLayout(tmp_path), list[str]()
+    monkeypatch.delenv("AGENTC_ENVIRONMENTS", raising=False)
 
     def run(*given: Any) -> Any:
         given[-1]()
         return MEASURED
 
     monkeypatch.setattr(measuring, "_run", run)
+    store.environment("a" * 64).mkdir(parents=True)
     document = {"environments": {"torch": {"lock": "a" * 64}}}
     assert measuring.machine_measured(document, store, None) is None
     for _ in range(2):
@@ -135,10 +138,32 @@ def test_it_is_kept_until_machine_or_software_change(
         assert found == calibration_of(MEASURED)
     assert len(began) == 1
     assert measuring.machine_measured(document, store, None) is not None
+    file = calibration.calibration_file(store, "a" * 64)
+    assert json.loads(file.read_text())["machine"] == calibration.machine_words()
     other = {"environments": {"torch": {"lock": "b" * 64}}}
     assert measuring.machine_measured(other, store, None) is None
     monkeypatch.setattr(calibration, "machine_words", lambda: {"cpu": "another", "cpus": 64})
     assert measuring.machine_measured(document, store, None) is None
+
+
+def test_what_was_tried_in_vain_is_not_tried_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, tries = StoreLayout(tmp_path), list[str]()
+    monkeypatch.setattr(measuring, "_run", lambda *given: tries.append(given[2]))
+    monkeypatch.delenv("AGENTC_ENVIRONMENTS", raising=False)
+    document = {"environments": {"torch": {"lock": "a" * 64}}}
+    for _ in range(2):  # its software is not built: nothing was tried
+        assert measuring.machine_measured(document, store, print) is None
+    assert len(tries) == 2
+    store.environment("a" * 64).mkdir(parents=True)
+    for _ in range(2):
+        assert measuring.machine_measured(document, store, print) is None
+    assert len(tries) == 3
+    file = calibration.calibration_file(store, "a" * 64)
+    os.utime(file, (1, 1))
+    measuring.machine_measured(document, store, print)
+    assert len(tries) == 4
 
 
 def test_an_environment_is_asked_what_its_backend_does_not_state(
@@ -216,6 +241,9 @@ def test_a_busy_machine_takes_longer_and_says_so(
     idle = estimate_plan(quickstart, None, table=table)
     busy = contention.slowed(idle, 0.25)
     assert busy["sft"].seconds.median == pytest.approx(4 * idle["sft"].seconds.median)
-    told = summary_sentence(summarise(quickstart, busy, 2, share=0.25))
-    assert told.endswith("; this machine is busy: a run gets about 0.5 of 2 cores now")
-    assert "busy" not in summary_sentence(summarise(quickstart, idle, 2))
+    alone = summarise(quickstart, idle, 2)
+    slower = replace(summarise(quickstart, busy, 2), share=0.25, alone=240.0)
+    assert slower.wall.median == pytest.approx(4 * alone.wall.median, rel=0.05)
+    end = "; this machine is busy: a run gets about 0.5 of 2 cores now (4.0 min alone)"
+    assert summary_sentence(slower).endswith(end)
+    assert "busy" not in summary_sentence(alone)

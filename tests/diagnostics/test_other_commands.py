@@ -78,3 +78,15 @@ def test_explain_and_why_as_data(spec: str, capsys: pytest.CaptureFixture[str]) 
     assert json.loads(capsys.readouterr().out)["state"] == "run"
     assert main(["explain", "AGC201", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["code"] == "AGC201"
+
+
+def test_a_spec_without_scales_is_told_how_one_begins(
+    spec: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", spec, "--scale", "smoke"]) == 1
+    told = capsys.readouterr().err
+    example = "scales: {smoke: {stages: {expert: {limit: 8}}}}"
+    assert f"help: begin one: `{example}`" in told
+    with Path(spec).open("a") as file:
+        file.write(example + "\n")
+    assert main(["plan", spec, "--scale", "smoke"]) == 0

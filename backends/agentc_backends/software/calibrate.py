@@ -16,7 +16,7 @@ from typing import Any
 WIDTHS = (128, 512)
 """Of the models that are trained for a moment; others lie between them."""
 _VOCABULARY, _ROWS, _LENGTH = 512, 8, 128
-_PATIENCE_S = 0.4
+_PATIENCE_S = 0.25
 _WORDS = 60_000
 
 

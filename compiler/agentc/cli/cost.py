@@ -45,6 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="another store whose finished jobs count as well; may be given several times",
     )
+    parser.add_argument("--until", metavar="STAGE", help="only this stage and what it needs")
     parser.add_argument(
         "--all", action="store_true", help="stages in the store too, each round and cell"
     )
@@ -53,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """0 with the table on standard output; 1 when the spec has errors; 2 for an unknown GPU; 5
-    when a store to learn from is not there."""
+    when there is no such stage, or no store to learn from."""
     import sys
 
     from agentc.backend_api import load_backends
@@ -85,7 +86,7 @@ def execute(arguments: argparse.Namespace) -> int:
         show_diagnostics(compiled.diagnostics, arguments.format)
         return EXIT_SPEC
     show_found(compiled, arguments)
-    work = find_work(plan_document(compiled.plan), look_into(arguments.store))
+    work = find_work(plan_document(compiled.plan), look_into(arguments.store), arguments.until)
     estimates, summary = cost_of(
         work,
         compiled,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -60,9 +61,14 @@ def cost_of(
     summary = summarise(work.document, estimates, here, queued=queued)
     if not measure or queued or summary.wall.median < _WORTH_MEASURING_S:
         return estimates, summary
+    estimates = estimated(_say)
+    summary = summarise(work.document, estimates, here)
     share = share_of_cores(min(here, os.cpu_count() or 1))
-    estimates = slowed(estimated(_say), share)
-    return estimates, summarise(work.document, estimates, here, share=share)
+    if share == 1.0:
+        return estimates, summary
+    estimates = slowed(estimates, share)
+    slower = summarise(work.document, estimates, here)
+    return estimates, replace(slower, share=share, alone=summary.wall.median)
 
 
 def _say(line: str) -> None:

@@ -77,6 +77,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return EXIT_NOT_FOUND
     try:
         return int(arguments.action(arguments, layout))
+    except BrokenPipeError:  # the reader went away: `agentc store ls | head`
+        raise
     except (OSError, ValueError) as error:
         print(f"agentc: the store is unusable: {error}", file=sys.stderr)
         return EXIT_STORE

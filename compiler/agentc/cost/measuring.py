@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +24,7 @@ from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.moved_programs import module_of
 
 _PATIENCE_S = 180.0
+_AGAIN_S = 3600.0
 _TRAINERS = "torch"
 """The software environment that trainers and servers on processors share."""
 
@@ -38,20 +40,24 @@ def machine_measured(
     if not lock:
         return None
     known = calibration.read_calibration(store, lock)
-    if known is not None or report is None:
+    file = calibration.calibration_file(store, lock)
+    if known is not None or report is None or _tried_lately(file):
         return known
     measured = _run(
         store, lock, calibration.PROGRAM, None, lambda: report("measuring this machine, once: a few"
         " seconds of computing")
     )  # fmt: skip
+    if store.environment(lock).is_dir():  # else there was nothing to try
+        _keep(file, {"machine": calibration.machine_words(), "measured": measured})
+    return calibration.read_calibration(store, lock)
+
+
+def _tried_lately(file: Path) -> bool:
+    """Whether it was measured within the hour, in vain: a machine that was too busy."""
     try:
-        found = None if measured is None else calibration.calibration_of(measured)
-    except ValueError:
-        return None
-    if found is not None:
-        kept = {"machine": calibration.machine_words(), "measured": measured}
-        _keep(calibration.calibration_file(store, lock), kept)
-    return found
+        return time.time() - file.stat().st_mtime < _AGAIN_S
+    except OSError:
+        return False
 
 
 def environments_sounded(

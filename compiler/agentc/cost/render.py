@@ -101,7 +101,8 @@ def _busy(summary: Summary) -> str:
     if summary.share > _ALONE:
         return ""
     free, cores = summary.share * summary.cores, counted(summary.cores, "core")
-    return f"; this machine is busy: a run gets about {free:.2g} of {cores} now"
+    alone = shown_time(summary.alone)
+    return f"; this machine is busy: a run gets about {free:.2g} of {cores} now ({alone} alone)"
 
 
 def estimate_document(estimates: Mapping[str, Estimate], summary: Summary) -> dict[str, Json]:

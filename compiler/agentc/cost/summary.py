@@ -43,7 +43,7 @@ class Summary:
     while their clients run), tokens, those through models that environments ask (`asked`), bytes.
     `path` is the chain of jobs that the wall time
     cannot go below, `path_seconds` its length; `spent_seconds` is what the store's part took.
-    `share` is how much of the cores others leave to it."""
+    `share` is how much of the cores others leave to it, `alone` the wall time without them."""
 
     jobs: int
     cores: int
@@ -58,6 +58,7 @@ class Summary:
     path_seconds: float
     spent_seconds: float
     share: float = 1.0
+    alone: float = 0.0
 
 
 def summarise(
@@ -66,7 +67,6 @@ def summarise(
     cores: int,
     *,
     queued: bool = False,
-    share: float = 1.0,
 ) -> Summary:
     """Totals over the jobs to run, each result counted once. With `queued`, `cores` is a number of
     jobs at once, however many cores each has: a cluster's queue."""
@@ -142,7 +142,6 @@ def summarise(
         path=tuple(jobs[number].id for number in path),
         path_seconds=sum(medians[number] for number in path),
         spent_seconds=spent,
-        share=share,
     )
 
 

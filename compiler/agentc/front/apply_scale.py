@@ -48,11 +48,23 @@ def apply_scale(root: Node, scale: str | None, sink: Sink) -> Node:
             "AGC431",
             f"the spec has no scale `{scale}`",
             expected=f"one of {listed(known)}" if known else "a spec with `scales:`",
-            fix=did_you_mean(scale, known),
+            fix=did_you_mean(scale, known) if known else _example(scale, root),
         )
         return root
     chosen = overlays.get(scale)
     return root if chosen is None else merge(root, chosen)
+
+
+def _example(scale: str, root: Mapping) -> str | None:
+    """How a first scale of this spec could begin: with fewer tasks of a stage that has tasks."""
+    found = root.find("stages")
+    stages = found.value.entries if found is not None and isinstance(found.value, Mapping) else ()
+    for stage in stages:
+        if isinstance(stage.value, Mapping) and stage.value.find("split"):
+            return (
+                f"write `scales: {{{scale}: {{stages: {{{stage.key.text}: {{limit: 8}}}}}}}}`, say"
+            )
+    return None
 
 
 def _overlay(entry: Entry, root: Mapping, sink: Sink) -> Mapping | None:
