@@ -61,9 +61,8 @@ def _example(scale: str, root: Mapping) -> str | None:
     stages = found.value.entries if found is not None and isinstance(found.value, Mapping) else ()
     for stage in stages:
         if isinstance(stage.value, Mapping) and stage.value.find("split"):
-            return (
-                f"write `scales: {{{scale}: {{stages: {{{stage.key.text}: {{limit: 8}}}}}}}}`, say"
-            )
+            smaller = f"{{stages: {{{stage.key.text}: {{limit: 8}}}}}}"
+            return f"begin one: `scales: {{{scale}: {smaller}}}`"
     return None
 
 
