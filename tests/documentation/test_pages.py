@@ -47,8 +47,8 @@ ELSEWHERE = frozenset(
     }
 )
 
-EXAMPLES = ("acme_agents/", "sorting_world/")
-"""Distributions that pages write as examples; tests/third_party installs them."""
+EXAMPLES = ("acme_agents/", "figure.py", "parcels_world/", "sorting_world/")
+"""What pages write as examples; tests/third_party and test_tutorial.py use them."""
 
 
 @cache
