@@ -56,6 +56,7 @@ COMMANDS = (
     "env",
     "data",
     "env-serve",
+    "completion",
 )
 
 _COLLECT_AFTER = 100_000
@@ -99,6 +100,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.set_threshold(_COLLECT_AFTER)
     arguments: argparse.Namespace | None = None
     try:
+        if argv is None and "_ARGCOMPLETE" in os.environ:  # the tab key: `agentc completion`
+            from agentc.cli.completing import complete
+
+            complete(_parser_of)
+            return EXIT_DONE
         arguments = _parse(words)
         execute = cast("_Command", arguments.command).execute
         with paused_collection() if _is_brief(words, arguments) else nullcontext():
@@ -133,6 +139,22 @@ def _is_brief(words: Sequence[str], arguments: argparse.Namespace) -> bool:
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
+    typed = next((word for word in words if not word.startswith("-")), None)
+    if typed is not None and typed not in COMMANDS:
+        from agentc.diagnostics.suggest import did_you_mean
+
+        hint = did_you_mean(typed, COMMANDS) or f"commands: {', '.join(COMMANDS)}"
+        _parser_of(()).error(f"no command `{typed}`; {hint}")
+    if not words:
+        words = ["--help"]
+    if words[0] == "--version":
+        return _parser_of(()).parse_args(words)
+    # Only the typed command is imported; all of them are for the list of --help.
+    return _parser_of(COMMANDS if typed is None else (typed,)).parse_args(words)
+
+
+def _parser_of(names: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of some of the commands, whose modules it imports."""
     parser = argparse.ArgumentParser(
         prog="agentc",
         description="Compile an experiment of LLM-agent research from one YAML spec, and run it.",
@@ -140,18 +162,8 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"agentc {__version__}")
-    typed = next((word for word in words if not word.startswith("-")), None)
-    if typed is not None and typed not in COMMANDS:
-        from agentc.diagnostics.suggest import did_you_mean
-
-        hint = did_you_mean(typed, COMMANDS) or f"commands: {', '.join(COMMANDS)}"
-        parser.error(f"no command `{typed}`; {hint}")
-    if not words:
-        words = ["--help"]
-    if words[0] == "--version":
-        return parser.parse_args(words)
-    # Only the typed command is imported; all of them are for the list of --help.
-    names = COMMANDS if typed is None else (typed,)
+    if not names:
+        return parser
     subparsers = parser.add_subparsers(metavar="COMMAND", title="commands", required=True)
     for name in names:
         command = cast("_Command", importlib.import_module(f"agentc.cli.{name.replace('-', '_')}"))
@@ -163,7 +175,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         )
         subparser.set_defaults(command=command)
         command.configure(subparser)
-    return parser.parse_args(words)
+    return parser
 
 
 def _store_trouble(error: Exception, arguments: argparse.Namespace | None) -> str | None:
