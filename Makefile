@@ -22,7 +22,7 @@ FIRST = $(filter $(DEAREST),$(1)) $(filter-out $(DEAREST),$(1))
 # To read all tests takes twelve seconds of a processor, for each worker (tests/conftest.py holds this).
 MARKED = $(shell grep -rl --include='test_*.py' --exclude-dir=torch 'mark\.$(1)' tests)
 
-.PHONY: help setup read-tests environments environments-games environments-further environments-trackers environments-all quickstart test test-long long-runs long-cluster long-torch test-slurm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs gpu bench bench-rivals comparison fuzz clean
+.PHONY: help setup read-tests environments environments-games environments-further environments-trackers environments-all quickstart test test-long long-runs long-cluster long-torch test-slurm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs site gpu bench bench-rivals comparison fuzz clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -130,6 +130,9 @@ format: setup ## apply the formatter and the safe fixes
 
 docs: setup ## write the generated pages: spec reference, backends, error codes
 	$(BIN)/python -m agentc.reference docs
+
+site: setup ## the documentation as a site, in .agentc/site/html (docs/README.md says how to look at it)
+	$(BIN)/python docs/site/build.py .agentc/site --python "$$($(BUILD) docs/site/site.lock --print-python)"
 
 # The run builds what it needs besides (OpenRLHF, vLLM for CUDA). GPU_OPTIONS: such as `-p card=h100-80gb`.
 gpu: environments ## what computes on GPUs, once, on one of them; writes docs/results.md (not run on a GPU yet)
