@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from streaming import STREAMING
 from tests.support.patience import NEVER_S, PATIENCE_S
 
 from agentc_backends.agents import client
@@ -33,7 +34,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         yield Target(url, "test-token", "policy", str(folder), 2048)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", [*CHECKS, *STREAMING], ids=lambda check: check.__name__)
 def test_conforms(target: Target, check: object) -> None:
     asyncio.run(check(target))  # type: ignore[operator]
 

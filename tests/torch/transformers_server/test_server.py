@@ -11,7 +11,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
+from streaming import STREAMING, events
 from tests.support.patience import PATIENCE_S
 from tests.torch.trl.programs import run_module
 from tiny_models import CONFIGS, make_model, make_tokenizer
@@ -38,7 +40,7 @@ def target(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[T
         yield Target(url, "test-token", "policy", str(folder), 400, logprob_tolerance=2e-5)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", [*CHECKS, *STREAMING], ids=lambda check: check.__name__)
 def test_conforms(target: Target, check: object) -> None:
     asyncio.run(check(target))  # type: ignore[operator]
 
@@ -211,6 +213,43 @@ def test_a_client_that_goes_away_frees_the_server(folder: Path, tmp_path: Path) 
         # All forty would take their turns of 400 steps each.
         one, last = asyncio.run(scenario())
         assert last < 10 * one
+
+
+def test_a_stream_comes_as_it_is_drawn_and_ends_with_its_client(
+    folder: Path, tmp_path: Path
+) -> None:
+    arguments = ["--model", str(folder), "--max-sequences", "1"]
+    with started(sys.executable, MODULE, arguments, tmp_path) as (url, process):
+        target = Target(url, "test-token", "policy", str(folder), 512)
+        body = target.chat_body(max_tokens=400, ignore_eos=True)
+
+        async def first_words_alone() -> None:
+            headers = {"Authorization": f"Bearer {target.token}"}
+            async with (
+                httpx2.AsyncClient(timeout=PATIENCE_S, trust_env=False) as http,
+                http.stream(
+                    "POST", url + "/v1/chat/completions", json={**body, "stream": True},
+                    headers=headers,
+                ) as answer,
+            ):  # fmt: skip
+                async for line in answer.aiter_lines():
+                    if line and json.loads(line[6:])["choices"][0]["delta"].get("content"):
+                        return
+
+        async def scenario() -> tuple[float, float]:
+            before = processor_time(process.pid)
+            assert len(await events(target, "/v1/chat/completions", body)) > 100
+            whole = processor_time(process.pid) - before
+            before = processor_time(process.pid)
+            for _ in range(20):
+                await first_words_alone()
+            await target.raw("POST", "/v1/chat/completions", target.chat_body(max_tokens=2))
+            return whole, processor_time(process.pid) - before
+
+        # Twenty replies that were made first and then cut up, or that nobody cancelled, would
+        # take twenty times as much.
+        whole, twenty = asyncio.run(scenario())
+        assert twenty < 10 * whole
 
 
 @pytest.mark.parametrize(

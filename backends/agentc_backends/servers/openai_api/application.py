@@ -17,7 +17,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from agentc_backends.servers.openai_api.access import TokenGate
+from agentc_backends.servers.openai_api.chunks import ChatChunks, CompletionChunks, StreamFacts
 from agentc_backends.servers.openai_api.encoding import PromptEncoder
+from agentc_backends.servers.openai_api.event_stream import EventStream, Put, disconnected
 from agentc_backends.servers.openai_api.replies import (
     JsonReply,
     chat_reply,
@@ -31,11 +33,14 @@ from agentc_backends.servers.openai_api.text_model import (
     ServerStoppedError,
     TextModel,
     TokenScore,
+    Told,
 )
 from agentc_backends.servers.openai_api.wire import (
     TOKENIZE_FIELDS,
     ApiError,
+    ChatCall,
     CompletionCall,
+    Streaming,
     flag,
     messages,
     read_chat,
@@ -93,6 +98,8 @@ class _Handlers:
         prompt = await self._encoder.chat(call.messages, call.template)
         sampling = self._fitted(prompt, call.sampling)
         require_reportable(1, len(prompt), sampling, echo=False)
+        if call.stream is not None:
+            return self._chat_stream(prompt, sampling, call, call.stream)
         choices = await _unless_gone(request, self._model.generate(prompt, sampling))
         return chat_reply(self._name, prompt, choices, self._model.decode, call.token_ids)
 
@@ -105,6 +112,8 @@ class _Handlers:
         fitted = [self._fitted(prompt, call.sampling) for prompt in prompts]
         for prompt, sampling in zip(prompts, fitted, strict=True):
             require_reportable(len(prompts), len(prompt), sampling, echo=call.echo)
+        if call.stream is not None:
+            return self._completion_stream(prompts, fitted, call, call.stream)
         work = asyncio.gather(
             *(
                 self._complete(prompt, call, how)
@@ -128,6 +137,59 @@ class _Handlers:
                 entries.append(entry)
                 every.append(choice)
         return completion_reply(self._name, entries, sum(map(len, prompts)), every)
+
+    def _chat_stream(
+        self, prompt: list[int], sampling: Sampling, call: ChatCall, stream: Streaming
+    ) -> EventStream:
+        async def produce(put: Put) -> None:
+            facts = self._facts(put, call.sampling, stream, call.token_ids)
+            chunks = ChatChunks(facts, sampling.n)
+            chunks.begin(prompt)
+            choices = await self._model.generate(prompt, sampling, chunks.told)
+            chunks.end(prompt, choices)
+
+        return EventStream(produce)
+
+    def _completion_stream(
+        self,
+        prompts: Sequence[list[int]],
+        fitted: Sequence[Sampling],
+        call: CompletionCall,
+        stream: Streaming,
+    ) -> EventStream:
+        async def produce(put: Put) -> None:
+            facts = self._facts(put, call.sampling, stream, call.token_ids)
+            width = call.sampling.n
+            chunks = CompletionChunks(facts, len(prompts) * width)
+
+            async def one(place: int) -> list[Choice]:
+                prompt, first = prompts[place], place * width
+                if call.echo or call.token_ids:
+                    text = self._model.decode(prompt) if call.echo else ""
+                    for index in range(first, first + width):
+                        chunks.echo(index, prompt, text)
+                hearer = chunks.hearer(first)
+                choices, echoed = await self._complete(prompt, call, fitted[place], hearer)
+                chunks.end(first, choices, echoed, logprobs=call.sampling.logprobs is not None)
+                return choices
+
+            found = await asyncio.gather(*map(one, range(len(prompts))))
+            chunks.count(sum(map(len, prompts)), [each for part in found for each in part])
+
+        return EventStream(produce)
+
+    def _facts(
+        self, put: Put, sampling: Sampling, stream: Streaming, token_ids: bool
+    ) -> StreamFacts:
+        return StreamFacts(
+            put=put,
+            model=self._name,
+            text_of=self._model.reply_text,
+            decode=self._model.decode,
+            stops=sampling.stop,
+            token_ids=token_ids,
+            usage=stream.usage,
+        )
 
     async def tokenize(self, request: Request) -> object:
         body = await read_object(request)
@@ -157,7 +219,11 @@ class _Handlers:
         return {"status": "ok", "root": self._model.root}
 
     async def _complete(
-        self, prompt: list[int], call: CompletionCall, sampling: Sampling
+        self,
+        prompt: list[int],
+        call: CompletionCall,
+        sampling: Sampling,
+        told: Told | None = None,
     ) -> tuple[list[Choice], tuple[str, list[TokenScore]] | None]:
         echoed: tuple[str, list[TokenScore]] | None = None
         if call.echo:
@@ -168,7 +234,7 @@ class _Handlers:
         if sampling.max_tokens == 0:
             empty = Choice(text="", tokens=(), finish_reason="length")
             return [empty] * sampling.n, echoed
-        return await self._model.generate(prompt, sampling), echoed
+        return await self._model.generate(prompt, sampling, told), echoed
 
     def _fitted(self, prompt: Sequence[int], sampling: Sampling) -> Sampling:
         """The sampling with its limit cut to the room that the prompt leaves; 400 when there is
@@ -189,7 +255,8 @@ class _Handlers:
 def _replying(produce: _Produce) -> Callable[[Request], Coroutine[Any, Any, Response]]:
     async def endpoint(request: Request) -> Response:
         try:
-            return JsonReply(await produce(request))
+            reply = await produce(request)
+            return reply if isinstance(reply, Response) else JsonReply(reply)
         except ApiError as error:
             return error_reply(error)
         except ServerStoppedError:
@@ -201,7 +268,7 @@ def _replying(produce: _Produce) -> Callable[[Request], Coroutine[Any, Any, Resp
 async def _unless_gone(request: Request, work: Awaitable[_T]) -> _T:
     """Await work, but cancel it once the client has closed the connection."""
     task = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_disconnected(request))
+    gone = asyncio.ensure_future(disconnected(request.receive))
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
@@ -210,8 +277,3 @@ async def _unless_gone(request: Request, work: Awaitable[_T]) -> _T:
     finally:
         task.cancel()
         gone.cancel()
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

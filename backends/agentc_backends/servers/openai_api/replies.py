@@ -22,13 +22,21 @@ class JsonReply(Response):
     media_type = "application/json"
 
     def render(self, content: object) -> bytes:
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+        return as_json(content)
+
+
+def as_json(content: object) -> bytes:
+    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def error_body(error: ApiError) -> dict[str, Any]:
+    kind = "invalid_request_error" if error.status < 500 else "server_error"
+    body = {"message": error.message, "type": kind, "param": error.param, "code": error.code}
+    return {"error": body}
 
 
 def error_reply(error: ApiError) -> JsonReply:
-    kind = "invalid_request_error" if error.status < 500 else "server_error"
-    body = {"message": error.message, "type": kind, "param": error.param, "code": error.code}
-    return JsonReply({"error": body}, error.status)
+    return JsonReply(error_body(error), error.status)
 
 
 def chat_reply(
@@ -41,10 +49,8 @@ def chat_reply(
             "index": index,
             "message": {"role": "assistant", "content": choice.text},
             "finish_reason": choice.finish_reason,
-            "logprobs": None,
+            "logprobs": chat_scores(choice, decode),
         }
-        if choice.scores:
-            entry["logprobs"] = {"content": [_chat_score(s, decode) for s in choice.scores]}
         if token_ids:
             entry["token_ids"] = list(choice.tokens)
         if choice.stop_reason is not None:  # vLLM's word
@@ -75,7 +81,7 @@ def completion_entry(
         "logprobs": None,
     }
     if logprobs:
-        entry["logprobs"] = _completion_scores([*before, *choice.scores], decode)
+        entry["logprobs"] = completion_scores([*before, *choice.scores], decode)
     if token_ids:
         entry["token_ids"] = list(choice.tokens)
         entry["prompt_token_ids"] = list(prompt)
@@ -95,19 +101,33 @@ def _reply(
     prompt_tokens: int,
     choices: Sequence[Choice],
 ) -> dict[str, Any]:
-    generated = sum(len(choice.tokens) for choice in choices)
+    return {**envelope(kind, model), "choices": entries, "usage": usage(prompt_tokens, choices)}
+
+
+def envelope(kind: str, model: str) -> dict[str, Any]:
+    """What a reply, and each chunk of one, begins with."""
     return {
         "id": f"cmpl-{uuid.uuid4().hex}",
         "object": kind,
         "created": int(time.time()),
         "model": model,
-        "choices": entries,
-        "usage": {
-            "prompt_tokens": prompt_tokens,
-            "completion_tokens": generated,
-            "total_tokens": prompt_tokens + generated,
-        },
     }
+
+
+def usage(prompt_tokens: int, choices: Sequence[Choice]) -> dict[str, int]:
+    generated = sum(len(choice.tokens) for choice in choices)
+    return {
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": generated,
+        "total_tokens": prompt_tokens + generated,
+    }
+
+
+def chat_scores(choice: Choice, decode: Decode) -> dict[str, Any] | None:
+    """The log-probs of a chat's choice, where it carries scores."""
+    if not choice.scores:
+        return None
+    return {"content": [_chat_score(score, decode) for score in choice.scores]}
 
 
 def _chat_score(score: TokenScore, decode: Decode) -> dict[str, Any]:
@@ -122,7 +142,8 @@ def _named(token: int, logprob: float | None, decode: Decode) -> dict[str, Any]:
     return {"token": text, "logprob": logprob, "bytes": list(text.encode("utf-8", "replace"))}
 
 
-def _completion_scores(scores: Sequence[TokenScore], decode: Decode) -> dict[str, Any]:
+def completion_scores(scores: Sequence[TokenScore], decode: Decode) -> dict[str, Any]:
+    """The log-probs of a text completion, of its echoed prompt too."""
     texts = [decode([score.token]) for score in scores]
     offsets, at = [], 0
     for text in texts:

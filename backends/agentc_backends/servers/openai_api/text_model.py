@@ -6,9 +6,12 @@ the model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
+
+Told: TypeAlias = Callable[[int, Sequence[int]], None]
+"""Hears the tokens of a choice (its index, what has come) on the event loop, as they are drawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +98,16 @@ class TextModel(Protocol):
         """Raise ValueError when an id is outside the vocabulary."""
         ...
 
-    async def generate(self, prompt: Sequence[int], sampling: Sampling) -> list[Choice]:
-        """`sampling.n` continuations of a prompt that fits the context."""
+    def reply_text(self, tokens: Sequence[int]) -> str:
+        """Text of a reply's tokens, special tokens left out; stop texts are in it still."""
+        ...
+
+    async def generate(
+        self, prompt: Sequence[int], sampling: Sampling, told: Told | None = None
+    ) -> list[Choice]:
+        """`sampling.n` continuations of a prompt that fits the context. `told` hears tokens before
+        the end; it may hear none of a choice (which is known at its end alone), and never one that
+        the choice does not have."""
         ...
 
     async def score(self, tokens: Sequence[int], alternatives: int) -> list[TokenScore]:

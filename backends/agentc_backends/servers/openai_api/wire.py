@@ -32,7 +32,7 @@ _UNLIMITED = 1 << 40
 
 _SAMPLING_FIELDS = frozenset(
     {"model", "temperature", "top_p", "max_tokens", "stop", "seed", "n", "logprobs", "stream"}
-    | {"ignore_eos", "return_token_ids"}
+    | {"stream_options", "ignore_eos", "return_token_ids"}
 )
 CHAT_FIELDS = _SAMPLING_FIELDS | {
     "messages",
@@ -68,11 +68,19 @@ class PromptTemplate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Streaming:
+    """A reply in events; `usage`: with a last one that counts tokens."""
+
+    usage: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChatCall:
     messages: list[dict[str, str]]
     template: PromptTemplate
     sampling: Sampling
     token_ids: bool
+    stream: Streaming | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +92,7 @@ class CompletionCall:
     echo: bool
     add_special_tokens: bool
     token_ids: bool
+    stream: Streaming | None
 
 
 async def read_object(request: Request) -> dict[str, Any]:
@@ -180,6 +189,7 @@ def read_chat(body: Mapping[str, Any], served: str) -> ChatCall:
             body, integer(body, limit, _UNLIMITED, 1), alternatives if wants else None
         ),
         token_ids=flag(body, "return_token_ids", False),
+        stream=read_stream(body),
     )
 
 
@@ -206,7 +216,21 @@ def read_completion(body: Mapping[str, Any], served: str) -> CompletionCall:
         echo=echo,
         add_special_tokens=flag(body, "add_special_tokens", True),
         token_ids=flag(body, "return_token_ids", False),
+        stream=read_stream(body),
     )
+
+
+def read_stream(body: Mapping[str, Any]) -> Streaming | None:
+    """Whether the reply is wanted in events, and how."""
+    streamed = flag(body, "stream", False)
+    options = body.get("stream_options")
+    if options is None:
+        return Streaming(usage=False) if streamed else None
+    if not streamed:
+        raise _bad("stream_options", "needs stream: true")
+    if not isinstance(options, dict) or set(options) - {"include_usage"}:
+        raise _bad("stream_options", "must be {include_usage: true or false}, nothing else")
+    return Streaming(usage=flag(options, "include_usage", False))
 
 
 def require_reportable(prompts: int, length: int, sampling: Sampling, *, echo: bool) -> None:
@@ -285,8 +309,6 @@ def text(body: Mapping[str, Any], name: str) -> str:
 
 
 def _sampling(body: Mapping[str, Any], max_tokens: int, logprobs: int | None) -> Sampling:
-    if flag(body, "stream", False):
-        raise ApiError(400, "stream: true is not supported", "unsupported_field", "stream")
     top_p = number(body, "top_p", 1.0, 0.0, 1.0)
     if top_p == 0.0:
         raise _bad("top_p", "must be above 0")

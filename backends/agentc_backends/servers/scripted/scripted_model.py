@@ -11,7 +11,7 @@ import math
 import secrets
 from collections.abc import Mapping, Sequence
 
-from agentc_backends.servers.openai_api.text_model import Choice, Sampling, TokenScore
+from agentc_backends.servers.openai_api.text_model import Choice, Sampling, TokenScore, Told
 from agentc_backends.servers.scripted.rules import ReplyRule, choose_reply
 
 _END = 256
@@ -84,11 +84,22 @@ class ScriptedModel:
             if not 0 <= token < _VOCABULARY:
                 raise ValueError(f"token id {token} is outside the vocabulary of {_VOCABULARY}")
 
-    async def generate(self, prompt: Sequence[int], sampling: Sampling) -> list[Choice]:
+    def reply_text(self, tokens: Sequence[int]) -> str:
+        return self.decode([token for token in tokens if token != _END])
+
+    async def generate(
+        self, prompt: Sequence[int], sampling: Sampling, told: Told | None = None
+    ) -> list[Choice]:
         await asyncio.sleep(self._delay)
         seed = secrets.randbits(64) if sampling.seed is None else sampling.seed
         messages = _conversation(prompt)
-        return [self._choice(messages, sampling, seed, index) for index in range(sampling.n)]
+        choices = [self._choice(messages, sampling, seed, index) for index in range(sampling.n)]
+        if told is not None:
+            for index, choice in enumerate(choices):
+                for token in choice.tokens:
+                    told(index, (token,))
+                await asyncio.sleep(0)
+        return choices
 
     async def score(self, tokens: Sequence[int], alternatives: int) -> list[TokenScore]:
         first, *rest = tokens
@@ -111,7 +122,7 @@ class ScriptedModel:
         if sampling.ignore_eos:
             tokens *= -(-sampling.max_tokens // len(tokens))
         whole, tokens = tokens, tokens[: sampling.max_tokens]
-        text = self.decode([token for token in tokens if token != _END])
+        text = self.reply_text(tokens)
         cuts = {at: stop for stop in sampling.stop if (at := text.find(stop)) >= 0}
         stopped = bool(cuts) or (len(tokens) == len(whole) and not sampling.ignore_eos)
         scores: tuple[TokenScore, ...] = ()

@@ -30,6 +30,8 @@ class EngineTask:
     ignore_ends: bool = False
     stops: tuple[str, ...] = ()
     alternatives: int | None = None
+    told: bool = False
+    """Whether each token is wanted as it is drawn (`Drawn`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,14 @@ class Reload:
     """Serve the weights in another directory, once nothing is running."""
 
     path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The next token of a work that wants to be told."""
+
+    number: int
+    token: int
 
 
 @dataclass(frozen=True, slots=True)

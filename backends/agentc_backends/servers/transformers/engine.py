@@ -57,8 +57,8 @@ class EngineScore:
 class Ongoing:
     """A request under way: one choice of a generation, or a text to score (`max_tokens` 0).
 
-    `finished(tokens)` says, after each token, whether a stop text has come. `done(self)` is called
-    once, between two steps, unless the engine ends before.
+    `drawn(token)` hears of each token, `finished(tokens)` says after it whether a stop text has
+    come. `done(self)` is called once, between two steps, unless the engine ends before.
     """
 
     prompt: Tokens
@@ -69,6 +69,7 @@ class Ongoing:
     key: tuple[int, int] = (0, 0)
     ends: frozenset[int] = frozenset()
     finished: Callable[[list[int]], bool] | None = None
+    drawn: Callable[[int], None] | None = None
     alternatives: int | None = None
     tokens: list[int] = field(default_factory=list)
     scores: list[EngineScore] = field(default_factory=list)
@@ -277,6 +278,8 @@ class Engine:
         self.counters.tokens += len(tokens)
         for sequence, token in zip(sequences, tokens, strict=True):
             sequence.tokens.append(token)
+            if sequence.drawn is not None:
+                sequence.drawn(token)
             sequence.ended = token in sequence.ends or (
                 sequence.finished is not None and sequence.finished(sequence.tokens)
             )

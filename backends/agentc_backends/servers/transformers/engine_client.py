@@ -17,9 +17,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from agentc_backends.servers.openai_api.text_model import ServerStoppedError
+from agentc_backends.servers.openai_api.text_model import ServerStoppedError, Told
 from agentc_backends.servers.transformers.channel import (
     Cancel,
+    Drawn,
     EngineTask,
     Loaded,
     LoadRefusal,
@@ -47,6 +48,7 @@ class EngineClient:
         self._on_loss = on_loss
         self._numbers = itertools.count()
         self._results: dict[int, asyncio.Future[Result]] = {}
+        self._told: dict[int, tuple[Told, int]] = {}
         self._reloads: list[asyncio.Future[Loaded]] = []
         self._transport: asyncio.WriteTransport | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -77,16 +79,22 @@ class EngineClient:
             lambda: _Listener(self._heard, self._lost), sock=self._channel
         )
 
-    async def run(self, works: Iterable[EngineTask]) -> list[Result]:
-        """Results in order; `number` is set here. What is left is cancelled with the caller."""
+    async def run(self, works: Iterable[EngineTask], told: Told | None = None) -> list[Result]:
+        """Results in order; `number` is set here. What is left is cancelled with the caller.
+        `told` hears each token of the works, by their place among them, as it is drawn."""
         loop = asyncio.get_running_loop()
-        numbered = [replace(work, number=next(self._numbers)) for work in works]
+        wanted = told is not None
+        numbered = [replace(w, number=next(self._numbers), told=wanted) for w in works]
+        if told is not None:
+            self._told.update({w.number: (told, place) for place, w in enumerate(numbered)})
         waiting = {work.number: loop.create_future() for work in numbered}
-        self._send(*numbered)
-        self._results.update(waiting)
         try:
+            self._send(*numbered)
+            self._results.update(waiting)
             return list(await asyncio.gather(*waiting.values()))
         finally:
+            for number in waiting:
+                self._told.pop(number, None)
             left = [number for number in waiting if self._results.pop(number, None) is not None]
             if left and self._end is None:
                 self._send(*map(Cancel, left))
@@ -127,6 +135,11 @@ class EngineClient:
         self._transport.write(packed(*messages))
 
     def _heard(self, message: object) -> None:
+        if isinstance(message, Drawn):
+            if message.number in self._told:
+                told, place = self._told[message.number]
+                told(place, (message.token,))
+            return
         if isinstance(message, Result):
             result = self._results.pop(message.number, None)
             if result is not None and not result.done():

@@ -25,6 +25,7 @@ from agentc.runtime.software.imported import report
 from agentc_backends.servers.openai_api.text_model import TokenScore
 from agentc_backends.servers.transformers.channel import (
     Cancel,
+    Drawn,
     EngineTask,
     Loaded,
     LoadRefusal,
@@ -161,9 +162,13 @@ class _ChannelInbox:
             key=work.key,
             ends=frozenset() if work.ignore_ends else checkpoint.ends,
             finished=stop_test(checkpoint.tokenizer, work.stops) if work.stops else None,
+            drawn=partial(self._drawn, work.number) if work.told else None,
             alternatives=work.alternatives,
         )
         return sequence
+
+    def _drawn(self, number: int, token: int) -> None:
+        self._outgoing.append(Drawn(number, token))
 
     def _ended(self, number: int, sequence: Ongoing) -> None:
         self._open.pop(number, None)

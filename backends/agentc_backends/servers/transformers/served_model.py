@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from agentc_backends.servers.openai_api.text_model import Choice, Sampling, TokenScore
+from agentc_backends.servers.openai_api.text_model import Choice, Sampling, TokenScore, Told
 from agentc_backends.servers.transformers.channel import EngineTask, Loaded, Result
 from agentc_backends.servers.transformers.chat_text import ChatText
 from agentc_backends.servers.transformers.checkpoint import load_tokenizer
@@ -76,7 +76,12 @@ class ServedModel:
             if not 0 <= token < size:
                 raise ValueError(f"token id {token} is outside the vocabulary of {size}")
 
-    async def generate(self, prompt: Sequence[int], sampling: Sampling) -> list[Choice]:
+    def reply_text(self, tokens: Sequence[int]) -> str:
+        return decode(self._tokenizer, tokens, special=False)
+
+    async def generate(
+        self, prompt: Sequence[int], sampling: Sampling, told: Told | None = None
+    ) -> list[Choice]:
         seed = secrets.randbits(64) if sampling.seed is None else sampling.seed
         ids = _bytes(prompt)
         reranked = self._reranked if sampling.temperature > 0 else None
@@ -97,7 +102,8 @@ class ServedModel:
             )
             for key in keys
         ]
-        results = await self._engine.run(works)
+        # Which of the candidates is said is known once all of them have ended.
+        results = await self._engine.run(works, told if reranked is None else None)
         if reranked is not None:
             results = await reranked.best(prompt, results)
         return [self._choice(result, sampling) for result in results]
@@ -118,7 +124,7 @@ class ServedModel:
         self._tokenizer, self._chat, self._reranked = tokenizer, chat, reranked
 
     def _choice(self, result: Result, sampling: Sampling) -> Choice:
-        whole = decode(self._tokenizer, result.tokens, special=False)
+        whole = self.reply_text(result.tokens)
         text, cut = before_stops(whole, sampling.stop)
         return Choice(
             text=text,
