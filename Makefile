@@ -44,7 +44,7 @@ environments-games: setup
 	$(BUILD) $(foreach name,sciworld jericho,$(LOCKS)/$(name).lock)
 
 environments-further: setup
-	$(BUILD) $(foreach name,vision openrlhf xtuner,$(LOCKS)/$(name).lock)
+	$(BUILD) $(foreach name,vision structured openrlhf xtuner,$(LOCKS)/$(name).lock)
 
 environments-trackers: setup ## those of trackio, TensorBoard, W&B and MLflow (0.5 GB), for their tests
 	$(BUILD) $(foreach name,trackio tensorboard wandb mlflow,$(LOCKS)/$(name).lock)

@@ -7,24 +7,14 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
+from tests.support.built_environment import ROOT, built_python
 
-from agentc.runtime.software.lock_hashes import lock_digest
 from agentc_backends.software import VLLM
-
-ROOT = Path(__file__).parents[2]
 
 
 def vllm_python() -> str:
     """Its interpreter: the store's, or that in AGENTC_VLLM_PYTHON."""
-    given = os.environ.get("AGENTC_VLLM_PYTHON")
-    lock = lock_digest(VLLM.lock)[:16]
-    store = Path(os.environ.get("AGENTC_STORE", ROOT / ".agentc" / "store"))
-    built = Path(os.environ.get("AGENTC_ENVIRONMENTS", store / "environments"))
-    place = Path(given) if given else built / lock / "bin" / "python"
-    if not place.exists():
-        pytest.skip(f"the vllm environment is not built ({place}); set AGENTC_VLLM_PYTHON")
-    return str(place)
+    return built_python(VLLM)
 
 
 def vllm_variables(**more: str) -> dict[str, str]:

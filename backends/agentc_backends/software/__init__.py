@@ -24,6 +24,9 @@ TORCH = _locked("torch")
 VISION = _locked("vision")
 """What `torch` has, and Pillow: encoders of pictures, and their server."""
 
+STRUCTURED = _locked("structured")
+"""What `torch` has, and llguidance: the embedded server where it holds replies to schemas."""
+
 VLLM = _locked("vllm", misfit_on_cpus)
 """vLLM's CPU build."""
 

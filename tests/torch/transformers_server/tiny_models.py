@@ -5,6 +5,7 @@ As a program, `tiny_models.py NAME FOLDER` makes one of them.
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,15 @@ def make_model(folder: Path, config: PretrainedConfig, *, seed: int = 0) -> Path
     model.save_pretrained(folder)
     make_tokenizer().save_pretrained(folder)
     (folder / "agentc_chat.json").write_text('{"chat_format": "chatml"}', encoding="utf-8")
+    return folder
+
+
+def lengthen(folder: Path, context: int) -> Path:
+    """Let a checkpoint of `make_model` take longer texts."""
+    for name, key in (("config.json", "max_position_embeddings"),
+                      ("tokenizer_config.json", "model_max_length")):  # fmt: skip
+        file = folder / name
+        file.write_text(json.dumps({**json.loads(file.read_text()), key: context}))
     return folder
 
 

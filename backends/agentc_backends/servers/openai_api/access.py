@@ -7,7 +7,7 @@ import hmac
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentc_backends.servers.openai_api.replies import error_reply
-from agentc_backends.servers.openai_api.wire import ApiError
+from agentc_backends.servers.openai_api.values import ApiError
 
 _OPEN_PATHS = ("/health",)
 

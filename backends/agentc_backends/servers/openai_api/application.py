@@ -18,8 +18,14 @@ from starlette.types import ASGIApp
 
 from agentc_backends.servers.openai_api.access import TokenGate
 from agentc_backends.servers.openai_api.chunks import ChatChunks, CompletionChunks, StreamFacts
+from agentc_backends.servers.openai_api.conversation import messages
 from agentc_backends.servers.openai_api.encoding import PromptEncoder
-from agentc_backends.servers.openai_api.event_stream import EventStream, Put, disconnected
+from agentc_backends.servers.openai_api.event_stream import (
+    EventStream,
+    Put,
+    disconnected,
+    reply_failed,
+)
 from agentc_backends.servers.openai_api.replies import (
     JsonReply,
     chat_reply,
@@ -29,28 +35,31 @@ from agentc_backends.servers.openai_api.replies import (
 )
 from agentc_backends.servers.openai_api.text_model import (
     Choice,
+    ReplyFailedError,
     Sampling,
     ServerStoppedError,
     TextModel,
     TokenScore,
     Told,
 )
+from agentc_backends.servers.openai_api.tools import ToolUse
+from agentc_backends.servers.openai_api.values import (
+    ApiError,
+    flag,
+    refuse_unknown,
+    require_model,
+    text,
+)
 from agentc_backends.servers.openai_api.wire import (
     TOKENIZE_FIELDS,
-    ApiError,
     ChatCall,
     CompletionCall,
     Streaming,
-    flag,
-    messages,
     read_chat,
     read_completion,
     read_object,
     read_template,
-    refuse_unknown,
-    require_model,
     require_reportable,
-    text,
 )
 
 _T = TypeVar("_T")
@@ -95,13 +104,16 @@ class _Handlers:
 
     async def chat(self, request: Request) -> object:
         call = read_chat(await read_object(request), self._name)
-        prompt = await self._encoder.chat(call.messages, call.template)
+        self._check(call.tools)
+        prompt = await self._encoder.chat(call.messages, call.template, call.tools.tools)
         sampling = self._fitted(prompt, call.sampling)
         require_reportable(1, len(prompt), sampling, echo=False)
         if call.stream is not None:
             return self._chat_stream(prompt, sampling, call, call.stream)
         choices = await _unless_gone(request, self._model.generate(prompt, sampling))
-        return chat_reply(self._name, prompt, choices, self._model.decode, call.token_ids)
+        return chat_reply(
+            self._name, prompt, choices, self._model.decode, call.tools, call.token_ids
+        )
 
     async def completions(self, request: Request) -> object:
         call = read_completion(await read_object(request), self._name)
@@ -143,10 +155,9 @@ class _Handlers:
     ) -> EventStream:
         async def produce(put: Put) -> None:
             facts = self._facts(put, call.sampling, stream, call.token_ids)
-            chunks = ChatChunks(facts, sampling.n)
-            chunks.begin(prompt)
-            choices = await self._model.generate(prompt, sampling, chunks.told)
-            chunks.end(prompt, choices)
+            chunks = ChatChunks(facts, sampling.n, prompt, call.tools)
+            chunks.begin()
+            chunks.end(await self._model.generate(prompt, sampling, chunks.told))
 
         return EventStream(produce)
 
@@ -236,6 +247,14 @@ class _Handlers:
             return [empty] * sampling.n, echoed
         return await self._model.generate(prompt, sampling, told), echoed
 
+    def _check(self, tools: ToolUse) -> None:
+        """Refuse what replies cannot be held to, before anything is computed."""
+        if tools.grammar is not None:
+            try:
+                self._model.check_grammar(tools.grammar)
+            except ValueError as error:
+                raise ApiError(400, str(error), "invalid_value", tools.cause) from error
+
     def _fitted(self, prompt: Sequence[int], sampling: Sampling) -> Sampling:
         """The sampling with its limit cut to the room that the prompt leaves; 400 when there is
         none. The same rule as vLLM's."""
@@ -259,6 +278,8 @@ def _replying(produce: _Produce) -> Callable[[Request], Coroutine[Any, Any, Resp
             return reply if isinstance(reply, Response) else JsonReply(reply)
         except ApiError as error:
             return error_reply(error)
+        except ReplyFailedError as error:
+            return error_reply(reply_failed(error))
         except ServerStoppedError:
             return error_reply(ApiError(503, "the server is shutting down", "stopped"))
 

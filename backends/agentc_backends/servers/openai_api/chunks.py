@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentc_backends.servers.openai_api.called import ReplyParts
 from agentc_backends.servers.openai_api.event_stream import Put
 from agentc_backends.servers.openai_api.growing_text import GrowingText
 from agentc_backends.servers.openai_api.replies import (
@@ -22,6 +23,7 @@ from agentc_backends.servers.openai_api.replies import (
     usage,
 )
 from agentc_backends.servers.openai_api.text_model import Choice, TokenScore
+from agentc_backends.servers.openai_api.tools import ToolUse
 
 Echo = tuple[str, Sequence[TokenScore]]
 
@@ -80,12 +82,16 @@ class _Chunks:
 class ChatChunks(_Chunks):
     """A chat completion's: `begin`, then `told` for each token, then `end`."""
 
-    def __init__(self, facts: StreamFacts, choices: int) -> None:
+    def __init__(
+        self, facts: StreamFacts, choices: int, prompt: Sequence[int], tools: ToolUse
+    ) -> None:
         super().__init__("chat.completion.chunk", facts, choices)
+        self._prompt = list(prompt)
+        self._parts = [ReplyParts(prompt, index, tools) for index in range(choices)]
 
-    def begin(self, prompt: Sequence[int]) -> None:
+    def begin(self) -> None:
         """Say who speaks, before the first token; and the prompt, where ids are wanted."""
-        more = {"prompt_token_ids": list(prompt)} if self._facts.token_ids else {}
+        more = {"prompt_token_ids": self._prompt} if self._facts.token_ids else {}
         opening = {"role": "assistant", "content": ""}
         entries = [
             {"index": index, "delta": opening, "logprobs": None, "finish_reason": None}
@@ -94,21 +100,23 @@ class ChatChunks(_Chunks):
         self._send(entries, **more)
 
     def told(self, index: int, tokens: Sequence[int]) -> None:
-        text = self._grow(index, tokens)
-        if text:
-            self._put(index, delta={"content": text})
+        for delta in self._parts[index].add(self._grow(index, tokens)):
+            self._put(index, delta=delta)
 
-    def end(self, prompt: Sequence[int], choices: Sequence[Choice]) -> None:
+    def end(self, choices: Sequence[Choice]) -> None:
         for index, choice in enumerate(choices):
-            rest = self._rest(index, choice)
+            parts = self._parts[index]
+            *others, last = [*parts.add(self._rest(index, choice)), *parts.end()] or [{}]
+            for delta in others:
+                self._put(index, delta=delta)
             self._put(
                 index,
                 end=choice,
-                delta={"content": rest} if rest else {},
+                delta=last,
                 logprobs=chat_scores(choice, self._facts.decode),
-                finish_reason=choice.finish_reason,
+                finish_reason=parts.finish_reason(choice),
             )
-        self._count(len(prompt), choices)
+        self._count(len(self._prompt), choices)
 
 
 class CompletionChunks(_Chunks):

@@ -6,11 +6,16 @@ Neighbours: `wire.py` (what a request may hold), `application.py` (the caller), 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+from agentc_backends.servers.openai_api.conversation import Message, letters
 from agentc_backends.servers.openai_api.text_model import TextModel
-from agentc_backends.servers.openai_api.wire import ApiError, PromptTemplate
+from agentc_backends.servers.openai_api.values import ApiError
+from agentc_backends.servers.openai_api.wire import PromptTemplate
+
+Tools = Sequence[Mapping[str, Any]]
 
 INLINE_LETTERS = 1 << 14
 """A text up to this long is encoded at once: a few milliseconds, less than a thread is worth."""
@@ -27,30 +32,33 @@ class PromptEncoder:
         self._busy = 0
 
     async def chat(
-        self, conversation: Sequence[dict[str, str]], template: PromptTemplate
+        self, conversation: Sequence[Message], template: PromptTemplate, tools: Tools
     ) -> list[int]:
         """Tokens of a conversation that fits the context."""
-        tokens = await self.count_chat(conversation, template, "context_length_exceeded")
+        code = "context_length_exceeded"
+        tokens = await self.count_chat(conversation, template, tools, code)
         self._require_room(len(tokens), "messages")
         return tokens
 
     async def count_chat(
         self,
-        conversation: Sequence[dict[str, str]],
+        conversation: Sequence[Message],
         template: PromptTemplate,
+        tools: Tools = (),
         code: str = "too_large",
     ) -> list[int]:
         """Tokens of a conversation, which may be somewhat longer than the context."""
-        letters = sum(len(message["content"]) for message in conversation)
-        self._require_letters(letters, "messages", code)
+        said = letters(conversation, tools)
+        self._require_letters(said, "messages", code)
         roles = sum(len(message["role"]) for message in conversation)
         try:
             return await self._run(
-                letters + roles,
+                said + roles,
                 lambda: self._model.encode_chat(
                     conversation,
                     add_generation_prompt=template.add_generation_prompt,
                     continue_final_message=template.continue_final_message,
+                    tools=tools,
                 ),
             )
         except ValueError as error:

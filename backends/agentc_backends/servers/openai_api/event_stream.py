@@ -16,8 +16,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from agentc_backends.servers.openai_api.replies import as_json, error_body
-from agentc_backends.servers.openai_api.text_model import ServerStoppedError
-from agentc_backends.servers.openai_api.wire import ApiError
+from agentc_backends.servers.openai_api.text_model import ReplyFailedError, ServerStoppedError
+from agentc_backends.servers.openai_api.values import ApiError
 
 Put: TypeAlias = Callable[[object], None]
 """Sends an object as an event; to be called on the loop."""
@@ -76,6 +76,11 @@ async def disconnected(receive: Receive) -> None:
         pass
 
 
+def reply_failed(error: ReplyFailedError) -> ApiError:
+    """The refusal of a request whose reply could not be held to what it asked for."""
+    return ApiError(400, str(error), "reply_failed")
+
+
 def _last(work: asyncio.Future[None]) -> bytes:
     """What ends the stream of a work that is done."""
     error = None if work.cancelled() else work.exception()
@@ -83,6 +88,8 @@ def _last(work: asyncio.Future[None]) -> bytes:
         return _END
     if isinstance(error, ApiError):
         return _event(error_body(error)) + _END
+    if isinstance(error, ReplyFailedError):
+        return _event(error_body(reply_failed(error))) + _END
     if isinstance(error, ServerStoppedError):
         stopped = ApiError(503, "the server is shutting down", "stopped")
         return _event(error_body(stopped)) + _END

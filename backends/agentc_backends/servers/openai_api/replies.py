@@ -10,8 +10,10 @@ from typing import Any
 
 from starlette.responses import Response
 
+from agentc_backends.servers.openai_api.called import chat_message
 from agentc_backends.servers.openai_api.text_model import Choice, TokenScore
-from agentc_backends.servers.openai_api.wire import ApiError
+from agentc_backends.servers.openai_api.tools import ToolUse
+from agentc_backends.servers.openai_api.values import ApiError
 
 Decode = Callable[[Sequence[int]], str]
 
@@ -40,15 +42,21 @@ def error_reply(error: ApiError) -> JsonReply:
 
 
 def chat_reply(
-    model: str, prompt: Sequence[int], choices: Sequence[Choice], decode: Decode, token_ids: bool
+    model: str,
+    prompt: Sequence[int],
+    choices: Sequence[Choice],
+    decode: Decode,
+    tools: ToolUse,
+    token_ids: bool,
 ) -> dict[str, Any]:
     """The body of a chat completion; log-probs when the choices carry scores."""
     listed = []
     for index, choice in enumerate(choices):
+        message, reason = chat_message(prompt, index, choice, tools)
         entry: dict[str, Any] = {
             "index": index,
-            "message": {"role": "assistant", "content": choice.text},
-            "finish_reason": choice.finish_reason,
+            "message": message,
+            "finish_reason": reason,
             "logprobs": chat_scores(choice, decode),
         }
         if token_ids:

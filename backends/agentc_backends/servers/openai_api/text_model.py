@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 Told: TypeAlias = Callable[[int, Sequence[int]], None]
 """Hears the tokens of a choice (its index, what has come) on the event loop, as they are drawn."""
@@ -21,6 +21,7 @@ class Sampling:
     `temperature` 0 is greedy. `seed` fixes each choice by itself: choice i of a request depends
     on (prompt, settings, seed, i) and on nothing else. `logprobs` is None for none, else the
     number of alternatives reported at each position. `stop` texts end a choice and are cut off.
+    `grammar` is what a reply is held to (`grammar.py`).
     """
 
     max_tokens: int
@@ -31,6 +32,7 @@ class Sampling:
     n: int = 1
     logprobs: int | None = None
     ignore_eos: bool = False
+    grammar: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +83,18 @@ class TextModel(Protocol):
 
     def encode_chat(
         self,
-        messages: Sequence[Mapping[str, str]],
+        messages: Sequence[Mapping[str, Any]],
         *,
         add_generation_prompt: bool,
         continue_final_message: bool,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> list[int]:
-        """Token ids of a conversation in the model's chat format. Raises ValueError when the
-        format cannot express it."""
+        """Token ids of a conversation in the model's chat format, with functions that may be
+        called. Raises ValueError when the format cannot express it."""
+        ...
+
+    def check_grammar(self, grammar: str) -> None:
+        """Raise ValueError when replies cannot be held to it, here or at all."""
         ...
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -118,6 +125,10 @@ class TextModel(Protocol):
         """Serve the weights in another directory from now on. Raises ValueError when it holds
         no such model; the old weights then stay."""
         ...
+
+
+class ReplyFailedError(Exception):
+    """A reply could not be held to its grammar; the words say why."""
 
 
 class ServerStoppedError(Exception):

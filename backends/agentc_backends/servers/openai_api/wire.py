@@ -1,18 +1,35 @@
 """Reads requests of OpenAI's API; what a server does not honour is refused by name.
 
-Neighbours: `replies.py` (the other direction), `application.py` (routes).
+Neighbours: `values.py`, `conversation.py`, `tools.py` (parts of a request), `replies.py` (the other
+direction), `application.py` (routes).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.requests import Request
 
+from agentc_backends.servers.openai_api.conversation import (
+    MAX_MESSAGES,
+    MAX_ROLE_LETTERS,
+    Message,
+    messages,
+)
 from agentc_backends.servers.openai_api.text_model import Sampling
+from agentc_backends.servers.openai_api.tools import TOOL_FIELDS, ToolUse, read_tool_use
+from agentc_backends.servers.openai_api.values import (
+    ApiError,
+    flag,
+    integer,
+    number,
+    refuse_unknown,
+    refused,
+    require_model,
+)
 
 MAX_BODY_BYTES = 16 << 20
 MAX_CHOICES = 128
@@ -20,9 +37,6 @@ MAX_ALTERNATIVES = 20
 MAX_PROMPTS = 256
 MAX_SEQUENCES = 1024
 """Prompts times choices of one request."""
-MAX_MESSAGES = 1 << 14
-MAX_ROLE_LETTERS = 64
-"""Chat templates know roles of a word; some write any role that they are given."""
 MAX_STOPS = 64
 MAX_STOP_LETTERS = 4096
 MAX_REPORTED = 1 << 20
@@ -34,29 +48,22 @@ _SAMPLING_FIELDS = frozenset(
     {"model", "temperature", "top_p", "max_tokens", "stop", "seed", "n", "logprobs", "stream"}
     | {"stream_options", "ignore_eos", "return_token_ids"}
 )
-CHAT_FIELDS = _SAMPLING_FIELDS | {
-    "messages",
-    "max_completion_tokens",
-    "top_logprobs",
-    "add_generation_prompt",
-    "continue_final_message",
-}
+CHAT_FIELDS = (
+    _SAMPLING_FIELDS
+    | TOOL_FIELDS
+    | {
+        "messages",
+        "max_completion_tokens",
+        "top_logprobs",
+        "add_generation_prompt",
+        "continue_final_message",
+    }
+)
 COMPLETION_FIELDS = _SAMPLING_FIELDS | {"prompt", "echo", "add_special_tokens"}
 TOKENIZE_FIELDS = frozenset(
     {"model", "prompt", "messages", "add_special_tokens"}
     | {"add_generation_prompt", "continue_final_message"}
 )
-
-
-class ApiError(Exception):
-    """A reply other than 200; `code` is OpenAI's machine-readable word for it."""
-
-    def __init__(self, status: int, message: str, code: str, param: str | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-        self.code = code
-        self.param = param
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +83,9 @@ class Streaming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatCall:
-    messages: list[dict[str, str]]
+    messages: list[Message]
     template: PromptTemplate
+    tools: ToolUse
     sampling: Sampling
     token_ids: bool
     stream: Streaming | None
@@ -118,57 +126,32 @@ def require_bounded(body: Mapping[str, Any]) -> None:
     for name, most in counts.items():
         value = body.get(name)
         if isinstance(value, list) and len(value) > most:
-            raise _bad(name, f"has {len(value)} entries, over {most}")
+            raise refused(name, f"has {len(value)} entries, over {most}")
     stop = body.get("stop")
     for text_of_stop in [stop] if isinstance(stop, str) else stop if isinstance(stop, list) else []:
         if isinstance(text_of_stop, str) and len(text_of_stop) > MAX_STOP_LETTERS:
-            raise _bad("stop", f"a text is over {MAX_STOP_LETTERS} letters")
+            raise refused("stop", f"a text is over {MAX_STOP_LETTERS} letters")
     for message in body["messages"] if isinstance(body.get("messages"), list) else []:
         role = message.get("role") if isinstance(message, dict) else None
         if isinstance(role, str) and len(role) > MAX_ROLE_LETTERS:
-            raise _bad("messages", f"a role is over {MAX_ROLE_LETTERS} letters")
+            raise refused("messages", f"a role is over {MAX_ROLE_LETTERS} letters")
     highest = {"n": MAX_CHOICES, "best_of": MAX_CHOICES, "top_logprobs": MAX_ALTERNATIVES,
                "prompt_logprobs": MAX_ALTERNATIVES}  # fmt: skip
     highest |= {} if isinstance(body.get("logprobs"), bool) else {"logprobs": MAX_ALTERNATIVES}
     for name, most in highest.items():
         value = body.get(name)
         if isinstance(value, (int, float)) and value > most:
-            raise _bad(name, f"must lie in [0, {most}], is {value}")
+            raise refused(name, f"must lie in [0, {most}], is {value}")
     prompts = body.get("prompt")
     # A list of numbers is one prompt.
     listed = prompts if isinstance(prompts, list) else []
     several = listed if listed and not isinstance(listed[0], int) else []
     if len(several) > MAX_PROMPTS:
-        raise _bad("prompt", f"{len(several)} prompts in one request, over {MAX_PROMPTS}")
+        raise refused("prompt", f"{len(several)} prompts in one request, over {MAX_PROMPTS}")
     choices = body.get("n")
     sequences = len(several) * choices if isinstance(choices, int) else 0
     if sequences > MAX_SEQUENCES:
-        raise _bad("prompt", f"{sequences} replies (prompts times n), over {MAX_SEQUENCES}")
-
-
-def refuse_unknown(body: Mapping[str, Any], known: frozenset[str]) -> None:
-    """Raise when the body has fields that this server would ignore."""
-    unknown = sorted(set(body) - known)
-    if unknown:
-        raise ApiError(
-            400,
-            f"unsupported fields: {', '.join(unknown)}; this server honours "
-            f"{', '.join(sorted(known))}",
-            "unsupported_field",
-            unknown[0],
-        )
-
-
-def require_model(body: Mapping[str, Any], served: str) -> None:
-    """Raise 404 unless the body names the served model."""
-    name = text(body, "model")
-    if name != served:
-        raise ApiError(
-            404,
-            f"the model {name!r} does not exist; this server has {served!r}",
-            "model_not_found",
-            "model",
-        )
+        raise refused("prompt", f"{sequences} replies (prompts times n), over {MAX_SEQUENCES}")
 
 
 def read_chat(body: Mapping[str, Any], served: str) -> ChatCall:
@@ -178,16 +161,19 @@ def read_chat(body: Mapping[str, Any], served: str) -> ChatCall:
     wants = flag(body, "logprobs", False)
     alternatives = integer(body, "top_logprobs", 0, 0, MAX_ALTERNATIVES)
     if alternatives and not wants:
-        raise _bad("top_logprobs", "needs logprobs: true")
+        raise refused("top_logprobs", "needs logprobs: true")
     if "max_tokens" in body and "max_completion_tokens" in body:
-        raise _bad("max_completion_tokens", "max_tokens is its older name; give one of the two")
+        raise refused("max_completion_tokens", "max_tokens is its older name; give one of the two")
     limit = "max_completion_tokens" if "max_completion_tokens" in body else "max_tokens"
+    tools = read_tool_use(body)
+    sampling = _sampling(body, integer(body, limit, _UNLIMITED, 1), alternatives if wants else None)
+    if tools.grammar is not None and sampling.ignore_eos:
+        raise refused("ignore_eos", f"excludes {tools.cause}, whose replies end by themselves")
     return ChatCall(
         messages=messages(body),
         template=read_template(body),
-        sampling=_sampling(
-            body, integer(body, limit, _UNLIMITED, 1), alternatives if wants else None
-        ),
+        tools=tools,
+        sampling=replace(sampling, grammar=tools.grammar),
         token_ids=flag(body, "return_token_ids", False),
         stream=read_stream(body),
     )
@@ -201,11 +187,11 @@ def read_completion(body: Mapping[str, Any], served: str) -> CompletionCall:
     echo = flag(body, "echo", False)
     limit = integer(body, "max_tokens", 16, 0)
     if limit == 0 and not echo:
-        raise _bad("max_tokens", "0 is of use only with echo: true")
+        raise refused("max_tokens", "0 is of use only with echo: true")
     prompts = _prompts(body)
     sampling = _sampling(body, limit, logprobs)
     if len(prompts) * sampling.n > MAX_SEQUENCES:
-        raise _bad(
+        raise refused(
             "prompt",
             f"{len(prompts)} prompts with n: {sampling.n} each are more than {MAX_SEQUENCES} "
             "replies; send several requests",
@@ -227,9 +213,9 @@ def read_stream(body: Mapping[str, Any]) -> Streaming | None:
     if options is None:
         return Streaming(usage=False) if streamed else None
     if not streamed:
-        raise _bad("stream_options", "needs stream: true")
+        raise refused("stream_options", "needs stream: true")
     if not isinstance(options, dict) or set(options) - {"include_usage"}:
-        raise _bad("stream_options", "must be {include_usage: true or false}, nothing else")
+        raise refused("stream_options", "must be {include_usage: true or false}, nothing else")
     return Streaming(usage=flag(options, "include_usage", False))
 
 
@@ -240,7 +226,7 @@ def require_reportable(prompts: int, length: int, sampling: Sampling, *, echo: b
     positions = sampling.n * (sampling.max_tokens + (length if echo else 0))
     reported = prompts * positions * (1 + sampling.logprobs)
     if reported > MAX_REPORTED:
-        raise _bad(
+        raise refused(
             "logprobs",
             f"the reply could hold {reported} log-probabilities, over {MAX_REPORTED}; ask for "
             "fewer alternatives, prompts or choices, or for a lower max_tokens",
@@ -252,66 +238,14 @@ def read_template(body: Mapping[str, Any]) -> PromptTemplate:
     continued = flag(body, "continue_final_message", False)
     opening = flag(body, "add_generation_prompt", not continued)
     if continued and opening:
-        raise _bad("continue_final_message", "excludes add_generation_prompt: true")
+        raise refused("continue_final_message", "excludes add_generation_prompt: true")
     return PromptTemplate(add_generation_prompt=opening, continue_final_message=continued)
-
-
-def messages(body: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The field `messages`: objects with role and content, both text."""
-    value = body.get("messages")
-    if not isinstance(value, list) or not value:
-        raise _bad("messages", "must be a list of at least one message")
-    if len(value) > MAX_MESSAGES:
-        raise _bad("messages", f"has {len(value)} messages, over {MAX_MESSAGES}")
-    for i, message in enumerate(value):
-        whole = isinstance(message, dict) and set(message) == {"role", "content"}
-        if not whole or not all(isinstance(part, str) for part in message.values()):
-            raise _bad("messages", f"messages[{i}] must be {{role, content}}, both text")
-        letters = len(message["role"])
-        if letters > MAX_ROLE_LETTERS:
-            problem = f"the role of messages[{i}] has {letters} letters, over {MAX_ROLE_LETTERS}"
-            raise _bad("messages", problem)
-    return value
-
-
-def integer(
-    body: Mapping[str, Any],
-    name: str,
-    default: int,
-    low: int | None = None,
-    high: int | None = None,
-) -> int:
-    value = body.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _bad(name, "must be an integer")
-    return int(_within(name, value, low, high))
-
-
-def number(body: Mapping[str, Any], name: str, default: float, low: float, high: float) -> float:
-    value = body.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _bad(name, "must be a number")
-    return float(_within(name, value, low, high))
-
-
-def flag(body: Mapping[str, Any], name: str, default: bool) -> bool:
-    value = body.get(name, default)
-    if not isinstance(value, bool):
-        raise _bad(name, "must be true or false")
-    return value
-
-
-def text(body: Mapping[str, Any], name: str) -> str:
-    value = body.get(name)
-    if not isinstance(value, str):
-        raise _bad(name, "must be given, as text")
-    return value
 
 
 def _sampling(body: Mapping[str, Any], max_tokens: int, logprobs: int | None) -> Sampling:
     top_p = number(body, "top_p", 1.0, 0.0, 1.0)
     if top_p == 0.0:
-        raise _bad("top_p", "must be above 0")
+        raise refused("top_p", "must be above 0")
     return Sampling(
         max_tokens=max_tokens,
         temperature=number(body, "temperature", 1.0, 0.0, 100.0),
@@ -328,9 +262,9 @@ def _stop(body: Mapping[str, Any]) -> tuple[str, ...]:
     value = body.get("stop", [])
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(t, str) and t for t in texts):
-        raise _bad("stop", "must be a text or a list of texts, none empty")
+        raise refused("stop", "must be a text or a list of texts, none empty")
     if len(texts) > MAX_STOPS or any(len(t) > MAX_STOP_LETTERS for t in texts):
-        raise _bad("stop", f"at most {MAX_STOPS} texts of at most {MAX_STOP_LETTERS} letters")
+        raise refused("stop", f"at most {MAX_STOPS} texts of at most {MAX_STOP_LETTERS} letters")
     return tuple(texts)
 
 
@@ -341,7 +275,7 @@ def _prompts(body: Mapping[str, Any]) -> list[str | list[int]]:
     if isinstance(value, list) and value:
         # A list of numbers is one prompt, whose length the context bounds.
         if len(value) > MAX_PROMPTS and not isinstance(value[0], int):
-            raise _bad(
+            raise refused(
                 "prompt",
                 f"{len(value)} prompts in one request, over {MAX_PROMPTS}; send several requests",
             )
@@ -351,7 +285,7 @@ def _prompts(body: Mapping[str, Any]) -> list[str | list[int]]:
             return [value]
         if all(_token_ids(item) for item in value):
             return list(value)
-    raise _bad("prompt", "must be a text, a list of token ids, or a list of either")
+    raise refused("prompt", "must be a text, a list of token ids, or a list of either")
 
 
 def _token_ids(value: object) -> bool:
@@ -360,14 +294,3 @@ def _token_ids(value: object) -> bool:
         and bool(value)
         and all(isinstance(item, int) and not isinstance(item, bool) for item in value)
     )
-
-
-def _within(name: str, value: float, low: float | None, high: float | None) -> float:
-    # NaN fails both comparisons the right way round only when they are written like this.
-    if (low is not None and not value >= low) or (high is not None and not value <= high):
-        raise _bad(name, f"must lie in [{low}, {'any' if high is None else high}], is {value}")
-    return value
-
-
-def _bad(name: str, problem: str) -> ApiError:
-    return ApiError(400, f"{name}: {problem}", "invalid_value", name)

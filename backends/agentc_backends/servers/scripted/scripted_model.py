@@ -10,7 +10,9 @@ import asyncio
 import math
 import secrets
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from agentc_backends.data.chat.tool_calls import plain_messages
 from agentc_backends.servers.openai_api.text_model import Choice, Sampling, TokenScore, Told
 from agentc_backends.servers.scripted.rules import ReplyRule, choose_reply
 
@@ -50,11 +52,13 @@ class ScriptedModel:
 
     def encode_chat(
         self,
-        messages: Sequence[Mapping[str, str]],
+        messages: Sequence[Mapping[str, Any]],
         *,
         add_generation_prompt: bool,
         continue_final_message: bool,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> list[int]:
+        messages = plain_messages(messages, tools)
         tokens: list[int] = []
         for message in messages:
             if message["role"] not in _ROLES:
@@ -67,6 +71,12 @@ class ScriptedModel:
         if add_generation_prompt:
             tokens.append(_FIRST_ROLE + _ROLES.index("assistant"))
         return tokens
+
+    def check_grammar(self, grammar: str) -> None:
+        raise ValueError(
+            "a scripted server says what its rules say, and holds no reply to a form: no "
+            "tool_choice that demands a call, no response_format, no strict functions"
+        )
 
     def decode(self, tokens: Sequence[int]) -> str:
         parts: list[str] = []

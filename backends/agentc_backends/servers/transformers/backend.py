@@ -6,7 +6,7 @@ from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
 from agentc.kinds.field import Field, boolean, choice, group, integer
 from agentc_backends.data.models.remote_code import REMOTE_CODE
 from agentc_backends.servers.transformers.memory import server_memory
-from agentc_backends.software import TORCH
+from agentc_backends.software import STRUCTURED, TORCH
 
 FIELDS: tuple[Field, ...] = (
     integer("max_model_len", "Longest prompt plus reply in tokens; null: the model's context.",
@@ -28,6 +28,9 @@ FIELDS: tuple[Field, ...] = (
         ),
         nullable=True,
     ),
+    boolean("structured", "Hold replies to a form where a request asks for it: calls that are "
+            "demanded (`tool_choice`), strict functions, `response_format`. Takes another software "
+            "environment, torch's with llguidance.", False),
     integer("threads", "Threads of torch.", 1, minimum=1, identity="placement"),
     integer("max_batch_tokens", "Tokens in one pass.", 512, minimum=16, identity="placement"),
     integer("max_sequences", "Replies under way at once.", 64, minimum=1, identity="placement"),
@@ -55,12 +58,15 @@ def _lease(options: OptionView) -> LeaseDraft:
     if options.get("rerank") is not None:
         program += ["--rerank-candidates", str(options.integer("rerank.candidates"))]
         program += ["--rerank-critic", options.text("rerank.critic")]
+    structured = options.flag("structured")
+    if structured:
+        program.append("--structured")
     if options.flag(REMOTE_CODE.path):
         options.refusals.append(REMOTE_CODE)
     return LeaseDraft(
         backend=BACKEND.id,
         version=BACKEND.version,
-        software=TORCH,
+        software=STRUCTURED if structured else TORCH,
         program=tuple(program),
         identity=options.identity(),
         port="chosen",
@@ -83,6 +89,7 @@ BACKEND = ServerBackend(
     "for small models on CPUs: starts in seconds, and a seed fixes a reply whatever else is being "
     "served.",
     software=TORCH,
+    builds=(STRUCTURED,),
     lease=_lease,
     fields=FIELDS,
     capabilities=frozenset(

@@ -30,6 +30,7 @@ class EngineTask:
     ignore_ends: bool = False
     stops: tuple[str, ...] = ()
     alternatives: int | None = None
+    grammar: str | None = None
     told: bool = False
     """Whether each token is wanted as it is drawn (`Drawn`)."""
 
@@ -58,12 +59,14 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The end of a work; `ended` by itself, not by its limit."""
+    """The end of a work; `ended` by itself, not by its limit. `failure` says why the reply could
+    not be held to its grammar, where it could not."""
 
     number: int
     tokens: list[int]
     ended: bool
     scores: tuple[TokenScore, ...]
+    failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

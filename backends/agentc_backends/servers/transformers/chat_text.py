@@ -6,6 +6,7 @@ one by one; then the encoder of the trainers is asked.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,11 @@ from agentc_backends.data.chat.dates import with_fixed_date
 from agentc_backends.data.chat.formats import ChatFormat, FormatError, format_named, render
 from agentc_backends.data.chat.pieces import PieceTokens
 from agentc_backends.data.chat.tokens import Encoder, chat_format_of
+from agentc_backends.data.chat.tool_calls import plain_messages, structured_messages
+from agentc_backends.servers.transformers.tool_templates import TemplateTools, tools_of
 
-Messages = Sequence[Mapping[str, str]]
+Messages = Sequence[Mapping[str, Any]]
+Tools = Sequence[Mapping[str, Any]]
 
 
 class ChatText:
@@ -34,11 +38,23 @@ class ChatText:
         self._pieces = PieceTokens(tokenizer)
         added = getattr(tokenizer, "added_tokens_decoder", {})
         self._control = tuple(str(token) for token in added.values() if token.special)
+        self._tools_found: TemplateTools | None = None
 
     def encode(
-        self, messages: Messages, *, add_generation_prompt: bool, continue_final_message: bool
+        self,
+        messages: Messages,
+        *,
+        add_generation_prompt: bool,
+        continue_final_message: bool,
+        tools: Tools = (),
     ) -> list[int]:
         """Prompt tokens. Raises ValueError when the format cannot express the messages."""
+        if tools or any(m["role"] == "tool" or m.get("tool_calls") for m in messages):
+            if self._template_tools() is TemplateTools.RENDERED:
+                if continue_final_message:
+                    raise FormatError("a reply beside functions cannot be continued")
+                return self._beside_tools(messages, tools, add_generation_prompt)
+            messages = plain_messages(messages, tools)
         if continue_final_message:
             return self._open_ended(messages)
         if self._encoder is not None and (self._by_line or self._spells_control(messages)):
@@ -46,6 +62,33 @@ class ChatText:
                 return self._encoder.encode_prompt(messages)
             return self._encoder.encode(messages).ids
         return self._pieces.ids(self._text(messages, add_generation_prompt))
+
+    def _template_tools(self) -> TemplateTools:
+        """What the template does with functions; a format of our own has no place for them."""
+        if self._format is not None:
+            return TemplateTools.UNKNOWN
+        if self._tools_found is None:
+            self._tools_found = tools_of(
+                lambda messages, tools: self._shipped(messages, tools=tools)
+            )
+        if self._tools_found is TemplateTools.FOREIGN:
+            raise FormatError(
+                "the model's chat template writes calls of functions in a notation that this "
+                "server does not read; it reads <tool_call> with JSON (Hermes, Qwen 2.5 and 3)"
+            )
+        return self._tools_found
+
+    def _beside_tools(self, messages: Messages, tools: Tools, generate: bool) -> list[int]:
+        """Tokens by the template's own rendering of functions, calls and results."""
+        if self._spells_control(messages) or any(t in json.dumps(tools) for t in self._control):
+            raise FormatError(
+                "a message or a function spells a control token, which cannot be kept apart in "
+                "this template beside functions"
+            )
+        messages = structured_messages(messages)
+        how: dict[str, Any] = {"tools": list(tools)} if tools else {}
+        text = self._shipped(messages, add_generation_prompt=generate, **how)
+        return self._pieces.ids(text)
 
     def _text(self, messages: Messages, generate: bool) -> str:
         if self._format is not None:
@@ -64,7 +107,7 @@ class ChatText:
             return self._encoder.encode_segments(segments[: last + 1]).ids
         return self._pieces.ids("".join(segment.text for segment in segments[: last + 1]))
 
-    def _shipped(self, messages: Messages, **how: bool) -> str:
+    def _shipped(self, messages: Messages, **how: Any) -> str:
         if not self._tokenizer.chat_template:
             raise FormatError("the model has no chat template; use /v1/completions")
         template = with_fixed_date(self._tokenizer.get_chat_template())
@@ -74,8 +117,14 @@ class ChatText:
                     list(messages), tokenize=False, chat_template=template, **how
                 )
             )
-        except TemplateError as error:
+        except (TemplateError, TypeError) as error:  # JSON of what a message does not have
             raise FormatError(f"the chat template refuses these messages: {error}") from error
 
     def _spells_control(self, messages: Messages) -> bool:
-        return any(token in message["content"] for message in messages for token in self._control)
+        return any(token in text for text in map(_letters, messages) for token in self._control)
+
+
+def _letters(message: Mapping[str, Any]) -> str:
+    """All that a message says."""
+    called = [call["function"] for call in message.get("tool_calls", ())]
+    return "".join([message["content"], *(f["name"] + f["arguments"] for f in called)])

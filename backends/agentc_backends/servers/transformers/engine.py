@@ -2,8 +2,8 @@
 
 Each step is one ragged pass over the next token of every running sequence and pieces of new
 prompts, at most `max_batch_tokens` together; texts are scored beside it, a piece at a time.
-Neighbours: `alone.py`, `ragged.py`, `prefix_cache.py`, `sampling.py`; `engine_process.py` runs it,
-hands in work and is told of results.
+Neighbours: `alone.py`, `ragged.py`, `prefix_cache.py`, `sampling.py`, `guide.py`;
+`engine_process.py` runs it, hands in work and is told of results.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from torch import Tensor
 
 from agentc_backends.servers.transformers.alone import LonePasses
 from agentc_backends.servers.transformers.checkpoint import Checkpoint
+from agentc_backends.servers.transformers.guide import Guide, GuideError
 from agentc_backends.servers.transformers.prefix_cache import (
     PrefixCache,
     Slot,
@@ -58,7 +59,8 @@ class Ongoing:
     """A request under way: one choice of a generation, or a text to score (`max_tokens` 0).
 
     `drawn(token)` hears of each token, `finished(tokens)` says after it whether a stop text has
-    come. `done(self)` is called once, between two steps, unless the engine ends before.
+    come. `done(self)` is called once, between two steps, unless the engine ends before. `guide`
+    says which tokens may come next; `failure`, why it could not.
     """
 
     prompt: Tokens
@@ -69,6 +71,8 @@ class Ongoing:
     key: tuple[int, int] = (0, 0)
     ends: frozenset[int] = frozenset()
     finished: Callable[[list[int]], bool] | None = None
+    guide: Guide | None = None
+    failure: str | None = None
     drawn: Callable[[int], None] | None = None
     alternatives: int | None = None
     tokens: list[int] = field(default_factory=list)
@@ -267,16 +271,22 @@ class Engine:
 
     def _draw(self, sequences: list[Ongoing], logits: Tensor) -> None:
         draws = [Draw(s.temperature, s.top_p, s.key, len(s.tokens)) for s in sequences]
-        chosen = choose(logits, draws)
+        allowed = self._allowed(sequences)
+        chosen = choose(logits, draws, allowed)
         tokens = list(chosen.tokens)
         if self._limits.settle_close_calls:
             for i, close in enumerate(chosen.close):
                 if close:
                     whole = [*sequences[i].prompt.tolist(), *sequences[i].tokens]
-                    tokens[i] = choose_token(self._alone.after(whole), draws[i])
+                    tokens[i] = choose_token(self._alone.after(whole), draws[i], allowed.get(i))
                     self.counters.settled += 1
         self.counters.tokens += len(tokens)
         for sequence, token in zip(sequences, tokens, strict=True):
+            if sequence.failure is not None:
+                self._finish(sequence)
+                continue
+            if sequence.guide is not None:
+                sequence.guide.accept(token)
             sequence.tokens.append(token)
             if sequence.drawn is not None:
                 sequence.drawn(token)
@@ -285,6 +295,17 @@ class Engine:
             )
             if sequence.ended or len(sequence.tokens) >= sequence.max_tokens:
                 self._finish(sequence)
+
+    def _allowed(self, sequences: Sequence[Ongoing]) -> dict[int, Tensor]:
+        """Which tokens may come next, for those of the sequences that are held to something."""
+        found: dict[int, Tensor] = {}
+        for row, sequence in enumerate(sequences):
+            if sequence.guide is not None:
+                try:
+                    found[row] = sequence.guide.allowed()
+                except GuideError as error:
+                    sequence.failure = str(error)
+        return found
 
     def _score(self, sequence: Ongoing) -> None:
         """The next piece of a text."""
@@ -314,7 +335,8 @@ class Engine:
         assert sequence.slot is not None
         if not sequence.scoring:
             self._cache.close(sequence.slot, keep=True)
-            if sequence.alternatives is not None and not sequence.cancelled:
+            told = not (sequence.cancelled or sequence.failure)
+            if sequence.alternatives is not None and told:
                 self._report(sequence)
         sequence.done(sequence)
 

@@ -42,6 +42,7 @@ from agentc_backends.servers.transformers.engine import (
     EngineLimits,
     Ongoing,
 )
+from agentc_backends.servers.transformers.guide import Guide, Guides
 from agentc_backends.servers.transformers.reply_text import stop_test
 
 _PIECE = 1 << 20
@@ -49,13 +50,15 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
-    """What to serve and how; `max_model_len` None is the model's context."""
+    """What to serve and how; `max_model_len` None is the model's context; `structured`: replies can
+    be held to grammars."""
 
     path: str
     dtype: str
     threads: int
     limits: EngineLimits
     max_model_len: int | None
+    structured: bool = False
 
 
 def fork_engine(settings: EngineSettings) -> tuple[int, socket.socket]:
@@ -95,19 +98,24 @@ def _serve(channel: socket.socket, settings: EngineSettings) -> None:
                 f"max_model_len {settings.max_model_len} is beyond the model's context of "
                 f"{checkpoint.context} tokens"
             )
+        guides = _guides_of(checkpoint) if settings.structured else None
     except ValueError as error:
         channel.sendall(packed(LoadRefusal(str(error))))
         return
     report()
     length = settings.max_model_len or checkpoint.context
     engine = Engine(checkpoint, settings.limits, length)
-    inbox = _ChannelInbox(channel, engine, checkpoint, length, settings.dtype)
+    inbox = _ChannelInbox(channel, engine, checkpoint, guides, length, settings.dtype)
     channel.sendall(packed(_loaded(checkpoint, length)))
     engine.run(inbox)
 
 
 def _loaded(checkpoint: Checkpoint, length: int) -> Loaded:
     return Loaded(checkpoint.root, checkpoint.vocabulary, checkpoint.longest_token, length)
+
+
+def _guides_of(checkpoint: Checkpoint) -> Guides:
+    return Guides(checkpoint.tokenizer, checkpoint.vocabulary, checkpoint.ends)
 
 
 class _ChannelInbox:
@@ -118,6 +126,7 @@ class _ChannelInbox:
         channel: socket.socket,
         engine: Engine,
         checkpoint: Checkpoint,
+        guides: Guides | None,
         length: int,
         dtype: str,
     ) -> None:
@@ -125,6 +134,7 @@ class _ChannelInbox:
         self._engine = engine
         self._checkpoint = checkpoint
         self._length = length
+        self._guides = guides
         self._dtype = dtype
         self._unpacker = Unpacker()
         self._arrived = select.poll()
@@ -161,11 +171,16 @@ class _ChannelInbox:
             top_p=work.top_p,
             key=work.key,
             ends=frozenset() if work.ignore_ends else checkpoint.ends,
+            guide=None if work.grammar is None else self._guide(work.grammar),
             finished=stop_test(checkpoint.tokenizer, work.stops) if work.stops else None,
             drawn=partial(self._drawn, work.number) if work.told else None,
             alternatives=work.alternatives,
         )
         return sequence
+
+    def _guide(self, grammar: str) -> Guide:
+        assert self._guides is not None, "the server refuses grammars that no engine can follow"
+        return self._guides.guide(grammar)
 
     def _drawn(self, number: int, token: int) -> None:
         self._outgoing.append(Drawn(number, token))
@@ -173,7 +188,9 @@ class _ChannelInbox:
     def _ended(self, number: int, sequence: Ongoing) -> None:
         self._open.pop(number, None)
         scores = tuple(TokenScore(s.token, s.logprob, s.top) for s in sequence.scores)
-        self._outgoing.append(Result(number, sequence.tokens, sequence.ended, scores))
+        self._outgoing.append(
+            Result(number, sequence.tokens, sequence.ended, scores, sequence.failure)
+        )
 
     def _reload(self, path: str) -> None:
         try:
@@ -183,6 +200,7 @@ class _ChannelInbox:
                     f"the model in {path} has a context of {fresh.context} tokens, under the "
                     f"{self._length} that are served"
                 )
+            guides = None if self._guides is None else _guides_of(fresh)
         except Exception as error:
             if not isinstance(error, ValueError):
                 traceback.print_exc()
@@ -190,6 +208,7 @@ class _ChannelInbox:
             return
         self._engine.replace(fresh)
         self._checkpoint = fresh
+        self._guides = guides
         self._send(_loaded(fresh, self._length))
 
     def _send(self, *messages: object) -> None:

@@ -48,6 +48,7 @@ def _serve(options: argparse.Namespace, token: str | None) -> int:
             settle_close_calls=options.dtype == "float32",
         ),
         max_model_len=options.max_model_len,
+        structured=options.structured,
     )
     try:
         engine, loaded = EngineClient.start(settings, _end_soon)
@@ -63,7 +64,7 @@ def _serve(options: argparse.Namespace, token: str | None) -> int:
         except ValueError as error:
             print(error, file=sys.stderr)
             return 2
-        model = ServedModel(engine, loaded, reranking)
+        model = ServedModel(engine, loaded, reranking, structured=options.structured)
         app = create_app(model, options.served_name, token=token)
         facts = {"root": model.root, **({} if reranking is None else {"rerank": reranking.facts})}
         serve(app, options, facts=facts, on_start=engine.connect, on_stop=engine.stop)
@@ -105,6 +106,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--rerank-critic", choices=("target", "online"), default="target", help="who ranks them"
+    )
+    parser.add_argument(
+        "--structured", action="store_true", help="hold replies to schemas, by llguidance"
     )
     return parser
 

@@ -9,7 +9,7 @@ batch, so a choice that such a difference could turn is not made here but report
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy
@@ -39,10 +39,17 @@ class Chosen:
     close: list[bool]
 
 
-def choose(logits: Tensor, draws: Sequence[Draw]) -> Chosen:
-    """One token for each row of logits [rows, vocabulary]; `close` marks those to be settled."""
-    scores = _perturbed(logits, draws)
+def choose(
+    logits: Tensor, draws: Sequence[Draw], allowed: Mapping[int, Tensor] | None = None
+) -> Chosen:
+    """One token for each row of logits [rows, vocabulary]; `close` marks those to be settled.
+    `allowed` holds rows to the tokens that may come, as if the model gave the others none."""
     slack = RELATIVE_ERROR * logits.abs().amax(dim=1)
+    if allowed:
+        logits = logits.clone()
+        for row, mask in allowed.items():
+            logits[row].masked_fill_(~mask, float("-inf"))
+    scores = _perturbed(logits, draws)
     nucleus = [i for i, draw in enumerate(draws) if draw.top_p < 1.0 and draw.temperature > 0.0]
     certain = torch.ones_like(scores, dtype=torch.bool)
     if nucleus:
@@ -57,9 +64,11 @@ def choose(logits: Tensor, draws: Sequence[Draw]) -> Chosen:
     return Chosen(tokens.tolist(), close.tolist())
 
 
-def choose_token(logits: Tensor, draw: Draw) -> int:
+def choose_token(logits: Tensor, draw: Draw, allowed: Tensor | None = None) -> int:
     """The token for logits [vocabulary] that are a function of the sequence alone; ties go to the
-    lower id."""
+    lower id. `allowed` as in `choose`."""
+    if allowed is not None:
+        logits = logits.masked_fill(~allowed, float("-inf"))
     scores = _perturbed(logits[None], [draw])[0]
     if draw.top_p < 1.0 and draw.temperature > 0.0:
         ordered, order = (logits.double() / draw.temperature).sort(descending=True, stable=True)

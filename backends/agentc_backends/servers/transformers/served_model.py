@@ -13,11 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from agentc_backends.servers.openai_api.text_model import Choice, Sampling, TokenScore, Told
+from agentc_backends.servers.openai_api.text_model import (
+    Choice,
+    ReplyFailedError,
+    Sampling,
+    TokenScore,
+    Told,
+)
 from agentc_backends.servers.transformers.channel import EngineTask, Loaded, Result
 from agentc_backends.servers.transformers.chat_text import ChatText
 from agentc_backends.servers.transformers.checkpoint import load_tokenizer
 from agentc_backends.servers.transformers.engine_client import EngineClient
+from agentc_backends.servers.transformers.guide import check_grammar
 from agentc_backends.servers.transformers.reply_text import before_stops, decode
 
 if TYPE_CHECKING:
@@ -26,14 +33,21 @@ if TYPE_CHECKING:
 
 class ServedModel:
     """A checkpoint behind an engine that has loaded it. With `reranked` each reply is the best of
-    several, but at temperature 0, where there is one alone."""
+    several, but at temperature 0, where there is one alone. `structured`: the engine can hold
+    replies to a grammar."""
 
     def __init__(
-        self, engine: EngineClient, loaded: Loaded, reranked: Reranked | None = None
+        self,
+        engine: EngineClient,
+        loaded: Loaded,
+        reranked: Reranked | None = None,
+        *,
+        structured: bool = False,
     ) -> None:
         self._engine = engine
         self._loaded = loaded
         self._reranked = reranked
+        self._structured = structured
         self._tokenizer = load_tokenizer(loaded.root)
         self._chat = ChatText(loaded.root, self._tokenizer)
 
@@ -56,16 +70,27 @@ class ServedModel:
 
     def encode_chat(
         self,
-        messages: Sequence[Mapping[str, str]],
+        messages: Sequence[Mapping[str, Any]],
         *,
         add_generation_prompt: bool,
         continue_final_message: bool,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> list[int]:
         return self._chat.encode(
             messages,
             add_generation_prompt=add_generation_prompt,
             continue_final_message=continue_final_message,
+            tools=tools,
         )
+
+    def check_grammar(self, grammar: str) -> None:
+        if not self._structured:
+            raise ValueError(
+                "replies are held to a form only by a server with `structured: true`; this one "
+                "can neither demand a call (tool_choice), nor follow a schema (response_format, "
+                "strict functions)"
+            )
+        check_grammar(grammar)
 
     def decode(self, tokens: Sequence[int]) -> str:
         return decode(self._tokenizer, tokens, special=True)
@@ -99,11 +124,15 @@ class ServedModel:
                 ignore_ends=sampling.ignore_eos,
                 stops=sampling.stop,
                 alternatives=sampling.logprobs,
+                grammar=sampling.grammar,
             )
             for key in keys
         ]
         # Which of the candidates is said is known once all of them have ended.
         results = await self._engine.run(works, told if reranked is None else None)
+        failure = next((result.failure for result in results if result.failure), None)
+        if failure is not None:
+            raise ReplyFailedError(failure)
         if reranked is not None:
             results = await reranked.best(prompt, results)
         return [self._choice(result, sampling) for result in results]

@@ -14,7 +14,8 @@ from typing import Any
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agentc_backends.servers.openai_api.wire import MAX_BODY_BYTES, ApiError, require_bounded
+from agentc_backends.servers.openai_api.values import ApiError
+from agentc_backends.servers.openai_api.wire import MAX_BODY_BYTES, require_bounded
 
 _OPEN_PATHS = ("/health",)
 

@@ -1,0 +1,211 @@
+"""Function calls in conversations: how a chat format without a place for them writes them, and how
+they are read out of a reply.
+
+The notation is that of Hermes and Qwen: `<tools>`, `<tool_call>` and `<tool_response>` around JSON.
+Messages are those of OpenAI's API. Neighbours: `formats.py`, `shipped.py`; the model servers use
+it. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from agentc_backends.data.chat.formats import FormatError
+
+Json: TypeAlias = Mapping[str, Any]
+CALL_OPENS, CALL_CLOSES = "<tool_call>", "</tool_call>"
+_ARGUMENTS = re.compile(r'"arguments"\s*:\s*')
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a function; `arguments` is the JSON object as it was written."""
+
+    name: str
+    arguments: str
+
+
+def call_text(name: str, arguments: str) -> str:
+    """A call as a reply writes it. A call that was read from such a text gives the same text."""
+    body = f'{{"name": {json.dumps(name)}, "arguments": {arguments}}}'
+    return f"{CALL_OPENS}\n{body}\n{CALL_CLOSES}"
+
+
+def plain_messages(messages: Sequence[Json], tools: Sequence[Json]) -> list[dict[str, str]]:
+    """The conversation in messages of role and text alone: functions in the system text, calls in
+    the replies, results (role `tool`) in the user's turns. Raises FormatError."""
+    plain: list[dict[str, str]] = []
+    if tools:
+        messages = _with_system_text(messages, _tools_text(tools))
+    behind_result = False
+    for index, message in enumerate(messages):
+        role, text = message["role"], message["content"]
+        if role == "tool":
+            result = f"<tool_response>\n{text}\n</tool_response>"
+            if behind_result:
+                plain[-1]["content"] += "\n" + result
+            else:
+                plain.append({"role": "user", "content": result})
+        else:
+            for call in message.get("tool_calls", ()):
+                arguments = _arguments(index, call)
+                text += ("\n" if text else "") + call_text(call["function"]["name"], arguments)
+            plain.append({"role": role, "content": text})
+        behind_result = role == "tool"
+    return plain
+
+
+def structured_messages(messages: Sequence[Json]) -> list[dict[str, Any]]:
+    """The conversation for a template that renders calls by itself: their arguments as objects,
+    which is what templates expect. Raises FormatError."""
+    return [
+        {
+            **message,
+            "tool_calls": [
+                {
+                    **call,
+                    "function": {
+                        "name": call["function"]["name"],
+                        "arguments": json.loads(_arguments(index, call)),
+                    },
+                }
+                for call in message["tool_calls"]
+            ],
+        }
+        if message.get("tool_calls")
+        else dict(message)
+        for index, message in enumerate(messages)
+    ]
+
+
+class ToolCallReader:
+    """Reads the calls out of a reply, all at once or while its text comes: what it gives does not
+    depend on the pieces. White space beside calls is dropped; a call that is no JSON object with a
+    name and arguments stays text."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._called = False
+
+    def add(self, text: str) -> list[str | ToolCall]:
+        """Texts and calls that are certain with this piece, in their order."""
+        self._held += text
+        found: list[str | ToolCall] = []
+        while (at := self._held.find(CALL_OPENS)) >= 0:
+            read = _read_call(self._held, at + len(CALL_OPENS))
+            if read is None:  # not whole yet
+                self._tell(found, at)
+                return found
+            call, end = read
+            if call is None:
+                self._tell(found, end, keep_space=True)
+                continue
+            before = self._held[:at].rstrip()
+            found += [before] if before.strip() else []
+            found.append(call)
+            self._held = self._held[end:]
+            self._called = True
+        self._tell(found, len(self._held) - _beginning_of(CALL_OPENS, self._held))
+        return found
+
+    def end(self) -> list[str | ToolCall]:
+        """What is left when the reply has ended."""
+        rest, self._held = self._held, ""
+        if self._called and not rest.strip():
+            return []
+        return [rest] if rest else []
+
+    def _tell(self, found: list[str | ToolCall], certain: int, *, keep_space: bool = False) -> None:
+        """Text up to there, but for white space at its end: a call may follow."""
+        text = self._held[:certain]
+        text = text if keep_space else text.rstrip()
+        if text:
+            found.append(text)
+            self._held = self._held[len(text) :]
+
+
+def read_reply(text: str) -> tuple[str, list[ToolCall]]:
+    """The text of a whole reply beside its calls, and these."""
+    reader = ToolCallReader()
+    parts = [*reader.add(text), *reader.end()]
+    words = "".join(part for part in parts if isinstance(part, str))
+    return words, [part for part in parts if isinstance(part, ToolCall)]
+
+
+def _read_call(text: str, start: int) -> tuple[ToolCall | None, int] | None:
+    """The call whose body begins there, None for what is none, with the place behind it; None
+    alone where the body may still become one."""
+    close = text.find(CALL_CLOSES, start)
+    while close >= 0:
+        body = text[start:close]
+        end = close + len(CALL_CLOSES)
+        try:
+            value = json.loads(body)
+        except json.JSONDecodeError as error:
+            if not error.msg.startswith("Unterminated string"):
+                return None, end
+        except RecursionError:
+            return None, end
+        else:
+            return _call_of(value, body), end
+        # The closing tag stands in a text among the arguments.
+        close = text.find(CALL_CLOSES, end)
+    return None
+
+
+def _call_of(value: object, body: str) -> ToolCall | None:
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+        return None
+    arguments = value.get("arguments", {})
+    if not isinstance(arguments, dict):
+        return None
+    place = _ARGUMENTS.search(body)
+    if place is not None:
+        try:
+            found, end = json.JSONDecoder().raw_decode(body, place.end())
+        except json.JSONDecodeError:
+            found, end = None, 0
+        if found == arguments:
+            return ToolCall(value["name"], body[place.end() : end])
+    return ToolCall(value["name"], json.dumps(arguments, ensure_ascii=False))
+
+
+def _arguments(index: int, call: Json) -> str:
+    text: str = call["function"]["arguments"] or "{}"
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise FormatError(
+            f"message {index} calls {call['function']['name']!r} with arguments that are no JSON "
+            f"object: {text[:60]!r}"
+        )
+    return text
+
+
+def _with_system_text(messages: Sequence[Json], text: str) -> list[Json]:
+    if messages and messages[0]["role"] == "system":
+        first = {"role": "system", "content": f"{messages[0]['content']}\n\n{text}"}
+        return [first, *messages[1:]]
+    return [{"role": "system", "content": text}, *messages]
+
+
+def _tools_text(tools: Sequence[Json]) -> str:
+    listed = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
+    example = call_text("NAME", '{"ARGUMENT": VALUE}')
+    return (
+        f"# Functions\nThese can be called; each line is the JSON signature of one:\n<tools>\n"
+        f"{listed}\n</tools>\nA call is a JSON object between tags, and several may follow one "
+        f"another:\n{example}"
+    )
+
+
+def _beginning_of(tag: str, text: str) -> int:
+    """Letters at the end of the text that the tag begins with."""
+    longest = min(len(tag) - 1, len(text))
+    return next((size for size in range(longest, 0, -1) if text.endswith(tag[:size])), 0)

@@ -1,0 +1,91 @@
+"""Values out of the JSON of a request, and how one is refused by name.
+
+Neighbours: `wire.py`, `tools.py`, `conversation.py` (which fields there are).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class ApiError(Exception):
+    """A reply other than 200; `code` is OpenAI's machine-readable word for it."""
+
+    def __init__(self, status: int, message: str, code: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.code = code
+        self.param = param
+
+
+def refuse_unknown(body: Mapping[str, Any], known: frozenset[str]) -> None:
+    """Raise when the body has fields that this server would ignore."""
+    unknown = sorted(set(body) - known)
+    if unknown:
+        raise ApiError(
+            400,
+            f"unsupported fields: {', '.join(unknown)}; this server honours "
+            f"{', '.join(sorted(known))}",
+            "unsupported_field",
+            unknown[0],
+        )
+
+
+def require_model(body: Mapping[str, Any], served: str) -> None:
+    """Raise 404 unless the body names the served model."""
+    name = text(body, "model")
+    if name != served:
+        raise ApiError(
+            404,
+            f"the model {name!r} does not exist; this server has {served!r}",
+            "model_not_found",
+            "model",
+        )
+
+
+def integer(
+    body: Mapping[str, Any],
+    name: str,
+    default: int,
+    low: int | None = None,
+    high: int | None = None,
+) -> int:
+    value = body.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise refused(name, "must be an integer")
+    return int(_within(name, value, low, high))
+
+
+def number(body: Mapping[str, Any], name: str, default: float, low: float, high: float) -> float:
+    value = body.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise refused(name, "must be a number")
+    return float(_within(name, value, low, high))
+
+
+def flag(body: Mapping[str, Any], name: str, default: bool) -> bool:
+    value = body.get(name, default)
+    if not isinstance(value, bool):
+        raise refused(name, "must be true or false")
+    return value
+
+
+def text(body: Mapping[str, Any], name: str) -> str:
+    value = body.get(name)
+    if not isinstance(value, str):
+        raise refused(name, "must be given, as text")
+    return value
+
+
+def _within(name: str, value: float, low: float | None, high: float | None) -> float:
+    # NaN fails both comparisons the right way round only when they are written like this.
+    if (low is not None and not value >= low) or (high is not None and not value <= high):
+        raise refused(name, f"must lie in [{low}, {'any' if high is None else high}], is {value}")
+    return value
+
+
+def refused(name: str, problem: str) -> ApiError:
+    """The refusal of a field's value."""
+    return ApiError(400, f"{name}: {problem}", "invalid_value", name)
