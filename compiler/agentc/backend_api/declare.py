@@ -197,8 +197,8 @@ class ServerBackend:
     """Serves a checkpoint behind an OpenAI-compatible API. `id` is `serve.<name>`.
 
     `builds` are its software for other hardware than that of `software`, or for settings that ask
-    for more: `lease` takes one of them where its view has GPUs, say. `memory` is as in StageBackend: of a server without it nothing is
-    said of what fits.
+    for more: `lease` takes one of them where its view has GPUs, say. `memory` is as in
+    StageBackend: of a server without it nothing is said of what fits.
     """
 
     id: str

@@ -129,6 +129,15 @@ async def other_routes_demand_the_token(target: Target) -> None:
             assert answer.status_code == 401, (path, offered, answer.text)
 
 
+async def a_key_may_name_a_session(target: Target) -> None:
+    answer = await target.raw("GET", "/v1/models", token=f"{target.token}:episode-3.1")
+    assert answer.status_code == 200
+    assert answer.headers["x-agentc-session"] == "episode-3.1"
+    assert "x-agentc-session" not in (await target.raw("GET", "/v1/models")).headers
+    for wrong in (f"{target.token}:", f"{target.token}x", f"{target.token}:a b", "x:episode"):
+        assert (await target.raw("GET", "/v1/models", token=wrong)).status_code == 401, wrong
+
+
 async def models_names_the_model_and_its_root(target: Target) -> None:
     async with target.client() as chat:
         (entry,) = await chat.models()
@@ -318,6 +327,7 @@ async def many_at_once(target: Target) -> None:
 CHECKS: tuple[Callable[[Target], Awaitable[None]], ...] = (
     health_is_open,
     other_routes_demand_the_token,
+    a_key_may_name_a_session,
     models_names_the_model_and_its_root,
     replies_wait_for_no_acknowledgement,
     chat_replies_within_the_limit,

@@ -9,16 +9,14 @@ import asyncio
 import json
 import os
 import shlex
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from streaming import STREAMING
 from tests.backends.conftest import write_job
 from tests.support.patience import PATIENCE_S
 from tests.support.vllm_environment import tiny_model, vllm_python, vllm_variables
@@ -32,6 +30,7 @@ from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import ChatPolicy
 from agentc_backends.servers.vllm.backend import BACKEND
 from conformance import CHECKS, Target
+from serving import free_port, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.vllm]
 FLIPPED: dict[str, Any] = {
@@ -146,7 +145,7 @@ def _served(
     """Log-probabilities of a greedy reply. A server over two nodes is then ended by killing the
     worker of its second rank; the last line of its log comes along."""
     draft = BACKEND.lease(view)
-    port = _free_port()
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     words = {**FILLED, "{model}": str(folder / "model"), "{port}": str(port)}
     command = [python, *(words.get(word, word) for word in draft.program)]
@@ -156,7 +155,7 @@ def _served(
     asked = {"model": "policy", "prompt": [5, 6, 7], "max_tokens": 8, "temperature": 0,
              "logprobs": 1}  # fmt: skip
     log = folder / "log"
-    with _running(command, environment, log, url) as process:
+    with running(command, environment, log, url) as process:
         said = httpx2.post(
             url + "/v1/completions", json=asked, headers={"Authorization": "Bearer t"},
             timeout=PATIENCE_S, trust_env=False,
@@ -171,40 +170,12 @@ def _served(
     return said.json()["choices"][0]["logprobs"], log.read_text().splitlines()[-1]
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextmanager
-def _running(
-    command: list[str], environment: dict[str, str], log: Path, url: str
-) -> Iterator[subprocess.Popen[bytes]]:
-    """A server that answers; ended afterwards with all that it started."""
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            command, env=environment, stdout=out, stderr=out, cwd=log.parent,
-            start_new_session=True,
-        )  # fmt: skip
-    try:
-        _await_health(url, process, log)
-        yield process
-    finally:
-        process.terminate()
-        try:
-            process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.wait()
-
-
 @pytest.fixture(scope="module")
 def target(python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     folder = tmp_path_factory.mktemp("vllm")
     model = folder / "model"
     tiny_model(python, model)
-    port = _free_port()
+    port = free_port()
     values = {"max_model_len": 400, "dtype": "float32", "enforce_eager": True}
     draft = BACKEND.lease(OptionView(table=BACKEND.fields, values=values))
     filled = {
@@ -215,7 +186,7 @@ def target(python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ta
     environment = vllm_variables(**draft.variables, AGENTC_TOKEN="test-token")
     log = folder / "server.log"
     url = f"http://127.0.0.1:{port}"
-    with _running(command, environment, log, url):
+    with running(command, environment, log, url):
         # Sampling noise of vLLM is its own, but logits are float32 here too.
         yield Target(url, "test-token", "policy", str(model), 400, logprob_tolerance=1e-4)
 
@@ -267,20 +238,6 @@ def test_it_scores_given_tokens_as_transformers_does(
     assert "warnings" not in found
 
 
-def _await_health(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
-        try:
-            if httpx2.get(url + "/health", timeout=5, trust_env=False).status_code == 200:
-                return
-        except httpx2.HTTPError:
-            pass
-        time.sleep(0.5)
-    pytest.fail(f"the server did not start:\n{log.read_text()[-4000:]}")
-
-
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", [*CHECKS, *STREAMING], ids=lambda check: check.__name__)
 def test_conforms(target: Target, check: object) -> None:
     asyncio.run(check(target))  # type: ignore[operator]

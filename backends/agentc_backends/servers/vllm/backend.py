@@ -25,6 +25,10 @@ FIELDS: tuple[Field, ...] = (
            ("none", "awq", "gptq", "fp8", "bitsandbytes"), "none"),
     choice("kv_cache_dtype", "Arithmetic of keys and values; `auto` takes that of the weights.",
            ("auto", "bfloat16", "float16", "fp8"), "auto"),
+    choice("tool_parser", "How calls of functions are read out of replies, by the notation of the "
+           "model's chat template; `none`: they are not, and vLLM refuses `tool_choice: auto`.",
+           ("none", "hermes", "llama3_json", "mistral", "qwen3_coder", "deepseek_v3", "glm45",
+            "kimi_k2"), "none"),
     seed("seed", "Seed of the server; requests carry their own."),
     boolean("trust_remote_code", "Refused: no server runs code that a checkpoint ships.", False),
     boolean("enable_prefix_caching", "Reuse keys and values of common prefixes.", True,
@@ -89,6 +93,8 @@ def _lease(options: OptionView) -> LeaseDraft:
             program += [flag, str(value)]
     if options.text("quantization") != "none":
         program += ["--quantization", options.text("quantization")]
+    if options.text("tool_parser") != "none":
+        program += ["--enable-auto-tool-choice", "--tool-call-parser", options.text("tool_parser")]
     for name, switch in _SWITCHES.items():
         on = options.get(name)
         if on is None and options.on_gpu:

@@ -6,7 +6,6 @@ otherwise. Named by `--middleware` on the server's command line.
 
 from __future__ import annotations
 
-import hmac
 import json
 import os
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agentc_backends.servers.openai_api.access import naming, session_of
 from agentc_backends.servers.openai_api.values import ApiError
 from agentc_backends.servers.openai_api.wire import MAX_BODY_BYTES, require_bounded
 
@@ -26,28 +26,31 @@ class Gate:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         token = os.environ.get("AGENTC_TOKEN") or None
-        self._expected = None if token is None else b"Bearer " + token.encode()
+        self._token = None if token is None else token.encode()
         self._known = _known_fields()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            refusal = self._refuse_stranger(scope)
-            if refusal is None and scope["path"] in self._known and scope["method"] == "POST":
-                body = await _read(receive)
-                refusal = self._refuse_fields(scope["path"], body)
-                receive = _replayed(body, receive)
-            if refusal is not None:
+            session = self._session(scope)
+            if session is None:
+                refusal = _error(401, "a valid token is required", "invalid_api_key")
                 await refusal(scope, receive, send)
                 return
+            send = naming(session, send)
+            if scope["path"] in self._known and scope["method"] == "POST":
+                body = await _read(receive)
+                receive = _replayed(body, receive)
+                wrong = self._refuse_fields(scope["path"], body)
+                if wrong is not None:
+                    await wrong(scope, receive, send)
+                    return
         await self._app(scope, receive, send)
 
-    def _refuse_stranger(self, scope: Scope) -> JSONResponse | None:
-        if self._expected is None or scope["path"] in _OPEN_PATHS:
-            return None
-        offered = dict(scope["headers"]).get(b"authorization", b"")
-        if hmac.compare_digest(offered, self._expected):
-            return None
-        return _error(401, "a valid token is required", "invalid_api_key")
+    def _session(self, scope: Scope) -> bytes | None:
+        """That of the request's key; None for a stranger's."""
+        if self._token is None or scope["path"] in _OPEN_PATHS:
+            return b""
+        return session_of(dict(scope["headers"]).get(b"authorization", b""), self._token)
 
     def _refuse_fields(self, path: str, body: bytes) -> JSONResponse | None:
         if len(body) > MAX_BODY_BYTES:
