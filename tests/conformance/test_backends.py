@@ -48,6 +48,7 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     "dataset.path": {"path": "sample.jsonl"},
     "dataset.hf": {"repo": "some/data", "revision": "0123456789" * 4, "file": "a.jsonl"},
     "env.agentgym": {"url": "http://127.0.0.1:36008", "splits": {"test": {"range": [0, 9]}}},
+    "env.gymnasium": {"id": "FrozenLake-v1", "splits": {"test": {"range": [0, 9]}}},
     "revise.splice": {"alpha": 0.5},
     "trl.online_rl": {"episodes": 16},  # two groups of its default size
     "openrlhf.sft": {"dtype": "bfloat16"},
@@ -66,6 +67,12 @@ TRIED: Mapping[str, Mapping[str, list[Any]]] = {
         "fingerprint": ["0123456789abcdef" * 2],
         "dialect.reward_range": [[-1, 1]],
         "dialect.success_at": [0.5],
+    },
+    "env.gymnasium": {
+        "id": ["Taxi-v4"],
+        "splits": [{"test": {"range": [0, 8]}}],
+        "kwargs": [{"is_slippery": False}],
+        "reward.success_at": [0.5],
     },
 }
 _OF_MODEL = ("human_temperature", "human_max_tokens")

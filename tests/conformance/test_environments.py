@@ -26,7 +26,7 @@ from agentc.conformance.programs import built_pythons
 from agentc.conformance.serving import served_checks
 from agentc.runtime.software.lock_hashes import lock_digest
 from agentc.runtime.store.layout import StoreLayout
-from agentc_backends.software import FRONTEND, LIGHT, SANDBOX
+from agentc_backends.software import FRONTEND, GYMNASIUM, LIGHT, SANDBOX
 
 TABLE = load_backends()
 ROOT = Path(__file__).parents[2]
@@ -72,6 +72,30 @@ RELEASED = {
 }
 
 
+FEW = {"train": {"range": [0, 4]}, "test": {"range": [4, 6]}}
+GYM: Mapping[str, dict[str, Any]] = {
+    "FrozenLake-v1": {
+        "id": "FrozenLake-v1",
+        "splits": FEW,
+        "actions": ["left", "down", "right", "up"],
+        "observation": "ansi",
+    },
+    "Taxi-v4": {
+        "id": "Taxi-v4",
+        "splits": FEW,
+        "observation": "both",
+        "info": ["action_mask"],
+        "reward": {"lowest": -2000, "highest": 20},
+    },
+    "Blackjack-v1": {
+        "id": "Blackjack-v1",
+        "splits": FEW,
+        "actions": ["stick", "hit"],
+        "reward": {"lowest": -1},
+    },
+}
+
+
 GIVEN: Mapping[str, list[tuple[str, Callable[[], dict[str, Any]]]]] = {
     # Settings that an environment needs, or is worth trying with, each with a name.
     "env.textcraft": [
@@ -113,6 +137,11 @@ GIVEN: Mapping[str, list[tuple[str, Callable[[], dict[str, Any]]]]] = {
         ("", dict),
         ("titles", lambda: {"products": 60, "invented_seed": 3, "expert_query": "title"}),
     ],
+    "env.gymnasium": [
+        ("lake", lambda: GYM["FrozenLake-v1"]),
+        ("taxi", lambda: GYM["Taxi-v4"]),
+        ("blackjack", lambda: GYM["Blackjack-v1"]),
+    ],
     "env.agentgym": [
         ("ours", textcraft_in_its_place),
         *((f"released-{name}", partial(released, name, *of)) for name, of in RELEASED.items()),
@@ -129,6 +158,7 @@ SPEC_FILES = {
 }
 ACTIONS = {
     # Words that mean something in one of its worlds, where no expert gives any.
+    "env.gymnasium": ["right", "down", "down", "right", "0", "1", "4", "5", "hit", "hit", "stick"],
     "env.agentgym": [
         "inventory",
         "get 1 stick",
@@ -160,6 +190,8 @@ def subject_of(
         pythons[lock_digest(LIGHT.lock)] = Path(sys.executable)
         if find_spec("numpy"):
             pythons[lock_digest(SANDBOX.lock)] = Path(sys.executable)
+        if all(find_spec(name) for name in ("numpy", "gymnasium")):
+            pythons[lock_digest(GYMNASIUM.lock)] = Path(sys.executable)
         if all(find_spec(name) for name in ("numpy", "skimage", "imagehash")):
             pythons[lock_digest(FRONTEND.lock)] = Path(sys.executable)
     bench = Bench(table=TABLE, directory=directory)

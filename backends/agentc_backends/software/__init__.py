@@ -62,3 +62,6 @@ MLFLOW = _locked("mlflow")
 
 SANDBOX = _locked("sandbox")
 """What `light` has, and numpy: for code of models that may import it, in its box."""
+
+GYMNASIUM = _locked("gymnasium")
+"""What `light` has, and gymnasium with numpy; a spec's own lock adds environments of others."""

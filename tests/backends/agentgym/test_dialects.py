@@ -23,7 +23,7 @@ from agentc_backends.environments.agentgym.exchange import (
     step_request,
     worded,
 )
-from agentc_backends.environments.agentgym.score import RunningScore
+from agentc_backends.environments.foreign.score import RewardError, RunningScore
 
 # What each released server takes and gives (its route handlers and body models): the reply to
 # /create, body of /reset, reply to /reset, its first text, body of /step, reply to /step.
@@ -84,7 +84,7 @@ def test_released_servers_are_spoken_to_in_their_words(
     turn = read_step(dialect, HttpReply(200, stepped))
     assert turn.observation.startswith("o")
     assert turn.done
-    assert RunningScore(dialect).after(turn.reward) == 1.0
+    assert RunningScore(dialect.reward_rule).after(turn.reward) == 1.0
     assert dialect.success_at <= 1.0
 
 
@@ -164,15 +164,15 @@ def test_an_observation_may_come_as_a_text_or_in_an_object() -> None:
     ],
 )
 def test_the_reward_of_an_episode(kind: str, rewards: list[float], scores: list[float]) -> None:
-    score = RunningScore(overridden(FAMILY["textcraft"], {"reward_kind": kind}))
+    score = RunningScore(overridden(FAMILY["textcraft"], {"reward_kind": kind}).reward_rule)
     assert [score.after(reward) for reward in rewards] == scores
 
 
 def test_scores_are_scaled_and_a_range_that_is_left_is_an_error() -> None:
-    sciworld = RunningScore(FAMILY["sciworld"])
+    sciworld = RunningScore(FAMILY["sciworld"].reward_rule)
     assert [sciworld.after(50), sciworld.after(-100)] == [0.5, -1.0]
-    with pytest.raises(UpstreamError, match="reward_range"):
-        RunningScore(FAMILY["textcraft"]).after(50)
+    with pytest.raises(RewardError, match="dialect `textcraft`"):
+        RunningScore(FAMILY["textcraft"].reward_rule).after(50)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from agentc_backends.environments.agentgym.environment import (
     UpstreamShared,
 )
 from agentc_backends.environments.agentgym.exchange import ErrorReplyError, UpstreamError
-from agentc_backends.environments.agentgym.fingerprint import Fingerprint
 from agentc_backends.environments.agentgym.upstream import Upstream
+from agentc_backends.environments.foreign.fingerprint import Fingerprint
 from agentc_backends.environments.server.environment import EnvironmentFailure, EpisodeError
 
 RECORDINGS = Path(__file__).parents[4] / "shared" / "data" / "agent_r_fixtures"

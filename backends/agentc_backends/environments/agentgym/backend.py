@@ -17,12 +17,10 @@ from agentc.kinds.field import (
     integer,
     number,
     string,
-    strings,
 )
 from agentc_backends.environments.agentgym.dialect import (
     ACTION_FORMS,
     OPENINGS,
-    REWARD_KINDS,
     SESSION_FIELDS,
     STEP_ERRORS,
     DialectError,
@@ -31,9 +29,16 @@ from agentc_backends.environments.agentgym.dialect import (
 )
 from agentc_backends.environments.agentgym.dialects import FAMILY, OTHER, dialect_named
 from agentc_backends.environments.agentgym.settings import AgentGymSettings
-from agentc_backends.environments.agentgym.task_lists import Numbers, names_of, read_splits
 from agentc_backends.environments.declaration import effective, environment_lease, fields_of
-from agentc_backends.environments.server.splits import SplitError, fold_numbers, unfold_numbers
+from agentc_backends.environments.foreign.launch_fields import LAUNCH, check_place
+from agentc_backends.environments.foreign.score import REWARD_KINDS
+from agentc_backends.environments.foreign.task_lists import (
+    Numbers,
+    expected_numbers,
+    names_of,
+    read_splits,
+)
+from agentc_backends.environments.server.splits import SplitError, fold_numbers
 from agentc_backends.software import LIGHT
 
 _OBJECT: Mapping[str, Json] = {"type": ["object", "null"]}
@@ -86,22 +91,13 @@ _DIALECT: tuple[Field, ...] = (
             nullable=True),
 )  # fmt: skip
 
-_LAUNCH: tuple[Field, ...] = (
-    strings("command", "Program and arguments; `{port}` and `{host}` are filled in.", ()),
-    string("cwd", "Folder to start it in.", nullable=True),
-    Field(name="variables", schema={"type": "object"}, default={},
-          doc="Environment variables; PYTHONHASHSEED is 0 unless given."),
-    string("ready_path", "Path that answers without an error once it is ready.", "/"),
-    number("ready_timeout_s", "How long it may take to get ready.", 120.0, above=0),
-)  # fmt: skip
-
 
 def _lease(options: OptionView) -> LeaseDraft:
     settings = effective(options, AgentGymSettings)
     changes = _changes(settings.dialect)
     splits = _splits(options, settings, _dialect(options, settings.server, changes))
     lines: dict[str, Json] = {name: fold_numbers(part) for name, part in splits.items()}
-    _check_place(options, settings)
+    check_place(options, settings.url, settings.launch)
     expect: dict[str, Json] = {"server": settings.server}
     if (pinned := options.get("fingerprint")) is not None:
         expect["fingerprint"] = pinned
@@ -116,20 +112,6 @@ def _lease(options: OptionView) -> LeaseDraft:
         # The fingerprint's resets come on top, and some servers take seconds for each.
         ready_timeout_s=timeout + 240.0,
     )
-
-
-def _check_place(options: OptionView, settings: AgentGymSettings) -> None:
-    """Where the upstream server is has to be said once."""
-    if settings.launch is None:
-        if settings.url is None:
-            options.refuse("url", "it is not said where the server is",
-                           fix="give its address as `url`, or start it with `launch`")  # fmt: skip
-        return
-    if settings.url is not None:
-        options.refuse("launch", "`url` names a server that runs already, so none is to be started",
-                       fix="give `url` or `launch`")  # fmt: skip
-    if not settings.launch["command"]:
-        options.refuse("launch", "`launch` needs a `command`", fix="command: [program, argument]")
 
 
 def _dialect(options: OptionView, server: str, changes: Mapping[str, Json]) -> UpstreamDialect:
@@ -173,12 +155,6 @@ def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
     )
 
 
-def _expected_tasks(given: Mapping[str, Json]) -> Mapping[str, tuple[float, float]]:
-    splits = given.get("splits")
-    assert isinstance(splits, dict)
-    return {name: (float(len(unfold_numbers(str(text)))), 1.0) for name, text in splits.items()}
-
-
 BACKEND = EnvironmentBackend(
     id="env.agentgym",
     version=2,
@@ -188,12 +164,12 @@ BACKEND = EnvironmentBackend(
     lease=_lease,
     fields=fields_of(
         AgentGymSettings,
-        groups={"launch": _LAUNCH, "dialect": _DIALECT},
+        groups={"launch": LAUNCH, "dialect": _DIALECT},
         choices={"server": (*FAMILY, OTHER)},
     ),
     reward_range=(0.0, 1.0),
     success_at=1.0,
     max_turns=100,
-    expected_tasks=_expected_tasks,
+    expected_tasks=expected_numbers,
     configured=_configured,
 )

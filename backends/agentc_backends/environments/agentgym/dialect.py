@@ -8,20 +8,25 @@ may override).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
+from agentc_backends.environments.foreign.score import (
+    REWARD_KINDS,
+    RangeError,
+    RewardKind,
+    RewardRule,
+    reward_bounds,
+)
+
 SessionField: TypeAlias = Literal["id", "env_idx"]
 Opening: TypeAlias = Literal["fields", "text", "first", "observe"]
-RewardKind: TypeAlias = Literal["latest", "sum", "max"]
 ActionForm: TypeAlias = Literal["bare", "marked", "fenced"]
 StepErrors: TypeAlias = Literal["failure", "observation"]
 
 SESSION_FIELDS: tuple[SessionField, ...] = ("id", "env_idx")
 OPENINGS: tuple[Opening, ...] = ("fields", "text", "first", "observe")
-REWARD_KINDS: tuple[RewardKind, ...] = ("latest", "sum", "max")
 ACTION_FORMS: tuple[ActionForm, ...] = ("bare", "marked", "fenced")
 STEP_ERRORS: tuple[StepErrors, ...] = ("failure", "observation")
 
@@ -91,6 +96,15 @@ class UpstreamDialect:
         low, high = (value * self.reward_scale for value in self.reward_range)
         return low, high
 
+    @property
+    def reward_rule(self) -> RewardRule:
+        return RewardRule(
+            kind=self.reward_kind,
+            bounds=self.reward_range,
+            scale=self.reward_scale,
+            whose=f"`reward_range` of the dialect `{self.name}`",
+        )
+
 
 _WORDS: Mapping[str, tuple[str, ...]] = {
     "session_field": SESSION_FIELDS,
@@ -121,17 +135,13 @@ def overridden(dialect: UpstreamDialect, changes: Mapping[str, Any]) -> Upstream
             raise DialectError(f"`{name}` is {value!r}; it can be {', '.join(_WORDS[name])}")
         values[name] = tuple(value) if name in _TUPLES else value
     if "reward_range" in values:
-        values["reward_range"] = _range(values["reward_range"])
+        try:
+            values["reward_range"] = reward_bounds(values["reward_range"])
+        except RangeError as error:
+            raise DialectError(str(error)) from None
     made = replace(dialect, **values)
     _check(made)
     return made
-
-
-def _range(value: Any) -> tuple[float, float]:
-    match value:
-        case [int() | float() as low, int() | float() as high] if -math.inf < low < high < math.inf:
-            return float(low), float(high)
-    raise DialectError(f"`reward_range` is {value!r}; expected [lowest, highest]")
 
 
 def _check(dialect: UpstreamDialect) -> None:

@@ -20,10 +20,10 @@ from agentc_backends.environments.agentgym.exchange import (
     NoAnswerError,
     UpstreamError,
 )
-from agentc_backends.environments.agentgym.fingerprint import Fingerprint
-from agentc_backends.environments.agentgym.score import RunningScore
-from agentc_backends.environments.agentgym.task_lists import Numbers, task_id
 from agentc_backends.environments.agentgym.upstream import Upstream
+from agentc_backends.environments.foreign.fingerprint import Fingerprint
+from agentc_backends.environments.foreign.score import RewardError, RunningScore
+from agentc_backends.environments.foreign.task_lists import Numbers, task_id
 from agentc_backends.environments.server.environment import EnvironmentFailure, EpisodeError
 from agentc_backends.environments.server.splits import fold_numbers
 
@@ -128,7 +128,7 @@ class AgentGymEnvironment:
         except UpstreamError as error:
             self._abandon(error)
             raise EnvironmentFailure(str(error)) from error
-        self._score = RunningScore(self._served.dialect)
+        self._score = RunningScore(self._served.dialect.reward_rule)
         self._reward, self._done = 0.0, False
         limit = self._served.dialect.step_limit
         return observation, {} if limit is None else {"step_limit": limit}
@@ -142,7 +142,7 @@ class AgentGymEnvironment:
         try:
             turn = self._served.upstream.step(self._session, action)
             reward = self._score.after(turn.reward)
-        except UpstreamError as error:
+        except (UpstreamError, RewardError) as error:
             if isinstance(error, ErrorReplyError) and self._tells_errors:
                 return error.text, self._reward, False, False, {}
             self._abandon(error)
@@ -158,7 +158,7 @@ class AgentGymEnvironment:
     def _tells_errors(self) -> bool:
         return self._served.dialect.step_errors == "observation"
 
-    def _abandon(self, error: UpstreamError) -> None:
+    def _abandon(self, error: UpstreamError | RewardError) -> None:
         """The upstream session's state is unknown: no episode may get it."""
         self._score = None
         if self._session is not None:

@@ -14,16 +14,21 @@ from agentc_backends.environments.agentgym.dialect import DialectError, overridd
 from agentc_backends.environments.agentgym.dialects import dialect_named
 from agentc_backends.environments.agentgym.environment import AgentGymEnvironment, UpstreamShared
 from agentc_backends.environments.agentgym.exchange import UpstreamError
-from agentc_backends.environments.agentgym.fingerprint import fingerprint, probes_of
-from agentc_backends.environments.agentgym.launch import (
+from agentc_backends.environments.agentgym.settings import AgentGymSettings
+from agentc_backends.environments.agentgym.upstream import Upstream
+from agentc_backends.environments.foreign.fingerprint import (
+    Fingerprint,
+    fingerprint,
+    probes_of,
+    tell_fingerprint,
+)
+from agentc_backends.environments.foreign.launch import (
     Running,
     UpstreamLaunchError,
     read_launch,
     start,
 )
-from agentc_backends.environments.agentgym.settings import AgentGymSettings
-from agentc_backends.environments.agentgym.task_lists import Numbers
-from agentc_backends.environments.agentgym.upstream import Upstream
+from agentc_backends.environments.foreign.task_lists import Numbers
 from agentc_backends.environments.server.process import serve
 from agentc_backends.environments.server.program import read_arguments
 from agentc_backends.environments.server.splits import unfold_numbers
@@ -67,18 +72,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _survey(upstream: Upstream, settings: AgentGymSettings) -> UpstreamShared:
     """Look at the server before anybody uses it. Raises UpstreamError."""
     splits: dict[str, Numbers] = {n: unfold_numbers(text) for n, text in settings.splits.items()}
-    found = fingerprint(upstream, probes_of(splits))
-    if found.unstable is not None:
-        task, one, other = found.unstable
-        print(
-            f"two resets of task {task} give different first texts, so this server has no "
-            f"fingerprint:\n  {one[:200]!r}\n  {other[:200]!r}",
-            file=sys.stderr,
-        )
-    else:
-        print(f"fingerprint: {found.value}", file=sys.stderr, flush=True)
+    found = _fingerprint(upstream, probes_of(splits))
+    tell_fingerprint(found)
     changes = settings.dialect or {}
     return UpstreamShared(upstream, splits, found, upstream.greeting(), settings.release, changes)
+
+
+def _fingerprint(upstream: Upstream, probes: Numbers) -> Fingerprint:
+    """Raises UpstreamError."""
+    session = upstream.acquire()
+    usable = False
+    try:
+        found = fingerprint(lambda task: upstream.reset(session, task), probes)
+        usable = True
+    finally:
+        upstream.release(session, usable=usable)
+    return found
 
 
 if __name__ == "__main__":

@@ -110,11 +110,12 @@ def _declared_in(settings: type) -> tuple[Declared, ...]:
 
 def rules_of(settings: Any) -> dict[str, Any]:
     """What the identity of an environment says of its settings, as JSON values."""
+    values = ((each, getattr(settings, each.name)) for each in declared_in(type(settings)))
     return {
-        each.name: getattr(settings, each.name)
-        for each in declared_in(type(settings))
+        each.name: list(value) if isinstance(value, tuple) else value
+        for each, value in values
         if each.about.rule and each.about.in_spec and each.about.identity == "semantic"
-        if not each.about.later or getattr(settings, each.name) != each.default
+        if not each.about.later or value != each.default
     }
 
 

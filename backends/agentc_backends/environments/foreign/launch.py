@@ -1,7 +1,7 @@
-"""Starts a released server of the family beside ours, and ends it with us.
+"""Starts a server of somebody else beside ours, and ends it with us.
 
 The command comes from a spec, which may be a stranger's: it is run only where the person who
-runs agentc says so (ALLOW). Neighbours: `job_serve.py`, `upstream.py`.
+runs agentc says so (ALLOW). Neighbour: `launch_fields.py`, what a spec may say of it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Running:
 
 def start(launch: Launch) -> Running:
     """Start a server and return once it answers. Call it from the main thread, whose end takes
-    the server along. Raises LaunchError."""
+    the server along. Raises UpstreamLaunchError."""
     if os.environ.get(ALLOW) != "1":
         raise UpstreamLaunchError(
             f"the spec wants to run a command of its own: {' '.join(launch.command)}\n"
@@ -92,7 +92,7 @@ def start(launch: Launch) -> Running:
     words = {"{host}": HOST, "{port}": str(_free_port())}
     argv = [_filled(word, words) for word in launch.command]
     variables = {name: value for name, value in os.environ.items() if name not in _OURS}
-    # Some members of the family order their texts by hash.
+    # Some servers order their texts by hash.
     variables["PYTHONHASHSEED"] = "0"
     variables.update({name: _filled(value, words) for name, value in launch.variables.items()})
     try:

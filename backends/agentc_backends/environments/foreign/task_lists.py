@@ -1,4 +1,4 @@
-"""Splits of an AgentGym server: ranges, lists and files of task numbers, disjoint by number.
+"""Splits of tasks that are numbers: ranges, lists and files of them, disjoint by number.
 
 A spec says `{range: [31, 538]}` (the end is left out), `{ids: [3, 5]}` or `{file: path}`, each
 with `except: [other split]`, and `repeated: drop` where a list has a task twice. Files are read
@@ -22,6 +22,7 @@ from agentc_backends.environments.server.splits import (
     content_of,
     fold_numbers,
     others_left_out,
+    unfold_numbers,
 )
 
 Numbers: TypeAlias = tuple[int, ...]
@@ -58,8 +59,20 @@ def names_of(written: Any) -> tuple[str, ...]:
     return tuple(written) if isinstance(written, Mapping) else ()
 
 
+def expected_numbers(given: Mapping[str, Any]) -> Mapping[str, tuple[float, float]]:
+    """`expected_tasks` of a declaration whose identity has the splits as folded numbers."""
+    splits = given.get("splits")
+    assert isinstance(splits, Mapping)
+    return {name: (float(len(unfold_numbers(str(text)))), 1.0) for name, text in splits.items()}
+
+
 def task_id(server: str, number: int) -> str:
     return f"{server}_{number}"
+
+
+def task_numbers(server: str, splits: Mapping[str, str]) -> dict[str, int]:
+    """Task id to number, in the order of the splits, whose numbers are folded."""
+    return {task_id(server, n): n for part in splits.values() for n in unfold_numbers(part)}
 
 
 def _read(name: str, value: Any, read_file: ReadFile, tasks: int | None) -> Numbers:

@@ -1,0 +1,36 @@
+"""What a spec may say of a server of somebody else's: its address, or the command that starts it.
+
+Read by declarations, which import no more; `launch.py` starts the command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentc.backend_api import OptionView
+from agentc.kinds.field import Field, number, string, strings
+
+LAUNCH: tuple[Field, ...] = (
+    strings("command", "Program and arguments; `{port}` and `{host}` are filled in.", ()),
+    string("cwd", "Folder to start it in.", nullable=True),
+    Field(name="variables", schema={"type": "object"}, default={},
+          doc="Environment variables; PYTHONHASHSEED is 0 unless given."),
+    string("ready_path", "Path that answers without an error once it is ready.", "/"),
+    number("ready_timeout_s", "How long it may take to get ready.", 120.0, above=0),
+)  # fmt: skip
+"""The keys of `launch`."""
+
+
+def check_place(options: OptionView, url: str | None, launch: Mapping[str, Any] | None) -> None:
+    """Where the server is has to be said once, by `url` or `launch`."""
+    if launch is None:
+        if url is None:
+            options.refuse("url", "it is not said where the server is",
+                           fix="give its address as `url`, or start it with `launch`")  # fmt: skip
+        return
+    if url is not None:
+        options.refuse("launch", "`url` names a server that runs already, so none is to be started",
+                       fix="give `url` or `launch`")  # fmt: skip
+    if not launch["command"]:
+        options.refuse("launch", "`launch` needs a `command`", fix="command: [program, argument]")

@@ -1,0 +1,59 @@
+"""What a spec may say of rewards that an environment of somebody else gives, and what a declaration
+makes of it. Neighbour: `score.py`, which the words are for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from agentc.backend_api import OptionView
+from agentc.kinds.field import Field, choice, number
+from agentc_backends.environments.foreign.score import REWARD, REWARD_KINDS
+
+REWARD_FIELDS: tuple[Field, ...] = (
+    choice("kind", "How rewards of steps make the episode's: their `sum`, the `latest` counts, or "
+           "their `max`.", REWARD_KINDS, REWARD["kind"]),
+    number("lowest", "Of an episode, in the environment's units; less is an error.",
+           REWARD["lowest"]),
+    number("highest", "Of an episode, in the environment's units; more is an error.",
+           REWARD["highest"]),
+    number("scale", "Factor that turns these units into agentc's.", REWARD["scale"],
+           above=0),
+    number("success_at", "An episode with at least this reward, scaled, is a success. Unset: the "
+           "highest.", nullable=True),
+)  # fmt: skip
+"""The keys of `reward`."""
+
+
+def check_rewards(options: OptionView) -> None:
+    """Refuse bounds and a success that no episode, or each, would have."""
+    low, high = options.number("reward.lowest"), options.number("reward.highest")
+    scale, at = options.number("reward.scale"), options.get("reward.success_at")
+    if not low < high:
+        options.refuse("reward.lowest", f"it is {low:g}, and `highest` is {high:g}",
+                       fix="the lowest and highest reward of a whole episode")  # fmt: skip
+    elif isinstance(at, (int, float)) and not low * scale < at <= high * scale:
+        options.refuse(
+            "reward.success_at",
+            f"it is {at:g}, and rewards run from {low * scale:g} to {high * scale:g}: every "
+            "episode succeeds, or none",
+        )
+
+
+def declared_rewards(given: Any) -> dict[str, Any]:
+    """Members of `EnvironmentBackend` under a spec's `reward`, which may still be wrong in any
+    way."""
+    told = given if isinstance(given, Mapping) else {}
+    low, high, scale = (_finite(told.get(n), REWARD[n]) for n in ("lowest", "highest", "scale"))
+    return {
+        "reward_range": (low * scale, high * scale),
+        "success_at": _finite(told.get("success_at"), high * scale),
+    }
+
+
+def _finite(value: Any, default: float) -> float:
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        return float(value)
+    return default
