@@ -22,6 +22,7 @@ from agentc.lock.document import LockDocument, lock_beside, read_lock
 from agentc.lock.references import OutsideReferences
 from agentc.passes import BackendChoice, PassContext, Unit, run_passes
 from agentc.passes.lowering.secrets import SecretUse, needed_secrets
+from agentc.passes.lowering.trackers import report_places, secrets_of_trackers
 from agentc.plan.job import Plan
 from agentc.source.boundary import allowed_code, allowed_paths
 from agentc.source.load import load_file
@@ -106,6 +107,10 @@ def compile_spec(
     if unit.plan is not None and local.code:
         unit = replace(unit, plan=replace(unit.plan, code=local.code))
         references.files |= local.digests
+    uses: tuple[SecretUse, ...] = ()
+    if unit.module is not None:
+        uses = (*needed_secrets(unit.module, table), *secrets_of_trackers(unit.module))
+        report_places(unit.module, context.boundary, sink)
     if every_scale and not sink.has_errors:
         for other in spec.scales:
             if other != scale:
@@ -133,7 +138,7 @@ def compile_spec(
         references=references,
         templates=templates,
         template_files=read[1:] if templates else (),
-        secrets=() if unit.module is None else needed_secrets(unit.module, table),
+        secrets=uses,
         unavailable=_unavailable(unit.plan, table),
     )
 

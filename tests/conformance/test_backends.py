@@ -51,12 +51,19 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     "env.gymnasium": {"id": "FrozenLake-v1", "splits": {"test": {"range": [0, 9]}}},
     "revise.splice": {"alpha": 0.5},
     "trl.online_rl": {"episodes": 16},  # two groups of its default size
+    "script.run": {"run": "sample.py"},
     "openrlhf.sft": {"dtype": "bfloat16"},
     "openrlhf.dpo": {"dtype": "bfloat16"},
 }
 TRIED: Mapping[str, Mapping[str, list[Any]]] = {
     # Second values that cannot be guessed from a setting's schema.
     "dataset.path": {"path": ["other.jsonl"]},
+    "script.run": {
+        "run": ["other.py"],
+        "sources": [["other.py"]],
+        "params": [{"most": 1}],
+        "requirements": ["sample.lock"],
+    },
     "env.colbench_backend": {
         "tasks": ["functions.jsonl"],
         "human_prompt": ["prompt.txt", "other.txt"],
@@ -86,6 +93,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).mkdir()
         (folder / name / "config.json").write_text(f'{{"name": "{name}"}}')
         (folder / f"{name}.jsonl").write_text(f'{{"name": "{name}"}}\n')
+        (folder / f"{name}.py").write_text(f'print("{name}")\n')
+    (folder / "sample.lock").write_text(f"sample==1.0 --hash=sha256:{'0' * 64}\n")
     for name in ("prompt", "other"):
         text = f"{name}: {{description}} {{reference}} {{dialogue}}"
         (folder / f"{name}.txt").write_text(text)

@@ -34,7 +34,8 @@ ELSEWHERE = frozenset(
     {
         "./mine.yaml",
         ".helix/languages.toml",
-        "agentc.backends",  # the group of entry points
+        "agentc.backends",  # the groups of entry points
+        "agentc.trackers",
         "agentc_backends.environment_server",
         "agentc_backends.gym.make",
         "construct_preference.py",

@@ -152,8 +152,10 @@ from tests.tracking.recorded_run import RecordedRun
 from tests.tracking.test_beside_a_run import start
 
 trackers = start(RecordedRun(Path(sys.argv[1]) / "killed"))
-while not (told := trackers.news()):
+told = []
+while not told:
     time.sleep(0.05)
+    told = [line for line in trackers.news() if "writes as" in line]
 print(told[0].rpartition(" ")[2], flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """

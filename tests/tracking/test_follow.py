@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.tracking.recorded_run import CUT, LABEL, PROJECT, RESUMED, RecordedRun, lines
 
-from agentc.runtime.tracking.follow import Follower
+from agentc.runtime.tracking.follow import RunFollower
 from agentc.runtime.tracking.names import Names
 from agentc.runtime.tracking.points import flat_numbers, read_point
 from agentc.runtime.tracking.sink import HeldSteps, TrackedRun
@@ -60,7 +60,7 @@ class Watched:
     def begin(self) -> None:
         """Follow by a process of its own, which knows nothing but what the sink has."""
         names = Names(self.run.document, LABEL, PROJECT)
-        self.follower = Follower(
+        self.follower = RunFollower(
             self.run.layout, self.run.document, names, self.sink, self.told.append
         )
 

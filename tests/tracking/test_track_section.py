@@ -71,6 +71,9 @@ def test_what_may_be_written(
         ("track: {trackio: {projekt: mine}}", "AGC201"),
         ("track: {wandb: {api_key: my-own-key}}", "AGC322"),
         ("track: {wandb: {mode: online}}", "AGC761"),
+        ("track: {tensorboard: {dir: /etc/elsewhere}}", "AGC123"),
+        ("track: {mlflow: {uri: 'sqlite:////etc/mlflow.db'}}", "AGC123"),
+        ("track: {mlflow: {uri: 'file:../elsewhere'}}", "AGC123"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, table: BackendTable, track: str, code: str) -> None:
@@ -105,6 +108,19 @@ def test_the_command_takes_the_place_of_the_spec(tmp_path: Path, table: BackendT
     report_missing_secrets([own], {}, sink)
     choose_trackers(written, "trackoi", sink)
     assert [each.code for each in sink.sorted()] == ["AGC321", "AGC760"]
+
+
+def test_check_says_where_a_key_would_be_sent(tmp_path: Path, table: BackendTable) -> None:
+    url = "track: {wandb: {mode: online, url: 'https://else.where', api_key: {secret: MY_KEY}}}"
+    for track, sent in ((ONLINE, "https://api.wandb.ai"), (url, "https://else.where")):
+        (use,) = compiled(tmp_path, table, track).secrets
+        assert use.described() == f"MY_KEY (api_key of tracker `wandb`, sent to {sent})"
+
+
+def test_folders_are_those_beside_the_spec(tmp_path: Path, table: BackendTable) -> None:
+    written = compiled(tmp_path, table, "track: {tensorboard: {dir: curves}}").module.track
+    (own,) = choose_trackers(written, None, Sink(), tmp_path)
+    assert own.settings == {"dir": str(tmp_path / "curves")}
 
 
 def test_a_secret_that_is_not_set_is_said_before_anything_runs(

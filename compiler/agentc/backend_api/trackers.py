@@ -14,6 +14,8 @@ from agentc.backend_api.declare import SoftwareEnvironment
 from agentc.kinds.field import Field, Json, string
 
 GROUP = "agentc.trackers"
+_LOCAL = ("file", "sqlite")
+"""Schemes of addresses that are paths."""
 
 PROJECT = string(
     "project",
@@ -43,6 +45,8 @@ class Tracker:
     (`agentc.runtime.tracking.program`). `own_fields` are its settings besides `project`. `secrets`
     maps settings that refer to a secret to the variables of the program that hold the value;
     `variables` are others that it inherits. `refuse` looks at settings before anything runs.
+    `folder` names the setting that is a folder to write into, `address` the one that says where
+    things are sent (or a path in a URI, to write to), `service` where without it.
     """
 
     id: str
@@ -52,7 +56,28 @@ class Tracker:
     own_fields: tuple[Field, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
+    folder: str | None = None
+    address: str | None = None
+    service: str | None = None
     refuse: Callable[[Mapping[str, Json]], TrackerRefusal | None] | None = None
+
+    def sent_to(self, settings: Mapping[str, Json]) -> str | None:
+        """Where it sends things, as far as the settings say."""
+        given = settings.get(self.address) if self.address else None
+        return str(given) if given else self.service
+
+    def written_to(self, settings: Mapping[str, Json]) -> dict[str, str]:
+        """The settings that name files of this machine, with their paths."""
+        found = {}
+        if self.folder and settings.get(self.folder):
+            found[self.folder] = str(settings[self.folder])
+        address = str(settings.get(self.address) or "") if self.address else ""
+        scheme, colon, rest = address.partition(":")
+        if self.address and address and (not colon or scheme in _LOCAL):
+            # sqlite:///relative, sqlite:////absolute, file:relative, file:///absolute
+            path = rest.removeprefix("///" if scheme == "sqlite" else "//")
+            found[self.address] = path if colon else address
+        return found
 
     @property
     def fields(self) -> tuple[Field, ...]:

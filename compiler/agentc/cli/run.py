@@ -147,7 +147,7 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     wanting = Sink()
     written = () if compiled.module is None else compiled.module.track
-    trackers = choose_trackers(written, arguments.track, wanting)
+    trackers = choose_trackers(written, arguments.track, wanting, Path(arguments.spec).parent)
     report_missing_secrets(trackers, os.environ, wanting)
     stages = {str(job["stage"]) for job in work.missing}
     report_missing(compiled.secrets, stages, os.environ, wanting)

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import names_spec, show_diagnostics
@@ -55,7 +56,9 @@ def execute(arguments: argparse.Namespace) -> int:
     layout = look_into(arguments.store)
     run = choose_run(layout, arguments.name, arguments)
     sink = Sink()
-    chosen = choose_trackers(_written(arguments), arguments.to, sink)
+    # Without a spec there are no settings, and so no folders.
+    directory = Path(arguments.name or "").parent
+    chosen = choose_trackers(_written(arguments), arguments.to, sink, directory)
     report_missing_secrets(chosen, os.environ, sink)
     if sink.has_errors:
         show_diagnostics(sink.sorted())

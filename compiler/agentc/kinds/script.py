@@ -7,6 +7,7 @@ from agentc.kinds.artifacts import (
     ARTIFACT_TYPES,
     CANDIDATE_SCORES,
     CHECKPOINT,
+    CRITIC_CHECKPOINT,
     FOLDER,
     METRICS,
     PREFERENCE_PAIRS,
@@ -32,7 +33,9 @@ PRODUCTS: Mapping[str, ArtifactType] = {
 """What a script may make, by the word for it."""
 
 _KEPT = (
-    PRIVILEGED_INFORMATION,  # whatever a script makes of it, a model that acts might be shown
+    # Whatever a script makes of these, a model that acts might be shown.
+    PRIVILEGED_INFORMATION,
+    CRITIC_CHECKPOINT,
     CANDIDATE_SCORES,
     TASK_SCORES,
     VERDICTS,

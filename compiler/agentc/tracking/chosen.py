@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from agentc.backend_api import Tracker, installed_trackers
 from agentc.diagnostics.sink import Sink
@@ -32,10 +33,11 @@ class ChosenTracker:
 
 
 def choose_trackers(
-    written: Iterable[Tracking], named: str | None, sink: Sink
+    written: Iterable[Tracking], named: str | None, sink: Sink, directory: Path = Path()
 ) -> tuple[ChosenTracker, ...]:
     """`written` are those of the spec, `named` what `--track` was given, with commas: it takes
-    their place, and their settings hold for those that it names, too. Unknown ones are errors."""
+    their place, and their settings hold for those that it names, too. Unknown ones are errors.
+    Folders are those of the spec's `directory`, unless they are absolute."""
     known = installed_trackers()
     of_spec = {each.tracker: each for each in written}
     words = [word.strip() for word in (named or "").split(",") if word.strip()]
@@ -51,7 +53,7 @@ def choose_trackers(
             )
             continue
         given = of_spec[name].settings if name in of_spec else {}
-        found.append(_chosen(known[name], given))
+        found.append(_chosen(known[name], given, directory))
     return tuple(found)
 
 
@@ -76,11 +78,14 @@ def report_missing_secrets(
                 )
 
 
-def _chosen(tracker: Tracker, given: Mapping[str, Json]) -> ChosenTracker:
+def _chosen(tracker: Tracker, given: Mapping[str, Json], directory: Path) -> ChosenTracker:
     secrets = {}
     for setting, variable in tracker.secrets.items():
         reference = given.get(setting)
         if isinstance(reference, dict):
             secrets[variable] = str(reference[SECRET])
     plain = {name: value for name, value in given.items() if name not in tracker.secrets}
+    if tracker.folder and plain.get(tracker.folder):
+        place = directory / Path(str(plain[tracker.folder])).expanduser()
+        plain[tracker.folder] = str(place.absolute())
     return ChosenTracker(tracker=tracker, settings=plain, secrets=secrets)

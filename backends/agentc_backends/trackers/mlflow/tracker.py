@@ -17,5 +17,6 @@ TRACKER = Tracker(
                nullable=True, identity="metadata"),
         secret("token", "What a server is shown, as `{secret: MLFLOW_TRACKING_TOKEN}`."),
     ),
+    address="uri",
     secrets={"token": "MLFLOW_TRACKING_TOKEN"},
 )  # fmt: skip

@@ -15,4 +15,5 @@ TRACKER = Tracker(
         string("dir", "What `tensorboard --logdir` is given; where nothing is said, "
                "`tracking/tensorboard` of the store.", nullable=True, identity="metadata"),
     ),
+    folder="dir",
 )  # fmt: skip

@@ -17,4 +17,5 @@ TRACKER = Tracker(
                identity="metadata"),
     ),
     variables=("TRACKIO_DIR",),
+    folder="dir",
 )  # fmt: skip

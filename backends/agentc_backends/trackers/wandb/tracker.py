@@ -35,6 +35,9 @@ TRACKER = Tracker(
         string("dir", "Folder of its files; where nothing is said, `tracking/wandb` of the store.",
                nullable=True, identity="metadata"),
     ),
+    folder="dir",
+    address="url",
+    service="https://api.wandb.ai",
     secrets={"api_key": "WANDB_API_KEY"},
     refuse=_refuse,
 )  # fmt: skip

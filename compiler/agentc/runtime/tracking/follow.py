@@ -1,4 +1,4 @@
-"""Follower: looks at the jobs of a plan again and again, and hands what is new to a sink.
+"""RunFollower: looks at the jobs of a plan again and again, and hands what is new to a sink.
 
 What a job has written so far is read where it is staged, what is finished where it is published;
 so a run on another node, and one that was over long ago, are followed in the same way. Nothing is
@@ -25,7 +25,7 @@ _STAGED = ("logs/steps.jsonl", "work/curve.jsonl")
 _PUBLISHED = ("logs/steps.jsonl", "data/curve.jsonl")
 
 
-class Follower:
+class RunFollower:
     """`say` receives a sentence for people now and then."""
 
     def __init__(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Callable, List, Mapping
 
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.tracking.follow import Follower
+from agentc.runtime.tracking.follow import RunFollower
 from agentc.runtime.tracking.names import Names
 from agentc.runtime.tracking.sink import TrackerSink
 
@@ -42,7 +42,7 @@ def main(make_sink: MakeSink) -> int:
     places: List[str] = []
     sink = make_sink(request["settings"], Path(request["folder"]), places.append)
     names = Names(document, request["label"], request["project"])
-    follower = Follower(StoreLayout(request["store"]), document, names, sink, say)
+    follower = RunFollower(StoreLayout(request["store"]), document, names, sink, say)
     where = "; ".join(places)
     # Of a run that is over it is said once, at the end.
     if not over.wait(_AT_ONCE_S):
