@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from agentc.runtime.store.layout import StoreLayout
 
 
-_WORTH_MEASURING_S = 60.0
+_WORTH_MEASURING_S = 180.0
 """Expected time of a run from which seconds are spent to make its estimate a better one."""
+
+_SLOWER = 1.1
+"""From so many times the time of a run alone others are worth a word."""
 
 
 def cost_of(
@@ -68,6 +71,8 @@ def cost_of(
         return estimates, summary
     estimates = slowed(estimates, share)
     slower = summarise(work.document, estimates, here)
+    if slower.wall.median < _SLOWER * summary.wall.median:
+        return estimates, summary  # it rests on finished jobs, not on what is free now
     return estimates, replace(slower, share=share, alone=summary.wall.median)
 
 
