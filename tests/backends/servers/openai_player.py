@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from typing import Any
+from typing import Any, Literal
 
 import agents
 import openai
@@ -126,7 +126,7 @@ async def agent(asked: dict[str, Any], *, streamed: bool) -> Any:
     called: list[str] = []
 
     @agents.function_tool(strict_mode=asked["strict"])
-    def get(item: str) -> str:
+    def get(item: Literal["oak log", "stick"]) -> str:
         """Get a thing."""
         called.append(item)
         return f"Got {item}"

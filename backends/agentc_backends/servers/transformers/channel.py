@@ -32,7 +32,7 @@ class EngineTask:
     alternatives: int | None = None
     grammar: str | None = None
     told: bool = False
-    """Whether each token is wanted as it is drawn (`Drawn`)."""
+    """Whether each token is wanted as it is drawn (`DrawnToken`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Reload:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnToken:
     """The next token of a work that wants to be told."""
 
     number: int

@@ -20,7 +20,7 @@ from typing import Any
 from agentc_backends.servers.openai_api.text_model import ServerStoppedError, Told
 from agentc_backends.servers.transformers.channel import (
     Cancel,
-    Drawn,
+    DrawnToken,
     EngineTask,
     Loaded,
     LoadRefusal,
@@ -135,7 +135,7 @@ class EngineClient:
         self._transport.write(packed(*messages))
 
     def _heard(self, message: object) -> None:
-        if isinstance(message, Drawn):
+        if isinstance(message, DrawnToken):
             if message.number in self._told:
                 told, place = self._told[message.number]
                 told(place, (message.token,))

@@ -25,7 +25,7 @@ from agentc.runtime.software.imported import report
 from agentc_backends.servers.openai_api.text_model import TokenScore
 from agentc_backends.servers.transformers.channel import (
     Cancel,
-    Drawn,
+    DrawnToken,
     EngineTask,
     Loaded,
     LoadRefusal,
@@ -183,7 +183,7 @@ class _ChannelInbox:
         return self._guides.guide(grammar)
 
     def _drawn(self, number: int, token: int) -> None:
-        self._outgoing.append(Drawn(number, token))
+        self._outgoing.append(DrawnToken(number, token))
 
     def _ended(self, number: int, sequence: Ongoing) -> None:
         self._open.pop(number, None)
