@@ -113,3 +113,24 @@ def test_exact_ties_go_to_the_lower_id() -> None:
     draw = Draw(0.0, 1.0, (0, 0), 0)
     assert choose(row[None], [draw]).close == [True]
     assert choose_token(row, draw) == 1
+
+
+@pytest.mark.parametrize(("temperature", "top_p"), [(0.0, 1.0), (1.0, 1.0), (0.7, 0.6)])
+def test_a_mask_draws_as_if_the_model_gave_the_others_nothing(
+    temperature: float, top_p: float
+) -> None:
+    logits = torch.randn(40, 64, generator=torch.Generator().manual_seed(3)) * 4
+    mask = torch.zeros(64, dtype=torch.bool)
+    mask[5:25] = True
+    drawn = draws(40, temperature, top_p)
+    held = choose(logits, drawn, dict.fromkeys(range(0, 40, 2), mask))
+    free = choose(logits, drawn)
+    renormalised = logits.masked_fill(~mask, -1e9)
+    for row, draw in enumerate(drawn):
+        if row % 2:
+            assert held.tokens[row] == free.tokens[row]
+        else:
+            assert mask[held.tokens[row]]
+            if not held.close[row]:
+                assert held.tokens[row] == choose_token(renormalised[row], draw)
+                assert held.tokens[row] == choose_token(logits[row], draw, mask)
