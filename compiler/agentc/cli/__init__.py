@@ -48,6 +48,7 @@ COMMANDS = (
     "diff",
     "graph",
     "provenance",
+    "push",
     "explain",
     "templates",
     "schema",

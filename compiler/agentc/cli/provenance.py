@@ -42,7 +42,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.store.paths import look_into
 
     layout = look_into(arguments.store)
-    name, complaint = _find(arguments, layout)
+    name, complaint = find_object(arguments, layout)
     if name is None:
         print(f"agentc: {complaint}", file=sys.stderr)
         return EXIT_NOT_FOUND
@@ -57,13 +57,13 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         import json
 
-        print(json.dumps(_document(lineage), indent=2, ensure_ascii=False))
+        print(json.dumps(provenance_document(lineage), indent=2, ensure_ascii=False))
     else:
         print("\n".join(_lines(lineage)))
     return 0
 
 
-def _find(arguments: argparse.Namespace, layout: StoreLayout) -> tuple[str | None, str]:
+def find_object(arguments: argparse.Namespace, layout: StoreLayout) -> tuple[str | None, str]:
     """The object meant, or None with the reason."""
     from agentc.diagnostics.suggest import listed
     from agentc.plan.stage_names import meant_by, nearest
@@ -103,7 +103,8 @@ def _names(given: str, name: str) -> bool:
     return name.startswith(given) if "/" in given else name.split("/")[1].startswith(given)
 
 
-def _document(lineage: Lineage) -> dict[str, Any]:
+def provenance_document(lineage: Lineage, *, hosts: bool = True) -> dict[str, Any]:
+    """A lineage as JSON; with `hosts` the machines' names too."""
     from agentc.store.lineage import seeds_of
 
     taken = (
@@ -119,11 +120,19 @@ def _document(lineage: Lineage) -> dict[str, Any]:
                 "object": stored.name,
                 "seeds": seeds_of(stored.manifest),
                 **{name: stored.manifest.get(name) for name in taken},
+                "hardware": _hardware(stored.manifest, hosts=hosts),
             }
             for stored in lineage.objects
         ],
         "missing": list(lineage.missing),
     }
+
+
+def _hardware(manifest: Mapping[str, Any], *, hosts: bool) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = manifest.get("hardware")
+    if found is None or hosts:
+        return found
+    return {name: value for name, value in found.items() if name != "host"}
 
 
 def _lines(lineage: Lineage) -> Iterator[str]:
