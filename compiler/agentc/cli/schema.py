@@ -16,6 +16,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--kind", metavar="KIND", help="only the stages of one kind")
     which.add_argument("--backend", metavar="ID", help="only the settings of one backend's own")
+    which.add_argument(
+        "--draft-07", action="store_true", help="the whole in draft-07, as SchemaStore asks for it"
+    )
     parser.epilog = (
         "For completion in an editor: `agentc schema > agentc.schema.json`, and at the top of a\n"
         "spec `# yaml-language-server: $schema=agentc.schema.json`. docs/editors.md says more."
@@ -49,5 +52,9 @@ def execute(arguments: argparse.Namespace) -> int:
         schema = fields_schema(f"settings of {backend.id}", own)
     else:
         schema = language_schema(table)
+        if arguments.draft_07:
+            from agentc.published.older_dialect import in_draft_07
+
+            schema = in_draft_07(schema)
     print(json.dumps(schema, indent=2, ensure_ascii=False))
     return 0
