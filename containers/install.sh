@@ -1,0 +1,19 @@
+#!/bin/sh
+# agentc and software environments into PREFIX: what Dockerfile and agentc.def both do, and what a
+# test does into a temporary folder. SOURCE is a checkout; SOFTWARE names locks such as `light torch`.
+set -eu
+: "${SOURCE:?a checkout of agentc}" "${PREFIX:?where to install}"
+python3 -m venv "$PREFIX/python"
+"$PREFIX/python/bin/pip" install --quiet --no-cache-dir --disable-pip-version-check uv
+"$PREFIX/python/bin/uv" pip install --quiet --no-cache --python "$PREFIX/python/bin/python" \
+  "${SOURCE}[run,slurm]"
+locks=$("$PREFIX/python/bin/python" -c \
+  'import agentc_backends.software as s; print(s.__path__[0])')
+AGENTC_ENVIRONMENTS="$PREFIX/environments"
+UV_NO_CACHE=1
+export AGENTC_ENVIRONMENTS UV_NO_CACHE
+mkdir -p "$AGENTC_ENVIRONMENTS"
+for name in ${SOFTWARE:-}; do
+  "$PREFIX/python/bin/python" -m agentc.runtime.build_environment "$locks/$name.lock"
+done
+"$PREFIX/python/bin/agentc" --version
