@@ -48,6 +48,7 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     "dataset.path": {"path": "sample.jsonl"},
     "dataset.hf": {"repo": "some/data", "revision": "0123456789" * 4, "file": "a.jsonl"},
     "env.agentgym": {"url": "http://127.0.0.1:36008", "splits": {"test": {"range": [0, 9]}}},
+    "env.openenv": {"url": "http://127.0.0.1:8000", "splits": {"test": {"range": [0, 9]}}},
     "env.gymnasium": {"id": "FrozenLake-v1", "splits": {"test": {"range": [0, 9]}}},
     "revise.splice": {"alpha": 0.5},
     "trl.online_rl": {"episodes": 16},  # two groups of its default size
@@ -74,6 +75,13 @@ TRIED: Mapping[str, Mapping[str, list[Any]]] = {
         "fingerprint": ["0123456789abcdef" * 2],
         "dialect.reward_range": [[-1, 1]],
         "dialect.success_at": [0.5],
+    },
+    "env.openenv": {
+        "splits": [{"test": {"range": [0, 8]}}],
+        "reset": [{"split": "test"}],
+        "action": [{"kind": "say"}],
+        "fingerprint": ["0123456789abcdef" * 2],
+        "reward.success_at": [0.5],
     },
     "env.gymnasium": {
         "id": ["Taxi-v4"],

@@ -34,8 +34,8 @@ SERVED = [b for b in TABLE if isinstance(b, EnvironmentBackend) and b.available]
 LIGHT_PACKAGES = ("httpx2", "starlette", "uvicorn")
 
 
-def textcraft_in_its_place() -> dict[str, Any]:
-    """A server of the family that is always here: env.textcraft answers AgentGym's routes."""
+def textcraft_started() -> dict[str, Any]:
+    """A launch of env.textcraft, which answers AgentGym's routes and OpenEnv's."""
     path = os.pathsep.join(str(ROOT / part) for part in ("compiler", "backends"))
     program = [
         sys.executable,
@@ -44,9 +44,20 @@ def textcraft_in_its_place() -> dict[str, Any]:
         "--port",
         "{port}",
     ]
-    launch = {"command": program, "ready_path": "/health", "variables": {"PYTHONPATH": path}}
+    return {"command": program, "ready_path": "/health", "variables": {"PYTHONPATH": path}}
+
+
+def textcraft_in_its_place() -> dict[str, Any]:
+    """A server of the family that is always here."""
     splits = {"train": {"range": [31, 538]}, "test": {"range": [0, 31]}}
-    return {"server": "textcraft", "splits": splits, "launch": launch}
+    return {"server": "textcraft", "splits": splits, "launch": textcraft_started()}
+
+
+def textcraft_by_openenv() -> dict[str, Any]:
+    """The same, spoken to as an OpenEnv server, whose seeds are places in its split."""
+    splits = {"train": {"range": [10, 40]}, "test": {"range": [0, 10]}}
+    reset = {"split": "test"}
+    return {"splits": splits, "reset": reset, "launch": textcraft_started(), "sessions": 32}
 
 
 def released(server: str, needs: str, splits: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,6 +153,7 @@ GIVEN: Mapping[str, list[tuple[str, Callable[[], dict[str, Any]]]]] = {
         ("taxi", lambda: GYM["Taxi-v4"]),
         ("blackjack", lambda: GYM["Blackjack-v1"]),
     ],
+    "env.openenv": [("ours", textcraft_by_openenv)],
     "env.agentgym": [
         ("ours", textcraft_in_its_place),
         *((f"released-{name}", partial(released, name, *of)) for name, of in RELEASED.items()),
@@ -157,6 +169,7 @@ SPEC_FILES = {
     "env.colbench_frontend": Path(__file__).with_name("two_pages.jsonl"),
 }
 ACTIONS = {
+    "env.openenv": ["inventory", "get 1 stick", "get 2 oak log", "look", "craft 4 oak planks"],
     # Words that mean something in one of its worlds, where no expert gives any.
     "env.gymnasium": ["right", "down", "down", "right", "0", "1", "4", "5", "hit", "hit", "stick"],
     "env.agentgym": [

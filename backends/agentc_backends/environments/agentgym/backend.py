@@ -30,7 +30,7 @@ from agentc_backends.environments.agentgym.dialect import (
 from agentc_backends.environments.agentgym.dialects import FAMILY, OTHER, dialect_named
 from agentc_backends.environments.agentgym.settings import AgentGymSettings
 from agentc_backends.environments.declaration import effective, environment_lease, fields_of
-from agentc_backends.environments.foreign.launch_fields import LAUNCH, check_place
+from agentc_backends.environments.foreign.launch_fields import check_place, launch_fields
 from agentc_backends.environments.foreign.score import REWARD_KINDS
 from agentc_backends.environments.foreign.task_lists import (
     Numbers,
@@ -164,7 +164,7 @@ BACKEND = EnvironmentBackend(
     lease=_lease,
     fields=fields_of(
         AgentGymSettings,
-        groups={"launch": LAUNCH, "dialect": _DIALECT},
+        groups={"launch": launch_fields("/"), "dialect": _DIALECT},
         choices={"server": (*FAMILY, OTHER)},
     ),
     reward_range=(0.0, 1.0),

@@ -23,6 +23,7 @@ from agentc_backends.environments.foreign.fingerprint import (
     tell_fingerprint,
 )
 from agentc_backends.environments.foreign.launch import (
+    LOST,
     Running,
     UpstreamLaunchError,
     read_launch,
@@ -32,9 +33,6 @@ from agentc_backends.environments.foreign.task_lists import Numbers
 from agentc_backends.environments.server.process import serve
 from agentc_backends.environments.server.program import read_arguments
 from agentc_backends.environments.server.splits import unfold_numbers
-
-LOST = 3
-"""Exit status when the launched server ended before this one."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

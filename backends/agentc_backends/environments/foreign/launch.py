@@ -25,6 +25,8 @@ from agentc.runtime.machine.process import die_with_parent
 ALLOW = "AGENTC_ALLOW_LAUNCH"
 """Environment variable that must be 1 for a spec's command to be run."""
 HOST = "127.0.0.1"
+LOST = 3
+"""Exit status of ours when the launched server ended before it."""
 _GRACE_S = 3.0
 _SPEC = "AGENTC_SPEC_DIR"
 """The folder of the spec, where its relative paths start."""

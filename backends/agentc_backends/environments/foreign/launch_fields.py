@@ -11,15 +11,17 @@ from typing import Any
 from agentc.backend_api import OptionView
 from agentc.kinds.field import Field, number, string, strings
 
-LAUNCH: tuple[Field, ...] = (
-    strings("command", "Program and arguments; `{port}` and `{host}` are filled in.", ()),
-    string("cwd", "Folder to start it in.", nullable=True),
-    Field(name="variables", schema={"type": "object"}, default={},
-          doc="Environment variables; PYTHONHASHSEED is 0 unless given."),
-    string("ready_path", "Path that answers without an error once it is ready.", "/"),
-    number("ready_timeout_s", "How long it may take to get ready.", 120.0, above=0),
-)  # fmt: skip
-"""The keys of `launch`."""
+
+def launch_fields(ready_path: str) -> tuple[Field, ...]:
+    """The keys of `launch`; `ready_path` is where such servers usually answer first."""
+    return (
+        strings("command", "Program and arguments; `{port}` and `{host}` are filled in.", ()),
+        string("cwd", "Folder to start it in.", nullable=True),
+        Field(name="variables", schema={"type": "object"}, default={},
+              doc="Environment variables; PYTHONHASHSEED is 0 unless given."),
+        string("ready_path", "Path that answers without an error once it is ready.", ready_path),
+        number("ready_timeout_s", "How long it may take to get ready.", 120.0, above=0),
+    )  # fmt: skip
 
 
 def check_place(options: OptionView, url: str | None, launch: Mapping[str, Any] | None) -> None:
