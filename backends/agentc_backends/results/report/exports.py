@@ -1,7 +1,7 @@
 """The page's tables for other programs: what `tables.json` holds, and links that need no network.
 
-Numbers are those of the page before they are rounded. Neighbour: `agentc.result_tables` writes
-them as CSV, LaTeX and JSON.
+Numbers are those of the page before they are rounded. `agentc.runtime.result_tables` writes them
+as CSV, LaTeX and JSON.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import base64
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from agentc.result_tables import ColumnKind, ResultTable, table_text
+from agentc.runtime.result_tables import ColumnKind, ResultTable, table_text
 from agentc_backends.results.report import claims, searches, sweep, tables, turns
 from agentc_backends.results.report.collect import Collection
 

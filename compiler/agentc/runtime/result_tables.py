@@ -1,7 +1,7 @@
 """Tables of results as CSV, LaTeX and JSON: intervals and counts beside each number.
 
 A report's job writes them (`tables.json`, and links in its page), `agentc report --table` reads
-them. Standard library only; imports nothing of agentc.
+them. It stands here since programs of jobs have the runtime and nothing else of the compiler.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Dict, List, Literal, Mapping, Optional, Sequence, Tuple
 
 TABLES_FILE = "tables.json"
 FORMATS = ("csv", "latex", "json")
-ColumnKind: TypeAlias = Literal["text", "number", "interval"]
+ColumnKind = Literal["text", "number", "interval"]
 _PARTS = ("low", "high", "n")
 """What a CSV file has of an interval beside the mean, which bears the column's name."""
 _LATEX = {
@@ -27,7 +26,7 @@ _LATEX = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResultTable:
     """`columns` are (name, kind). In a row an interval is a mapping with `mean`, `low`, `high`
     (None where it is open) and `n`, or None; a number may be None, too. `note` is for readers."""
@@ -35,10 +34,10 @@ class ResultTable:
     name: str
     title: str
     note: str
-    columns: tuple[tuple[str, ColumnKind], ...]
-    rows: tuple[tuple[Any, ...], ...]
+    columns: Tuple[Tuple[str, ColumnKind], ...]
+    rows: Tuple[Tuple[Any, ...], ...]
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Dict[str, Any]:
         """As JSON: each row a mapping by column."""
         names = [name for name, _ in self.columns]
         return {
@@ -46,11 +45,11 @@ class ResultTable:
             "title": self.title,
             "note": self.note,
             "columns": [{"name": name, "kind": kind} for name, kind in self.columns],
-            "rows": [dict(zip(names, row, strict=True)) for row in self.rows],
+            "rows": [{name: row[n] for n, name in enumerate(names)} for row in self.rows],
         }
 
 
-def read_tables(text: str) -> tuple[ResultTable, ...]:
+def read_tables(text: str) -> Tuple[ResultTable, ...]:
     """Tables of a `tables.json`. Raises ValueError where it is none."""
     try:
         return tuple(_read(each) for each in json.loads(text)["tables"])
@@ -78,7 +77,7 @@ def _read(value: Mapping[str, Any]) -> ResultTable:
 
 
 def _kind(text: str) -> ColumnKind:
-    kinds: dict[str, ColumnKind] = {"text": "text", "number": "number", "interval": "interval"}
+    kinds: Dict[str, ColumnKind] = {"text": "text", "number": "number", "interval": "interval"}
     return kinds[text]
 
 
@@ -86,14 +85,15 @@ def _csv(table: ResultTable) -> str:
     """A line of names, then the rows; numbers with all their digits, nothing where none is."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    names: list[str] = []
+    names: List[str] = []
     for name, kind in table.columns:
         names.append(name)
         names += [f"{name} {part}" for part in _PARTS] if kind == "interval" else []
     writer.writerow(names)
     for row in table.rows:
-        cells: list[Any] = []
-        for (_, kind), value in zip(table.columns, row, strict=True):
+        cells: List[Any] = []
+        for place, (_, kind) in enumerate(table.columns):
+            value = row[place]
             if kind == "interval":
                 cells += [(value or {}).get(part) for part in ("mean", *_PARTS)]
             else:
@@ -125,7 +125,7 @@ def _latex(table: ResultTable) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _latex_column(table: ResultTable, place: int) -> list[str]:
+def _latex_column(table: ResultTable, place: int) -> List[str]:
     name, kind = table.columns[place]
     values = [row[place] for row in table.rows]
     if kind == "text":
@@ -138,7 +138,7 @@ def _latex_column(table: ResultTable, place: int) -> list[str]:
     return [head, *(_latex_interval(value, with_n=one is None) for value in values)]
 
 
-def _latex_interval(value: Mapping[str, Any] | None, *, with_n: bool) -> str:
+def _latex_interval(value: Optional[Mapping[str, Any]], *, with_n: bool) -> str:
     if not value or value.get("mean") is None:
         return "--"
     ends = (
@@ -149,7 +149,7 @@ def _latex_interval(value: Mapping[str, Any] | None, *, with_n: bool) -> str:
     return f"{_latex_number(float(value['mean']))} [{', '.join(ends)}{size}]"
 
 
-def _latex_number(value: float | None) -> str:
+def _latex_number(value: Optional[float]) -> str:
     if value is None:
         return "--"
     if isinstance(value, int):
