@@ -22,7 +22,7 @@ FIRST = $(filter $(DEAREST),$(1)) $(filter-out $(DEAREST),$(1))
 # To read all tests takes twelve seconds of a processor, for each worker (tests/conftest.py holds this).
 MARKED = $(shell grep -rl --include='test_*.py' --exclude-dir=torch 'mark\.$(1)' tests)
 
-.PHONY: help setup read-tests environments environments-games environments-further environments-trackers environments-all quickstart test test-long long-runs long-cluster long-torch test-slurm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs site gpu bench bench-rivals comparison fuzz clean
+.PHONY: help setup read-tests environments environments-games environments-further environments-long environments-trackers environments-all quickstart test test-long long-runs long-cluster long-torch test-slurm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs site gpu bench bench-rivals comparison fuzz clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -44,7 +44,11 @@ environments-games: setup
 	$(BUILD) $(foreach name,sciworld jericho,$(LOCKS)/$(name).lock)
 
 environments-further: setup
-	$(BUILD) $(foreach name,vision structured openrlhf xtuner,$(LOCKS)/$(name).lock)
+	$(BUILD) $(foreach name,vision openrlhf xtuner,$(LOCKS)/$(name).lock)
+
+# What tests marked `long` alone need: the embedded server with llguidance, clients of others.
+environments-long: setup
+	$(BUILD) $(LOCKS)/structured.lock tests/backends/servers/openai_clients.lock
 
 environments-trackers: setup ## those of trackio, TensorBoard, W&B and MLflow (0.5 GB), for their tests
 	$(BUILD) $(foreach name,trackio tensorboard wandb mlflow,$(LOCKS)/$(name).lock)
@@ -68,10 +72,10 @@ test-fast-and-slow: test-fast
 test-cluster-and-torch: test-cluster
 	$(MAKE) --no-print-directory test-torch
 
-test-long: environments-all environments-trackers .agentc/torch-tests/complete ## what takes minutes each: faults of a cluster, kills of trainings
+test-long: environments-all environments-long environments-trackers .agentc/torch-tests/complete ## what takes minutes each: faults of a cluster, kills of trainings
 	$(MAKE) --no-print-directory --keep-going long-runs long-cluster long-torch
 
-long-runs: environments-all environments-trackers
+long-runs: environments-all environments-long environments-trackers
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'long and not slurm' -rs --durations=0 $(call MARKED,long)
 
 long-cluster: environments

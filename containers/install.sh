@@ -1,5 +1,5 @@
 #!/bin/sh
-# agentc and software environments into PREFIX: what Dockerfile and agentc.def both do, and what a
+# agentc and software environments into PREFIX: what Dockerfile and apptainer.def both do, and what a
 # test does into a temporary folder. SOURCE is a checkout; SOFTWARE names locks such as `light torch`.
 set -eu
 : "${SOURCE:?a checkout of agentc}" "${PREFIX:?where to install}"

@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "containers"
 DOCKERFILE = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
-DEFINITION = (FOLDER / "agentc.def").read_text(encoding="utf-8")
+DEFINITION = (FOLDER / "apptainer.def").read_text(encoding="utf-8")
 INSTALL = (FOLDER / "install.sh").read_text(encoding="utf-8")
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
-import jsonschema
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
 from agentc.backend_api import BackendTable, load_backends
 from agentc.cli import main
@@ -35,6 +36,13 @@ def table() -> BackendTable:
     return load_backends()
 
 
+@pytest.fixture(scope="module")
+def schema(table: BackendTable) -> Draft202012Validator:
+    """The published schema of this section alone."""
+    whole: Any = language_schema(table)
+    return Draft202012Validator({**whole["properties"]["track"], "$defs": whole["$defs"]})
+
+
 def compiled(folder: Path, table: BackendTable, track: str):  # type: ignore[no-untyped-def]
     path = folder / "demo.yaml"
     path.write_text(SPEC.format(track=track), encoding="utf-8")
@@ -54,13 +62,17 @@ def compiled(folder: Path, table: BackendTable, track: str):  # type: ignore[no-
     ],
 )  # fmt: skip
 def test_what_may_be_written(
-    tmp_path: Path, table: BackendTable, track: str, expected: list[object]
+    tmp_path: Path,
+    table: BackendTable,
+    schema: Draft202012Validator,
+    track: str,
+    expected: list[object],
 ) -> None:
     result = compiled(tmp_path, table, track)
     assert not [each for each in result.diagnostics if each.severity == "error"]
     assert [(each.tracker, each.settings) for each in result.module.track] == expected
     written = yaml.safe_load((tmp_path / "demo.yaml").read_text())
-    jsonschema.validate(written, language_schema(table))
+    assert "track" not in written or schema.is_valid(written["track"])
 
 
 @pytest.mark.parametrize(
@@ -118,9 +130,15 @@ def test_check_says_where_a_key_would_be_sent(tmp_path: Path, table: BackendTabl
 
 
 def test_folders_are_those_beside_the_spec(tmp_path: Path, table: BackendTable) -> None:
-    written = compiled(tmp_path, table, "track: {tensorboard: {dir: curves}}").module.track
-    (own,) = choose_trackers(written, None, Sink(), tmp_path)
-    assert own.settings == {"dir": str(tmp_path / "curves")}
+    for track, expected in (
+        ("tensorboard: {dir: curves}", {"dir": f"{tmp_path}/curves"}),
+        ("mlflow: {uri: 'sqlite:///mine.db'}", {"uri": f"sqlite:///{tmp_path}/mine.db"}),
+        ("mlflow: {uri: 'file:mine'}", {"uri": f"file:{tmp_path}/mine"}),
+        ("mlflow: {uri: 'https://mlflow.lab'}", {"uri": "https://mlflow.lab"}),
+    ):
+        written = compiled(tmp_path, table, f"track: {{{track}}}").module.track
+        (own,) = choose_trackers(written, None, Sink(), tmp_path)
+        assert own.settings == expected
 
 
 def test_a_secret_that_is_not_set_is_said_before_anything_runs(

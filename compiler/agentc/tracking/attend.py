@@ -98,11 +98,11 @@ class Trackers:
 
     def _fail(self, name: str, why: str) -> None:
         self._failed.append(name)
-        self._say(
-            name,
-            f"failed, and the run goes on without it: {why}; `agentc track"
-            f" {self._followed.label} --to {name}` writes what is missing",
-        )
+        if self._patience is None:
+            self._say(name, f"failed: {why}")  # nothing goes on
+            return
+        later = f"`agentc track {self._followed.label} --to {name}` writes what is missing"
+        self._say(name, f"failed, and the run goes on without it: {why}; {later}")
 
     def _say(self, name: str, text: str) -> None:
         self._lines.put(f"{name}: {text}")

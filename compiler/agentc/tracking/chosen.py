@@ -85,7 +85,7 @@ def _chosen(tracker: Tracker, given: Mapping[str, Json], directory: Path) -> Cho
         if isinstance(reference, dict):
             secrets[variable] = str(reference[SECRET])
     plain = {name: value for name, value in given.items() if name not in tracker.secrets}
-    if tracker.folder and plain.get(tracker.folder):
-        place = directory / Path(str(plain[tracker.folder])).expanduser()
-        plain[tracker.folder] = str(place.absolute())
+    for setting, path in tracker.written_to(plain).items():
+        place = (directory / Path(path).expanduser()).absolute()
+        plain[setting] = str(plain[setting]).removesuffix(path) + str(place)
     return ChosenTracker(tracker=tracker, settings=plain, secrets=secrets)
