@@ -238,6 +238,6 @@ def test_it_scores_given_tokens_as_transformers_does(
     assert "warnings" not in found
 
 
-@pytest.mark.parametrize("check", [*CHECKS, *STREAMING], ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", [*CHECKS, *STREAMING[:3]], ids=lambda check: check.__name__)
 def test_conforms(target: Target, check: object) -> None:
     asyncio.run(check(target))  # type: ignore[operator]
