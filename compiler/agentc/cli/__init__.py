@@ -57,6 +57,7 @@ COMMANDS = (
     "env",
     "data",
     "env-serve",
+    "export",
     "completion",
 )
 

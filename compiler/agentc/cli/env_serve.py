@@ -68,13 +68,19 @@ def execute(arguments: argparse.Namespace) -> int:
     if complaint is not None:
         print(f"agentc: {complaint}", file=sys.stderr)
         return EXIT_USAGE
-    found = _from_spec(arguments) if arguments.spec is not None else _typed(arguments)
+    found = entry_of(arguments)
     return found if isinstance(found, int) else _host(found, arguments)
 
 
-def _wrong_with(arguments: argparse.Namespace) -> str | None:
+def entry_of(arguments: argparse.Namespace) -> EnvironmentEntry | int:
+    """The entry that a command line names, its faults shown; an exit code where there is none."""
+    return _from_spec(arguments) if arguments.spec is not None else _typed(arguments)
+
+
+def wrong_entry(arguments: argparse.Namespace) -> str | None:
+    """What is wrong with how a command line names an environment."""
     if arguments.spec is None and arguments.name is None:
-        return "name a backend, `agentc env-serve textcraft`, or a spec with --spec"
+        return "name a backend, such as textcraft, or a spec with --spec"
     if arguments.spec is not None and arguments.settings:
         return "with --spec the settings are the spec's; write them there, or use -p and --scale"
     if arguments.spec is None and (arguments.params or arguments.scale):
@@ -82,6 +88,13 @@ def _wrong_with(arguments: argparse.Namespace) -> str | None:
     wrong = next((word for word in arguments.settings if "=" not in word[1:]), None)
     if wrong is not None:
         return f"a setting is SETTING=VALUE, not `{wrong}`"
+    return None
+
+
+def _wrong_with(arguments: argparse.Namespace) -> str | None:
+    complaint = wrong_entry(arguments)
+    if complaint is not None:
+        return complaint
     if not 0 <= arguments.port <= 65535:
         return f"--port {arguments.port} is no port: 1 to 65535, or 0 for a free one"
     if arguments.no_token and not _is_loopback(arguments.host):

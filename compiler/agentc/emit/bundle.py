@@ -16,7 +16,7 @@ import importlib.util
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,7 +110,9 @@ def _fill(
     _write(draft / Path(plan.spec_file).with_suffix(".lock").name, render_lock(lock))
     slurm = resources.profile("slurm") / "config.yaml"
     _write(draft / "profiles" / "slurm" / "config.yaml", slurm.read_text(encoding="utf-8"))
-    _copy_packages(draft / "packages", plan)
+    programs = [job.draft.program for job in plan.jobs]
+    programs += [lease.draft.program for job in plan.jobs for lease in job.leases]
+    copy_packages(draft / "packages", programs)
     _copy_templates(draft, compiled)
     absent = _copy_files(draft, compiled.references.files, source.parent)
     included = 0 if results is None else _copy_results(draft / STORE, plan, results, hidden)
@@ -126,10 +128,9 @@ def _fill(
     return Bundle(files=files, size=size, results=included, jobs=len(plan.jobs), absent=absent)
 
 
-def _copy_packages(target: Path, plan: Plan) -> None:
-    """agentc's runtime, and every package that holds a program of a job or server."""
-    programs = [job.draft.program for job in plan.jobs]
-    programs += [lease.draft.program for job in plan.jobs for lease in job.leases]
+def copy_packages(target: Path, programs: Iterable[Sequence[str]]) -> None:
+    """agentc's runtime, and every package that holds one of these programs of jobs or servers.
+    Raises BundleError."""
     own = Path(agentc.__file__).parent
     (target / "agentc").mkdir(parents=True)
     shutil.copyfile(own / "__init__.py", target / "agentc" / "__init__.py")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 from agentc.backend_api import load_backends
 from agentc.conformance import BackendUnderTest, Bench, Skipped
@@ -36,7 +37,13 @@ app = create_app(EchoWorldEnvironment, EchoWorldAction, EchoWorldObservation,
 
 def launch(python: Path, folder: Path, app: str) -> dict[str, Any]:
     words = ["-m", "uvicorn", app, "--host", "{host}", "--port", "{port}"]
-    return {"command": [str(python), *words], "cwd": str(folder), "ready_path": "/health"}
+    command = [str(python), *words]
+    return {
+        "command": command,
+        "cwd": str(folder),
+        "ready_path": "/health",
+        "ready_timeout_s": PATIENCE_S,
+    }
 
 
 def test_its_own_app_which_holds_one_session(
