@@ -20,7 +20,7 @@ from tests.support.patience import PATIENCE_S
 from agentc.cli import main
 from agentc.runtime.software.lock_hashes import lock_digest
 from agentc_backends.environments.gym import make
-from agentc_backends.environments.openenv.connection import Upstream, UpstreamError
+from agentc_backends.environments.openenv.connection import OpenEnvError, OpenEnvUpstream
 
 ROOT = Path(__file__).parents[2]
 LOCK = ROOT / "tests/backends/environment_server/openenv.lock"
@@ -46,9 +46,9 @@ def started(package: Path) -> Iterator[str]:
     try:
         while True:
             try:
-                Upstream(url, timeout_s=PATIENCE_S).get("/health")
+                OpenEnvUpstream(url, timeout_s=PATIENCE_S).get("/health")
                 break
-            except UpstreamError:
+            except OpenEnvError:
                 assert process.poll() is None
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
@@ -74,8 +74,8 @@ def played_here() -> tuple[list[str], list[list[Any]]]:
 def test_its_server_plays_what_is_played_here(package: Path) -> None:
     actions, rows = played_here()
     with started(package) as url:
-        about = Upstream(url, timeout_s=PATIENCE_S).get("/metadata")
-        conversation, first = Upstream(url, timeout_s=PATIENCE_S).begin(
+        about = OpenEnvUpstream(url, timeout_s=PATIENCE_S).get("/metadata")
+        conversation, first = OpenEnvUpstream(url, timeout_s=PATIENCE_S).begin(
             {"split": "test", "seed": 3}
         )
         told = [first, *(conversation.ask("step", {"action": action}) for action in actions)]
@@ -93,7 +93,7 @@ def test_what_no_package_can_hold_is_refused(
     for words, says in (
         (["openenv", *url], "somebody else's"),
         (["detective"], "more than a list of pins"),
-        (["guess_my_city", "oracle=model"], "names none"),
+        (["guess_my_city", "oracle=model"], "as `simulator`"),
     ):
         assert main(["export", "openenv", *words, "-o", str(tmp_path / "new")]) != 0
         assert says in capsys.readouterr().err

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.environments.openenv.actions import JsonAction, NotAnActionError, TextAction
+from agentc_backends.environments.foreign.not_an_action import NotAnActionError
+from agentc_backends.environments.openenv.actions import JsonAction, TextAction
 from agentc_backends.environments.openenv.telling import ReplyError, read_observed
 
 ECHO = {

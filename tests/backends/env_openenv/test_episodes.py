@@ -11,7 +11,7 @@ import pytest
 from tests.backends.env_openenv.odd_upstream import Odd, odd_server
 from tests.support.patience import PATIENCE_S
 
-from agentc_backends.environments.openenv.connection import Upstream
+from agentc_backends.environments.openenv.connection import OpenEnvUpstream
 from agentc_backends.environments.openenv.environment import OpenEnvEnvironment
 from agentc_backends.environments.openenv.job_serve import _survey as survey
 from agentc_backends.environments.openenv.settings import OpenEnvSettings
@@ -28,7 +28,7 @@ def odd() -> Iterator[Odd]:
 
 def opened(odd: Odd, *, timeout_s: float = PATIENCE_S, **settings: Any) -> OpenEnvEnvironment:
     made = OpenEnvSettings(splits=SPLITS, url=odd.url, **settings)
-    return OpenEnvEnvironment(survey(Upstream(odd.url, timeout_s=timeout_s), made))
+    return OpenEnvEnvironment(survey(OpenEnvUpstream(odd.url, timeout_s=timeout_s), made))
 
 
 def nothing_is_held(odd: Odd) -> bool:

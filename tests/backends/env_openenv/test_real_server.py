@@ -16,7 +16,7 @@ from agentc.conformance import BackendUnderTest, Bench, Skipped
 from agentc.conformance.serving import served_checks
 from agentc.runtime.software.lock_hashes import lock_digest
 from agentc_backends.environments.foreign.launch import read_launch, start
-from agentc_backends.environments.openenv.connection import Upstream
+from agentc_backends.environments.openenv.connection import OpenEnvUpstream
 from agentc_backends.environments.openenv.environment import OpenEnvEnvironment
 from agentc_backends.environments.openenv.job_serve import _survey as survey
 from agentc_backends.environments.openenv.settings import OpenEnvSettings
@@ -58,7 +58,7 @@ def test_its_own_app_which_holds_one_session(
             reward={"highest": 20.0, "success_at": 1.0},
             url=started.url,
         )
-        served = survey(Upstream(started.url, timeout_s=60.0), settings)
+        served = survey(OpenEnvUpstream(started.url, timeout_s=60.0), settings)
         assert served.about["name"] == "EchoWorldEnvironment"
         for task in ("openenv_0", "openenv_2"):
             # One after the other on a server with one place: each gives it back.

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 
+from agentc_backends.environments.foreign.not_an_action import NotAnActionError
 from agentc_backends.environments.foreign.score import (
     RewardError,
     RunningScore,
@@ -25,7 +26,7 @@ from agentc_backends.environments.foreign.score import (
 from agentc_backends.environments.foreign.task_lists import task_id, task_numbers
 from agentc_backends.environments.gymnasium.making import RENDERED, made
 from agentc_backends.environments.gymnasium.settings import GymnasiumSettings
-from agentc_backends.environments.gymnasium.spaces import Actions, NotAnActionError, actions_of
+from agentc_backends.environments.gymnasium.spaces import Actions, actions_of
 from agentc_backends.environments.gymnasium.telling import check_told, told, uncoloured
 from agentc_backends.environments.server.environment import EnvironmentFailure, EpisodeError
 from agentc_backends.environments.server.settings import rules_of

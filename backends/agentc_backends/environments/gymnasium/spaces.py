@@ -11,9 +11,7 @@ from typing import Any
 from gymnasium import Space
 from gymnasium.spaces import Discrete, Text
 
-
-class NotAnActionError(Exception):
-    """The text is no action; the message tells the agent what would be one."""
+from agentc_backends.environments.foreign.not_an_action import NotAnActionError
 
 
 class DiscreteActions:

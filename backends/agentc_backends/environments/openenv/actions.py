@@ -10,12 +10,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from agentc_backends.environments.foreign.not_an_action import NotAnActionError
+
 _PLAIN = ("string", "integer", "number", "boolean")
 _WORDS = {"true": True, "false": False}
-
-
-class NotAnActionError(Exception):
-    """The text is no action; the message tells the agent what would be one."""
 
 
 class TextAction:

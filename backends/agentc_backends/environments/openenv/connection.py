@@ -21,11 +21,11 @@ MAX_MESSAGE_BYTES = 16 << 20
 _FULL = "CAPACITY_REACHED"
 
 
-class UpstreamError(Exception):
+class OpenEnvError(Exception):
     """The server is gone, or answers nothing that can be read."""
 
 
-class RefusedError(UpstreamError):
+class OpenEnvReplyError(OpenEnvError):
     """The server answered an error; `code` is OpenEnv's word for what sort."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -33,8 +33,8 @@ class RefusedError(UpstreamError):
         self.code, self.message = code, message
 
 
-class Upstream:
-    """The server at `url`. Every method raises UpstreamError."""
+class OpenEnvUpstream:
+    """The server at `url`. Every method raises OpenEnvError."""
 
     def __init__(self, url: str, *, timeout_s: float) -> None:
         self.url = url.rstrip("/")
@@ -48,9 +48,9 @@ class Upstream:
                 answer = client.get(self.url + path)
             value = json.loads(answer.content) if answer.status_code == 200 else None
         except (httpx2.HTTPError, ValueError) as error:
-            raise UpstreamError(f"GET {path} of {self.url}: {error}") from error
+            raise OpenEnvError(f"GET {path} of {self.url}: {error}") from error
         if not isinstance(value, dict):
-            raise UpstreamError(f"GET {path} of {self.url} answers {answer.status_code}, no object")
+            raise OpenEnvError(f"GET {path} of {self.url} answers {answer.status_code}, no object")
         return value
 
     def begin(self, data: Mapping[str, Any]) -> tuple[Conversation, Mapping[str, Any]]:
@@ -62,7 +62,7 @@ class Upstream:
                 return conversation, conversation.ask("reset", data)
             except BaseException as error:
                 conversation.close()
-                full = isinstance(error, RefusedError) and error.code == _FULL
+                full = isinstance(error, OpenEnvReplyError) and error.code == _FULL
                 if not full or time.monotonic() + pause > deadline:
                     raise
             time.sleep(pause)
@@ -82,7 +82,7 @@ class Upstream:
                 legacy=True,
             )
         except (OSError, WebSocketException) as error:
-            raise UpstreamError(f"no connection with {self.url}: {error}") from error
+            raise OpenEnvError(f"no connection with {self.url}: {error}") from error
 
 
 class Conversation:
@@ -93,28 +93,28 @@ class Conversation:
         self._timeout_s = timeout_s
 
     def ask(self, kind: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The `data` of the answer. Raises RefusedError where that is an error, UpstreamError."""
+        """The `data` of the answer. Raises OpenEnvReplyError where that is an error, OpenEnvError."""
         try:
             self._socket.send(json.dumps({"type": kind, "data": data}))
             message = json.loads(self._socket.recv(timeout=self._timeout_s))
         except TimeoutError as error:
-            raise UpstreamError(f"{kind}: no answer in {self._timeout_s:g} s") from error
+            raise OpenEnvError(f"{kind}: no answer in {self._timeout_s:g} s") from error
         except (OSError, WebSocketException) as error:
             told = self._last_words()
             if told is not None:
                 raise told from error
-            raise UpstreamError(f"{kind}: the connection is lost: {error}") from error
+            raise OpenEnvError(f"{kind}: the connection is lost: {error}") from error
         except (ValueError, RecursionError) as error:
-            raise UpstreamError(f"{kind}: the answer is no JSON") from error
+            raise OpenEnvError(f"{kind}: the answer is no JSON") from error
         return _read(kind, message)
 
-    def _last_words(self) -> RefusedError | None:
+    def _last_words(self) -> OpenEnvReplyError | None:
         """An error that a server which is full sent before it closed, unasked."""
         try:
             _read("", json.loads(self._socket.recv(timeout=0)))
-        except RefusedError as told:
+        except OpenEnvReplyError as told:
             return told
-        except (OSError, WebSocketException, ValueError, UpstreamError):
+        except (OSError, WebSocketException, ValueError, OpenEnvError):
             pass
         return None
 
@@ -130,10 +130,12 @@ def _read(kind: str, message: Any) -> Mapping[str, Any]:
     match message:
         case {"type": "error", "data": {"message": told, **rest}}:
             details = rest.get("errors")
-            raise RefusedError(str(rest.get("code", "an error")), f"{told}{_detailed(details)}")
+            raise OpenEnvReplyError(
+                str(rest.get("code", "an error")), f"{told}{_detailed(details)}"
+            )
         case {"type": "observation", "data": dict(data)}:
             return data
-    raise UpstreamError(f"{kind}: the answer is {json.dumps(message)[:200]}")
+    raise OpenEnvError(f"{kind}: the answer is {json.dumps(message)[:200]}")
 
 
 def _detailed(errors: Any) -> str:

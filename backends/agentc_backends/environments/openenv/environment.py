@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from agentc_backends.environments.foreign.fingerprint import Fingerprint
+from agentc_backends.environments.foreign.not_an_action import NotAnActionError
 from agentc_backends.environments.foreign.score import (
     RewardError,
     RunningScore,
@@ -22,12 +23,12 @@ from agentc_backends.environments.foreign.score import (
     success_of,
 )
 from agentc_backends.environments.foreign.task_lists import task_id, task_numbers
-from agentc_backends.environments.openenv.actions import JsonAction, NotAnActionError, TextAction
+from agentc_backends.environments.openenv.actions import JsonAction, TextAction
 from agentc_backends.environments.openenv.connection import (
     Conversation,
-    RefusedError,
-    Upstream,
-    UpstreamError,
+    OpenEnvError,
+    OpenEnvReplyError,
+    OpenEnvUpstream,
 )
 from agentc_backends.environments.openenv.settings import OpenEnvSettings
 from agentc_backends.environments.openenv.telling import Observed, ReplyError, read_observed
@@ -43,7 +44,7 @@ _MALFORMED = "VALIDATION_ERROR"
 class Served:
     """What all episodes of a server share. `about` is what GET /metadata says of it."""
 
-    upstream: Upstream
+    upstream: OpenEnvUpstream
     settings: OpenEnvSettings
     actions: TextAction | JsonAction
     about: Mapping[str, Any]
@@ -51,7 +52,7 @@ class Served:
     fingerprint: Fingerprint
 
     def reset(self, number: int) -> tuple[Conversation, Observed]:
-        """A new episode of a task. Raises UpstreamError, ReplyError."""
+        """A new episode of a task. Raises OpenEnvError, ReplyError."""
         settings = self.settings
         data = {**settings.reset, settings.task_field: number}
         conversation, answer = self.upstream.begin(data)
@@ -62,7 +63,7 @@ class Served:
             raise
 
     def first_text(self, number: int) -> str:
-        """What a task begins with. Raises UpstreamError, ReplyError."""
+        """What a task begins with. Raises OpenEnvError, ReplyError."""
         conversation, observed = self.reset(number)
         conversation.close()
         return observed.text
@@ -139,7 +140,7 @@ class OpenEnvEnvironment:
         self._score, self._reward, self._done = None, 0.0, False
         try:
             self._conversation, observed = self._served.reset(self._served.numbers[task_id])
-        except (UpstreamError, ReplyError) as error:
+        except (OpenEnvError, ReplyError) as error:
             raise EnvironmentFailure(str(error)) from error
         self._score = RunningScore(self._rule)
         parts = (self._settings.instruction, observed.text, self._served.actions.told)
@@ -158,11 +159,11 @@ class OpenEnvEnvironment:
             score = self._score.after(observed.reward)
         except NotAnActionError as error:
             return str(error), self._reward, False, False, {}
-        except RefusedError as error:
+        except OpenEnvReplyError as error:
             if error.code == _MALFORMED or self._settings.step_errors == "observation":
                 return error.message, self._reward, False, False, {}
             raise self._failed(error) from error
-        except (UpstreamError, ReplyError, RewardError) as error:
+        except (OpenEnvError, ReplyError, RewardError) as error:
             raise self._failed(error) from error
         self._reward, self._done = score, observed.done
         if self._done:

@@ -23,7 +23,7 @@ from agentc_backends.environments.foreign.launch import (
 )
 from agentc_backends.environments.foreign.task_lists import task_numbers
 from agentc_backends.environments.openenv.actions import JsonAction, TextAction
-from agentc_backends.environments.openenv.connection import Upstream, UpstreamError
+from agentc_backends.environments.openenv.connection import OpenEnvError, OpenEnvUpstream
 from agentc_backends.environments.openenv.environment import OpenEnvEnvironment, Served
 from agentc_backends.environments.openenv.settings import OpenEnvSettings
 from agentc_backends.environments.openenv.telling import ReplyError
@@ -41,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         url = settings.url if running is None else running.url
         if url is None:
             raise ValueError("one of `url` and `launch` says where the server is")
-        served = _survey(Upstream(url, timeout_s=settings.timeout_s), settings)
-    except (UpstreamLaunchError, UpstreamError, ReplyError, ValueError) as error:
+        served = _survey(OpenEnvUpstream(url, timeout_s=settings.timeout_s), settings)
+    except (UpstreamLaunchError, OpenEnvError, ReplyError, ValueError) as error:
         print(error, file=sys.stderr)
         if running is not None:
             running.end()
@@ -60,11 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             running.end()
 
 
-def _survey(upstream: Upstream, settings: OpenEnvSettings) -> Served:
-    """Look at the server before anybody uses it. Raises UpstreamError, ReplyError, ValueError."""
+def _survey(upstream: OpenEnvUpstream, settings: OpenEnvSettings) -> Served:
+    """Look at the server before anybody uses it. Raises OpenEnvError, ReplyError, ValueError."""
     schema = upstream.get("/schema").get("action")
     if not isinstance(schema, dict):
-        raise UpstreamError(f"GET /schema of {upstream.url} shows no action")
+        raise OpenEnvError(f"GET /schema of {upstream.url} shows no action")
     actions: TextAction | JsonAction
     if settings.action_form == "json":
         actions = JsonAction(schema, settings.action)
