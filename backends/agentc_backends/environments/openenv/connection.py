@@ -93,7 +93,7 @@ class Conversation:
         self._timeout_s = timeout_s
 
     def ask(self, kind: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The `data` of the answer. Raises OpenEnvReplyError where that is an error, OpenEnvError."""
+        """The `data` of the answer. Raises OpenEnvError, OpenEnvReplyError where that is one."""
         try:
             self._socket.send(json.dumps({"type": kind, "data": data}))
             message = json.loads(self._socket.recv(timeout=self._timeout_s))
