@@ -16,7 +16,7 @@ import importlib.util
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,7 +112,7 @@ def _fill(
     _write(draft / "profiles" / "slurm" / "config.yaml", slurm.read_text(encoding="utf-8"))
     programs = [job.draft.program for job in plan.jobs]
     programs += [lease.draft.program for job in plan.jobs for lease in job.leases]
-    copy_packages(draft / "packages", programs)
+    copy_packages(draft / "packages", programs, carried=plan.code)
     _copy_templates(draft, compiled)
     absent = _copy_files(draft, compiled.references.files, source.parent)
     included = 0 if results is None else _copy_results(draft / STORE, plan, results, hidden)
@@ -128,15 +128,17 @@ def _fill(
     return Bundle(files=files, size=size, results=included, jobs=len(plan.jobs), absent=absent)
 
 
-def copy_packages(target: Path, programs: Iterable[Sequence[str]]) -> None:
-    """agentc's runtime, and every package that holds one of these programs of jobs or servers.
-    Raises BundleError."""
+def copy_packages(
+    target: Path, programs: Iterable[Sequence[str]], *, carried: Container[str] = ()
+) -> None:
+    """agentc's runtime, and every package that holds one of these programs of jobs or servers,
+    but those whose text the plan itself carries. Raises BundleError."""
     own = Path(agentc.__file__).parent
     (target / "agentc").mkdir(parents=True)
     shutil.copyfile(own / "__init__.py", target / "agentc" / "__init__.py")
     shutil.copytree(own / "runtime", target / "agentc" / "runtime", ignore=_LEFT_OUT)
     for name in packages_of(map(module_of, programs)):
-        if name == "agentc" or name in plan.code:
+        if name == "agentc" or name in carried:
             continue
         found = importlib.util.find_spec(name)
         if found is None:
