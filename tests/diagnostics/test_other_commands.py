@@ -21,7 +21,7 @@ stages:
 """
 PROSE = frozenset(
     {"init", "import", "lock", "compile", "bundle", "run", "cancel", "report", "templates"}
-    | {"schema", "conformance", "env-serve", "track", "completion"}
+    | {"schema", "conformance", "env-serve", "track", "completion", "push", "export"}
 )
 """Commands that do something, or print what has a form of its own."""
 
