@@ -111,6 +111,22 @@ def test_memory_that_is_laid_out_is_copied_less(
     assert laid_out < 0.9 * _faults(each_box)
 
 
+def test_what_the_interpreter_writes_to_is_in_large_pages(each_box: CodeBox) -> None:
+    """Where the kernel gives such pages, which is seen by the program's own: then what was written
+    to of its file is memory of no file."""
+    with nursery_of(each_box, _PATIENT) as made:
+        # The first child is made when all is laid out.
+        assert make_calls(made, _DOUBLE, ["f(4)"], _PATIENT)[0].value == 8
+        lines = Path(f"/proc/{made._parent.pid}/maps").read_text().splitlines()
+        maps = [line.split() for line in lines]
+        sizes = [int(end, 16) - int(start, 16) for start, end in (m[0].split("-") for m in maps)]
+        program = [m for m, n in zip(maps, sizes, strict=True) if m[1] == "r-xp" and n >= 1 << 21]
+        if len(program[0]) > 5:
+            pytest.skip("this kernel has no large pages for a program")
+        written = [m for m, n in zip(maps, sizes, strict=True) if m[1] == "rw-p" and n >= 1 << 16]
+        assert not [each for each in written if "python" in each[-1]]
+
+
 def test_nothing_is_left_of_a_nursery(each_box: CodeBox) -> None:
     before = _descriptors()
     with nursery_of(each_box, _PATIENT) as made:

@@ -66,7 +66,14 @@ def _harmless(names: set[str]) -> bool:
 
 def _said(tree: ast.AST) -> Iterator[str]:
     """Kinds of nodes, and all names, as Python reads them: some letters stand for others."""
-    for node in ast.walk(tree):
+    nodes = [tree]
+    while nodes:
+        node = nodes.pop()
         yield type(node).__name__
-        if not isinstance(node, ast.Constant):
-            yield from (name for _, name in ast.iter_fields(node) if isinstance(name, str))
+        for part in vars(node).values():
+            if isinstance(part, ast.AST):
+                nodes.append(part)
+            elif isinstance(part, list):
+                nodes.extend(each for each in part if isinstance(each, ast.AST))
+            elif isinstance(part, str) and not isinstance(node, ast.Constant):
+                yield part
