@@ -29,12 +29,11 @@ def test_every_job_of_every_spec_has_a_band(
         document = planned(path.relative_to(repository / "specs").with_suffix("").as_posix())
         found = estimate_plan(document, None, table=table)
         assert list(found) == [job["id"] for job in document["jobs"]]
-        programs = {job["id"]: job["program"] for job in document["jobs"]}
+        kinds = {job["id"]: job["kind"] for job in document["jobs"]}
         for each in found.values():
             assert each.seconds.low < each.seconds.median < each.seconds.high < 1e8, each.id
             assert math.isfinite(each.tokens.high)
-            own = programs[each.id][-1].endswith("job_script")  # of a user: nobody knows
-            assert each.basis == ("not known" if own else "prior")
+            assert each.basis == ("not known" if kinds[each.id] == "script" else "prior")
 
 
 def test_equal_work_on_more_cores_is_no_slower(planned: Planned, table: BackendTable) -> None:
