@@ -195,8 +195,10 @@ def belongs(
             where = " and ".join(dict.fromkeys(k for _, g, _, k in groups if g == group))
             notes.append(f"{meant} belongs under `{group}:` of kind {where}")
         else:
-            notes.append(f"{meant} belongs under `{group}:`")
-            hint = f"write `{group}: {{{inner}: ...}}`"
+            here = sorted({g for outside, g, i, _ in groups if not outside and i == inner})
+            shown = " or ".join(f"`{each}:`" for each in here)
+            notes.append(f"{meant} belongs under {shown}")
+            hint = f"write `{group}: {{{inner}: ...}}`" if len(here) == 1 else None
     if key in language.STAGE_KEYS and not place.path.startswith("stages"):
         notes.append(f"`{key}` is a key of stages")
     asked = [field.name for field in language.PLACEMENT_FIELDS if field.name in names]
