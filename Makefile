@@ -91,7 +91,7 @@ test-cluster: environments
 	$(BIN)/pytest -m 'slurm and not long' -rs --durations=5 $(call MARKED,slurm)
 
 test-fast: environments
-	$(BIN)/pytest -n $(FAST_WORKERS) -m 'not slow and not vllm and not alone'
+	$(BIN)/pytest -n $(FAST_WORKERS) -m 'not slow and not long and not vllm and not alone'
 
 test-slow: export AGENTC_REQUIRE_SOFTWARE = 1
 test-slow: environments-all
