@@ -38,20 +38,7 @@ endpoint (`backend: openai`).
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
-    parser.add_argument(
-        "name", nargs="?", metavar="NAME",
-        help="a backend such as textcraft; with --spec an entry of its `environments:`",
-    )  # fmt: skip
-    parser.add_argument(
-        "settings", nargs="*", metavar="SETTING=VALUE", help="of the entry, in YAML"
-    )
-    parser.add_argument("--spec", type=Path, metavar="SPEC", help="serve an environment of a spec")
-    parser.add_argument(
-        "-p", "--param", dest="params", action=Param, default={}, metavar="NAME=VALUE",
-        help="value of one of the spec's params",
-    )  # fmt: skip
-    parser.add_argument("--scale", metavar="NAME", help="one of the spec's `scales:`")
-    add_allow_path_argument(parser)
+    add_entry_arguments(parser)
     parser.add_argument("--host", default="127.0.0.1", help="default: %(default)s, loopback")
     parser.add_argument("--port", type=int, default=0, help="default: a free one")
     parser.add_argument(
@@ -59,6 +46,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--store", metavar="DIR", help="whose software environments are used")
     parser.set_defaults(locked=False)
+
+
+def add_entry_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which environment is meant, and its settings."""
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME",
+        help="a backend such as textcraft; with --spec an entry of its `environments:`",
+    )  # fmt: skip
+    parser.add_argument(
+        "settings", nargs="*", metavar="SETTING=VALUE", help="of the entry, in YAML"
+    )
+    parser.add_argument("--spec", type=Path, metavar="SPEC", help="an environment of a spec")
+    parser.add_argument(
+        "-p", "--param", dest="params", action=Param, default={}, metavar="NAME=VALUE",
+        help="value of one of the spec's params",
+    )  # fmt: skip
+    parser.add_argument("--scale", metavar="NAME", help="one of the spec's `scales:`")
+    add_allow_path_argument(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

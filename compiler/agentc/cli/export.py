@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from agentc.cli import env_serve
-from agentc.cli.arguments import Param, add_allow_path_argument
 from agentc.exit_codes import EXIT_FAILED, EXIT_USAGE
 
 HELP = "write an environment as an OpenEnv package: client, server, Dockerfile, README"
@@ -26,22 +25,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
     parser.add_argument("format", choices=("openenv",), help="whose format")
-    parser.add_argument(
-        "name", nargs="?", metavar="NAME",
-        help="a backend such as textcraft; with --spec an entry of its `environments:`",
-    )  # fmt: skip
-    parser.add_argument(
-        "settings", nargs="*", metavar="SETTING=VALUE", help="of the entry, in YAML"
-    )
+    env_serve.add_entry_arguments(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", required=True,
                         help="must not exist yet")  # fmt: skip
-    parser.add_argument("--spec", type=Path, metavar="SPEC", help="an environment of a spec")
-    parser.add_argument(
-        "-p", "--param", dest="params", action=Param, default={}, metavar="NAME=VALUE",
-        help="value of one of the spec's params",
-    )  # fmt: skip
-    parser.add_argument("--scale", metavar="NAME", help="one of the spec's `scales:`")
-    add_allow_path_argument(parser)
     parser.set_defaults(locked=False)
 
 

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from agentc.backend_api import OptionView
-from agentc.kinds.field import Field, choice, number
+from agentc.backend_api import EnvironmentBackend, OptionView
+from agentc.kinds.field import Field, Json, choice, number
 from agentc_backends.environments.foreign.score import REWARD, REWARD_KINDS
+from agentc_backends.environments.foreign.task_lists import names_of
 
 REWARD_FIELDS: tuple[Field, ...] = (
     choice("kind", "How rewards of steps make the episode's: their `sum`, the `latest` counts, or "
@@ -42,7 +44,18 @@ def check_rewards(options: OptionView) -> None:
         )
 
 
-def declared_rewards(given: Any) -> dict[str, Any]:
+def declared_by(backend: EnvironmentBackend, given: Mapping[str, Json]) -> EnvironmentBackend:
+    """The declaration under a spec's settings, which may still be wrong in any way."""
+    turns = given.get("max_turns")
+    return replace(
+        backend,
+        splits=names_of(given.get("splits")),
+        max_turns=turns if isinstance(turns, int) and turns > 0 else backend.max_turns,
+        **_declared_rewards(given.get("reward")),
+    )
+
+
+def _declared_rewards(given: Any) -> dict[str, Any]:
     """Members of `EnvironmentBackend` under a spec's `reward`, which may still be wrong in any
     way."""
     told = given if isinstance(given, Mapping) else {}

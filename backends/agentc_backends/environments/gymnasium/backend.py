@@ -15,11 +15,10 @@ from agentc_backends.environments.declaration import effective, environment_leas
 from agentc_backends.environments.foreign.reward_fields import (
     REWARD_FIELDS,
     check_rewards,
-    declared_rewards,
+    declared_by,
 )
 from agentc_backends.environments.foreign.task_lists import (
     expected_numbers,
-    names_of,
     read_splits,
 )
 from agentc_backends.environments.gymnasium.settings import GymnasiumSettings
@@ -71,14 +70,7 @@ def _others(names: tuple[str, ...], name: str) -> tuple[str, ...]:
 
 
 def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
-    """The declaration under a spec's settings, which may still be wrong in any way."""
-    turns = given.get("max_turns")
-    return replace(
-        BACKEND,
-        splits=names_of(given.get("splits")),
-        max_turns=turns if isinstance(turns, int) and turns > 0 else BACKEND.max_turns,
-        **declared_rewards(given.get("reward")),
-    )
+    return declared_by(BACKEND, given)
 
 
 BACKEND = EnvironmentBackend(

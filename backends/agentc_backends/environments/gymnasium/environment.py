@@ -9,21 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import gymnasium
 
+from agentc_backends.environments.foreign.environment import ForeignEnvironment
 from agentc_backends.environments.foreign.not_an_action import NotAnActionError
 from agentc_backends.environments.foreign.score import (
     RewardError,
     RunningScore,
-    reward_rule,
-    success_of,
 )
-from agentc_backends.environments.foreign.task_lists import task_id, task_numbers
+from agentc_backends.environments.foreign.task_lists import task_numbers
 from agentc_backends.environments.gymnasium.making import RENDERED, made
 from agentc_backends.environments.gymnasium.settings import GymnasiumSettings
 from agentc_backends.environments.gymnasium.spaces import Actions, actions_of
@@ -63,21 +62,17 @@ def facts_of(settings: GymnasiumSettings) -> Facts:
     return Facts(settings, numbers, actions, limit if limit and limit > 0 else None)
 
 
-class GymnasiumEnvironment:
+class GymnasiumEnvironment(ForeignEnvironment):
     """One episode at a time, of an environment that is made at the first reset."""
 
     name: ClassVar[str] = "gymnasium"
     version: ClassVar[str] = "1"
-    reward_kind: ClassVar[str] = "latest"
-    capabilities: ClassVar[frozenset[str]] = frozenset()
-    blocking: ClassVar[bool] = True
-    resets_on_create: ClassVar[bool] = False
     reported: ClassVar[tuple[str, ...]] = ("step_limit",)
 
     def __init__(self, facts: Facts) -> None:
+        super().__init__(facts.settings, facts.settings.id, facts.numbers)
         self._facts = facts
         self._settings = facts.settings
-        self._rule = reward_rule(facts.settings.reward)
         self._world: gymnasium.Env[Any, Any] | None = None
         self._score: RunningScore | None = None
         self._reward = 0.0
@@ -86,33 +81,6 @@ class GymnasiumEnvironment:
     @property
     def title(self) -> str:
         return f"gymnasium {self._settings.id}"
-
-    @property
-    def reward_range(self) -> tuple[float, float]:
-        low, high = self._rule.bounds
-        return low * self._rule.scale, high * self._rule.scale
-
-    @property
-    def success_threshold(self) -> float:
-        return success_of(self._settings.reward)
-
-    @property
-    def default_max_steps(self) -> int:
-        return self._settings.max_turns
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        return tuple(self._settings.splits)
-
-    def tasks(self, split: str) -> tuple[str, ...]:
-        return tuple(task_numbers(self._settings.id, {split: self._settings.splits[split]}))
-
-    def has_task(self, task_id: str) -> bool:
-        return task_id in self._facts.numbers
-
-    def numbered_tasks(self) -> Sequence[str]:
-        last = max(self._facts.numbers.values())
-        return [task_id(self._settings.id, number) for number in range(min(last, 99_999) + 1)]
 
     def identity(self) -> dict[str, Any]:
         parts = json.dumps(list(self._settings.splits.items()))

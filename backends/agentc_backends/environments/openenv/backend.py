@@ -16,11 +16,10 @@ from agentc_backends.environments.foreign.launch_fields import check_place, laun
 from agentc_backends.environments.foreign.reward_fields import (
     REWARD_FIELDS,
     check_rewards,
-    declared_rewards,
+    declared_by,
 )
 from agentc_backends.environments.foreign.task_lists import (
     expected_numbers,
-    names_of,
     read_splits,
 )
 from agentc_backends.environments.openenv.settings import OpenEnvSettings
@@ -61,14 +60,7 @@ def _lease(options: OptionView) -> LeaseDraft:
 
 
 def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
-    """The declaration under a spec's settings, which may still be wrong in any way."""
-    turns = given.get("max_turns")
-    return replace(
-        BACKEND,
-        splits=names_of(given.get("splits")),
-        max_turns=turns if isinstance(turns, int) and turns > 0 else BACKEND.max_turns,
-        **declared_rewards(given.get("reward")),
-    )
+    return declared_by(BACKEND, given)
 
 
 BACKEND = EnvironmentBackend(

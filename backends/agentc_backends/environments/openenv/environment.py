@@ -10,19 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from agentc_backends.environments.foreign.environment import ForeignEnvironment
 from agentc_backends.environments.foreign.fingerprint import Fingerprint
 from agentc_backends.environments.foreign.not_an_action import NotAnActionError
 from agentc_backends.environments.foreign.score import (
     RewardError,
     RunningScore,
-    reward_rule,
-    success_of,
 )
-from agentc_backends.environments.foreign.task_lists import task_id, task_numbers
 from agentc_backends.environments.openenv.actions import JsonAction, TextAction
 from agentc_backends.environments.openenv.connection import (
     Conversation,
@@ -69,21 +67,17 @@ class Served:
         return observed.text
 
 
-class OpenEnvEnvironment:
+class OpenEnvEnvironment(ForeignEnvironment):
     """One episode at a time, on a connection of its own."""
 
     name: ClassVar[str] = _NAME
     version: ClassVar[str] = "1"
-    reward_kind: ClassVar[str] = "latest"
-    capabilities: ClassVar[frozenset[str]] = frozenset()
-    blocking: ClassVar[bool] = True
-    resets_on_create: ClassVar[bool] = False
     reported: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, served: Served) -> None:
+        super().__init__(served.settings, _NAME, served.numbers)
         self._served = served
         self._settings = served.settings
-        self._rule = reward_rule(served.settings.reward)
         self._conversation: Conversation | None = None
         self._score: RunningScore | None = None
         self._reward = 0.0
@@ -92,33 +86,6 @@ class OpenEnvEnvironment:
     @property
     def title(self) -> str:
         return f"OpenEnv {self._served.about.get('name', self._served.upstream.url)}"
-
-    @property
-    def reward_range(self) -> tuple[float, float]:
-        low, high = self._rule.bounds
-        return low * self._rule.scale, high * self._rule.scale
-
-    @property
-    def success_threshold(self) -> float:
-        return success_of(self._settings.reward)
-
-    @property
-    def default_max_steps(self) -> int:
-        return self._settings.max_turns
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        return tuple(self._settings.splits)
-
-    def tasks(self, split: str) -> tuple[str, ...]:
-        return tuple(task_numbers(_NAME, {split: self._settings.splits[split]}))
-
-    def has_task(self, task_id: str) -> bool:
-        return task_id in self._served.numbers
-
-    def numbered_tasks(self) -> Sequence[str]:
-        last = max(self._served.numbers.values())
-        return [task_id(_NAME, number) for number in range(min(last, 99_999) + 1)]
 
     def identity(self) -> dict[str, Any]:
         served = self._served
