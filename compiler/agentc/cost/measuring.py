@@ -67,6 +67,8 @@ def environments_sounded(
     store knows nothing and `report` is given."""
     found = {}
     for name, lease in sounding.to_sound(document, table):
+        if "settings" not in lease:
+            continue  # a server of somebody's own ways, which is told nothing
         lock = str(document["environments"].get(lease["environment"], {}).get("lock") or "")
         file = store.root / "calibration" / f"{_digest(name, lease)}.json"
         try:
