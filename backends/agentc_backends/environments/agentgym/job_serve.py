@@ -7,7 +7,7 @@ The upstream server is one at an address (`--url`) or one that is started here (
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from agentc_backends.environments.agentgym.dialect import DialectError, overridden
@@ -22,13 +22,7 @@ from agentc_backends.environments.foreign.fingerprint import (
     probes_of,
     tell_fingerprint,
 )
-from agentc_backends.environments.foreign.launch import (
-    LOST,
-    Running,
-    UpstreamLaunchError,
-    read_launch,
-    start,
-)
+from agentc_backends.environments.foreign.launch import serve_upstream
 from agentc_backends.environments.foreign.task_lists import Numbers
 from agentc_backends.environments.server.process import serve
 from agentc_backends.environments.server.program import read_arguments
@@ -36,35 +30,29 @@ from agentc_backends.environments.server.splits import unfold_numbers
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    running: Running | None = None
     try:
         settings, options = read_arguments(AgentGymSettings, arguments)
         dialect = overridden(dialect_named(settings.server), settings.dialect or {})
-        if settings.launch is not None:
-            running = start(read_launch(settings.launch))
-        url = settings.url if running is None else running.url
-        if url is None:
-            raise ValueError("one of --url and --launch says where the server is")
-        sessions = settings.sessions
+    except (DialectError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    sessions = settings.sessions
+
+    def survey(url: str) -> Callable[[Callable[[], bool]], int]:
         upstream = Upstream(url, dialect, timeout_s=settings.timeout_s, most_sessions=sessions)
         served = _survey(upstream, settings)
-    except (DialectError, UpstreamLaunchError, UpstreamError, ValueError) as error:
-        print(error, file=sys.stderr)
-        if running is not None:
-            running.end()
-        return 2
-    if running is not None:
-        running.watch()
-    try:
-        open_environment = partial(AgentGymEnvironment, served, served.numbers())
-        status = serve(open_environment, options, threads=sessions)
-        lost = running is not None and running.status() is not None
-        return LOST if lost else status
-    finally:
-        if running is None or running.status() is None:
-            upstream.close()
-        if running is not None:
-            running.end()
+        opened = partial(AgentGymEnvironment, served, served.numbers())
+
+        def work(there: Callable[[], bool]) -> int:
+            try:
+                return serve(opened, options, threads=sessions)
+            finally:
+                if there():
+                    upstream.close()
+
+        return work
+
+    return serve_upstream(settings.url, settings.launch, survey, (UpstreamError,))
 
 
 def _survey(upstream: Upstream, settings: AgentGymSettings) -> UpstreamShared:

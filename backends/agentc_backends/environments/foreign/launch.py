@@ -15,7 +15,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,6 +117,43 @@ def start(launch: Launch) -> Running:
         running.end()
         raise
     return running
+
+
+def serve_upstream(
+    url: str | None,
+    launch: Mapping[str, object] | None,
+    survey: Callable[[str], Callable[[Callable[[], bool]], int]],
+    failures: tuple[type[Exception], ...],
+) -> int:
+    """Serve episodes of a server at `url`, or of one that is started here and ended with us.
+
+    `survey` looks at it and gives what serves, which is told whether the server is still there and
+    returns an exit status. The status here is that one; 2 where it cannot be started or `survey`
+    raises one of `failures`; LOST where it ended before us.
+    """
+    running: Running | None = None
+    told: tuple[type[Exception], ...] = (UpstreamLaunchError, ValueError, *failures)
+    try:
+        if launch is not None:
+            running = start(read_launch(launch))
+        address = url if running is None else running.url
+        if address is None:
+            raise ValueError("one of `url` and `launch` says where the server is")
+        work = survey(address)
+    except told as error:
+        print(error, file=sys.stderr)
+        if running is not None:
+            running.end()
+        return 2
+    if running is None:
+        return work(lambda: True)
+    started = running
+    started.watch()
+    try:
+        status = work(lambda: started.status() is None)
+        return status if started.status() is None else LOST
+    finally:
+        started.end()
 
 
 def _await_ready(running: Running, launch: Launch) -> None:

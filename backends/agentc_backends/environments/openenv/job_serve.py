@@ -6,7 +6,7 @@ The upstream server is one at an address or one that is started here; `backend.p
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from agentc_backends.environments.foreign.fingerprint import (
@@ -14,13 +14,7 @@ from agentc_backends.environments.foreign.fingerprint import (
     probes_of,
     tell_fingerprint,
 )
-from agentc_backends.environments.foreign.launch import (
-    LOST,
-    Running,
-    UpstreamLaunchError,
-    read_launch,
-    start,
-)
+from agentc_backends.environments.foreign.launch import serve_upstream
 from agentc_backends.environments.foreign.task_lists import task_numbers
 from agentc_backends.environments.openenv.actions import JsonAction, TextAction
 from agentc_backends.environments.openenv.connection import OpenEnvError, OpenEnvUpstream
@@ -33,31 +27,20 @@ from agentc_backends.environments.server.splits import unfold_numbers
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    running: Running | None = None
     try:
         settings, options = read_arguments(OpenEnvSettings, arguments)
-        if settings.launch is not None:
-            running = start(read_launch(settings.launch))
-        url = settings.url if running is None else running.url
-        if url is None:
-            raise ValueError("one of `url` and `launch` says where the server is")
-        served = _survey(OpenEnvUpstream(url, timeout_s=settings.timeout_s), settings)
-    except (UpstreamLaunchError, OpenEnvError, ReplyError, ValueError) as error:
+    except ValueError as error:
         print(error, file=sys.stderr)
-        if running is not None:
-            running.end()
         return 2
-    if running is not None:
-        running.watch()
-    try:
+
+    def survey(url: str) -> Callable[[object], int]:
+        served = _survey(OpenEnvUpstream(url, timeout_s=settings.timeout_s), settings)
         # A thread for each, so that those that wait for a place hold up none that has one.
         options.max_sessions = min(options.max_sessions, settings.sessions)
-        status = serve(partial(OpenEnvEnvironment, served), options, threads=options.max_sessions)
-        lost = running is not None and running.status() is not None
-        return LOST if lost else status
-    finally:
-        if running is not None:
-            running.end()
+        opened = partial(OpenEnvEnvironment, served)
+        return lambda _: serve(opened, options, threads=options.max_sessions)
+
+    return serve_upstream(settings.url, settings.launch, survey, (OpenEnvError, ReplyError))
 
 
 def _survey(upstream: OpenEnvUpstream, settings: OpenEnvSettings) -> Served:
