@@ -11,6 +11,7 @@ import pytest
 from tests.browser.test_pages import PAGE
 
 from agentc.runtime.browser.box import NoBrowserError, find_box
+from agentc.runtime.browser.devtools import LateReplyError
 from agentc.runtime.browser.process import BoxedBrowser, start_browser
 from agentc.runtime.browser.render import Renderer, RenderLimits
 from agentc.runtime.browser.tree import use_of_tree
@@ -68,6 +69,27 @@ def test_a_page_is_blamed_when_two_browsers_end_under_it(
         found = made.render("<link rel=stylesheet href='https://a.example/x.css'><p>x")
         assert (found.verdict, made.restarts) == (verdict, 1)
         assert found.refused == {"a.example": 1}
+        assert made.render("<p>x").verdict == "ok"
+    finally:
+        made.close()
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(1, "ok"), (9, "timeout")])
+def test_a_page_is_late_when_two_browsers_fall_silent_under_it(
+    renderer: Renderer, times: int, verdict: str
+) -> None:
+    """Chromium now and then waits for itself. That the clock ran out is told here by a request."""
+    silent = []
+
+    def answer(url: str) -> None:
+        if len(silent) < times:
+            silent.append(url)
+            raise LateReplyError
+
+    made = Renderer(answer)
+    try:
+        found = made.render("<link rel=stylesheet href='https://a.example/x.css'><p>x")
+        assert (found.verdict, made.restarts) == (verdict, 1)
         assert made.render("<p>x").verdict == "ok"
     finally:
         made.close()

@@ -16,12 +16,14 @@ pytest.importorskip("torch")
 
 PROGRAM = """
 import atexit
+import sys
+from pathlib import Path
 import torch
 import torch.distributed as dist
 from agentc_backends.trainers.common.launch import end_worker
 
 dist.init_process_group("gloo")
-atexit.register(print, "done by", dist.get_rank())
+atexit.register((Path(sys.argv[1]) / str(dist.get_rank())).touch)
 for _ in range(3):
     dist.all_reduce(torch.ones(20))
 end_worker(0)
@@ -31,12 +33,14 @@ end_worker(0)
 def test_worker_that_held_a_collective_ends_with_its_status(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
+    done = tmp_path / "done"
+    done.mkdir()
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     ended = subprocess.run(
-        [*launcher, "--nproc-per-node", "4", str(program)],
+        [*launcher, "--nproc-per-node", "4", str(program), str(done)],
         capture_output=True,
         text=True,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
-    assert sorted(ended.stdout.split()[2::3]) == ["0", "1", "2", "3"], "exit handlers are done"
+    assert sorted(one.name for one in done.iterdir()) == ["0", "1", "2", "3"], "exit handlers"

@@ -84,16 +84,23 @@ class Renderer:
         }
 
     def render(self, html: str) -> Rendered:
-        """Raises NoBrowserError where no browser starts; what a page does is a verdict. If a whole
-        browser ends under a page, that is tried once more: somebody else may have ended it."""
+        """Raises NoBrowserError where no browser starts; what a page does is a verdict. A page
+        under which a whole browser ends, or falls silent until the clock runs out, is tried once
+        more in another one: somebody else may have ended it, and Chromium now and then hangs."""
+        verdict = "crash"
         for _ in range(_TRIES):
             refused: Dict[str, int] = {}
-            with suppress(BrowserEndError):
+            try:
                 return self._tried(html, refused)
-        return Rendered("crash", refused)
+            except BrowserEndError:
+                verdict = "crash"
+            except LateReplyError:
+                verdict = "timeout"
+        return Rendered(verdict, refused)
 
     def _tried(self, html: str, refused: Dict[str, int]) -> Rendered:
-        """Counts in `refused`. Raises BrowserEndError where the browser ended meanwhile."""
+        """Counts in `refused`. Raises BrowserEndError where the browser ended meanwhile, and
+        LateReplyError where it said nothing for too long."""
         browser = self._started()
         page = _Page(browser, self._context, self._answer, self._limits.wall_seconds, refused)
         browser.allow(self._limits.seconds)
@@ -105,11 +112,9 @@ class Renderer:
             if self._pages >= self._limits.pages:
                 self.close()
             return found
-        except LateReplyError:
-            verdict = "timeout"
         except UseExceededError as error:
             verdict = "timeout" if error.what == "time" else error.what
-        except BrowserEndError:
+        except (BrowserEndError, LateReplyError):
             self.close()
             raise
         except (_PageEndError, DevtoolsError, ValueError, KeyError, TypeError):
