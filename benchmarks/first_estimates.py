@@ -1,0 +1,111 @@
+"""`python -m benchmarks.first_estimates [SPEC[:SCALE] ...]`: is a first estimate right?
+
+Each spec is planned on a store of its own that holds nothing, and then run: what `agentc plan` said
+of the whole (its band, and the middle) beside what `agentc run` took by the clock. Software is
+there before; who wants the machine loaded, loads it. `docs/benchmarks.md` has what was seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.reduced import ROOT
+
+SPECS = (
+    "specs/quickstart.yaml",
+    "specs/quickstart.yaml:smoke",
+    "specs/compare/eto_grpo.yaml:smoke",
+    "specs/eto/baselines_alfworld.yaml:smoke",
+    "specs/eto/baselines_webshop.yaml:smoke",
+    "specs/eto/table4.yaml:smoke",
+    "specs/agent_r/tiny.yaml:smoke",
+    "specs/agent_r/multi_task.yaml:smoke",
+    "specs/archer/corridor.yaml",
+    "specs/archer/rivals.yaml",
+    "specs/archer/tiny.yaml:smoke",
+    "specs/sweet_rl/tiny.yaml:smoke",
+)
+"""Of each family, what runs on two cores without weights; three of them whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Seconds of a whole run: the estimate's band and middle before it, and what it took."""
+
+    spec: str
+    low: float
+    middle: float
+    high: float
+    took: float
+    load: float
+
+    @property
+    def held(self) -> bool:
+        """Whether the band holds the actual time."""
+        return self.low <= self.took <= self.high
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 with a table on standard output, else the exit code of the first run that failed."""
+    parser = argparse.ArgumentParser(prog="benchmarks.first_estimates", description=__doc__)
+    parser.add_argument("specs", nargs="*", default=SPECS, metavar="SPEC[:SCALE]")
+    options = parser.parse_args(arguments)
+    print(f"{time.strftime('%Y-%m-%d')}, {platform.machine()}, {os.cpu_count()} cores\n")
+    print("| spec | estimate | band | took | estimate / actual | held | load before |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    trials: list[Trial] = []
+    for named in options.specs:
+        try:
+            trials.append(_tried(named))
+        except subprocess.CalledProcessError as error:
+            print(f"{named}: {error}\n{error.stdout}{error.stderr}", file=sys.stderr)
+            return error.returncode
+        print(_row(trials[-1]), flush=True)
+    held = sum(trial.held for trial in trials)
+    twice = sum(0.5 <= trial.middle / trial.took <= 2 for trial in trials)
+    print(f"\nbands that hold: {held} of {len(trials)}; within a factor of two: {twice}")
+    return 0
+
+
+def _tried(named: str) -> Trial:
+    """Raises CalledProcessError where `agentc` fails."""
+    spec, _, scale = named.partition(":")
+    with tempfile.TemporaryDirectory(prefix="agentc-first-") as store:
+        words = [spec, *(["--scale", scale] if scale else []), "--store", store]
+        load = os.getloadavg()[0]
+        planned = json.loads(_agentc("plan", *words, "--format", "json"))
+        low, middle, high = planned["estimate"]["wall_s"]
+        began = time.monotonic()
+        _agentc("run", *words, "--plain")
+        return Trial(named, low, middle, high, time.monotonic() - began, load)
+
+
+def _agentc(*words: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-m", "agentc", *words],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
+def _row(trial: Trial) -> str:
+    return (
+        f"| `{trial.spec}` | {trial.middle:.0f} s | {trial.low:.0f} to {trial.high:.0f} s "
+        f"| {trial.took:.0f} s | {trial.middle / trial.took:.2f} "
+        f"| {'yes' if trial.held else 'no'} | {trial.load:.1f} |"
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
