@@ -1,6 +1,6 @@
 """`python -m benchmarks.first_estimates [SPEC[:SCALE] ...]`: is a first estimate right?
 
-Each spec is planned on a store of its own that holds nothing, and then run: what `agentc plan` said
+Each spec is planned on a store of its own that holds nothing, and then run: what `agentc cost` said
 of the whole (its band, and the middle) beside what `agentc run` took by the clock. Software is
 there before; who wants the machine loaded, loads it. `docs/benchmarks.md` has what was seen.
 """
@@ -82,8 +82,8 @@ def _tried(named: str) -> Trial:
     with tempfile.TemporaryDirectory(prefix="agentc-first-") as store:
         words = [spec, *(["--scale", scale] if scale else []), "--store", store]
         load = os.getloadavg()[0]
-        planned = json.loads(_agentc("plan", *words, "--format", "json"))
-        low, middle, high = planned["estimate"]["wall_s"]
+        planned = json.loads(_agentc("cost", *words, "--format", "json"))
+        low, middle, high = planned["total"]["wall_s"]
         began = time.monotonic()
         _agentc("run", *words, "--plain")
         return Trial(named, low, middle, high, time.monotonic() - began, load)
