@@ -53,12 +53,14 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     "revise.splice": {"alpha": 0.5},
     "trl.online_rl": {"episodes": 16},  # two groups of its default size
     "script.run": {"run": "sample.py"},
+    "benchmark.lm_eval": {"tasks": ["gsm8k"]},
     "openrlhf.sft": {"dtype": "bfloat16"},
     "openrlhf.dpo": {"dtype": "bfloat16"},
 }
 TRIED: Mapping[str, Mapping[str, list[Any]]] = {
     # Second values that cannot be guessed from a setting's schema.
     "dataset.path": {"path": ["other.jsonl"]},
+    "benchmark.lm_eval": {"tasks": [["sample.yaml"]], "sources": [["other.jsonl"]]},
     "script.run": {
         "run": ["other.py"],
         "sources": [["other.py"]],

@@ -65,3 +65,6 @@ SANDBOX = _locked("sandbox")
 
 GYMNASIUM = _locked("gymnasium")
 """What `light` has, and gymnasium with numpy; a spec's own lock adds environments of others."""
+
+LM_EVAL = _locked("lm_eval")
+"""EleutherAI's lm-eval, with tokenizers of transformers and without torch, and a client."""

@@ -285,6 +285,7 @@ class StageView(OptionView):
             inputs=self.inputs,
             known=self.known,
             lookups=self.lookups,
+            files=self.files,
         )
 
     def absorb(self, other: StageView) -> None:

@@ -156,8 +156,8 @@ TASK_SCORES = ArtifactType(
     name="TaskScores",
     schema_version=1,
     rows="scores.jsonl",
-    doc="A score for each attempt at a task, by a script; of a job inside `script`, which makes "
-    "Metrics of them.",
+    doc="A score for each attempt at a task, by a script or an evaluator of others; of a job "
+    "inside `script` or `benchmark`, which makes Metrics of them.",
 )
 SESSION = ArtifactType(
     name="Session",

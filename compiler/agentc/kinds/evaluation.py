@@ -1,7 +1,18 @@
-"""Fields of `evaluate`, `measure`, `compare` and `judge`."""
+"""Fields of `evaluate`, `benchmark`, `measure`, `compare` and `judge`."""
 
-from agentc.kinds.field import Field, boolean, choice, group, integer, number
+from agentc.kinds.field import (
+    Field,
+    boolean,
+    choice,
+    group,
+    integer,
+    number,
+    seed,
+    string,
+    strings,
+)
 from agentc.kinds.interaction import ROLLOUT_FIELDS
+from agentc.kinds.script import NETWORK, score_range
 
 _INTERVAL: tuple[Field, ...] = (
     number("confidence", "Coverage of the intervals.", 0.95, above=0, maximum=0.9999),
@@ -36,6 +47,28 @@ _BEST_OF = Field(
 )
 
 EVALUATE_FIELDS: tuple[Field, ...] = (*ROLLOUT_FIELDS, _SUCCESS_AT, _BEST_OF, _LOOPS, *_INTERVAL)
+
+BENCHMARK_FIELDS: tuple[Field, ...] = (
+    strings("tasks", "Tasks by the names that the evaluator knows, or files of your own, relative "
+            "to the spec, as the backend has them."),
+    strings("sources", "Further files of text that these read, relative to the spec: data, Python. "
+            "They are found under the same names in the folder that the evaluator is started in."),
+    string("metric", "Which of the evaluator's measures of a sample is the score; null: the only "
+           "one that there is.", nullable=True),
+    integer("limit", "Only the first so many samples of each task; null: all.", None, minimum=1,
+            nullable=True),
+    number("temperature", "0 is greedy; null: as the task says.", None, minimum=0, nullable=True),
+    integer("max_tokens", "Longest reply in tokens; null: as the task says.", None, minimum=1,
+            nullable=True),
+    number("success_at", "Score from which a sample is a success; null: only scores are told.",
+           None, nullable=True),
+    score_range("The lowest and the highest score that a sample can get; intervals and claims rest "
+                "on it, and a score outside of it fails the stage."),
+    seed("seed", "The evaluator's seed: of its examples, and of requests where it sends one."),
+    integer("concurrency", "Requests in flight.", 8, minimum=1, identity="placement"),
+    NETWORK,
+    *_INTERVAL,
+)  # fmt: skip
 
 MEASURE_FIELDS: tuple[Field, ...] = (
     choice(

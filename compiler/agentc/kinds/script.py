@@ -50,6 +50,19 @@ NAMED_INPUT = Role(
     optional=True,
 )
 
+NETWORK = boolean("network", "Whether it may use the network.", False)
+
+
+def score_range(doc: str) -> Field:
+    """The bounds of scores that somebody else's program gives."""
+    return Field(
+        name="range",
+        schema={"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+        doc=doc,
+        default=[0.0, 1.0],
+    )
+
+
 SCRIPT_FIELDS: tuple[Field, ...] = (
     string("run", "A Python file, relative to the spec. It is given the path of a JSON file that "
            "says where its inputs and its output are (docs/scripts.md).", nullable=True),
@@ -73,14 +86,9 @@ SCRIPT_FIELDS: tuple[Field, ...] = (
     ),
     string("requirements", "The lock of the software that it runs in, relative to the spec, with "
            "exact versions and hashes; null: what agentc's own light jobs run in.", nullable=True),
-    boolean("network", "Whether it may use the network.", False),
-    Field(
-        name="range",
-        schema={"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
-        doc="The lowest and the highest score that a task can get (`metrics`); intervals and "
-        "claims rest on it, and a score outside of it fails the stage.",
-        default=[0.0, 1.0],
-    ),
+    NETWORK,
+    score_range("The lowest and the highest score that a task can get (`metrics`); intervals and "
+                "claims rest on it, and a score outside of it fails the stage."),
     number("confidence", "Confidence of the intervals of `metrics`.", 0.95, above=0, below=1),
     seed("seed", "A seed that it is told."),
 )  # fmt: skip

@@ -26,6 +26,7 @@ from agentc.kinds.chosen import CHOICE
 from agentc.kinds.data import DATASET_FIELDS, MIX_FIELDS
 from agentc.kinds.encoder import ENCODER_FIELDS, TEXT_ENCODER_FIELDS
 from agentc.kinds.evaluation import (
+    BENCHMARK_FIELDS,
     COMPARE_FIELDS,
     EVALUATE_FIELDS,
     JUDGE_FIELDS,
@@ -414,6 +415,18 @@ KINDS: tuple[Kind, ...] = (
         default_backend="evaluate.agent",
         acts=True,
         longest_reply="decode.max_tokens",
+    ),
+    Kind(
+        name="benchmark",
+        doc="Score a model on tasks of somebody else's evaluator, which asks the stage's server: a "
+        "score of every sample, with intervals.",
+        produces=METRICS,
+        roles=(Role(name="policy", accepts=(CHECKPOINT,), doc="The model that answers."),),
+        fields=BENCHMARK_FIELDS,
+        uses=("server",),
+        default_backend="benchmark.lm_eval",
+        counts=Counts(made="rows"),
+        forecast="unknown",
     ),
     Kind(
         name="measure",

@@ -50,7 +50,7 @@ def _service(
     """Where a model server is, its token, and how to ask it."""
     settings: Mapping[str, Any] = lease.get("client") or {}
     remote = "log" not in lease
-    token = lease["token"] or (_key_of(lease) if remote else None)
+    token = token_of(lease)
     limits = RateLimits(
         requests_per_minute=settings.get("requests_per_minute"),
         tokens_per_minute=settings.get("tokens_per_minute"),
@@ -60,6 +60,11 @@ def _service(
     # The key of a remote endpoint outlives the run; a token of ours does not.
     words = {"retry": retry, "limits": limits, "direct": not remote, "guarded": remote}
     return lease.get("urls") or [lease["url"]], token or None, words
+
+
+def token_of(lease: Mapping[str, Any]) -> str | None:
+    """What a leased server is asked with: its token, or the key of a remote endpoint."""
+    return lease["token"] or (_key_of(lease) if "log" not in lease else None)
 
 
 def _key_of(lease: Mapping[str, Any]) -> str | None:

@@ -3,7 +3,6 @@ in the plan, and, where it makes metrics, one that makes them of its scores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from agentc.backend_api import JobDraft, LowerContext, SoftwareEnvironment, StageBackend, StageView
@@ -11,10 +10,9 @@ from agentc.backend_api.script_header import ScriptError, ScriptHeader, read_scr
 from agentc.kinds.artifacts import METRICS, TASK_SCORES
 from agentc.kinds.field import Json
 from agentc.kinds.script import PRODUCTS
+from agentc_backends.scripts.files import names_in, range_of, texts_of, told_files
 from agentc_backends.software import LIGHT
 
-_MOST_CHARACTERS = 512 * 1024
-"""Of all files of a stage: they stand in the plan, and in the manifest of what they made."""
 _PART = "scores"
 _MODULE = "agentc_backends.scripts.stage"
 
@@ -26,9 +24,10 @@ def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     for name in () if metrics else ("confidence", "range"):
         view.leave(name, "only `output: metrics` has scores")
     words, main = _words(view)
-    files = dict(_files(view, main))
+    given = [("sources", name) for name in names_in(view, "sources")]
+    files = dict(texts_of(view, [*([] if main is None else [("run", main)]), *given]))
     header = _header(view, files.get(main or "", ""), main)
-    given = view.get("params")
+    params = view.get("params")
     own = view.scoped() if metrics else view
     for name in ("output", "run", "command", "sources", "params", "requirements"):
         own.get(name)
@@ -36,8 +35,8 @@ def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     config: dict[str, Json] = {
         "words": [*words],
         "python": main is not None,
-        "files": [{"path": _place(name), "text": text} for name, text in files.items()],
-        "params": header.told(given if isinstance(given, dict) else {}),
+        "files": told_files(files),
+        "params": header.told(params if isinstance(params, dict) else {}),
         "output": (TASK_SCORES if metrics else product).name,
         "seed": own.integer("seed"),
         "network": network,
@@ -56,7 +55,7 @@ def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         extra_identity={"files": {name: context.digest_of(name) for name in files}},
         contract={
             **({"network": True} if network else {}),
-            **({"reward_range": _range(own)} if metrics else {}),
+            **({"reward_range": range_of(own)} if metrics else {}),
         },
     )
     return (running, _measuring(view, main)) if metrics else (running,)
@@ -73,21 +72,13 @@ def _measuring(view: StageView, main: str | None) -> JobDraft:
         view=own,
         config={
             "confidence": own.number("confidence"),
-            "range": _range(own),
+            "range": range_of(own),
             "name": PurePosixPath(main or "script").stem,
         },
         inputs={"scores": (f":{_PART}",)},
         produces=METRICS.name,
         extra_identity={"measured_by": PurePosixPath(main or "script").stem},
     )
-
-
-def _range(view: StageView) -> list[Json]:
-    told = view.get("range")
-    low, high = told if isinstance(told, list) else (0.0, 1.0)
-    if not (isinstance(low, (int, float)) and isinstance(high, (int, float)) and low < high):
-        view.refuse("range", "it is no range of scores", fix="write [lowest, highest]")
-    return [low, high]
 
 
 def _words(view: StageView) -> tuple[list[str], str | None]:
@@ -103,42 +94,6 @@ def _words(view: StageView) -> tuple[list[str], str | None]:
             fix="set run: <a Python file>, or command: [<words>]",
         )
     return ([], run) if isinstance(run, str) else (words, None)
-
-
-def _files(view: StageView, main: str | None) -> Iterator[tuple[str, str]]:
-    """Names and texts of the script and of its further files."""
-    listed = view.get("sources")
-    sources = [str(name) for name in listed] if isinstance(listed, list) else []
-    room = _MOST_CHARACTERS
-    for path, name in [("run", main), *(("sources", name) for name in sources)]:
-        if name is None:
-            continue
-        content = view.file(name)
-        if content is None:
-            view.refuse(
-                path,
-                f"there is no readable file {name}",
-                fix="give files, relative to the spec; of a folder, each file",
-            )
-            continue
-        try:
-            text = content.decode("utf-8")
-        except UnicodeDecodeError:
-            view.refuse(
-                path,
-                f"{name} is no text in UTF-8",
-                fix="data belong into a stage of kind dataset, or are made by a script",
-            )
-            continue
-        room -= len(text)
-        if room < 0:
-            view.refuse(
-                path,
-                f"with {name} the files of this stage have more than {_MOST_CHARACTERS} characters",
-                fix="they go into the plan; data belong into a stage of kind dataset",
-            )
-            return
-        yield name, text
 
 
 def _header(view: StageView, text: str, main: str | None) -> ScriptHeader:
@@ -168,14 +123,6 @@ def _software(view: StageView) -> SoftwareEnvironment:
         return LIGHT
     stem = PurePosixPath(name).stem
     return SoftwareEnvironment(name=f"script-{stem}", lock=lock, file=name)
-
-
-def _place(name: str) -> str:
-    """Where a file stands in the folder that the script is started in: under the spec's name for
-    it, and inside of the folder, whatever the name is."""
-    path = PurePosixPath(name)
-    parts = ["up" if part == ".." else part for part in path.parts if part not in ("/", ".")]
-    return str(PurePosixPath(*(["root"] if path.is_absolute() else []), *parts))
 
 
 BACKEND = StageBackend(

@@ -38,7 +38,7 @@ def main() -> int:
     }
     network, is_python = config["network"], config["python"]
     config.assert_all_read()
-    folder = _laid_out(job, files)
+    folder = laid_out(job, files)
     stage = job.work / "stage.json"
     write_json(stage, told)
     if is_python:
@@ -61,7 +61,7 @@ def _inputs(job: Job, role: str) -> Iterator[dict[str, Any]]:
         yield {"type": manifest.get("type"), "folder": str(folder), "object": names[number]}
 
 
-def _laid_out(job: Job, files: list[dict[str, str]]) -> Path:
+def laid_out(job: Job, files: list[dict[str, str]]) -> Path:
     """The folder that the program starts in, with the files of the stage and nothing else."""
     folder = job.work / "files"
     shutil.rmtree(str(folder), ignore_errors=True)

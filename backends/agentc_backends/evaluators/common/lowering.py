@@ -1,0 +1,95 @@
+"""A benchmark stage as two jobs: the evaluator's, in software of its own, which gives a score of
+every sample, and one that makes metrics of them, so that another `confidence` asks no model.
+Neighbour: `scripts/files.py`, files of a user's own in a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from agentc.backend_api import (
+    JobDraft,
+    LeaseDraft,
+    LowerContext,
+    SoftwareEnvironment,
+    StageView,
+)
+from agentc.kinds.artifacts import METRICS, TASK_SCORES
+from agentc.kinds.field import Json
+from agentc_backends.scripts.files import names_in, range_of, texts_of, told_files
+from agentc_backends.software import LIGHT
+
+_PART = "scores"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluator:
+    """What one evaluator has of its own. `file_of` says which file of the user's a task is in, None
+    where it is a name that the evaluator knows; `own` reads the backend's options, with the server
+    and the texts of the files at hand."""
+
+    id: str
+    version: int
+    software: SoftwareEnvironment
+    program: str
+    file_of: Callable[[str], str | None]
+    own: Callable[[StageView, LeaseDraft, Mapping[str, str]], dict[str, Json]]
+
+
+def benchmark_jobs(
+    view: StageView, context: LowerContext, evaluator: Evaluator
+) -> tuple[JobDraft, ...]:
+    """The evaluator's job and that of its metrics."""
+    own = view.scoped()
+    server = context.server_lease(own, "policy")
+    tasks = names_in(own, "tasks")
+    if not tasks:
+        own.refuse("tasks", f"{evaluator.id} needs a task", fix="name one, or a file of your own")
+    named = [("tasks", file) for file in map(evaluator.file_of, tasks) if file is not None]
+    named += [("sources", name) for name in names_in(own, "sources")]
+    files = dict(texts_of(own, dict.fromkeys(named)))
+    network = own.flag("network")
+    config: dict[str, Json] = {
+        "tasks": [*tasks],
+        "files": told_files(files),
+        "metric": own.get("metric"),
+        "limit": own.get("limit"),
+        "temperature": own.get("temperature"),
+        "max_tokens": own.get("max_tokens"),
+        "success_at": own.get("success_at"),
+        "seed": own.integer("seed"),
+        "network": network,
+        **evaluator.own(own, server, files),
+    }
+    scoring = JobDraft(
+        name=_PART,
+        kind="benchmark",
+        backend=evaluator.id,
+        version=evaluator.version,
+        software=evaluator.software,
+        program=("-m", evaluator.program),
+        view=own,
+        config=config,
+        placement={"concurrency": own.integer("concurrency")},
+        inputs={"policy": view.inputs["policy"]},
+        produces=TASK_SCORES.name,
+        leases=(server,),
+        extra_identity={"files": {name: context.digest_of(name) for name in files}},
+        contract={**({"network": True} if network else {}), "reward_range": range_of(own)},
+    )
+    return (scoring, _measuring(view, evaluator))
+
+
+def _measuring(view: StageView, evaluator: Evaluator) -> JobDraft:
+    own = view.scoped()
+    return JobDraft(
+        kind="benchmark",
+        backend=evaluator.id,
+        version=evaluator.version,
+        software=LIGHT,
+        program=("-m", "agentc_backends.evaluators.common.job_metrics"),
+        view=own,
+        config={"confidence": own.number("confidence"), "range": range_of(own)},
+        inputs={"scores": (f":{_PART}",)},
+        produces=METRICS.name,
+    )

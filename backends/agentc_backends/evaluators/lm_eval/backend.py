@@ -1,0 +1,83 @@
+"""Declares `benchmark.lm_eval`. Neighbours: `command.py`, which is told what is read here, and
+`common/lowering.py`, which makes the jobs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend, StageView
+from agentc.kinds.field import Field, Json, choice, integer, string
+from agentc_backends.evaluators.common.lowering import Evaluator, benchmark_jobs
+from agentc_backends.software import LM_EVAL
+
+_SCORING = frozenset({"completions", "scoring"})
+_COMPARES = re.compile(r"^output_type: *['\"]?(loglikelihood|multiple_choice)", re.MULTILINE)
+"""In a task of the user's own; what lm-eval's own tasks are, only lm-eval knows."""
+
+OPTIONS: tuple[Field, ...] = (
+    choice("api", "How the model is asked. `chat`: by messages, for tasks that have it generate "
+           "(`generate_until`). `completions`: by plain prompts, for those too that compare "
+           "likelihoods of answers; a server has to score given tokens for it.",
+           ("chat", "completions"), "chat"),
+    integer("few_shot", "Solved examples before each question; null: as the task says.", None,
+            minimum=0, nullable=True),
+    string("system", "A system message; null: as the task says.", nullable=True),
+)  # fmt: skip
+
+
+def task_file(task: str) -> str | None:
+    """A task is a YAML file of the user's own where it is called so."""
+    return task if task.endswith((".yaml", ".yml")) else None
+
+
+def _own(view: StageView, server: LeaseDraft, files: Mapping[str, str]) -> dict[str, Json]:
+    api = view.text("api")
+    comparing = [name for name, text in files.items() if task_file(name) and _COMPARES.search(text)]
+    if api == "chat" and comparing:
+        view.refuse(
+            "api",
+            f"{comparing[0]} compares likelihoods of answers, which no chat tells",
+            fix="set api: completions",
+        )
+    if api == "completions" and not server.capabilities >= _SCORING:
+        view.refuse(
+            "api",
+            f"{server.backend} scores no given tokens, which lm-eval compares answers by",
+            capability="scoring",
+            fix="set api: chat for tasks that generate, or name a server that loads the model "
+            "itself: `backend: vllm` or `transformers`",
+        )
+    return {
+        "api": api,
+        "few_shot": view.get("few_shot"),
+        "system": view.get("system"),
+        # Longer prompts are cut by lm-eval, as its own length would have it otherwise.
+        "max_model_len": server.identity.get("max_model_len"),
+    }
+
+
+def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    """Two jobs: lm-eval's, and that of the metrics."""
+    return benchmark_jobs(view, context, _EVALUATOR)
+
+
+_EVALUATOR = Evaluator(
+    id="benchmark.lm_eval",
+    version=1,
+    software=LM_EVAL,
+    program="agentc_backends.evaluators.lm_eval.job_lm_eval",
+    file_of=task_file,
+    own=_own,
+)
+
+BACKEND = StageBackend(
+    id=_EVALUATOR.id,
+    kind="benchmark",
+    version=_EVALUATOR.version,
+    doc="EleutherAI's lm-eval, unmodified: its own tasks by name, or YAML files of one's own.",
+    software=LM_EVAL,
+    lower=lower,
+    capabilities=frozenset({"generate_until", "loglikelihood", "multiple_choice"}),
+    options=OPTIONS,
+)
