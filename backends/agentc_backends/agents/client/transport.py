@@ -222,7 +222,7 @@ def _refusal(reply: RawReply, method: str, url: str, guard: Guard) -> BadRequest
     )
     message = guard.clean(str(message))
     code, param = details.get("code"), details.get("param")
-    kind = ContextOverflowError if _is_overflow(code, message) else BadRequestError
+    kind = ContextOverflowError if is_overflow(code, message) else BadRequestError
     return kind(
         f"{method} {url}: {reply.status} {message}",
         status=reply.status,
@@ -231,7 +231,8 @@ def _refusal(reply: RawReply, method: str, url: str, guard: Guard) -> BadRequest
     )
 
 
-def _is_overflow(code: object, message: str) -> bool:
+def is_overflow(code: object, message: str) -> bool:
+    """Whether a refusal says that a prompt is longer than the model's context."""
     # vLLM has no code of its own for it: OpenAI's sentence when the prompt is too long, a puzzling
     # one when it fills the context to its last token.
     return (

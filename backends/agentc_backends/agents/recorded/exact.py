@@ -1,0 +1,62 @@
+"""Proves that a row trains the tokens that were drawn, or says why it cannot be proved.
+
+The server writes the row's messages again, as trainers do (`/tokenize`); each prompt it was asked,
+with what it drew behind, has to be the beginning of that. Neighbour: `history.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from agentc_backends.agents.recorded.exchange import Exchange, Message
+from agentc_backends.agents.recorded.history import REASONS, History, Unproved, history_of
+
+Tokenize: TypeAlias = Callable[[Sequence[Message]], Awaitable[Sequence[int]]]
+"""Messages -> the tokens of the whole conversation, with no reply opened behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProvedConversation:
+    """A row's messages, proved. `ids` are the tokens up to the last one that was drawn; of each,
+    `drawn` says whether the policy drew it, and `logprobs` its natural-log probability then (None
+    of the others, and where the server did not tell)."""
+
+    history: History
+    ids: tuple[int, ...]
+    drawn: tuple[bool, ...]
+    logprobs: tuple[float | None, ...]
+
+
+async def rebuilt(
+    exchanges: Sequence[Exchange], tokenize: Tokenize
+) -> ProvedConversation | Unproved:
+    """The conversation of an episode. What `tokenize` raises is raised."""
+    history = history_of(exchanges)
+    if isinstance(history, Unproved):
+        return history
+    if any(not each.prompt_ids or not each.token_ids for each in exchanges):
+        return Unproved("untold", REASONS["untold"])
+    plain = [{"role": m["role"], "content": m["content"]} for m in history.messages]
+    written = tuple(await tokenize(plain))
+    drawn = [False] * len(written)
+    logprobs: list[float | None] = [None] * len(written)
+    end = 0
+    for number, exchange in enumerate(exchanges, start=1):
+        prompt, reply = exchange.prompt_ids or (), exchange.token_ids or ()
+        start, seen = len(prompt), (*prompt, *reply)
+        if start < end or written[: len(seen)] != seen:
+            at = _first_difference(written, seen)
+            where = "prompt" if at < start else "reply"
+            return Unproved("retokenised", f"token {at}, in the {where} of request {number}")
+        end = len(seen)
+        drawn[start:end] = [True] * len(reply)
+        if exchange.logprobs is not None and len(exchange.logprobs) == len(reply):
+            logprobs[start:end] = exchange.logprobs
+    return ProvedConversation(history, written[:end], tuple(drawn[:end]), tuple(logprobs[:end]))
+
+
+def _first_difference(one: Sequence[int], other: Sequence[int]) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -1,0 +1,83 @@
+"""One request of a program with the server's reply to it, as far as rows rest on them.
+
+`recorder.py` makes exchanges, of whole replies and of what `event_reader.py` puts together;
+`history.py` reads them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Message: TypeAlias = dict[str, Any]
+"""As `servers/openai_api/conversation.py` reads it: role, content (a text), and `tool_calls` or
+`tool_call_id` where functions are called."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """`messages` and `tools` as they were asked with, `reply` as it was answered. `prompt_ids` are
+    the tokens that the server made of the request, `token_ids` those that it drew, the end and a
+    stop text included, `logprobs` the natural-log probability of each; None where the server does
+    not tell."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[Mapping[str, Any], ...]
+    reply: Message
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    prompt_ids: tuple[int, ...] | None
+    token_ids: tuple[int, ...] | None
+    logprobs: tuple[float, ...] | None
+
+
+def exchange_of(
+    messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], answer: Mapping[str, Any]
+) -> Exchange:
+    """The exchange of a whole chat completion. Raises ValueError where it is none."""
+    try:
+        choice = answer["choices"][0]
+        said = choice["message"]
+        told = answer.get("usage") or {}
+        prompt_ids = _ids(answer.get("prompt_token_ids"))
+        token_ids = _ids(choice.get("token_ids"))
+        reply: Message = {"role": "assistant", "content": said.get("content") or ""}
+        if said.get("tool_calls"):
+            reply["tool_calls"] = [_call(call) for call in said["tool_calls"]]
+        return Exchange(
+            messages=tuple(_encodable(list(messages))),
+            tools=tuple(_encodable(list(tools))),
+            reply=_encodable(reply),
+            finish_reason=str(choice.get("finish_reason")),
+            prompt_tokens=int(told.get("prompt_tokens", len(prompt_ids or ()))),
+            completion_tokens=int(told.get("completion_tokens", len(token_ids or ()))),
+            prompt_ids=prompt_ids,
+            token_ids=token_ids,
+            logprobs=_logprobs(choice),
+        )
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise ValueError(f"a reply that is no chat completion: {str(answer)[:200]}") from error
+
+
+def _ids(listed: Any) -> tuple[int, ...] | None:
+    return None if listed is None else tuple(int(token) for token in listed)
+
+
+def _logprobs(choice: Mapping[str, Any]) -> tuple[float, ...] | None:
+    content = (choice.get("logprobs") or {}).get("content")
+    return None if content is None else tuple(float(entry["logprob"]) for entry in content)
+
+
+def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call["function"]
+    named = {"name": function["name"], "arguments": function.get("arguments") or "{}"}
+    return {"id": call.get("id", ""), "type": "function", "function": named}
+
+
+def _encodable(value: Any) -> Any:
+    """Without lone surrogates, which JSON can carry and UTF-8 cannot."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(text.encode("utf-8", "replace").decode("utf-8"))

@@ -1,0 +1,42 @@
+"""What is recorded of one episode, and what its program may ask. `recorder.py` and `passing.py`
+fill it; whoever runs the program reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from agentc_backends.agents.recorded.exchange import Exchange
+from agentc_backends.agents.recorded.upstream import says_overflow
+
+_EXCERPT = 300
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedSession:
+    """An episode. Its program says who it is by `key`; each of its replies is drawn by a seed that
+    follows from `seed` and its number, and there are `most_replies` of them (None: any number)."""
+
+    name: str
+    key: str
+    seed: int
+    most_replies: int | None
+    exchanges: list[Exchange] = field(default_factory=list)
+    overflowed: bool = False
+    """The last request was longer than the context."""
+    limited: bool = False
+    """It asked for more than `most_replies`."""
+    failed: str | None = None
+    """How the server failed at the last request, where it did."""
+    overruled: int = 0
+    """Requests that asked to be decoded otherwise than the stage says."""
+
+    def answered(self, exchange: Exchange) -> None:
+        """The last request has its reply."""
+        self.exchanges.append(exchange)
+        self.failed, self.overflowed = None, False
+
+    def refused(self, status: int, content: bytes) -> None:
+        """The server refused the last request, with this body."""
+        self.overflowed = says_overflow(content)
+        said = content[:_EXCERPT].decode("utf-8", "replace")
+        self.failed = f"the model server: {status} {said}" if status >= 500 else None

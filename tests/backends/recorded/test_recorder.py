@@ -1,0 +1,154 @@
+"""The recorder between a client and a scripted server in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from agentc_backends.agents.client.leased import chat_client
+from agentc_backends.agents.common.seeds import turn_seed
+from agentc_backends.agents.recorded.exact import ProvedConversation, rebuilt
+from agentc_backends.agents.recorded.recorder import Recorder, recording
+from agentc_backends.http_library import httpx2
+
+RULES = [
+    {"match": "long", "reply": "Thought: a long one, with more than the limit of letters"},
+    {"turn": 0, "reply": ["Action: look", "Action: wait", "Action: go", "Action: sit"]},
+    {"reply": "Action: open é"},
+]
+DECODE: dict[str, Any] = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 24, "stop": []}
+TASK = [{"role": "user", "content": "a task"}]
+Work = Callable[[Recorder, Any], Awaitable[Any]]
+
+
+@pytest.fixture
+def scripted(start: Any) -> Any:
+    command = ["-m", "agentc_backends.servers.scripted.job_serve", "--port", "0", "--ready-file",
+               "READY", "--max-model-len", "200", "--rules", json.dumps(RULES)]  # fmt: skip
+    return start("policy", command, "policy-token", model="policy", log="policy.log")
+
+
+def played(lease: dict[str, Any], work: Work) -> Any:
+    async def playing() -> Any:
+        async with (
+            recording(lease, DECODE, concurrency=4) as recorder,
+            httpx2.AsyncClient(base_url=recorder.url, trust_env=False) as client,
+        ):
+            return await work(recorder, client)
+
+    return asyncio.run(playing())
+
+
+async def ask(client: Any, key: str, **body: Any) -> Any:
+    return await client.post(
+        "/v1/chat/completions",
+        json={"model": "any", **body},
+        headers={"Authorization": f"Bearer {key}"},
+    )
+
+
+def streamed_text(body: str) -> str:
+    events = [line[6:] for line in body.splitlines() if line.startswith("data: ")]
+    assert events.pop() == "[DONE]"
+    choices = [choice for event in events for choice in json.loads(event)["choices"]]
+    assert not any("token_ids" in choice or choice["logprobs"] for choice in choices)
+    return "".join(choice["delta"].get("content") or "" for choice in choices)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_episode_is_recorded_and_proved(scripted: Any, stream: bool) -> None:
+    async def work(recorder: Recorder, client: Any) -> Any:
+        session = recorder.open(seed=7)
+        talk = list(TASK)
+        for told in ("a door", "a wall"):
+            answer = await ask(client, session.key, messages=talk, stream=stream, seed=99)
+            assert answer.status_code == 200, answer.text
+            if stream:
+                reply = {"role": "assistant", "content": streamed_text(answer.text)}
+            else:
+                body = answer.json()
+                assert "prompt_token_ids" not in body
+                [choice] = body["choices"]
+                assert "token_ids" not in choice
+                assert choice["logprobs"] is None
+                reply = choice["message"]
+            talk += [reply, {"role": "user", "content": told}]
+        async with chat_client(scripted.lease, concurrency=1) as server:
+            alone = await server.chat(TASK, **DECODE, seed=turn_seed(7, 0))
+
+            async def tokenize(messages: Any) -> list[int]:
+                return await server.tokenize(messages, add_generation_prompt=False)
+
+            return session, talk, alone, await rebuilt(session.exchanges, tokenize)
+
+    session, talk, alone, found = played(scripted.lease, work)
+    # Drawn by the stage's seed, whatever the program says.
+    assert talk[1]["content"] == alone.text
+    assert isinstance(found, ProvedConversation)
+    assert list(found.history.messages) == talk[:-1]
+    letters = bytes(token for token, ours in zip(found.ids, found.drawn, strict=True)
+                    if ours and token < 256)  # fmt: skip
+    assert letters.decode() == talk[1]["content"] + talk[3]["content"]
+    assert all((value is not None) == ours
+               for value, ours in zip(found.logprobs, found.drawn, strict=True))  # fmt: skip
+    first = session.exchanges[0]
+    assert first.prompt_tokens == alone.prompt_tokens == len(first.prompt_ids or ())
+    assert first.completion_tokens == alone.completion_tokens == len(first.token_ids or ())
+
+
+def test_the_stage_decides_how_replies_are_drawn(scripted: Any) -> None:
+    async def work(recorder: Recorder, client: Any) -> Any:
+        session = recorder.open(seed=1)
+        talk = [{"role": "user", "content": "long"}]
+        answer = await ask(
+            client, session.key, messages=talk, temperature=0.0, max_completion_tokens=500,
+            logprobs=True, return_token_ids=True,
+        )  # fmt: skip
+        await ask(client, session.key, messages=TASK, temperature=1.0, max_tokens=24, stop=[])
+        return session, answer.json()["choices"][0]
+
+    session, choice = played(scripted.lease, work)
+    assert choice["finish_reason"] == "length"
+    assert len(choice["token_ids"]) == len(choice["logprobs"]["content"]) == 24
+    assert session.overruled == 1
+
+
+def test_who_asks_too_much_is_told_so(scripted: Any) -> None:
+    async def work(recorder: Recorder, client: Any) -> Any:
+        one, other = (recorder.open(seed=1, most_replies=1) for _ in range(2))
+        statuses = []
+        for key in ("no key", one.key, one.key, scripted.lease["token"]):
+            statuses.append((await ask(client, key, messages=TASK)).status_code)
+        recorder.close(one)
+        statuses.append((await ask(client, one.key, messages=TASK)).status_code)
+        talk = [{"role": "user", "content": "x" * 300}]
+        for stream in (False, True):
+            answer = await ask(client, other.key, messages=talk, stream=stream)
+            statuses.append(answer.json()["error"]["code"])
+        statuses.append((await ask(client, other.key, messages=TASK, n=2)).json()["error"]["param"])
+        return one, other, statuses
+
+    one, other, statuses = played(scripted.lease, work)
+    assert statuses == [401, 200, 400, 401, 401, *["context_length_exceeded"] * 2, "n"]
+    assert (len(one.exchanges), one.limited, one.overflowed) == (1, True, False)
+    assert (len(other.exchanges), other.overflowed, other.failed) == (0, True, None)
+
+
+def test_a_server_that_is_gone_fails_the_episode(scripted: Any) -> None:
+    async def work(recorder: Recorder, client: Any) -> Any:
+        session = recorder.open(seed=1)
+        assert (await ask(client, session.key, messages=TASK)).status_code == 200
+        assert session.failed is None
+        scripted.process.kill()
+        scripted.process.wait()
+        answers = [await ask(client, session.key, messages=TASK, stream=s) for s in (False, True)]
+        return session, [answer.status_code for answer in answers]
+
+    session, statuses = played(scripted.lease, work)
+    assert statuses == [502, 502]
+    assert "the model server" in (session.failed or "")
+    assert len(session.exchanges) == 1
