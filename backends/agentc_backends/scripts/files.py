@@ -1,5 +1,5 @@
 """Files of a user's own that go into a plan as text, and bounds of what such programs score: for
-declarations. Where they are laid out again: `stage/job_script.py`."""
+declarations. Where they are laid out again: `laid_out.py`."""
 
 from __future__ import annotations
 

@@ -8,10 +8,18 @@ from collections.abc import Mapping
 
 from agentc.backend_api import LeaseDraft, LowerContext, SoftwareEnvironment, StageView
 from agentc.ir.module import Prompt
-from agentc.kinds.field import Json
+from agentc.kinds.field import Json, boolean
 from agentc.kinds.interaction import OBSERVATION_PREFIX
 from agentc.kinds.prefix import PREFIX
 from agentc_backends.software import LIGHT
+
+PROMPT_PER_ATTEMPT = boolean(
+    "prompt_per_attempt",
+    "Give each attempt at a task a prompt seed of its own (prompt_seed + attempt); false: all "
+    "attempts see the same prompt, as self-play pairs need.",
+    True,
+)
+"""An option of whoever lets a policy play whole episodes."""
 
 
 def environment_leases(

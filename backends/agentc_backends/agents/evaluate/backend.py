@@ -11,6 +11,8 @@ from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend,
 from agentc.kinds.artifacts import METRICS
 from agentc.kinds.field import Json
 from agentc.kinds.interaction import OBSERVATION_PREFIX
+from agentc_backends.agents.command.backend import OPTIONS as COMMAND_OPTIONS
+from agentc_backends.agents.command.backend import command_job
 from agentc_backends.agents.rollout.backend import OPTIONS, rollout_job
 from agentc_backends.software import LIGHT
 
@@ -19,12 +21,27 @@ _NO_PROTOCOL = ("split", "limit", "seed", "reward_range", "success_at", "prompt"
 their rewards are recorded by themselves, a seed only draws), or that `_protocol` puts otherwise.
 All the others are, so that a new one is recorded without being named here."""
 
+_PROGRAM = ("words", "python", "files", "params", "tells", "keeps_all")
+"""Settings of a program of the user's own; those that are more than a word of it have a digest."""
+
 _ACTION_RULES = ("action_span", "action_space", "no_action")
 
 
 def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     """Two jobs: `rollout` and the metrics."""
-    rollout = rollout_job(stage, context, name="rollout")
+    return _evaluation(BACKEND, rollout_job(stage, context, name="rollout"), stage, context)
+
+
+def lower_command(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    """The same of episodes that a program of the user's own plays. What it earned counts, whether
+    or not a row can be proved."""
+    rollout = command_job(stage, context, name="rollout", keeps_all=True)
+    return _evaluation(COMMAND, rollout, stage, context)
+
+
+def _evaluation(
+    backend: StageBackend, rollout: JobDraft, stage: StageView, context: LowerContext
+) -> tuple[JobDraft, ...]:
     view = stage.scoped()
     facts = context.environment_facts(view)
     config: dict[str, Json] = {
@@ -40,8 +57,8 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         config["reward_name"] = facts["reward_name"]
     metrics = JobDraft(
         kind="evaluate",
-        backend=BACKEND.id,
-        version=BACKEND.version,
+        backend=backend.id,
+        version=backend.version,
         software=LIGHT,
         program=("-m", "agentc_backends.agents.evaluate.job_evaluate"),
         view=view,
@@ -66,7 +83,10 @@ def _asked(view: StageView, rollout: JobDraft) -> dict[str, Json]:
                 f"the best of {most} cannot be told from {_attempts(attempts)} at a task",
                 fix=f"set attempts: {most}, or a smaller number here",
             )
-    if view.get("loops") is not None:
+    if view.get("loops") is not None and "action_span" not in rollout.config:
+        view.refuse("loops", "which actions a program reads in its replies is not known",
+                    fix="remove it")  # fmt: skip
+    elif view.get("loops") is not None:
         prompt = rollout.config["prompt"]
         assert isinstance(prompt, Mapping)
         asked["loops"] = {
@@ -91,6 +111,8 @@ def _protocol(rollout: JobDraft, success_at: Json) -> dict[str, Json]:
     environments_own = rollout.config["success_at"]
     protocol["success_at"] = environments_own if success_at is None else success_at
     protocol["prompt"] = _prompt(rollout.config["prompt"])
+    if "files" in protocol:
+        protocol["program"] = _program({name: protocol.pop(name) for name in _PROGRAM})
     protocol["environment"] = _environment(leases["environment"])
     for role in leases["environment"].needs:  # who speaks there; its model is in the key alone
         protocol[role] = {"backend": leases[role].backend, **_environment(leases[role])}
@@ -112,6 +134,13 @@ def _prompt(prompt: Json) -> Json:
     return {**looks, "sha256": hashlib.sha256(texts.encode()).hexdigest()[:16]}
 
 
+def _program(config: Mapping[str, Json]) -> Json:
+    """How a program is started, and a digest of its texts in their place."""
+    texts = json.dumps(config["files"], sort_keys=True)
+    started = {name: config[name] for name in ("words", "params")}
+    return {**started, "sha256": hashlib.sha256(texts.encode()).hexdigest()[:16]}
+
+
 def _environment(lease: LeaseDraft) -> dict[str, Json]:
     """Its version and the settings that the spec gave it; which tasks its splits hold is seen from
     the tasks themselves."""
@@ -129,4 +158,17 @@ BACKEND = StageBackend(
     lower=lower,
     capabilities=frozenset({"react", "react_inline", "action_only", "text", "output_marker"}),
     options=OPTIONS,
+)
+
+COMMAND = StageBackend(
+    id="evaluate.command",
+    kind="evaluate",
+    version=1,
+    doc="The same of episodes that a program of the user's own plays (`rollout.command`); episodes "
+    "of which no row could be proved count too.",
+    software=LIGHT,
+    lower=lower_command,
+    capabilities=frozenset({"react", "react_inline", "action_only", "text"}),
+    options=COMMAND_OPTIONS,
+    inputs=("policy",),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 
 from agentc.runtime.program import load_job, read_rows, write_json
 from agentc_backends.agents.evaluate.metrics import Asked, measure, tell_asked
@@ -25,6 +26,10 @@ def main() -> int:
     except ValueError as error:
         print(f"evaluate: {error}", file=sys.stderr)
         return 1
+    unproved = Counter(row["unproved"]["reason"] for row in rows if "unproved" in row)
+    if unproved:
+        metrics["unproved"] = dict(sorted(unproved.items()))
+        job.facts(unproved=metrics["unproved"])
     write_json(job.out / "metrics.json", metrics)
     reward, success = metrics["reward"]["mean"], metrics["success"]["mean"]
     job.facts(reward=reward, success=success, n=metrics["n"], n_error=metrics["n_error"])

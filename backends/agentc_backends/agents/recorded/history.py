@@ -65,6 +65,13 @@ def history_of(exchanges: Sequence[Exchange]) -> History | Unproved:
     return _plain(before, exchanges, places)
 
 
+def goes_on(history: History, later: Sequence[Message]) -> Message | None:
+    """The message that a later request has behind the conversation, where it has that one alone."""
+    *before, last = later or ({"role": "assistant", "content": ""},)
+    same = len(before) == len(history.messages) and all(map(_same, history.messages, before))
+    return last if same and last["role"] == "user" else None
+
+
 def _departure(number: int, before: list[Message], now: list[Message]) -> Unproved | None:
     """How a request departs from the conversation before it."""
     for place, (old, new) in enumerate(zip(before, now, strict=False)):

@@ -21,7 +21,7 @@ from agentc_backends.agents.recorded.event_reader import DONE, EventReader, even
 from agentc_backends.agents.recorded.exchange import Message, exchange_of
 from agentc_backends.agents.recorded.session import RecordedSession
 from agentc_backends.agents.recorded.shown import WhatIsShown
-from agentc_backends.agents.recorded.upstream import Upstream
+from agentc_backends.agents.recorded.upstream import LeasedModel
 from agentc_backends.http_library import httpx2
 from agentc_backends.servers.openai_api.event_stream import disconnected
 from agentc_backends.servers.openai_api.replies import JsonReply, as_json, error_body, error_reply
@@ -34,7 +34,7 @@ _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-con
 class Passing:
     """A request of a program: what it said (`asked`, `tools`), and what the server is `sent`."""
 
-    upstream: Upstream
+    upstream: LeasedModel
     session: RecordedSession
     asked: Sequence[Message]
     tools: Sequence[Mapping[str, Any]]

@@ -23,7 +23,7 @@ from agentc_backends.agents.recorded.passing import PassedStream, Passing
 from agentc_backends.agents.recorded.serving import serving
 from agentc_backends.agents.recorded.session import RecordedSession
 from agentc_backends.agents.recorded.shown import WhatIsShown
-from agentc_backends.agents.recorded.upstream import Upstream
+from agentc_backends.agents.recorded.upstream import LeasedModel
 from agentc_backends.servers.openai_api.access import session_of
 from agentc_backends.servers.openai_api.conversation import messages
 from agentc_backends.servers.openai_api.replies import JsonReply, error_reply
@@ -36,7 +36,7 @@ _DECODING = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "sto
 class Recorder:
     """Sessions by their names. `url` is where programs find the server, without `/v1`."""
 
-    def __init__(self, upstream: Upstream, decode: Mapping[str, Any], *, tells: bool) -> None:
+    def __init__(self, upstream: LeasedModel, decode: Mapping[str, Any], *, tells: bool) -> None:
         self.url = ""
         self._upstream = upstream
         self._decode = {name: decode[name] for name in ("temperature", "top_p", "max_tokens")}
@@ -84,6 +84,7 @@ class Recorder:
         tools: Sequence[Mapping[str, Any]] = body.get("tools") or ()
         if body.get("n", 1) != 1:
             raise ApiError(400, "an episode has one reply to a request", "invalid_value", "n")
+        session.unanswered = tuple(asked)  # until it is answered
         limit = session.most_replies
         if limit is not None and len(session.exchanges) >= limit:
             session.limited = True
@@ -126,7 +127,7 @@ async def recording(
 ) -> AsyncIterator[Recorder]:
     """A recorder before the model server of a lease, with `routes` beside its own. `decode` is the
     stage's: temperature, top_p, max_tokens, stop. `tells`: the server can tell tokens."""
-    upstream = Upstream(lease, concurrency=concurrency)
+    upstream = LeasedModel(lease, concurrency=concurrency)
     recorder = Recorder(upstream, decode, tells=tells)
     own = [
         Route("/v1/models", recorder.models),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from agentc_backends.agents.recorded.exchange import Exchange
+from agentc_backends.agents.recorded.exchange import Exchange, Message
 from agentc_backends.agents.recorded.upstream import says_overflow
 
 _EXCERPT = 300
@@ -21,6 +21,8 @@ class RecordedSession:
     seed: int
     most_replies: int | None
     exchanges: list[Exchange] = field(default_factory=list)
+    unanswered: tuple[Message, ...] = ()
+    """What the last request said, where it was refused: how its program went on."""
     overflowed: bool = False
     """The last request was longer than the context."""
     limited: bool = False
@@ -33,7 +35,7 @@ class RecordedSession:
     def answered(self, exchange: Exchange) -> None:
         """The last request has its reply."""
         self.exchanges.append(exchange)
-        self.failed, self.overflowed = None, False
+        self.failed, self.overflowed, self.unanswered = None, False, ()
 
     def refused(self, status: int, content: bytes) -> None:
         """The server refused the last request, with this body."""

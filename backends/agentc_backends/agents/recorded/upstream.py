@@ -22,7 +22,7 @@ _PATH = "/v1/chat/completions"
 _LETTERS_PER_TOKEN = 4
 
 
-class Upstream:
+class LeasedModel:
     """A server, or its copies: who asks with the same `affinity` meets the same copy. The rates of
     a remote endpoint are kept; trying again is left to the program's own client."""
 

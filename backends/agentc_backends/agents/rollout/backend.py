@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import TRAJECTORIES
-from agentc.kinds.field import Field, Json, boolean, choice
+from agentc.kinds.field import Field, Json, choice
 from agentc.runtime.lease_roles import LeaseRole
 from agentc_backends.agents.common.lowering import (
+    PROMPT_PER_ATTEMPT,
     environment_leases,
     episode_config,
     leave_prefix,
@@ -30,9 +31,7 @@ VERSION = 1
 
 OPTIONS: tuple[Field, ...] = (
     *ACTION_OPTIONS,
-    boolean("prompt_per_attempt", "Give each attempt at a task a prompt seed of its own "
-            "(prompt_seed + attempt); false: all attempts see the same prompt, as self-play pairs "
-            "need.", True),
+    PROMPT_PER_ATTEMPT,
     choice("same_state", "What must be equal when a prefix is played again: the `observation` too, "
            "or the `reward` alone, where an environment's texts vary (ScienceWorld).",
            ("observation", "reward"), "observation", identity="placement"),

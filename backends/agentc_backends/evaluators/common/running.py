@@ -20,7 +20,7 @@ from agentc.runtime.machine.process import die_with_parent
 from agentc.runtime.program import Job, load_job
 from agentc_backends.agents.client.leased import token_of
 from agentc_backends.evaluators.common.samples import Evaluated, EvaluatorError, write_evaluated
-from agentc_backends.scripts.stage.job_script import laid_out
+from agentc_backends.scripts.laid_out import lay_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def run_command(
 ) -> None:
     """Start it in a folder that holds the stage's files and nothing else. Raises EvaluatorError
     where it does not end with 0."""
-    folder = laid_out(job, job.config["files"])
+    folder = lay_out(job.work / "files", job.config["files"])
     told = {**os.environ, **variables, "OPENAI_API_KEY": server.token or "none"}
     # It finds the user's modules beside their tasks, as it does when it is run by hand.
     told.pop("PYTHONSAFEPATH", None)

@@ -7,7 +7,6 @@ are, and runs it. Standard library only, Python 3.8: it runs in whatever softwar
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from typing import Any
 from agentc.runtime.machine.process import die_with_parent
 from agentc.runtime.program import Job, each_row, load_job, read_json, write_json
 from agentc.runtime.sandbox.no_network import NoNetworkError, refusing_network
+from agentc_backends.scripts.laid_out import lay_out
 
 VARIABLE = "AGENTC_STAGE"
 """Holds the path of the JSON file that tells a script of its stage."""
@@ -38,7 +38,7 @@ def main() -> int:
     }
     network, is_python = config["network"], config["python"]
     config.assert_all_read()
-    folder = laid_out(job, files)
+    folder = lay_out(job.work / "files", files)
     stage = job.work / "stage.json"
     write_json(stage, told)
     if is_python:
@@ -59,19 +59,6 @@ def _inputs(job: Job, role: str) -> Iterator[dict[str, Any]]:
     for number, folder in enumerate(job.inputs(role)):
         manifest = read_json(folder.parent / "artifact.json")
         yield {"type": manifest.get("type"), "folder": str(folder), "object": names[number]}
-
-
-def laid_out(job: Job, files: list[dict[str, str]]) -> Path:
-    """The folder that the program starts in, with the files of the stage and nothing else."""
-    folder = job.work / "files"
-    shutil.rmtree(str(folder), ignore_errors=True)
-    folder.mkdir(parents=True)
-    for file in files:
-        place = folder / file["path"]
-        place.parent.mkdir(parents=True, exist_ok=True)
-        # As it was: no line end is translated.
-        place.write_bytes(file["text"].encode("utf-8"))
-    return folder
 
 
 def _run(job: Job, words: list[str], folder: Path, stage: Path, network: bool) -> int:

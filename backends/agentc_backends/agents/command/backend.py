@@ -1,0 +1,193 @@
+"""Declares `rollout.command` and lowers a rollout stage to its one job, which runs the program of
+the user's own for each episode; the text of the program's files stands in the plan.
+
+`command_job` also serves `evaluate.command`, which keeps episodes without a proof, too.
+"""
+
+from __future__ import annotations
+
+from agentc.backend_api import (
+    JobDraft,
+    LeaseDraft,
+    LowerContext,
+    SoftwareEnvironment,
+    StageBackend,
+    StageView,
+)
+from agentc.kinds.artifacts import TRAJECTORIES
+from agentc.kinds.field import Field, Json, number, string, strings
+from agentc_backends.agents.common.lowering import (
+    PROMPT_PER_ATTEMPT,
+    environment_leases,
+    episode_config,
+    leave_prefix,
+    prompt_config,
+    refuse_marker,
+)
+from agentc_backends.scripts.files import told_files
+from agentc_backends.scripts.program_files import (
+    header_of,
+    program_files,
+    program_software,
+    program_words,
+)
+from agentc_backends.software import LIGHT
+
+_TELLING = frozenset({"logprobs", "token_ids"})
+_NEEDED = ("httpx2", "starlette", "uvicorn")
+"""What the job itself needs of the software that it shares with the program."""
+
+ID = "rollout.command"
+VERSION = 1
+
+OPTIONS: tuple[Field, ...] = (
+    string("run", "A Python file, relative to the spec: the agent. It is run once for each episode "
+           "(docs/harnesses.md).", nullable=True),
+    Field(
+        name="command",
+        schema={"type": "array", "items": {"type": "string"}, "minItems": 1},
+        doc="In place of `run`, the words of a command. Files of yours that it names belong into "
+        "`sources`.",
+        default=[],
+    ),
+    strings("sources", "Further files of text that it imports or reads, relative to the spec. It "
+            "finds them, and itself, under the same names in the folder that it is started in."),
+    Field(
+        name="params",
+        schema={"type": "object"},
+        doc="Values that it is told, by names of its own.",
+        default={},
+    ),
+    string("requirements", "The lock of the software that it runs in, relative to the spec; it "
+           "holds httpx2, starlette and uvicorn besides, which the job needs.", nullable=True),
+    number("episode_s", "Seconds that an episode may take; one that takes longer is ended, and is "
+           "an error.", 1800.0, above=0, identity="placement"),
+    PROMPT_PER_ATTEMPT,
+)  # fmt: skip
+
+
+def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    """One job that plays the episodes."""
+    return (command_job(stage, context, name="", keeps_all=False),)
+
+
+def command_job(stage: StageView, context: LowerContext, *, name: str, keeps_all: bool) -> JobDraft:
+    """The job that lets the user's program play, reading through a view of its own. `keeps_all`:
+    episodes of which no row can be proved are rows, too, marked as such."""
+    view = stage.scoped()
+    facts, prompt = context.environment_facts(view), context.prompt(view)
+    words, main = program_words(view, ID)
+    files = dict(program_files(view, main))
+    header = header_of(view, files.get(main or "", ""), main)
+    given = view.get("params")
+    for path in ("run", "command", "sources"):
+        view.get(path)
+    server = context.server_lease(view, "policy")
+    tells = server.capabilities >= _TELLING
+    if not tells and not keeps_all:
+        view.refuse(
+            "server",
+            f"{server.backend} does not tell the tokens of its replies, without which no row can "
+            "be proved to train what was drawn",
+            fix="name a server that loads the policy itself: `backend: vllm` or `transformers`",
+        )
+    _leave(view)
+    refuse_marker(view, prompt)
+    if prompt is not None and prompt.memory != "all":
+        view.refuse(
+            "prompt",
+            f"prompt `{prompt.name}` forgets (`memory`), and a program keeps its own history",
+            fix="give this stage a prompt without `memory`",
+        )
+    if view.text("on_overflow") == "drop_oldest":
+        view.refuse(
+            "on_overflow",
+            "what is left out of a program's prompts is for the program to decide",
+            fix="set it to end or error",
+        )
+    software = _software(view)
+    config: dict[str, Json] = {
+        **episode_config(view, facts, prompt),
+        "attempts": view.integer("attempts"),
+        "prompt_seed": view.integer("prompt_seed"),
+        "prompt_per_attempt": view.flag("prompt_per_attempt"),
+        "words": [*words],
+        "python": main is not None,
+        "files": told_files(files),
+        "params": header.told(given if isinstance(given, dict) else {}),
+        "tells": tells,
+        "keeps_all": keeps_all,
+    }
+    return JobDraft(
+        name=name,
+        kind="rollout",
+        backend=ID,
+        version=VERSION,
+        software=software,
+        program=("-m", "agentc_backends.agents.command.job_command"),
+        view=view,
+        config=config,
+        placement={
+            "concurrency": view.integer("concurrency"),
+            "error_budget": view.number("error_budget"),
+            "episode_s": view.number("episode_s"),
+        },
+        inputs={"policy": stage.inputs["policy"]},
+        produces=TRAJECTORIES.name,
+        leases=(server, *_environment(view, context, software)),
+        extra_identity={
+            "prompt": prompt_config(prompt),
+            "files": {file: context.digest_of(file) for file in files},
+            **({"keeps_all": True} if keeps_all else {}),
+        },
+        contract={"reward_range": facts["reward_range"], "network": True},
+        resume=True,
+    )
+
+
+def _leave(view: StageView) -> None:
+    """What a program of others decides by itself."""
+    if view.inputs.get("prefixes"):
+        view.refuse("prefixes", "a program begins its own episodes", fix="remove it")
+    leave_prefix(view, "a program begins every episode at its start")
+    if view.integer("candidates") > 1:
+        view.refuse("candidates", "a program chooses its own replies", fix="remove it")
+    view.leave("on_invalid", "the program reads its own replies")
+
+
+def _environment(
+    view: StageView, context: LowerContext, software: SoftwareEnvironment
+) -> tuple[LeaseDraft, ...]:
+    """In the job's own process where that has the light jobs' software, else a server."""
+    if software is LIGHT:
+        return environment_leases(view, context)
+    view.text("environment_at")
+    return context.environment_leases(view, ())
+
+
+def _software(view: StageView) -> SoftwareEnvironment:
+    software = program_software(view)
+    lacking = [name for name in _NEEDED if f"\n{name}==" not in f"\n{software.text}"]
+    if lacking:
+        view.refuse(
+            "requirements",
+            f"the lock lacks {' and '.join(lacking)}, which the job needs beside the program",
+            fix="compile the lock with " + ", ".join(_NEEDED),
+        )
+    return software
+
+
+BACKEND = StageBackend(
+    id=ID,
+    kind="rollout",
+    version=VERSION,
+    doc="Episodes that a program of the user's own plays: it asks the policy through OpenAI's API, "
+    "and acts through a door of the job. Rows are rebuilt of what was recorded, token by token; "
+    "episodes without a proof are counted and left out.",
+    software=LIGHT,
+    lower=lower,
+    capabilities=frozenset({"react", "react_inline", "action_only", "text", "resume",
+                            "infrastructure_errors"}),
+    options=OPTIONS,
+    inputs=("policy",),
+)  # fmt: skip

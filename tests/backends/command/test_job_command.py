@@ -1,0 +1,174 @@
+"""The job that lets a program play, against a TextCraft server and a scripted model server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.backends.conftest import leases
+
+from agentc.runtime.contracts.artifacts import check_artifact
+
+REACT = "agentc_backends.agents.rollout.job_rollout"
+COMMAND = "agentc_backends.agents.command.job_command"
+CRAFTER = (Path(__file__).parent / "crafter.py").read_text()
+RULES = [
+    {
+        "match": r"(craft \d+ stick using [^\n]*)",
+        "reply": [
+            "Thought: é\nAction: get 2 oak planks",
+            r"Thought: now\nAction: \1",
+            "well, well",
+        ],
+    },
+    {"reply": ["Action: inventory", "Action: get 1 oak log", "hm, é <script>", "Action: fly"]},
+]
+SHARED: dict[str, Any] = {
+    "split": "train",
+    "limit": 4,
+    "attempts": 2,
+    "decode": {"temperature": 1.0, "top_p": 1.0, "max_tokens": 64, "stop": []},
+    "max_turns": 5,
+    "on_overflow": "end",
+    "seed": 5,
+    "prompt_seed": 0,
+    "prompt_per_attempt": True,
+    "prompt": {
+        "instruction": "Craft things.",
+        "acknowledgement": "OK",
+        "examples": [],
+        "reply_format": "react",
+    },
+    "reward_range": [0.0, 1.0],
+    "success_at": 1.0,
+}
+OWN = {
+    "on_invalid": "observe",
+    "invalid_message": "Invalid format.",
+    "action_span": "line",
+    "action_space": "optional",
+    "no_action": "invalid",
+    "invalid_reward": "keep",
+}
+PLACEMENT = {"concurrency": 3, "error_budget": 0.0, "episode_s": 120.0}
+
+
+def command(fault: str = "", **changed: Any) -> dict[str, Any]:
+    program = {
+        "words": [],
+        "python": True,
+        "files": [{"path": "agents/crafter.py", "text": CRAFTER}],
+        "params": {"fault": fault} if fault else {},
+        "tells": True,
+        "keeps_all": False,
+    }
+    return {**SHARED, **program, **changed}
+
+
+@pytest.fixture
+def served(start: Any, environment: Any) -> dict[str, Any]:
+    words = ["-m", "agentc_backends.servers.scripted.job_serve", "--port", "0", "--ready-file",
+             "READY", "--rules", json.dumps(RULES)]  # fmt: skip
+    policy = start("policy", words, "policy-token", model="policy", log="policy.log")
+    return leases(policy, environment)
+
+
+def test_rows_equal_those_of_the_native_rollout(
+    run_job: Any, served: dict[str, Any], tmp_path: Path
+) -> None:
+    react = run_job(
+        REACT, {**SHARED, **OWN}, placement=PLACEMENT, leases=served, staging=tmp_path / "react"
+    )
+    assert react.code == 0, react.output
+    done = run_job(COMMAND, command(), placement=PLACEMENT, leases=served)
+    assert done.code == 0, done.output
+    check_artifact("Trajectories", done.data, {"reward_range": [0, 1]}, {}, done.facts)
+    name = "trajectories.jsonl"
+    assert (done.data / name).read_bytes() == (react.data / name).read_bytes()
+    rows = done.rows(name)
+    assert len(rows) == 8
+    # What would make the comparison an empty one.
+    assert 0 < sum(row["invalid"] for row in rows) < sum(row["turns"] for row in rows)
+    assert len({json.dumps(row["messages"]) for row in rows}) == 8
+    assert done.rows("refused.jsonl") == []
+    same = ("ends", "stops", "turns", "invalid", "prompt_tokens", "completion_tokens", "episodes")
+    assert {n: done.facts[n] for n in same} == {n: react.facts[n] for n in same}
+    assert (done.facts["proved"], done.facts["unproved"]) == (8, {})
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [("summary", "compacted"), ("edit", "edited"), ("padding", "retokenised")],
+)
+def test_planted_faults_are_refused_and_counted(
+    run_job: Any, served: dict[str, Any], tmp_path: Path, fault: str, reason: str
+) -> None:
+    done = run_job(COMMAND, command(fault, limit=2), placement=PLACEMENT, leases=served)
+    assert done.code == 1, done.output
+    assert f"({reason})" in done.output
+    assert "not one of 4 episodes can be proved" in done.output
+    assert not (done.data / "trajectories.jsonl").exists()
+    assert done.facts["unproved"] == {reason: 4}
+
+    kept = run_job(
+        COMMAND,
+        command(fault, limit=2, keeps_all=True),
+        placement=PLACEMENT,
+        leases=served,
+        staging=tmp_path / "kept",
+    )
+    assert kept.code == 0, kept.output
+    check_artifact("Trajectories", kept.data, {"reward_range": [0, 1]}, {}, kept.facts)
+    rows = kept.rows("trajectories.jsonl")
+    assert [row["unproved"]["reason"] for row in rows] == [reason] * 4
+    assert [row["reward"] for row in rows] == [
+        refused["reward"] for refused in kept.rows("refused.jsonl")
+    ]
+
+
+def test_a_program_that_asks_on_is_at_its_limit(run_job: Any, served: dict[str, Any]) -> None:
+    done = run_job(
+        COMMAND, command("greedy", limit=2, max_turns=2), placement=PLACEMENT, leases=served
+    )
+    assert done.code == 0, done.output
+    rows = done.rows("trajectories.jsonl")
+    assert {row["end"] for row in rows} <= {"limit", "success", "failure"}
+    assert [row["turns"] for row in rows if row["end"] == "limit"].count(2) > 0
+
+
+def test_a_program_that_fails_is_an_error_with_its_words(
+    run_job: Any, served: dict[str, Any]
+) -> None:
+    config = command("crash", limit=1, attempts=1)
+    done = run_job(COMMAND, config, placement=PLACEMENT, leases=served)
+    assert done.code == 75
+    assert "exit status 1: planted: no agent today" in done.output
+    within = {**PLACEMENT, "error_budget": 1.0}
+    done = run_job(COMMAND, config, placement=within, leases=served)
+    assert done.code == 0, done.output
+    [row] = done.rows("trajectories.jsonl")
+    assert (row["end"], row["reward"], row["turns"]) == ("error", None, 0)
+
+
+def test_a_command_that_does_not_end_is_ended(run_job: Any, served: dict[str, Any]) -> None:
+    words = ["sh", "-c", "sleep 1000 & echo begun; sleep 1000"]
+    config = command(words=words, python=False, files=[], limit=1, attempts=1)
+    place = {**PLACEMENT, "episode_s": 0.5}
+    done = run_job(COMMAND, config, placement=place, leases=served)
+    assert done.code == 75
+    assert "did not end within 0.5 s" in done.output
+
+
+def test_a_command_gets_the_files_and_variables_that_are_its_own(
+    run_job: Any, served: dict[str, Any], monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("ITS_KEY", "not for programs")
+    shared = {**served, "policy": {**served["policy"], "secrets": {"key": "ITS_KEY"}}}
+    script = 'test -z "$ITS_KEY" && ls agents && python3 agents/crafter.py by-command'
+    config = command(words=["sh", "-c", script], python=False, limit=1, attempts=1)
+    done = run_job(COMMAND, config, placement=PLACEMENT, leases=shared)
+    assert done.code == 0, done.output
+    assert done.facts["proved"] == 1
+    assert not list((done.staging / "work" / "running").iterdir())
