@@ -178,7 +178,7 @@ def resolve_prompts(
                 declared.settings["instruction"].value.span,
                 fix="say what the agent is to do",
             )
-        marker = values.get("output_marker")
+        marker, called = values.get("output_marker"), values.get("reply_format") == "tools"
         prompts[name] = Prompt(
             name=name,
             instruction=instruction,
@@ -186,7 +186,9 @@ def resolve_prompts(
             examples=examples,
             reply_format=str(values.get("reply_format", "react")),
             system=system if isinstance(system, str) else None,
-            observation_prefix=str(values.get("observation_prefix", OBSERVATION_PREFIX)),
+            observation_prefix=str(
+                values.get("observation_prefix", "" if called else OBSERVATION_PREFIX)
+            ),
             output_marker=marker if isinstance(marker, str) else None,
             memory=str(values.get("memory", "all")),
             origin=Origin(declared.span),

@@ -147,8 +147,9 @@ PROMPT_FIELDS: tuple[Field, ...] = (
         "reply_format",
         "`react`: a thought, then `Action:` on a line of its own; `react_inline`: both on "
         "one line; `action_only`: nothing but the action; `text`: the whole reply, with all of its "
-        "lines, is the action, an empty one too.",
-        ("react", "react_inline", "action_only", "text"),
+        "lines, is the action, an empty one too; `tools`: a call of the function `act`, whose "
+        "`action` it is, by the notation of the chat template or Hermes'.",
+        ("react", "react_inline", "action_only", "text", "tools"),
         "react",
     ),
     choice(

@@ -24,6 +24,8 @@ from tests.backends.search.scripted import (
 from agentc.runtime.contracts.tree_contracts import tree_findings
 from agentc_backends.agents.client.errors import ContextOverflowError
 from agentc_backends.agents.common.episode import Step
+from agentc_backends.agents.common.functions import ACT
+from agentc_backends.agents.common.prompt import reply_text
 from agentc_backends.agents.search.tree import Tree, uct
 
 
@@ -74,6 +76,19 @@ def test_equal_siblings_collapse() -> None:
     ]
     assert (row["iterations"], len(script.prompts)) == (1, 4)
     assert row["budget"]["samples"] == 4
+
+
+def test_functions_are_called_in_a_tree() -> None:
+    """`reply_format: tools`: the tree of the same actions, whose prompts hold calls and results."""
+    prompt = replace(EPISODE.prompt, reply_format="tools", observation_prefix="")
+    script = Script([reply_text(prompt, action) for action in ("a", "a", "b", "x")])
+    episode = replace(EPISODE, prompt=prompt)
+    row = asyncio.run(grown(script, Toy(), rules=search_rules(), episode=episode))
+    assert drawn(row) == drawn(grow("a a b x")[0])
+    assert script.prompts[0][0] == {"role": "system", "content": "", "tools": [ACT]}
+    [*_, reply, result] = script.prompts[-1]
+    assert reply == {"role": "assistant", "content": reply_text(prompt, "a")}
+    assert result == {"role": "tool", "content": "a"}
 
 
 def test_a_search_ends_with_its_root() -> None:

@@ -14,6 +14,7 @@ from agentc_backends.agents.client.errors import ContextOverflowError, Infrastru
 from agentc_backends.agents.client.limits import RateLimits
 from agentc_backends.agents.client.retry import RetryPolicy
 from agentc_backends.agents.client.transport import Timeouts, Transport
+from agentc_backends.data.chat.functions import requested, tools_of_row
 
 _LETTERS_PER_TOKEN = 4
 
@@ -102,10 +103,11 @@ class ChatClient:
         affinity: str = "",
         extra: Mapping[str, Any] | None = None,
     ) -> ChatReply:
-        """The model's next message. `token_ids` asks what vLLM and servers of ours know beyond
-        OpenAI's API; `extra` adds other fields that only some servers know."""
+        """The model's next message, with its calls as it wrote them where the first message has
+        functions (`data/chat/functions.py`). `token_ids` asks what vLLM and servers of ours know
+        beyond OpenAI's API; `extra` adds other fields that only some servers know."""
         body: dict[str, Any] = {
-            "messages": [dict(message) for message in messages],
+            **_conversation(messages),
             **_sampling(temperature, top_p, max_tokens, stop, seed),
             **(extra or {}),
         }
@@ -154,7 +156,7 @@ class ChatClient:
 
     async def tokenize(
         self,
-        text: str | Sequence[Mapping[str, str]],
+        text: str | Sequence[Mapping[str, Any]],
         *,
         add_special_tokens: bool = False,
         add_generation_prompt: bool = True,
@@ -164,10 +166,8 @@ class ChatClient:
         if isinstance(text, str):
             body |= {"prompt": text, "add_special_tokens": add_special_tokens}
         else:
-            body |= {
-                "messages": [dict(message) for message in text],
-                "add_generation_prompt": add_generation_prompt,
-            }
+            body |= _conversation(text) | {"add_generation_prompt": add_generation_prompt}
+            body.pop("tool_choice", None)
         answer = await self._transport.call("POST", "/tokenize", body)
         return [int(token) for token in answer["tokens"]]
 
@@ -193,6 +193,15 @@ class ChatClient:
 
 def _prompt(prompt: str | Sequence[int]) -> str | list[int]:
     return prompt if isinstance(prompt, str) else list(prompt)
+
+
+def _conversation(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The fields of a conversation. Where it has functions the server is to show them to the model
+    and to leave the reply as it is: one that was read and written anew might be other tokens."""
+    if not tools_of_row(messages):
+        return {"messages": [dict(message) for message in messages]}
+    said, tools = requested(messages)
+    return {"messages": said, "tools": list(tools), "tool_choice": "none"}
 
 
 def _sampling(

@@ -20,7 +20,7 @@ from agentc_backends.agents import client
 from agentc_backends.agents.client.leased import chat_client, environment_client
 from agentc_backends.agents.common.episode import Reply, Step
 from agentc_backends.agents.common.failures import FatalError
-from agentc_backends.agents.common.prompt import Message
+from agentc_backends.agents.common.prompt import Message, seen_messages
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import NotInsideError, opener_inside
 
@@ -93,7 +93,7 @@ class ChatPolicy:
         """The next message, stripped; `affinity` keeps an episode on one replica."""
         with _translated():
             answer = await self._chat.chat(
-                [{"role": m["role"], "content": m["content"]} for m in messages],
+                seen_messages(messages),
                 **self._decode,
                 stop=self._stop,
                 seed=seed,
@@ -113,7 +113,7 @@ class ChatPolicy:
         server does not tell them."""
         with _translated():
             answer = await self._chat.chat(
-                [{"role": m["role"], "content": m["content"]} for m in messages],
+                seen_messages(messages),
                 **self._decode,
                 stop=self._stop,
                 seed=seed,

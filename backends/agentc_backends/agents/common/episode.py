@@ -215,7 +215,7 @@ class EpisodeRecord:
             # The environment never opened the task; a conversation needs its prompt all the same.
             self.open("")
         messages, last = list(self.messages), None
-        if len(messages) > max(self.prompt_length, 1) and messages[-1]["role"] == "user":
+        if len(messages) > max(self.prompt_length, 1) and messages[-1]["role"] != "assistant":
             last = messages.pop()["content"]
         attempt, failed = self._attempt, end == "error"
         return {

@@ -85,6 +85,17 @@ def marks_actions(prompt: Prompt | None) -> bool:
     return prompt is None or prompt.reply_format in ("react", "react_inline")
 
 
+def refuse_tools(view: StageView, prompt: Prompt | None, why: str) -> None:
+    """For stages that have no place for calls of functions; `why` says so."""
+    if prompt is not None and prompt.reply_format == "tools":
+        view.refuse(
+            "prompt",
+            f"{why}, and replies of prompt `{prompt.name}` call a function (`reply_format: tools`)",
+            capability="tools",
+            fix="give this stage a prompt with another `reply_format`",
+        )
+
+
 def refuse_marker(view: StageView, prompt: Prompt | None) -> None:
     """For stages that keep one text of a reply: a marker would part it in two."""
     if prompt is not None and prompt.output_marker is not None:

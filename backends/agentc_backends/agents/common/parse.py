@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
+from agentc_backends.agents.common.functions import called_action
 from agentc_backends.agents.common.prompt import ReplyFormat
 
 ActionSpan: TypeAlias = Literal["line", "rest", "last", "after_last"]
@@ -36,11 +37,14 @@ def parse_action(
     `space` says whether a space must follow the colon (ETO: required for WebShop and ScienceWorld,
     optional for ALFWorld). In a `numbered` reply `Action 1:` is the mark where it stands at all.
     With `action_only` the whole reply, or its first line with text (`line`), is the action; with
-    `text` it is always the whole one, and an empty reply an empty action.
+    `text` it is always the whole one, and an empty reply an empty action. With `tools` it is what
+    the one call of a function says.
     """
     text = reply.strip()
     if reply_format == "text":
         return text
+    if reply_format == "tools":
+        return called_action(text)
     if reply_format == "action_only":
         found = text.splitlines()[0] if text and span == "line" else text
         return found.strip() or None

@@ -13,11 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from agentc_backends.agents.common.failures import FatalError
+from agentc_backends.agents.common.functions import ACT, action_call
 
 Message: TypeAlias = dict[str, Any]
-ReplyFormat: TypeAlias = Literal["react", "react_inline", "action_only", "text"]
-REPLY_FORMATS: tuple[ReplyFormat, ...] = ("react", "react_inline", "action_only", "text")
+ReplyFormat: TypeAlias = Literal["react", "react_inline", "action_only", "text", "tools"]
+REPLY_FORMATS: tuple[ReplyFormat, ...] = ("react", "react_inline", "action_only", "text", "tools")
 OBSERVATION_PREFIX = "Observation: "
+_SEEN = ("role", "content", "tools")
 
 
 class PromptError(FatalError):
@@ -36,6 +38,11 @@ class EpisodePrompt:
     observation_prefix: str = OBSERVATION_PREFIX
     output_marker: str | None = None
     memory: Literal["all", "last"] = "all"
+
+    @property
+    def answered_by(self) -> str:
+        """Who says what the environment answered: the `user`, or the function that was called."""
+        return "tool" if self.reply_format == "tools" else "user"
 
 
 def read_prompt(config: Mapping[str, Any]) -> EpisodePrompt:
@@ -69,6 +76,9 @@ def opening(prompt: EpisodePrompt, task: str) -> list[Message]:
     the first user message, with an empty line between, so that user and assistant still alternate.
     """
     system = [] if prompt.system is None else [_message("system", prompt.system)]
+    if prompt.reply_format == "tools":
+        # Rows carry functions in their first message, which is empty where nothing else is said.
+        system = [{**_message("system", prompt.system or ""), "tools": [ACT]}]
     messages: list[Message] = []
     for example in prompt.examples:
         messages += [dict(message) for message in example]
@@ -81,10 +91,15 @@ def opening(prompt: EpisodePrompt, task: str) -> list[Message]:
     return system + messages
 
 
-def observation_message(prefix: str, observation: str) -> Message:
+def observation_message(prefix: str, observation: str, role: str = "user") -> Message:
     """What the environment answered to an action, as the agent sees it: after the prompt's
-    `observation_prefix`."""
-    return _message("user", prefix + observation)
+    `observation_prefix`, by who says it (`EpisodePrompt.answered_by`)."""
+    return _message(role, prefix + observation)
+
+
+def seen_messages(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
+    """A conversation as a model is shown it: texts and functions, without marks of training."""
+    return [{name: m[name] for name in _SEEN if name in m} for m in messages]
 
 
 def agent_message(prompt: EpisodePrompt, reply: str) -> Message:
@@ -106,6 +121,9 @@ def reply_text(prompt: EpisodePrompt, action: str, thought: str | None = None) -
         return f"{before}{prompt.output_marker} {seen}"
     if prompt.reply_format in ("action_only", "text"):
         return action
+    if prompt.reply_format == "tools":
+        call = action_call(action)
+        return call if thought is None else f"{thought}\n{call}"
     if thought is None:
         return f"Action: {action}"
     if prompt.reply_format == "react_inline":

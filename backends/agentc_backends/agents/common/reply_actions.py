@@ -45,6 +45,11 @@ def action_config(view: StageView, prompt: Prompt | None) -> dict[str, Json]:
         for name in (*_INVALID, "no_action", "action_span", "action_space"):
             view.leave(name, "the prompt's `reply_format: text` takes all of every reply")
         return {**_WHOLE, "action_span": "rest", "action_space": "optional"}
+    if prompt is not None and prompt.reply_format == "tools":
+        for name in ("no_action", "action_span", "action_space"):
+            view.leave(name, "the prompt's `reply_format: tools` has an action in a call alone")
+        told = _told_of_invalid(view)
+        return {**told, "no_action": "invalid", "action_span": "rest", "action_space": "optional"}
     config = _invalid(view)
     config["action_span"] = view.text("action_span")
     config["action_space"] = "optional"
@@ -62,6 +67,12 @@ def _invalid(view: StageView) -> dict[str, Json]:
         for name in _INVALID:
             view.leave(name, "`no_action: whole_reply` takes every reply for an action")
         return config
+    return config | _told_of_invalid(view)
+
+
+def _told_of_invalid(view: StageView) -> dict[str, Json]:
+    """The same where some replies are invalid."""
+    config: dict[str, Json] = {**_WHOLE, "no_action": "invalid"}
     config["on_invalid"] = view.text("on_invalid")
     if config["on_invalid"] == "observe":
         config["invalid_message"] = view.text("invalid_message")

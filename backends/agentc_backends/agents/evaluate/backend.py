@@ -156,7 +156,9 @@ BACKEND = StageBackend(
     "errors are counted and left out.",
     software=LIGHT,
     lower=lower,
-    capabilities=frozenset({"react", "react_inline", "action_only", "text", "output_marker"}),
+    capabilities=frozenset(
+        {"react", "react_inline", "action_only", "text", "tools", "output_marker"}
+    ),
     options=OPTIONS,
 )
 

@@ -19,7 +19,9 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
     facts = context.environment_facts(view)
     prompt = context.prompt(view)
-    thinks = marks_actions(prompt) or (prompt is not None and prompt.output_marker is not None)
+    thinks = marks_actions(prompt) or (
+        prompt is not None and (prompt.output_marker is not None or prompt.reply_format == "tools")
+    )
     if prompt is not None and not thinks:
         view.leave(
             "thoughts",
@@ -62,5 +64,5 @@ BACKEND = StageBackend(
     "environment answers.",
     software=LIGHT,
     lower=lower,
-    capabilities=frozenset({"expert", "thoughts"}),
+    capabilities=frozenset({"expert", "thoughts", "tools"}),
 )

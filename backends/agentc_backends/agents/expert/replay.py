@@ -36,16 +36,20 @@ async def replay(
 
     A plan that ends before the environment says so is a failure with the reward so far.
     """
-    record, prefix = EpisodeRecord(rules, attempt, "expert"), rules.prompt.observation_prefix
+    record, prompt = EpisodeRecord(rules, attempt, "expert"), rules.prompt
     async with world.open(attempt.task_id, attempt.prompt_seed) as session:
         record.open(session.observation)
         for step in plan:
             # A step without a thought is an action alone.
             thought = (step.thought or None) if thoughts else None
-            record.add_reply(Reply(reply_text(rules.prompt, step.action, thought), "plan", 0, 0))
+            record.add_reply(Reply(reply_text(prompt, step.action, thought), "plan", 0, 0))
             answer = await session.step(step.action)
             record.add_step(answer)
-            record.messages.append(observation_message(prefix, answer.observation))
+            record.messages.append(
+                observation_message(
+                    prompt.observation_prefix, answer.observation, prompt.answered_by
+                )
+            )
             if answer.done:
                 break
     return record.row("success" if record.reward >= rules.success_at else "failure")

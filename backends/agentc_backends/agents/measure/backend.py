@@ -12,9 +12,9 @@ _ACTION_RULES = ("action_span", "action_space", "no_action")
 
 OPTIONS: tuple[Field, ...] = (
     *(option for option in ROLLOUT_OPTIONS if option.name in _ACTION_RULES),
-    choice("reply_format", "The prompt's, under which the trajectories were played: with the other "
-           "three it says what `loops` takes for an action. Nodes of trees have their actions.",
-           ("react", "react_inline", "action_only", "text"), "react"),
+    choice("reply_format", "The prompt's, under which the trajectories were played: with the "
+           "others it says what `loops` takes for an action. Nodes of trees have their actions.",
+           ("react", "react_inline", "action_only", "text", "tools"), "react"),
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from agentc.ir.module import Prompt
 from agentc.kinds.artifacts import SFT_DATASET
 from agentc.kinds.field import Json
 from agentc.kinds.interaction import OBSERVATION_PREFIX
-from agentc_backends.agents.common.lowering import marks_actions, refuse_marker
+from agentc_backends.agents.common.lowering import marks_actions, refuse_marker, refuse_tools
 from agentc_backends.agents.revise.thoughts import THOUGHTS
 from agentc_backends.software import LIGHT
 
@@ -29,6 +29,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     # Named by the stage like any other's, whether or not these parts need them.
     facts, prompt = context.environment_facts(view), context.prompt(view)
     refuse_marker(view, prompt)
+    refuse_tools(view, prompt, "a revision goes on behind texts that it writes itself")
     server = context.server_lease(view, "policy")
     verify = _verify(view, spliced)
     leases: list[LeaseDraft] = []

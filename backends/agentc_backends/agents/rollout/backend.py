@@ -129,7 +129,7 @@ BACKEND = StageBackend(
     lower=lower,
     capabilities=frozenset(
         {
-            *("react", "react_inline", "action_only", "text", "output_marker"),
+            *("react", "react_inline", "action_only", "text", "tools", "output_marker"),
             *("resume", "infrastructure_errors"),
         }
     ),

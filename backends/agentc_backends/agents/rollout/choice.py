@@ -26,7 +26,7 @@ from agentc_backends.agents.common.advantage import Normalisation, advantage
 from agentc_backends.agents.common.connect import NO_REPLIES, ChatPolicy
 from agentc_backends.agents.common.episode import Reply, ReplyChoice
 from agentc_backends.agents.common.failures import FatalError
-from agentc_backends.agents.common.prompt import Message
+from agentc_backends.agents.common.prompt import Message, seen_messages
 from agentc_backends.agents.common.score import Scorer, turn_scores
 from agentc_backends.agents.common.seeds import draw_seed
 from agentc_backends.agents.common.shown import read_critic, shown_to_critic
@@ -74,7 +74,7 @@ class ChosenReplies:
         InfrastructureError, and ContextOverflowError where the prompt has no room at one of the
         models."""
         chooser = self.chooser
-        said = [{"role": m["role"], "content": m["content"]} for m in messages]
+        said = seen_messages(messages)
         seeds = [draw_seed(seed, number) for number in range(chooser.candidates)]
         replies = await _together(
             [chooser.policy.reply_with_tokens(said, each, affinity) for each in seeds]

@@ -71,7 +71,7 @@ async def _take_turns(
     session: EpisodeSession,
     record: EpisodeRecord,
 ) -> End:
-    prefix = rules.prompt.observation_prefix
+    prefix, role = rules.prompt.observation_prefix, rules.prompt.answered_by
     # The environment counts actions; a reply without one counts here alone.
     limit = min(limit, session.step_limit or limit)
     for turn in range(record.turns, limit):
@@ -84,11 +84,11 @@ async def _take_turns(
             record.add_invalid("lowest" if turns.on_invalid == "fail" else turns.invalid_reward)
             if turns.on_invalid == "fail":
                 return "failure"
-            record.messages.append(observation_message(prefix, turns.invalid_message))
+            record.messages.append(observation_message(prefix, turns.invalid_message, role))
             continue
         step = await session.step(action)
         record.add_step(step)
-        record.messages.append(observation_message(prefix, step.observation))
+        record.messages.append(observation_message(prefix, step.observation, role))
         if step.done:
             return "success" if record.reward >= rules.success_at else "failure"
     return "limit"

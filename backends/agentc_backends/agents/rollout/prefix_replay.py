@@ -63,7 +63,7 @@ async def _play(
     session: EpisodeSession,
     record: EpisodeRecord,
 ) -> str | None:
-    shown = rules.prompt.observation_prefix
+    shown, role = rules.prompt.observation_prefix, rules.prompt.answered_by
     actions = turn.actions
     if actions is None:
         action = action_of(rules, turns, turn.reply)
@@ -74,11 +74,11 @@ async def _play(
             return wrong
     if not actions:
         record.add_invalid(turns.invalid_reward)
-        record.messages.append({"role": "user", "content": turn.told})
+        record.messages.append({"role": role, "content": turn.told})
         return None
     step = await session.step(actions[0])
     record.add_step(step)
-    message = observation_message(shown, step.observation)
+    message = observation_message(shown, step.observation, role)
     record.messages.append(message)
     if step.done:
         return OVER

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentc.runtime.contracts.turn_contracts import turn_id
-from agentc_backends.agents.common.prompt import Message
+from agentc_backends.agents.common.prompt import Message, seen_messages
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -129,9 +129,7 @@ def _turns(given: int | None, row: Row, most: int | None, counts: DrawCounts) ->
                 number=number,
                 given=given,
                 split=row.get("split"),
-                prompt=tuple(
-                    {"role": m["role"], "content": m["content"]} for m in messages[:place]
-                ),
+                prompt=tuple(seen_messages(messages[:place])),
                 prompt_length=length,
                 taken=messages[place].get("raw", messages[place]["content"]),
                 reward=row["reward"],

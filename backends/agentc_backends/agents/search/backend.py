@@ -82,9 +82,10 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     }
     refuse_marker(stage, prompt)
     form = "react" if prompt is None else prompt.reply_format
-    if form == "text":
+    if form in ("text", "tools"):
+        why = "takes all of every reply" if form == "text" else "has an action in a call alone"
         for name in ("action_span", "no_action"):
-            stage.leave(name, "the prompt's `reply_format: text` takes all of every reply")
+            stage.leave(name, f"the prompt's `reply_format: {form}` {why}")
     else:
         config["action_span"] = stage.text("action_span")
         config["no_action"] = stage.text("no_action")
@@ -153,7 +154,7 @@ BACKEND = StageBackend(
     lower=lower,
     capabilities=frozenset(
         {
-            *("react", "react_inline", "action_only", "text"),
+            *("react", "react_inline", "action_only", "text", "tools"),
             *("resume", "infrastructure_errors", "fork"),
         }
     ),

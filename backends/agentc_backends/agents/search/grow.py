@@ -278,11 +278,12 @@ class TreeSearch:
     def _prompt(self, node: TreeNode) -> list[Message]:
         """The node's conversation without what is forgotten: the observations after the first
         replies, each with the next reply. The very first reply stays, as in the released code."""
-        prefix = self._episode.prompt.observation_prefix
-        turns = [message for given in self.given for message in given.messages(prefix)]
+        prompt = self._episode.prompt
+        prefix, role = prompt.observation_prefix, prompt.answered_by
+        turns = [message for given in self.given for message in given.messages(prompt)]
         for passed in node.lineage():
             turns.append({"role": "assistant", "content": passed.reply})
-            turns.append(observation_message(prefix, passed.observation))
+            turns.append(observation_message(prefix, passed.observation, role))
         del turns[1 : 1 + 2 * node.forgotten]
         return [*self.opening, *turns]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentc_backends.agents.common.prefixes import Prefix
-from agentc_backends.agents.common.prompt import Message, observation_message
+from agentc_backends.agents.common.prompt import EpisodePrompt, Message, observation_message
 from agentc_backends.agents.common.seeds import prefix_tree_seed, tree_seed
 
 
@@ -46,10 +46,10 @@ class GivenTurn:
     reward: float
     cut: bool = False
 
-    def messages(self, observation_prefix: str) -> list[Message]:
+    def messages(self, prompt: EpisodePrompt) -> list[Message]:
         return [
             {"role": "assistant", "content": self.reply},
-            observation_message(observation_prefix, self.observation),
+            observation_message(prompt.observation_prefix, self.observation, prompt.answered_by),
         ]
 
     def row(self) -> dict[str, Any]:

@@ -23,7 +23,9 @@ from agentc_backends.data.chat.formats import (
     TextSegment,
     format_named,
 )
+from agentc_backends.data.chat.functions import in_plain_text, requested, tools_of_row
 from agentc_backends.data.chat.shipped import Renderer, shipped_segments
+from agentc_backends.data.chat.tool_templates import TemplateTools, template_tools
 
 CHAT_FILE = "agentc_chat.json"
 """Beside a checkpoint's weights: `{"chat_format": name}`."""
@@ -54,6 +56,7 @@ class Encoder:
         )
         added = tokenizer.added_tokens_decoder
         self._control = {i: str(token) for i, token in added.items() if token.special}
+        self._tools_found: TemplateTools | None = None
         if self.chat is not None:
             require_tokens(tokenizer, self.chat)
 
@@ -66,6 +69,7 @@ class Encoder:
 
     def segments(self, messages: Sequence[Message]) -> list[TextSegment]:
         """The rendered conversation, in segments."""
+        messages = self._expressed(messages)
         if self.chat is not None:
             return self.chat.segments(messages)
         _require_system(self._render_shipped, messages)
@@ -80,8 +84,9 @@ class Encoder:
         if self.chat is not None:
             ending = self.chat.generation_prompt
         else:
-            prompt = self._render_shipped(messages, True)
-            ending = prompt.removeprefix(self._render_shipped(messages, False))
+            said = self._expressed(messages)
+            prompt = self._render_shipped(said, True)
+            ending = prompt.removeprefix(self._render_shipped(said, False))
         return self.encode_segments([*self.segments(messages), TextSegment(ending)]).ids
 
     def encode_segments(self, segments: Sequence[TextSegment]) -> Encoded:
@@ -128,7 +133,27 @@ class Encoder:
             raise FormatError(f"the tokenizer cannot write {text!r} as plain text")
         return ids
 
+    def _expressed(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """The conversation, whose functions and results are plain texts where the chat format has
+        no place for them. Raises FormatError for a template that writes them in its own way."""
+        if not tools_of_row(messages):
+            return messages
+        if self.chat is None:
+            if self._tools_found is None:
+                self._tools_found = template_tools(
+                    lambda said, tools: self._apply(said, False, tools=list(tools))
+                )
+            if self._tools_found is TemplateTools.RENDERED:
+                return messages
+        return in_plain_text(messages)
+
     def _render_shipped(self, messages: Sequence[Message], generate: bool) -> str:
+        if not tools_of_row(messages):
+            return self._apply(messages, generate)
+        said, tools = requested(messages)
+        return self._apply(said, generate, tools=list(tools))
+
+    def _apply(self, messages: Sequence[Message], generate: bool, **how: Any) -> str:
         if not self.tokenizer.chat_template:
             raise FormatError(
                 "this tokenizer ships no chat template; set chat_format on the model stage"
@@ -143,6 +168,7 @@ class Encoder:
                     tokenize=False,
                     add_generation_prompt=generate,
                     chat_template=template,
+                    **how,
                 )
             )
         except TemplateError as error:

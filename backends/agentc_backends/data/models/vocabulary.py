@@ -12,6 +12,7 @@ from typing import Any
 
 from agentc.runtime.program import read_rows
 from agentc_backends.data.chat.formats import ChatFormat, Message
+from agentc_backends.data.chat.functions import in_plain_text
 
 PAD = "<|pad|>"
 
@@ -38,7 +39,7 @@ def corpus_texts(chat: ChatFormat, conversations: Iterable[Sequence[Message]]) -
     cut = re.compile("|".join(re.escape(token) for token in chat.tokens))
     pieces: list[str] = []
     for messages in conversations:
-        texts = [segment.text for segment in chat.segments(messages)]
+        texts = [segment.text for segment in chat.segments(in_plain_text(messages))]
         for text in texts if chat.by_line else ["".join(texts)]:
             pieces += [piece for piece in cut.split(text) if piece]
     return sorted(pieces)

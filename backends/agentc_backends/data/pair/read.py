@@ -82,8 +82,8 @@ def _cut(row: Mapping[str, Any], place: tuple[int, int]) -> Trajectory:
     if len(continuation) % 2 == 0:
         # What the environment said last; nobody answered it.
         continuation = continuation[:-1]
-    expected = ["assistant", "user"] * len(continuation)
-    if [m["role"] for m in continuation] != expected[: len(continuation)]:
+    expected = [True, False] * len(continuation)
+    if [m["role"] == "assistant" for m in continuation] != expected[: len(continuation)]:
         raise PairError(f"trajectory {row['id']}: assistant and user messages do not alternate")
     return Trajectory(
         id=row["id"],

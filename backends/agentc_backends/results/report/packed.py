@@ -91,7 +91,11 @@ def _body(row: dict[str, Any], texts: dict[str, int]) -> dict[str, Any]:
 
 def _message(message: dict[str, Any], texts: dict[str, int]) -> list[Any]:
     """Who, what was seen, and all that was generated where that is more."""
-    seen = [message["role"][0], _text(message["content"], texts)]
+    # What a function gives is what the environment said.
+    role = "u" if message["role"] == "tool" else message["role"][0]
+    functions = [json.dumps(tool, ensure_ascii=False) for tool in message.get("tools", ())]
+    said = [message["content"]] if message["content"] or not functions else []
+    seen = [role, _text("\n".join([*said, *functions]), texts)]
     return [*seen, _text(message["raw"], texts)] if "raw" in message else seen
 
 

@@ -42,7 +42,7 @@ from agentc_backends.servers.openai_api.text_model import (
     TokenScore,
     Told,
 )
-from agentc_backends.servers.openai_api.tools import ToolUse
+from agentc_backends.servers.openai_api.tools import ToolUse, read_tool_use
 from agentc_backends.servers.openai_api.values import (
     ApiError,
     flag,
@@ -210,7 +210,9 @@ class _Handlers:
         if ("messages" in body) == ("prompt" in body):
             raise ApiError(400, "give either messages or prompt", "invalid_value", "prompt")
         if "messages" in body:
-            tokens = await self._encoder.count_chat(messages(body), read_template(body))
+            tokens = await self._encoder.count_chat(
+                messages(body), read_template(body), read_tool_use(body).tools
+            )
         else:
             special = flag(body, "add_special_tokens", True)
             tokens = await self._encoder.count(text(body, "prompt"), special)

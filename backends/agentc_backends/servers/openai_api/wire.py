@@ -61,7 +61,7 @@ CHAT_FIELDS = (
 )
 COMPLETION_FIELDS = _SAMPLING_FIELDS | {"prompt", "echo", "add_special_tokens"}
 TOKENIZE_FIELDS = frozenset(
-    {"model", "prompt", "messages", "add_special_tokens"}
+    {"model", "prompt", "messages", "tools", "add_special_tokens"}
     | {"add_generation_prompt", "continue_final_message"}
 )
 

@@ -97,6 +97,7 @@ BACKEND = ServerBackend(
     fields=FIELDS,
     capabilities=frozenset(
         {"chat", "completions", "logprobs", "token_ids", "scoring", "seed", "stop", "reload", "cpu"}
+        | {"tools"}
     ),
     loads_model=False,
 )

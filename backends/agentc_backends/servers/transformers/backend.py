@@ -94,6 +94,7 @@ BACKEND = ServerBackend(
     fields=FIELDS,
     capabilities=frozenset(
         {"chat", "completions", "logprobs", "token_ids", "scoring", "seed", "stop", "reload", "cpu"}
+        | {"tools"}
     ),
     memory=server_memory,
 )

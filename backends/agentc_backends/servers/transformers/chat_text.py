@@ -16,10 +16,11 @@ from jinja2 import TemplateError
 from agentc_backends.data.chat.bounded import bounded
 from agentc_backends.data.chat.dates import with_fixed_date
 from agentc_backends.data.chat.formats import ChatFormat, FormatError, format_named, render
+from agentc_backends.data.chat.functions import requested
 from agentc_backends.data.chat.pieces import PieceTokens
 from agentc_backends.data.chat.tokens import Encoder, chat_format_of
 from agentc_backends.data.chat.tool_calls import plain_messages, structured_messages
-from agentc_backends.servers.transformers.tool_templates import TemplateTools, tools_of
+from agentc_backends.data.chat.tool_templates import TemplateTools, template_tools
 
 Messages = Sequence[Mapping[str, Any]]
 Tools = Sequence[Mapping[str, Any]]
@@ -63,18 +64,21 @@ class ChatText:
             return self._encoder.encode(messages).ids
         return self._pieces.ids(self._text(messages, add_generation_prompt))
 
+    def encode_row(self, messages: Messages) -> list[int]:
+        """Prompt tokens of a row of data that waits for a reply; its first message has the
+        functions, where there are any."""
+        said, tools = requested(messages)
+        return self.encode(
+            said, add_generation_prompt=True, continue_final_message=False, tools=tools
+        )
+
     def _template_tools(self) -> TemplateTools:
         """What the template does with functions; a format of our own has no place for them."""
         if self._format is not None:
             return TemplateTools.UNKNOWN
         if self._tools_found is None:
-            self._tools_found = tools_of(
+            self._tools_found = template_tools(
                 lambda messages, tools: self._shipped(messages, tools=tools)
-            )
-        if self._tools_found is TemplateTools.FOREIGN:
-            raise FormatError(
-                "the model's chat template writes calls of functions in a notation that this "
-                "server does not read; it reads <tool_call> with JSON (Hermes, Qwen 2.5 and 3)"
             )
         return self._tools_found
 

@@ -35,7 +35,7 @@ def sample_of(
     encoder: Encoder, sides: Sequence[Side], prompts: Sequence[Sequence[Message]]
 ) -> ScoringSample:
     """Some of these token rows and of these prompts, evenly spread, as far as they are compared."""
-    waiting = [prompt for prompt in prompts if prompt and prompt[-1]["role"] == "user"]
+    waiting = [prompt for prompt in prompts if prompt and prompt[-1]["role"] != "assistant"]
     return ScoringSample(
         tuple(map(_beginning, _spread(sides))),
         tuple(_encoded(encoder, _spread(waiting))),

@@ -58,8 +58,7 @@ class LivePolicy:
     async def reply(self, messages: Sequence[Message], seed: int, affinity: str) -> Reply:
         """The next message, stripped. Raises ContextOverflowError for a prompt that leaves no room
         for a reply."""
-        plain = [{"role": each["role"], "content": each["content"]} for each in messages]
-        prompt = self.chat.encode(plain, add_generation_prompt=True, continue_final_message=False)
+        prompt = self.chat.encode_row(messages)
         room = self.context - len(prompt)
         if room <= 0:
             raise ContextOverflowError(f"{len(prompt)} tokens, of {self.context} of the model")

@@ -22,7 +22,7 @@ BY_ADVANTAGE = ("advantage", "kl_penalty")
 _PROGRAM = ("-m", "agentc_backends.trainers.online_rl.job_online")
 
 CAPABILITIES = frozenset(
-    {"react", "react_inline", "action_only", "text", "output_marker", "resume", "float32"}
+    {"react", "react_inline", "action_only", "text", "tools", "output_marker", "resume", "float32"}
 )
 WITHOUT_ENCODER = ("policy", "start")
 """Of those without a critic of texts, which would read with an `encoder`."""

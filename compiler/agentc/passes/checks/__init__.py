@@ -10,6 +10,7 @@ from agentc.passes.checks.choices import CHOICES
 from agentc.passes.checks.critics import CRITICS
 from agentc.passes.checks.episodes import EPISODES
 from agentc.passes.checks.evaluations import EVALUATIONS
+from agentc.passes.checks.functions import FUNCTIONS
 from agentc.passes.checks.lengths import LENGTHS
 from agentc.passes.checks.machines import MACHINES
 from agentc.passes.checks.measures import MEASURES
@@ -51,7 +52,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Reranked replies", RERANKING),
     ("Searches", SEARCHES),
     ("Revisions and marks", REVISIONS),
-    ("Models", (*MODELS, *PLAIN_TEXT)),
+    ("Models", (*MODELS, *PLAIN_TEXT, *FUNCTIONS)),
     ("Scripts", SCRIPTS),
     ("Rounds", ROUNDS),
 )

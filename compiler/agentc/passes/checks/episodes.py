@@ -16,7 +16,11 @@ _BY_ATTEMPTS = kinds_where(lambda kind: kind.acts and kind.has("attempts"))
 _READERS = kinds_where(lambda kind: kind.trains or bool(kind.reworks))
 _FAR = 3
 """How many times a stated estimate's upper bound a number has to be to look like a slip."""
-_REPLIES = {"react": "Thought: @\nAction: @", "react_inline": "Thought: @. Action: @"}
+_REPLIES = {
+    "react": "Thought: @\nAction: @",
+    "react_inline": "Thought: @. Action: @",
+    "tools": '<tool_call>\n{"name": "act", "arguments": {"action": "@"}}\n</tool_call>',
+}
 """What every reply of a format holds, `@` standing for its words; `action_only` fixes nothing."""
 
 

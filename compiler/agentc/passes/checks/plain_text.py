@@ -41,6 +41,10 @@ def _unsayable(prompt: Prompt, model: str, path: str) -> Iterator[Finding]:
     if prompt.system is not None:
         what = "has an instruction of `role: system`, and plain text has no roles"
         fix = "write `role: user`: the instruction then stands before the task"
+    elif prompt.reply_format == "tools":
+        what = "lets the agent call a function, which takes lines, and plain text has no roles to "
+        what += "show one in"
+        fix = "set reply_format to react_inline, action_only or text"
     elif prompt.reply_format == "react":
         what = "asks for replies of two lines, and in plain text the first line end ends a reply"
         fix = "set reply_format to react_inline, action_only or text"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Finding = Tuple[str, Optional[int], Optional[str], str]
 
-_MARKS = {"cut", "loss", "raw"}
+_MARKS = {"cut", "loss", "raw", "tools"}
 ENDS = ("success", "failure", "limit", "overflow", "error")
 OUTCOMES = ("win", "lose", "self")
 SOURCES = ("expert", "policy")
@@ -78,11 +78,13 @@ def check_pairs(artifact: Artifact) -> Iterator[Finding]:
 
 def message_findings(messages: Any, first: Optional[str] = None) -> Iterator[str]:
     """What is wrong with a list of messages: roles, contents, alternation. A leading system
-    message is allowed unless `first` names the role that must open."""
+    message is allowed unless `first` names the role that must open; behind one with functions
+    (`tools`), or behind what `first` opens, results of the role `tool` may answer the agent."""
     if not isinstance(messages, list) or not messages:
         yield "expected a non-empty list of messages"
         return
     expected = first
+    answers = ("user",) if first is None else ("user", "tool")
     for index, message in enumerate(messages):
         if not isinstance(message, dict) or set(message) - _MARKS != {"role", "content"}:
             yield "message %d: expected {role, content}, found %s" % (index, shown(message))
@@ -96,16 +98,35 @@ def message_findings(messages: Any, first: Optional[str] = None) -> Iterator[str
             raw = message["raw"]
             if role != "assistant" or not isinstance(raw, str) or message["content"] not in raw:
                 yield "message %d: raw is the agent's whole text, which holds its content" % index
-        if role == "system" and index == 0 and first is None:
+        opens = role == "system" and index == 0 and first is None
+        if "tools" in message:
+            if not opens or not _are_functions(message["tools"]):
+                yield ("message %d: tools are functions, of a leading system message alone" % index)
+                return
+            answers = ("user", "tool")
+        if opens:
             expected = "user"
-        elif role not in ("user", "assistant"):
+        elif role == "tool" and (
+            role not in answers or index == 0 or messages[index - 1]["role"] != "assistant"
+        ):
+            yield "message %d: a result of a function, where none is called" % index
+            return
+        elif role not in ("user", "tool", "assistant"):
             yield "message %d: role %r is not one of user, assistant" % (index, role)
             return
-        elif expected is not None and role != expected:
+        elif expected is not None and role != expected and role != "tool":
             yield "message %d: expected %s, found %s; turns alternate" % (index, expected, role)
             return
         else:
-            expected = "assistant" if role == "user" else "user"
+            expected = "user" if role == "assistant" else "assistant"
+
+
+def _are_functions(tools: Any) -> bool:
+    return (
+        isinstance(tools, list)
+        and bool(tools)
+        and all(isinstance(tool, dict) and tool.get("type") == "function" for tool in tools)
+    )
 
 
 def rows_of(artifact: Artifact, name: str) -> Iterator[Tuple[int, Any]]:

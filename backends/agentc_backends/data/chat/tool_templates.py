@@ -1,6 +1,7 @@
 """What a shipped chat template does with functions: found out by having it render a call.
 
-Used by `chat_text.py`; `data/chat/tool_calls.py` has the notation that is read.
+Used by `tokens.py` and by the server's `chat_text.py`; `tool_calls.py` has the notation that is
+read.
 """
 
 from __future__ import annotations
@@ -26,6 +27,18 @@ class TemplateTools(enum.Enum):
     UNKNOWN = enum.auto()
     RENDERED = enum.auto()
     FOREIGN = enum.auto()
+
+
+def template_tools(render: Render) -> TemplateTools:
+    """What the template does with functions and calls. Raises FormatError where it writes them in a
+    notation that nobody here reads."""
+    found = tools_of(render)
+    if found is TemplateTools.FOREIGN:
+        raise FormatError(
+            "the model's chat template writes calls of functions in a notation that this "
+            "server does not read; it reads <tool_call> with JSON (Hermes, Qwen 2.5 and 3)"
+        )
+    return found
 
 
 def tools_of(render: Render) -> TemplateTools:
