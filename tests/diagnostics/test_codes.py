@@ -32,7 +32,7 @@ def table() -> BackendTable:
 def test_codes_are_distinct() -> None:
     names = [code.code for code in CODES]
     assert all(count == 1 for count in Counter(names).values())
-    assert all(re.fullmatch(r"AGC[1-7]\d\d", name) for name in names)
+    assert all(re.fullmatch(r"AGC[1-8]\d\d", name) for name in names)
 
 
 def test_every_code_that_is_reported_is_in_the_table(repository: Path) -> None:

@@ -35,6 +35,7 @@ ELSEWHERE = frozenset(
         "./mine.yaml",
         ".helix/languages.toml",
         "agentc.backends",  # the groups of entry points
+        "agentc.searchers",
         "agentc.trackers",
         "agentc_backends.environment_server",
         "agentc_backends.gym.make",

@@ -68,3 +68,6 @@ GYMNASIUM = _locked("gymnasium")
 
 LM_EVAL = _locked("lm_eval")
 """EleutherAI's lm-eval, with tokenizers of transformers and without torch, and a client."""
+
+OPTUNA = _locked("optuna")
+"""Optuna, for its program alone, which proposes values of params: no job runs in it."""

@@ -38,6 +38,7 @@ COMMANDS = (
     "compile",
     "bundle",
     "run",
+    "search",
     "runs",
     "status",
     "cancel",

@@ -39,13 +39,25 @@ Give secrets as environment variables of this command.
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
+    add_run_arguments(parser)
+    parser.add_argument("--until", metavar="STAGE", help="only this stage and what it needs")
+    parser.add_argument(
+        "-n",
+        "--dry-run",
+        action="store_true",
+        help="say what would run, as `agentc plan` does, and run nothing",
+    )
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `agentc search` hands to each run, too."""
     add_spec_arguments(parser)
     add_locked_argument(parser)
     add_store_argument(parser)
     parser.add_argument(
         "-j",
         "--jobs",
-        type=_positive,
+        type=positive,
         default=None,
         metavar="N",
         help="cores to use, or jobs in the queue with a cluster profile (default: all cores, or"
@@ -57,15 +69,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="where jobs run: the folder or the name of a Snakemake profile, `slurm` for the one"
         " that ships with agentc (default: $SNAKEMAKE_PROFILE, else this machine)",
     )
-    parser.add_argument("--until", metavar="STAGE", help="only this stage and what it needs")
     parser.add_argument(
         "--keep-going", action="store_true", help="after a failure go on with what can still run"
-    )
-    parser.add_argument(
-        "-n",
-        "--dry-run",
-        action="store_true",
-        help="say what would run, as `agentc plan` does, and run nothing",
     )
     parser.add_argument(
         "--over-budget", action="store_true", help="run although the estimate exceeds `budget:`"
@@ -228,7 +233,8 @@ def _tell(work: Work, estimates: Mapping[str, Estimate], expected: Summary | Non
         print(f"estimate: {summary_sentence(expected)}; `agentc cost` says what it rests on")
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """A count of the command line."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("expected 1 or more")

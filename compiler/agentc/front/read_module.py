@@ -26,6 +26,7 @@ from agentc.front.expressions import Evaluator
 from agentc.front.join_cells import SweptModule, axis_labels, join_cells
 from agentc.front.reading import FrontContext, Reading
 from agentc.front.resolve_names import ENOUGH_STAGES, resolve_names, warn_unused
+from agentc.front.resolve_search import resolve_search
 from agentc.ir.module import Module
 from agentc.kinds.field import Json
 from agentc.schema.structure import report_empty, structure
@@ -139,6 +140,10 @@ def join(reading: Reading, context: FrontContext) -> Reading:
     }
     chosen = chosen_params(_spec_of(reading), context.params, module.params)
     module = replace(module, scale=context.scale, chosen=chosen, templates=templates)
+    search = resolve_search(
+        _spec_of(reading), module, context.params, context.evaluator, context.sink
+    )
+    module = replace(module, search=search)
     return replace(reading, module=module)
 
 

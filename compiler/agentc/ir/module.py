@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from agentc.diagnostics.span import Origin, Span
 from agentc.ir.claim import Claim
+from agentc.ir.search import Search
 from agentc.kinds.field import Json
 from agentc.kinds.interaction import OBSERVATION_PREFIX
 
@@ -170,4 +171,5 @@ class Module:
     claims: tuple[Claim, ...] = ()
     budget: Budget | None = None
     track: tuple[Tracking, ...] = ()
+    search: Search | None = None
     origin: Origin | None = None

@@ -90,6 +90,7 @@ def language_schema(table: BackendTable) -> Schema:
         "claims": named_schema({"title": "claim", **mapping_schema(language.CLAIM_FIELDS)}),
         "budget": mapping_schema(language.BUDGET_FIELDS),
         "track": _track(),
+        "search": mapping_schema(language.SEARCH_FIELDS),
         "discrepancies": {"type": "array", "items": mapping_schema(language.DISCREPANCY_FIELDS)},
     }
     for key, doc in language.TOP_LEVEL.items():

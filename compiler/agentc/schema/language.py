@@ -59,6 +59,8 @@ TOP_LEVEL: dict[str, str] = {
     "budget": "What a run may cost at most; `agentc run` refuses more.",
     "track": "Where curves and results are written to, too: `trackio`, a list of trackers, or each "
     "with its settings. No result and no key depends on it.",
+    "search": "Params that `agentc search` looks for values of, and the measure they are chosen "
+    "by. No result and no key depends on it.",
     "discrepancies": "Where paper and code disagree, and which side this spec takes.",
 }
 
@@ -71,6 +73,7 @@ SCALE_KEYS: dict[str, str] = {
     "params": "Other defaults of params: `{rounds: 1}`.",
     "matrix": "Fewer values to sweep over.",
     "budget": "Other amounts.",
+    "search": "Fewer trials.",
     "defaults": "Other values for every stage.",
     "models": "Settings of models.",
     "environments": "Settings of environments.",
@@ -251,6 +254,52 @@ BUDGET_FIELDS: tuple[Field, ...] = (
            "low end (`p10`) or its high end (`p90`).", ("p10", "p50", "p90"), "p50",
            identity="metadata"),
     choice("gpu", "The type of GPU that stages get.", GPU_TYPES, "a100", identity="metadata"),
+)  # fmt: skip
+
+SEARCH_FIELDS: tuple[Field, ...] = (
+    Field(
+        name="over",
+        schema={
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": {
+                "anyOf": [
+                    {"type": "array", "minItems": 1},
+                    {
+                        "type": "object",
+                        "properties": {
+                            "low": {"type": "number"},
+                            "high": {"type": "number"},
+                            "log": {"type": "boolean"},
+                            "step": {"type": "number", "exclusiveMinimum": 0},
+                        },
+                        "required": ["low", "high"],
+                        "additionalProperties": False,
+                    },
+                ]
+            },
+        },
+        doc="Params and their values: a list, as in `matrix`, or `{low: 1e-6, high: 1e-3}`, both "
+        "included, with `log: true` for factors and `step` for a grid.",
+        default=REQUIRED,
+        identity="metadata",
+    ),
+    string("stage", "The stage that measures a trial; in a repeat that of the last round.",
+           REQUIRED, identity="metadata"),
+    string("metric", "What it measures: `reward`, `success`, `best_of(k)`, `pass_at(k)`, `loops`.",
+           "reward", pattern=METRIC_PATTERN, identity="metadata"),
+    choice("direction", "Whether more of it is better.", ("maximize", "minimize"), "maximize",
+           identity="metadata"),
+    integer("trials", "How many there are in the end, those of before included.", 20, minimum=1,
+            identity="metadata"),
+    choice("sampler", "`tpe` learns from the trials before, `random` does not.",
+           ("tpe", "random"), "tpe", identity="metadata"),
+    choice("pruner", "Between rounds: `median` ends a trial that is worse than the median of the "
+           "others after as many rounds, `halving` lets about half of them go on.",
+           ("none", "median", "halving"), "none", identity="metadata"),
+    integer("startup_trials", "Trials that are drawn at random, and before which `median` ends "
+            "none.", 5, minimum=0, identity="metadata"),
+    integer("seed", "Seed of what is drawn.", 0, minimum=0, identity="metadata"),
 )  # fmt: skip
 
 SERVER_PLACEMENT_FIELDS: tuple[Field, ...] = (

@@ -101,6 +101,7 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
         claims=_claims(keys.get("claims"), sink),
         budget=_value(keys, "budget"),
         track=_value(keys, "track"),
+        search=_value(keys, "search"),
         broken=frozenset(broken),
         misnamed=tuple(name for name in (*models, *stages) if not is_name(name))[:20],
         empty=empty,

@@ -107,6 +107,7 @@ class Spec:
     claims: Mapping[str, Entry] = field(default_factory=dict)
     budget: Node | None = None
     track: Node | None = None
+    search: Node | None = None
     scales: tuple[str, ...] = ()
     broken: frozenset[str] = frozenset()
     """Sections of which something could not be read (reported): a name that is not there may be

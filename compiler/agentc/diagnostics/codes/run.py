@@ -75,4 +75,28 @@ RUN: tuple[Code, ...] = (
         "The settings of a tracker contradict each other, or one of them needs another. Nothing "
         "was run: a tracker that fails later ends no run, and would leave its curves out.",
     ),
+    Code(
+        "AGC800",
+        "a search over no param",
+        "`search.over` names the params that `agentc search` chooses values of. They are declared "
+        "under `params:`, and no axis of the matrix: a trial runs all cells of that.",
+    ),
+    Code(
+        "AGC801",
+        "values that a search cannot try",
+        "An axis is a list of values, or the numbers between `low` and `high`; `log` needs numbers "
+        "above 0 and goes without `step`. All of them have to be values that the param takes.",
+    ),
+    Code(
+        "AGC802",
+        "a search by no measure",
+        "`search.stage` is the stage whose `metric` is to be as large, or as small, as can be. In "
+        "a repeat it means that of each round, and the last gives the value.",
+    ),
+    Code(
+        "AGC803",
+        "nothing to prune by",
+        "A pruner looks at a trial after each round. The stage that measures it is in no repeat, "
+        "so every trial runs to its end.",
+    ),
 )

@@ -1,0 +1,1 @@
+"""Optuna as a searcher."""

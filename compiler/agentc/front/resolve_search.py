@@ -1,0 +1,204 @@
+"""The section `search:` of the IR, once all cells are joined: axes over params, and the stage that
+measures a trial. Neighbours: `read_module.py` calls it; `resolve_claims.py`, whose metrics it has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.span import Span
+from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.front.claim_reading import setting_in_effect
+from agentc.front.evaluate_params import evaluate_params
+from agentc.front.expressions import Evaluator
+from agentc.ir.module import Module
+from agentc.ir.search import Search, SearchAxis
+from agentc.kinds import kind_named
+from agentc.kinds.artifacts import METRICS
+from agentc.kinds.field import Json
+from agentc.kinds.metric_names import read_metric
+from agentc.plan.stage_names import meant_by, nearest, without_cell
+from agentc.schema import language
+from agentc.schema.coerce import Coercion
+from agentc.schema.keys import Place, as_mapping
+from agentc.source.tree import Mapping as MappingNode
+from agentc.source.tree import Unknown, text_of, written
+from agentc.syntax.nodes import Spec
+
+_EXAMPLE = "a mapping such as `{over: {lr: {low: 1e-6, high: 1e-3, log: true}}, stage: evaluate}`"
+
+
+def resolve_search(
+    spec: Spec, module: Module, given: Mapping[str, str], evaluator: Evaluator, sink: Sink
+) -> Search | None:
+    """The search, or None when there is none or it is broken. `given` are the texts of `-p`, which
+    take axes away."""
+    if spec.search is None:
+        return None
+    computed = evaluator.evaluate(spec.search, module.params)
+    if isinstance(computed, Unknown):
+        return None
+    node = as_mapping(computed, Place("search", "`search`"), sink, _EXAMPLE)
+    coercion = Coercion(sink)
+    found = None if node is None else coercion.group(node, language.SEARCH_FIELDS, "search")
+    if node is None or not isinstance(found, dict):
+        return None
+    usual = {field.name: field.default for field in language.SEARCH_FIELDS if not field.required}
+    values = {**usual, **{name: value for name, value in found.items() if value is not None}}
+    axes = tuple(_axes(spec, values["over"], node, given, sink))
+    measured = _is_measured(module, values, coercion.spans, sink)
+    if len(axes) < len(values["over"].keys() - given.keys()) or not measured:
+        return None
+    return Search(axes=axes, **{name: value for name, value in values.items() if name != "over"})
+
+
+def _axes(
+    spec: Spec, over: Mapping[str, Json], node: MappingNode, given: Mapping[str, str], sink: Sink
+) -> Iterator[SearchAxis]:
+    """Those that are right and that `-p` has not taken away."""
+    entry = node.find("over")
+    names = entry.value.entries if entry and isinstance(entry.value, MappingNode) else ()
+    spans = {each.key.text: each.key.span for each in names}
+    matrix = spec.matrix.entries if isinstance(spec.matrix, MappingNode) else ()
+    swept = {each.key.text for each in matrix}
+    for name, values in over.items():
+        if name not in spec.params:
+            sink.error(
+                "AGC800",
+                f"`search.over` names `{name}`, which is no param",
+                spans.get(name),
+                expected=f"one of {listed(spec.params)}" if spec.params else None,
+                fix=did_you_mean(name, spec.params)
+                or f'declare it under `params:`, and use it as "{{{{ {name} }}}}"',
+            )
+        elif name in swept and name not in given:
+            sink.error(
+                "AGC800",
+                f"`search.over` names `{name}`, which the matrix sweeps over",
+                spans.get(name),
+                notes=("a trial runs all cells of the matrix; its value is their mean",),
+                fix="leave it out of one of them",
+            )
+        elif name not in given:
+            axis = _axis(spec, name, values, given, spans.get(name), sink)
+            if axis is not None:
+                yield axis
+
+
+def _axis(
+    spec: Spec, name: str, values: Json, given: Mapping[str, str], span: Span | None, sink: Sink
+) -> SearchAxis | None:
+    if isinstance(values, list):
+        axis = SearchAxis(name=name, choices=tuple(values))
+        trouble = _of_choices(values)
+    else:
+        assert isinstance(values, dict)
+        kind = spec.params[name].settings.get("type")
+        low, high, step = (values.get(each) for each in ("low", "high", "step"))
+        axis = SearchAxis(
+            name=name,
+            low=low,  # type: ignore[arg-type]
+            high=high,  # type: ignore[arg-type]
+            log=values.get("log") is True,
+            step=step,  # type: ignore[arg-type]
+            integer=kind is not None and text_of(kind.value) == "int",
+        )
+        trouble = _of_range(axis)
+    ends = axis.choices or (axis.low, axis.high)
+    trouble = trouble or next(filter(None, (_refused(spec, name, v, given) for v in ends)), None)
+    if trouble is None:
+        return axis
+    message, fix = trouble
+    sink.error("AGC801", f"`search.over.{name}` {message}", span, fix=fix)
+    return None
+
+
+def _of_choices(values: list[Json]) -> tuple[str, str] | None:
+    bare = [value for value in values if isinstance(value, (bool, int, float, str))]
+    if len(bare) < len(values):
+        return "has a value that is no text or number", "give texts, numbers, true and false"
+    twice = [value for value, count in Counter(map(repr, bare)).items() if count > 1]
+    return (f"has {twice[0]} twice", "give each value once") if twice else None
+
+
+def _of_range(axis: SearchAxis) -> tuple[str, str] | None:
+    assert axis.low is not None
+    assert axis.high is not None
+    numbers = [axis.low, axis.high, *([] if axis.step is None else [axis.step])]
+    if axis.low >= axis.high:
+        return "has a `low` that is not below its `high`", "exchange them, or give a list of values"
+    if axis.integer and any(number != int(number) for number in numbers):
+        return "is of whole numbers and has a bound or step that is none", "give whole numbers"
+    if axis.log and axis.low <= 0:
+        return "has `log: true` and begins at 0 or below", "give a `low` above 0"
+    if axis.log and axis.step is not None:
+        return "has both `log` and `step`", "leave one of them out"
+    return None
+
+
+def _refused(
+    spec: Spec, name: str, value: Json, given: Mapping[str, str]
+) -> tuple[str, str] | None:
+    """What the param says of a value, by its own type and bounds."""
+    text = written(value)
+    found = Sink()
+    evaluate_params(spec, {**given, name: text}, Evaluator(Sink()), found)
+    errors = [each for each in found.sorted() if each.severity == "error"]
+    if not errors:
+        return None
+    said = errors[0]
+    expected = f" (expected {said.expected})" if said.expected else ""
+    return f"has the value {text}: {said.message}{expected}", "leave it out, or mend the param"
+
+
+def _is_measured(
+    module: Module, values: Mapping[str, Json], spans: Mapping[str, Span], sink: Sink
+) -> bool:
+    """Whether the stage is there, one in each round and cell, and measures the metric."""
+    if sink.has_errors:
+        return True  # stages that are left out may be the ones
+    name, metric = str(values["stage"]), read_metric(str(values["metric"]))
+    span = spans.get("search.stage")
+    meant = meant_by(name, module.stages)
+    if not meant:
+        sink.error(
+            "AGC802",
+            f"`search.stage` names `{name}`, which is no stage",
+            span,
+            fix=nearest(name, module.stages),
+        )
+        return False
+    stages = [module.stages[each] for each in meant]
+    kind = kind_named(stages[0].kind)
+    if kind is not None and kind.products:
+        kind = kind.of_stage(stages[0].inputs, setting_in_effect(kind, stages[0], "output"))
+    missing: str | None = ""
+    several = len({_without_round(without_cell(stage.id)) for stage in stages}) > 1
+    usable = not (metric.of_two or metric.of_curve or metric.of_revisions)
+    if kind is not None and usable and not several and kind.produces is METRICS:
+        missing = metric.missing(kind, lambda each: setting_in_effect(kind, stages[0], each))
+    if missing is None:
+        if values["pruner"] != "none" and stages[0].round is None:
+            sink.warning(
+                "AGC803",
+                f"`{name}` is in no repeat, so that nothing is pruned",
+                spans.get("search.pruner", span),
+                fix="leave `pruner` out; it looks at a trial after each round",
+            )
+        return True
+    what = f"means {listed(meant)}" if several else f"measures no `{values['metric']}`"
+    sink.error(
+        "AGC802",
+        f"`search.stage` names `{name}`, which {what}",
+        span,
+        expected="one stage that measures it: an `evaluate`, a `measure` or a script with "
+        "`output: metrics`",
+        fix=f"give it `{missing}`" if missing else None,
+    )
+    return False
+
+
+def _without_round(name: str) -> str:
+    return ".".join(part for part in name.split(".") if not part.isdigit())

@@ -1,0 +1,154 @@
+"""`search:` in a spec, and `agentc search` with the real Optuna: what is understood, what is
+refused, that no plan knows of it, and that a search which was killed goes on as if it had not been.
+`make environments-long` builds what the last needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+from tests.support.patience import PATIENCE_S
+
+from agentc.backend_api import BackendTable, load_backends
+from agentc.backend_api.searchers import installed_searcher
+from agentc.compilation import Compilation, compile_spec
+from agentc.plan.render import plan_document
+from agentc.published.json_schema import language_schema
+from agentc.runtime.store.layout import StoreLayout
+from agentc.searching.objective import measures_of
+from agentc.searching.process import needed_by_searcher
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIMB = ROOT / "specs" / "search" / "climb.yaml"
+
+
+@pytest.fixture(scope="module")
+def table() -> BackendTable:
+    return load_backends()
+
+
+def compiled(
+    folder: Path, table: BackendTable, change: dict[str, Any] | None, **given: str
+) -> Compilation:
+    """The shipped spec with another `search:` (None: without one)."""
+    spec = yaml.safe_load(CLIMB.read_text(encoding="utf-8"))
+    search = {**spec.pop("search"), **(change or {})}
+    for script in CLIMB.parent.glob("*.py"):
+        (folder / script.name).write_bytes(script.read_bytes())
+    if change is not None:
+        spec["search"] = search
+    path = folder / "climb.yaml"
+    path.write_text(yaml.safe_dump(spec, sort_keys=False), encoding="utf-8")
+    return compile_spec(path, given, table)
+
+
+def test_what_is_understood(tmp_path: Path, table: BackendTable) -> None:
+    module = compiled(tmp_path, table, {"direction": "minimize"}).module
+    assert module is not None
+    assert module.search is not None
+    start, stride = module.search.axes
+    assert start.choices == (-1.0, -0.5, 0.0, 0.5)
+    assert (stride.low, stride.high, stride.log, stride.integer) == (0.01, 1, True, False)
+    assert (module.search.direction, module.search.metric) == ("minimize", "reward")
+    module = compiled(tmp_path, table, {}, start="0.5").module
+    assert module is not None
+    assert module.search is not None
+    assert [axis.name for axis in module.search.axes] == ["stride"]
+
+
+def test_the_schema_has_it(table: BackendTable) -> None:
+    whole: Any = language_schema(table)
+    schema = Draft202012Validator({**whole["properties"]["search"], "$defs": whole["$defs"]})
+    search = yaml.safe_load(CLIMB.read_text(encoding="utf-8"))["search"]
+    assert schema.is_valid(search)
+    assert not schema.is_valid({**search, "over": {"stride": {"low": 0.1}}})
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"over": {"stepp": [1.0]}}, "AGC800"),
+        ({"over": {"stride": {"low": 1, "high": 0.1}}}, "AGC801"),
+        ({"over": {"stride": {"low": 0.1, "high": 7}}}, "AGC801"),
+        ({"over": {"start": {"low": -1, "high": 1, "log": True}}}, "AGC801"),
+        ({"over": {"start": [0.1, 0.1]}}, "AGC801"),
+        ({"stage": "climb.hight"}, "AGC802"),
+        ({"stage": "climb"}, "AGC802"),
+        ({"stage": "climb.walk"}, "AGC802"),
+        ({"metric": "pass_at(2)"}, "AGC802"),
+        ({"trials": 0}, "AGC203"),
+    ],
+)
+def test_what_is_refused(
+    tmp_path: Path, table: BackendTable, change: dict[str, Any], code: str
+) -> None:
+    found = compiled(tmp_path, table, change).diagnostics
+    assert [each.code for each in found if each.severity == "error"] == [code]
+
+
+def test_no_plan_knows_of_it_and_measures_go_by_round(tmp_path: Path, table: BackendTable) -> None:
+    plans = []
+    for change in (None, {}, {"trials": 3, "seed": 4}):
+        plan = compiled(tmp_path, table, change).plan
+        assert plan is not None
+        plans.append(plan_document(plan))
+    assert plans[0]["jobs"] == plans[1]["jobs"] == plans[2]["jobs"]
+    measures = measures_of(plans[0], "climb.height")
+    assert [(each.round, each.stage) for each in measures] == [
+        (1, "climb.1.height"),
+        (2, "climb.2.height"),
+    ]
+
+
+@pytest.mark.long
+def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = os.environ.get("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
+    monkeypatch.setenv("AGENTC_ENVIRONMENTS", built)
+    searcher = installed_searcher("optuna")
+    assert searcher is not None
+    if not needed_by_searcher(searcher).ready(StoreLayout(tmp_path)):
+        pytest.skip("the software environment optuna is not built: `make environments-long`")
+    agentc = [str(Path(sys.executable).with_name("agentc")), "search", str(CLIMB), "--json"]
+
+    def search(store: Path, *more: str) -> dict[str, Any]:
+        words = [*agentc, "--store", str(store), *more]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S)
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    unbroken = search(tmp_path / "one")
+    assert len(unbroken["trials"]) == 8
+    pruned = [trial for trial in unbroken["trials"] if trial["state"] == "pruned"]
+    assert pruned
+    assert all(list(trial["steps"]) == ["1"] and trial["why"] for trial in pruned)
+    complete = [trial for trial in unbroken["trials"] if trial["state"] == "complete"]
+    best = max(complete, key=lambda trial: trial["value"])
+    assert unbroken["best"] == best["number"]
+
+    words = [*agentc, "--store", str(tmp_path / "two")]
+    killed = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + PATIENCE_S
+    while len(list((tmp_path / "two" / "runs").glob("climb@*"))) < 2:
+        assert time.monotonic() < deadline
+        assert killed.poll() is None
+        time.sleep(0.1)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    again = search(tmp_path / "two")
+    assert again["trials"] == unbroken["trials"]
+
+    made = {path.parent.name for path in (tmp_path / "two").glob("objects/*/*/artifact.json")}
+    assert search(tmp_path / "two") == again
+    assert {p.parent.name for p in (tmp_path / "two").glob("objects/*/*/artifact.json")} == made
