@@ -85,7 +85,7 @@ def test_the_schema_has_it(table: BackendTable) -> None:
         ({"stage": "climb"}, "AGC802"),
         ({"stage": "climb.walk"}, "AGC802"),
         ({"metric": "pass_at(2)"}, "AGC802"),
-        ({"trials": 0}, "AGC203"),
+        ({"trials": 0}, "AGC205"),
     ],
 )
 def test_what_is_refused(

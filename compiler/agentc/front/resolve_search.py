@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.span import Span
@@ -45,13 +46,16 @@ def resolve_search(
     found = None if node is None else coercion.group(node, language.SEARCH_FIELDS, "search")
     if node is None or not isinstance(found, dict):
         return None
-    usual = {field.name: field.default for field in language.SEARCH_FIELDS if not field.required}
-    values = {**usual, **{name: value for name, value in found.items() if value is not None}}
-    axes = tuple(_axes(spec, values["over"], node, given, sink))
+    values: dict[str, Any] = {
+        field.name: field.default for field in language.SEARCH_FIELDS if not field.required
+    }
+    values |= {name: value for name, value in found.items() if value is not None}
+    over: dict[str, Json] = values.pop("over")
+    axes = tuple(_axes(spec, over, node, given, sink))
     measured = _is_measured(module, values, coercion.spans, sink)
-    if len(axes) < len(values["over"].keys() - given.keys()) or not measured:
+    if len(axes) < len(over.keys() - given.keys()) or not measured:
         return None
-    return Search(axes=axes, **{name: value for name, value in values.items() if name != "over"})
+    return Search(axes=axes, **values)
 
 
 def _axes(

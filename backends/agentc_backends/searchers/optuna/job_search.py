@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import optuna
@@ -140,7 +140,11 @@ def main() -> int:
             study = OpenStudy(asked)
             answer = study.trials()
         else:
-            methods = {"ask": study.ask, "report": study.report, "tell": study.tell}
+            methods: dict[str, Callable[..., dict[str, Any]]] = {
+                "ask": study.ask,
+                "report": study.report,
+                "tell": study.tell,
+            }
             answer = methods[asked["do"]](*words)
         print(json.dumps(answer), flush=True)
     return 0
