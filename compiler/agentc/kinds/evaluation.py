@@ -57,9 +57,12 @@ BENCHMARK_FIELDS: tuple[Field, ...] = (
            "one that there is.", nullable=True),
     integer("limit", "Only the first so many samples of each task; null: all.", None, minimum=1,
             nullable=True),
-    number("temperature", "0 is greedy; null: as the task says.", None, minimum=0, nullable=True),
-    integer("max_tokens", "Longest reply in tokens; null: as the task says.", None, minimum=1,
-            nullable=True),
+    group("decode", "How replies are sampled, where the stage and not the task says it.", (
+        number("temperature", "0 is greedy; null: as the task says.", None, minimum=0,
+               nullable=True),
+        integer("max_tokens", "Longest reply in tokens; null: as the task says.", None, minimum=1,
+                nullable=True),
+    )),
     number("success_at", "Score from which a sample is a success; null: only scores are told.",
            None, nullable=True),
     score_range("The lowest and the highest score that a sample can get; intervals and claims rest "
