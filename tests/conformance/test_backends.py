@@ -54,6 +54,8 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     "trl.online_rl": {"episodes": 16},  # two groups of its default size
     "script.run": {"run": "sample.py"},
     "benchmark.lm_eval": {"tasks": ["gsm8k"]},
+    "rollout.command": {"run": "sample.py"},
+    "evaluate.command": {"run": "sample.py"},
     "openrlhf.sft": {"dtype": "bfloat16"},
     "openrlhf.dpo": {"dtype": "bfloat16"},
 }
@@ -67,6 +69,8 @@ TRIED: Mapping[str, Mapping[str, list[Any]]] = {
         "params": [{"most": 1}],
         "requirements": ["sample.lock"],
     },
+    "rollout.command": {"run": ["other.py"], "sources": [["other.py"]], "params": [{"most": 1}]},
+    "evaluate.command": {"run": ["other.py"], "sources": [["other.py"]], "params": [{"most": 1}]},
     "env.colbench_backend": {
         "tasks": ["functions.jsonl"],
         "human_prompt": ["prompt.txt", "other.txt"],

@@ -27,17 +27,17 @@ _NOTHING = "(nothing)"
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ActedTurn:
     """A reply, and the actions that followed it before the next."""
 
     exchange: Exchange
     steps: tuple[Step, ...]
 
 
-def turns_of(episode: DoorEpisode) -> list[Turn]:
+def turns_of(episode: DoorEpisode) -> list[ActedTurn]:
     """The turns of an episode. Steps before the first reply are of none."""
     return [
-        Turn(exchange, tuple(step for replies, step in episode.steps if replies == number))
+        ActedTurn(exchange, tuple(step for replies, step in episode.steps if replies == number))
         for number, exchange in enumerate(episode.recorded.exchanges, start=1)
     ]
 

@@ -15,7 +15,7 @@ from agentc.runtime.program import Job, write_rows
 from agentc_backends.agents.client.errors import InfrastructureError
 from agentc_backends.agents.command.agent_process import AgentProgram
 from agentc_backends.agents.command.door import Door
-from agentc_backends.agents.command.play import UNPROVED, Stage, play
+from agentc_backends.agents.command.play import UNPROVED, ProgramStage, play
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import connect
 from agentc_backends.agents.common.episode import Attempt, EpisodeRecord
@@ -51,7 +51,7 @@ async def roll_out(job: Job) -> None:
         rules = read_rules(config, meta)
         policy = servers.policy
         assert policy is not None
-        stage = Stage(
+        stage = ProgramStage(
             rules=rules,
             max_turns=config["max_turns"],
             on_overflow=config["on_overflow"],

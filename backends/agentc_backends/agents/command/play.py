@@ -32,7 +32,7 @@ UNPROVED = "unproved"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class ProgramStage:
     """What all episodes of a stage share."""
 
     rules: EpisodeRules
@@ -48,7 +48,7 @@ class Stage:
     model: str
 
 
-async def play(stage: Stage, attempt: Attempt) -> dict[str, Any]:
+async def play(stage: ProgramStage, attempt: Attempt) -> dict[str, Any]:
     """The episode's row. Raises InfrastructureError where a server failed, FatalError where one
     refuses for good, ContextOverflowError where a prompt is too long and that is an error."""
     async with stage.world.open(attempt.task_id, attempt.prompt_seed) as session:
@@ -76,7 +76,7 @@ async def play(stage: Stage, attempt: Attempt) -> dict[str, Any]:
 
 
 async def _row(
-    stage: Stage, attempt: Attempt, episode: DoorEpisode, wrong: str | None
+    stage: ProgramStage, attempt: Attempt, episode: DoorEpisode, wrong: str | None
 ) -> dict[str, Any]:
     found = await _proved(stage, episode)
     proved = found if isinstance(found, ProvedConversation) else None
@@ -88,7 +88,7 @@ async def _row(
     return row
 
 
-async def _proved(stage: Stage, episode: DoorEpisode) -> ProvedConversation | Unproved:
+async def _proved(stage: ProgramStage, episode: DoorEpisode) -> ProvedConversation | Unproved:
     async def tokenize(messages: Any) -> list[int]:
         return await stage.policy.tokenize(messages, opened=False)
 
@@ -102,7 +102,7 @@ async def _proved(stage: Stage, episode: DoorEpisode) -> ProvedConversation | Un
         raise InfrastructureError(str(error)) from error
 
 
-def _told(stage: Stage, attempt: Attempt, observation: str, limit: int) -> dict[str, Any]:
+def _told(stage: ProgramStage, attempt: Attempt, observation: str, limit: int) -> dict[str, Any]:
     messages: list[Message] = opening(stage.rules.prompt, observation)
     return {
         "task": attempt.task_id,
@@ -116,7 +116,7 @@ def _told(stage: Stage, attempt: Attempt, observation: str, limit: int) -> dict[
     }
 
 
-def _variables(stage: Stage, attempt: Attempt, key: str) -> dict[str, str]:
+def _variables(stage: ProgramStage, attempt: Attempt, key: str) -> dict[str, str]:
     return {
         "OPENAI_BASE_URL": f"{stage.recorder.url}/v1",
         "OPENAI_API_KEY": key,
