@@ -129,7 +129,7 @@ def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(
         return found
 
     unbroken = search(tmp_path / "one")
-    assert len(unbroken["trials"]) == 8
+    assert len(unbroken["trials"]) == 6
     pruned = [trial for trial in unbroken["trials"] if trial["state"] == "pruned"]
     assert pruned
     assert all(list(trial["steps"]) == ["1"] and trial["why"] for trial in pruned)
