@@ -23,6 +23,7 @@ ALLOWED = {
     "backends/agentc_backends/environments/server/environment.py": "capabilities of environments",
     "backends/agentc_backends/environments/webshop/environment.py": "kinds of a shop's pages",
     "backends/agentc_backends/trainers/openrlhf/session.py": "its own two trainers",
+    "compiler/agentc/cli/__init__.py": "commands, two of which are called as kinds are",
     "compiler/agentc/conformance/bench.py": "capabilities of environments",
     "compiler/agentc/conformance/environments.py": "capabilities of environments",
     "compiler/agentc/diagnostics/suggest.py": "keys that people take for others",
