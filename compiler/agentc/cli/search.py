@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from agentc.cli import run
 from agentc.cli.arguments import add_format_argument, compile_typed, show_found
-from agentc.exit_codes import EXIT_DONE, EXIT_SPEC, EXIT_USAGE
+from agentc.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_SPEC, EXIT_USAGE
 
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
@@ -54,10 +54,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """0 done; 1 errors in the spec, or over its budget; 2 it has no `search:`; 3 trials failed one
-    after another, or another search is at work; 4 no usable store; 130 interrupted."""
+    after another, another search is at work, or Optuna cannot be had; 4 no usable store; 130
+    interrupted."""
     from agentc.backend_api import load_backends
     from agentc.backend_api.searchers import installed_searcher
     from agentc.plan.render import plan_document
+    from agentc.runtime.software.environment import SoftwareEnvironmentError
     from agentc.searching.follow import follow
     from agentc.searching.process import SearcherProcess, needed_by_searcher
     from agentc.searching.study import Study, StudyFolder, opening_request
@@ -94,7 +96,11 @@ def execute(arguments: argparse.Namespace) -> int:
     needed = needed_by_searcher(searcher)
     if not needed.ready(layout):
         print(f"building the software environment {needed.name} (once for all)", flush=True)
-        build_all([needed], layout, lambda *_: None)
+        try:
+            build_all([needed], layout, lambda *_: None)
+        except SoftwareEnvironmentError as error:
+            print(f"agentc: {error}", file=sys.stderr)
+            return EXIT_FAILED
     with folder.held():
         opening = opening_request(folder, search)
         with closing(SearcherProcess(searcher, layout, opening, folder.log)) as process:
