@@ -23,7 +23,14 @@ RULES = [
             "well, well",
         ],
     },
-    {"reply": ["Action: inventory", "Action: get 1 oak log", "hm, é <script>", "Action: fly"]},
+    {
+        "reply": [
+            "Action: inventory\nObservation: nothing",
+            "Action: get 1 oak log",
+            "hm, é <script>",
+            "Action: fly",
+        ]
+    },
 ]
 SHARED: dict[str, Any] = {
     "split": "train",
@@ -75,14 +82,20 @@ def served(start: Any, environment: Any) -> dict[str, Any]:
     return leases(policy, environment)
 
 
+@pytest.mark.parametrize("stop", [[], ["\nObservation"]])
 def test_rows_equal_those_of_the_native_rollout(
-    run_job: Any, served: dict[str, Any], tmp_path: Path
+    run_job: Any, served: dict[str, Any], tmp_path: Path, stop: list[str]
 ) -> None:
+    decode = {**SHARED["decode"], "stop": stop}
     react = run_job(
-        REACT, {**SHARED, **OWN}, placement=PLACEMENT, leases=served, staging=tmp_path / "react"
+        REACT,
+        {**SHARED, **OWN, "decode": decode},
+        placement=PLACEMENT,
+        leases=served,
+        staging=tmp_path / "react",
     )
     assert react.code == 0, react.output
-    done = run_job(COMMAND, command(), placement=PLACEMENT, leases=served)
+    done = run_job(COMMAND, command(decode=decode), placement=PLACEMENT, leases=served)
     assert done.code == 0, done.output
     check_artifact("Trajectories", done.data, {"reward_range": [0, 1]}, {}, done.facts)
     name = "trajectories.jsonl"
@@ -92,6 +105,9 @@ def test_rows_equal_those_of_the_native_rollout(
     # What would make the comparison an empty one.
     assert 0 < sum(row["invalid"] for row in rows) < sum(row["turns"] for row in rows)
     assert len({json.dumps(row["messages"]) for row in rows}) == 8
+    texts = [message["content"] for row in rows for message in row["messages"]]
+    assert any("inventory\nObs" in text for text in texts) == (not stop)
+    assert "Action: inventory" in texts or not stop
     assert done.rows("refused.jsonl") == []
     same = ("ends", "stops", "turns", "invalid", "prompt_tokens", "completion_tokens", "episodes")
     assert {n: done.facts[n] for n in same} == {n: react.facts[n] for n in same}

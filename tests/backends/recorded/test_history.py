@@ -27,8 +27,8 @@ def written(messages: Sequence[Message]) -> list[int]:
     return ids
 
 
-async def tokenize(messages: Sequence[Message]) -> list[int]:
-    return written(messages)
+async def tokenize(messages: Sequence[Message], *, ended: bool = True) -> list[int]:
+    return written(messages) if ended else written(messages)[:-1]
 
 
 def user(text: str) -> Message:
@@ -136,10 +136,47 @@ def test_tokens_that_are_written_otherwise_are_refused() -> None:
         "retokenised",
         f"token {place}, in the reply of request 1",
     )
-    stopped = (*map(ord, "look\nObs"),)
-    assert reason(exchange(FIRST, "look", token_ids=stopped)) == "retokenised"
     other = (*written(FIRST)[:-1], 7, _END, _OPEN["assistant"])
     assert reason(exchange(FIRST, "look", prompt_ids=other)) == "retokenised"
+
+
+def test_what_was_drawn_before_a_stop_text_is_proved() -> None:
+    """Rows have the format's own end in the stop text's place, those of rollout.react too."""
+    drawn = (*map(ord, "look\nObs"),)
+    stopped = exchange(FIRST, "look", token_ids=drawn, logprobs=(-0.5,) * 8, stopped_by="\nObs")
+    found = row(stopped, exchange(SECOND, "open"))
+    assert isinstance(found, ProvedConversation)
+    assert list(found.history.messages) == [*SECOND, said("open")]
+    ours = [token for token, drawn in zip(found.ids, found.drawn, strict=True) if drawn]
+    assert ours == [*map(ord, "look"), *map(ord, "open"), _END]
+    assert [each for each in found.logprobs if each is not None] == [-0.5] * len(ours)
+    last = row(stopped)
+    assert isinstance(last, ProvedConversation)
+    assert list(last.ids) == written([*FIRST, said("look")])[:-1]
+
+
+@pytest.mark.parametrize(
+    ("drawn", "stopped_by"),
+    [
+        pytest.param("look\nObs", None, id="an end that nobody named"),
+        pytest.param("lo\nObs", "\nObs", id="words that were not drawn"),
+        pytest.param("l\u0384k\nObs", "\nObs", id="other tokens of the words"),
+    ],
+)
+def test_other_ends_are_refused(drawn: str, stopped_by: str | None) -> None:
+    told = {"token_ids": tuple(map(ord, drawn)), "stopped_by": stopped_by}
+    assert reason(exchange(FIRST, "look", **told)) == "retokenised"
+
+
+def test_a_stop_text_whose_beginning_a_server_cannot_tell_is_refused() -> None:
+    async def only_ended(messages: Sequence[Message], *, ended: bool = True) -> list[int]:
+        return written(messages) if ended else []
+
+    drawn = (*map(ord, "look\nObs"),)
+    stopped = exchange(FIRST, "look", token_ids=drawn, stopped_by="\nObs")
+    found = asyncio.run(rebuilt([stopped], only_ended))
+    assert isinstance(found, Unproved)
+    assert found.reason == "retokenised"
 
 
 def test_calls_of_functions_are_written_as_text() -> None:

@@ -80,7 +80,8 @@ def test_an_episode_is_recorded_and_proved(scripted: Any, stream: bool) -> None:
         async with chat_client(scripted.lease, concurrency=1) as server:
             alone = await server.chat(TASK, **DECODE, seed=turn_seed(7, 0))
 
-            async def tokenize(messages: Any) -> list[int]:
+            async def tokenize(messages: Any, *, ended: bool = True) -> list[int]:
+                assert ended
                 return await server.tokenize(messages, add_generation_prompt=False)
 
             return session, talk, alone, await rebuilt(session.exchanges, tokenize)

@@ -160,6 +160,7 @@ class ChatClient:
         *,
         add_special_tokens: bool = False,
         add_generation_prompt: bool = True,
+        continue_final_message: bool = False,
     ) -> list[int]:
         """Token ids of a text, or of messages in the model's chat format."""
         body: dict[str, Any] = {"model": self.model}
@@ -167,6 +168,8 @@ class ChatClient:
             body |= {"prompt": text, "add_special_tokens": add_special_tokens}
         else:
             body |= _conversation(text) | {"add_generation_prompt": add_generation_prompt}
+            if continue_final_message:
+                body["continue_final_message"] = True
             body.pop("tool_choice", None)
         answer = await self._transport.call("POST", "/tokenize", body)
         return [int(token) for token in answer["tokens"]]

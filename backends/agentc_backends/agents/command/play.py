@@ -6,7 +6,7 @@ door, and makes a row of what they noted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -89,8 +89,10 @@ async def _row(
 
 
 async def _proved(stage: ProgramStage, episode: DoorEpisode) -> ProvedConversation | Unproved:
-    async def tokenize(messages: Any) -> list[int]:
-        return await stage.policy.tokenize(messages, opened=False)
+    async def tokenize(messages: Sequence[Message], *, ended: bool = True) -> list[int]:
+        if ended:
+            return await stage.policy.tokenize(messages, opened=False)
+        return await stage.policy.tokens_begun(messages)
 
     if any(replies == 0 for replies, _ in episode.steps):
         return Unproved("shape", "the program acted before it had a reply")

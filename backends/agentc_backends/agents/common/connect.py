@@ -149,6 +149,16 @@ class ChatPolicy:
         the server does not tell."""
         return await self._chat.tokenize(messages, add_generation_prompt=opened)
 
+    async def tokens_begun(self, messages: Sequence[Message]) -> list[int]:
+        """The tokens of a conversation up to the last letter of its last message, which is not
+        ended; none where the format has no such beginning. Raises ServiceError as `tokenize`."""
+        try:
+            return await self._chat.tokenize(
+                messages, add_generation_prompt=False, continue_final_message=True
+            )
+        except client.BadRequestError:
+            return []
+
 
 class AgentGymWorld:
     """Episodes of an environment that speaks AgentGym's protocol."""

@@ -73,8 +73,9 @@ class EventReader:
             call["id"] = call["id"] or piece.get("id") or ""
             for name, text in (piece.get("function") or {}).items():
                 call["function"][name] = (call["function"].get(name) or "") + (text or "")
-        if choice.get("finish_reason") is not None:
-            self._choice["finish_reason"] = choice["finish_reason"]
+        for name in ("finish_reason", "stop_reason"):
+            if choice.get(name) is not None:
+                self._choice[name] = choice[name]
         if choice.get("token_ids") is not None:
             self._choice.setdefault("token_ids", []).extend(choice["token_ids"])
         scores = (choice.get("logprobs") or {}).get("content")

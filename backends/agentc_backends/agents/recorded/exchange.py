@@ -21,7 +21,7 @@ class Exchange:
     """`messages` and `tools` as they were asked with, `reply` as it was answered. `prompt_ids` are
     the tokens that the server made of the request, `token_ids` those that it drew, the end and a
     stop text included, `logprobs` the natural-log probability of each; None where the server does
-    not tell."""
+    not tell. `stopped_by` is the stop text that ended it, where one did."""
 
     messages: tuple[Message, ...]
     tools: tuple[Mapping[str, Any], ...]
@@ -32,6 +32,7 @@ class Exchange:
     prompt_ids: tuple[int, ...] | None
     token_ids: tuple[int, ...] | None
     logprobs: tuple[float, ...] | None
+    stopped_by: str | None = None
 
 
 def exchange_of(
@@ -44,6 +45,7 @@ def exchange_of(
         told = answer.get("usage") or {}
         prompt_ids = _ids(answer.get("prompt_token_ids"))
         token_ids = _ids(choice.get("token_ids"))
+        stopped_by = choice.get("stop_reason")
         reply: Message = {"role": "assistant", "content": said.get("content") or ""}
         if said.get("tool_calls"):
             reply["tool_calls"] = [_call(call) for call in said["tool_calls"]]
@@ -57,6 +59,8 @@ def exchange_of(
             prompt_ids=prompt_ids,
             token_ids=token_ids,
             logprobs=_logprobs(choice),
+            # A number is a token that ended it, as its own end does.
+            stopped_by=stopped_by if isinstance(stopped_by, str) else None,
         )
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise ValueError(f"a reply that is no chat completion: {str(answer)[:200]}") from error
