@@ -35,9 +35,29 @@ def reply_to(messages: list[dict[str, str]], model: str) -> str:
     return str(answer["choices"][0]["message"]["content"])
 
 
+def half_of_reply_to(messages: list[dict[str, str]], model: str) -> str:
+    """What the first line of a reply holds that is more than its role, the rest unread."""
+    body = {"model": model, "messages": messages, "stream": True}
+    request = urllib.request.Request(
+        os.environ["OPENAI_BASE_URL"] + "/chat/completions",
+        json.dumps(body).encode(),
+        {
+            "Content-Type": "application/json",
+            "Authorization": f"Bearer {os.environ['OPENAI_API_KEY']}",
+        },
+    )
+    with urllib.request.urlopen(request) as answer:
+        for line in answer:
+            event = json.loads(line[6:]) if line.startswith(b"data: {") else {"choices": []}
+            for choice in event["choices"]:
+                if choice["delta"].get("content"):
+                    return str(choice["delta"]["content"])
+    raise ValueError("an empty reply")
+
+
 def planted(messages: list[dict[str, str]], fault: str, turn: int) -> list[dict[str, str]]:
     """The history as a careless harness would send it."""
-    if turn == 0 or fault in ("", "greedy"):
+    if turn == 0 or fault in ("", "greedy", "half"):
         return messages
     if fault == "summary":
         return [{"role": "user", "content": f"So far {turn} turns. {messages[-1]['content']}"}]
@@ -59,7 +79,8 @@ def main() -> None:
     messages = told["messages"]
     for turn in itertools.count():
         try:
-            reply = reply_to(planted(messages, fault, turn), told["model"])
+            ask = half_of_reply_to if fault == "half" and turn == 0 else reply_to
+            reply = ask(planted(messages, fault, turn), told["model"])
         except urllib.error.HTTPError as error:
             code = json.load(error)["error"]["code"]
             if code == "turn_limit" and fault != "greedy":

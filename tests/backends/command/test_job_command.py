@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.backends.conftest import leases
+from tests.backends.recorded.cut_streams import cut_once_beside
 
 from agentc.runtime.contracts.artifacts import check_artifact
 
@@ -142,6 +143,17 @@ def test_planted_faults_are_refused_and_counted(
     assert [row["reward"] for row in rows] == [
         refused["reward"] for refused in kept.rows("refused.jsonl")
     ]
+
+
+def test_half_of_a_stream_is_no_reply(run_job: Any, served: dict[str, Any]) -> None:
+    """The program stops reading its first reply, which is never whole, and goes on."""
+    with cut_once_beside(served["policy"]["url"], close=False) as url:
+        shared = {**served, "policy": {**served["policy"], "url": url}}
+        config = command("half", limit=1, attempts=1)
+        done = run_job(COMMAND, config, placement=PLACEMENT, leases=shared)
+    assert done.code == 1, done.output
+    assert "the program let go of a reply before it had ended" in done.output
+    assert done.facts["unproved"] == {"edited": 1}
 
 
 def test_a_program_that_asks_on_is_at_its_limit(run_job: Any, served: dict[str, Any]) -> None:

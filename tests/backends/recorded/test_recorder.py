@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.backends.recorded.cut_streams import cut_once
 
 from agentc_backends.agents.client.leased import chat_client
 from agentc_backends.agents.common.seeds import turn_seed
@@ -153,3 +154,48 @@ def test_a_server_that_is_gone_fails_the_episode(scripted: Any) -> None:
     assert statuses == [502, 502]
     assert "the model server" in (session.failed or "")
     assert len(session.exchanges) == 1
+
+
+@pytest.mark.parametrize("who", ["server", "program"])
+@pytest.mark.parametrize("then", ["asks again", "goes on", "ends"])
+def test_a_stream_that_was_cut_off_is_no_reply(scripted: Any, who: str, then: str) -> None:
+    """Whoever cut it: a program that does not ask the same again may have used half of it."""
+
+    async def half(client: Any, key: str, talk: Any) -> str:
+        headers = {"Authorization": f"Bearer {key}"}
+        body = {"model": "any", "messages": talk, "stream": True}
+        lines: list[str] = []
+        async with client.stream(
+            "POST", "/v1/chat/completions", json=body, headers=headers
+        ) as answer:
+            async for line in answer.aiter_lines():
+                lines.append(line)
+                if who == "program" and sum(map(bool, lines)) == 3:
+                    break
+        if who == "server":
+            assert "bad_gateway" in lines[-4]
+        events = [json.loads(line[6:]) for line in lines if line.startswith("data: {")][:3]
+        return "".join(event["choices"][0]["delta"].get("content") or "" for event in events)
+
+    async def work() -> Any:
+        async with (
+            cut_once(scripted.lease["url"], close=who == "server") as url,
+            recording({**scripted.lease, "url": url}, DECODE, concurrency=4) as recorder,
+            httpx2.AsyncClient(base_url=recorder.url, trust_env=False) as client,
+        ):
+            session = recorder.open(seed=7)
+            said = await half(client, session.key, TASK)
+            assert 0 < len(said) < len("Action: go")
+            talk = list(TASK)
+            if then == "goes on":
+                talk += [{"role": "assistant", "content": said}, {"role": "user", "content": "so"}]
+            if then != "ends":
+                answer = await ask(client, session.key, messages=talk, stream=True)
+                assert streamed_text(answer.text)
+            return session
+
+    session = asyncio.run(work())
+    assert len(session.exchanges) == (then != "ends")
+    again = then == "asks again"
+    assert session.cut_off == ([] if again else [tuple(TASK)])
+    assert (session.failed is not None) == (who == "server" and not again)

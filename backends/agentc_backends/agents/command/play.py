@@ -96,6 +96,8 @@ async def _proved(stage: ProgramStage, episode: DoorEpisode) -> ProvedConversati
 
     if any(replies == 0 for replies, _ in episode.steps):
         return Unproved("shape", "the program acted before it had a reply")
+    if episode.recorded.cut_off:
+        return Unproved("edited", "the program let go of a reply before it had ended")
     if episode.recorded.overflowed and not episode.recorded.exchanges:
         return Unproved("silent", "the first prompt is longer than the context")
     try:

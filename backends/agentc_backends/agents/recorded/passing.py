@@ -85,7 +85,7 @@ class Passing:
 
 
 class PassedStream(Response):
-    """A streamed reply; one that was cut off, by either side, is not recorded."""
+    """A streamed reply; one that was cut off, by either side, is not recorded but noted."""
 
     def __init__(self, passing: Passing) -> None:
         super().__init__()
@@ -104,6 +104,7 @@ class PassedStream(Response):
                     return
                 await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
                 begun = True
+                passing.session.cut_off.append(tuple(passing.asked))  # until it is recorded
                 await self._events(response, gone, send)
         except httpx2.HTTPError as error:
             await self._broken(passing.lost(error), begun, scope, receive, send)

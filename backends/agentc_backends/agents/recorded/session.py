@@ -28,14 +28,20 @@ class RecordedSession:
     limited: bool = False
     """It asked for more than `most_replies`."""
     failed: str | None = None
-    """How the server failed at the last request, where it did."""
+    """How the server failed at the last request, or cut a reply off, where it did."""
+    cut_off: list[tuple[Message, ...]] = field(default_factory=list)
+    """What those requests said whose streams ended before their replies did, and that nobody asked
+    again: their program may have gone on with half of a reply."""
     overruled: int = 0
     """Requests that asked to be decoded otherwise than the stage says."""
 
     def answered(self, exchange: Exchange) -> None:
         """The last request has its reply."""
         self.exchanges.append(exchange)
-        self.failed, self.overflowed, self.unanswered = None, False, ()
+        self.cut_off = [asked for asked in self.cut_off if asked != exchange.messages]
+        if not self.cut_off:
+            self.failed = None
+        self.overflowed, self.unanswered = False, ()
 
     def refused(self, status: int, content: bytes) -> None:
         """The server refused the last request, with this body."""
