@@ -48,7 +48,7 @@ environments-further: setup
 
 # What tests marked `long` alone need: the embedded server with llguidance, clients and evaluators of others, Optuna.
 environments-long: setup
-	$(BUILD) $(foreach name,structured lm_eval optuna,$(LOCKS)/$(name).lock) tests/backends/servers/openai_clients.lock
+	$(BUILD) $(foreach name,structured lm_eval inspect optuna,$(LOCKS)/$(name).lock) tests/backends/servers/openai_clients.lock
 
 environments-trackers: setup ## those of trackio, TensorBoard, W&B and MLflow (0.5 GB), for their tests
 	$(BUILD) $(foreach name,trackio tensorboard wandb mlflow,$(LOCKS)/$(name).lock)

@@ -54,6 +54,7 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     "trl.online_rl": {"episodes": 16},  # two groups of its default size
     "script.run": {"run": "sample.py"},
     "benchmark.lm_eval": {"tasks": ["gsm8k"]},
+    "benchmark.inspect": {"tasks": ["sample.py"]},
     "rollout.command": {"run": "sample.py"},
     "evaluate.command": {"run": "sample.py"},
     "openrlhf.sft": {"dtype": "bfloat16"},
@@ -63,6 +64,11 @@ TRIED: Mapping[str, Mapping[str, list[Any]]] = {
     # Second values that cannot be guessed from a setting's schema.
     "dataset.path": {"path": ["other.jsonl"]},
     "benchmark.lm_eval": {"tasks": [["sample.yaml"]], "sources": [["other.jsonl"]]},
+    "benchmark.inspect": {
+        "tasks": [["other.py"]],
+        "sources": [["other.jsonl"]],
+        "params": [{"words": "yes"}],
+    },
     "script.run": {
         "run": ["other.py"],
         "sources": [["other.py"]],

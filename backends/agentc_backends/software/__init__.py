@@ -69,5 +69,8 @@ GYMNASIUM = _locked("gymnasium")
 LM_EVAL = _locked("lm_eval")
 """EleutherAI's lm-eval, with tokenizers of transformers and without torch, and a client."""
 
+INSPECT = _locked("inspect")
+"""UK AISI's inspect, and OpenAI's client, by which it asks."""
+
 OPTUNA = _locked("optuna")
 """Optuna, for its program alone, which proposes values of params: no job runs in it."""

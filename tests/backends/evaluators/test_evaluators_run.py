@@ -11,7 +11,7 @@ import pytest
 from tests.support.built_environment import built_python
 
 from agentc.cli import main
-from agentc_backends.software import LM_EVAL, TORCH
+from agentc_backends.software import INSPECT, LM_EVAL, TORCH
 
 pytestmark = pytest.mark.long
 
@@ -52,6 +52,23 @@ generation_kwargs: {until: ["\\n"], max_gen_toks: 8}
 metric_list:
   - {metric: exact_match, aggregation: mean, higher_is_better: true}
 """
+INSPECT_TASK = """\
+from asked import QUESTION
+from inspect_ai import Task, task
+from inspect_ai.dataset import json_dataset
+from inspect_ai.scorer import match
+from inspect_ai.solver import generate, prompt_template
+
+
+@task
+def sums(polite: str = ""):
+    return Task(
+        dataset=json_dataset("sums.jsonl"),
+        solver=[prompt_template(polite + QUESTION), generate(cache=True)],
+        scorer=match(),
+        version=2,
+    )
+"""
 
 
 def run(folder: Path, settings: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
@@ -82,4 +99,38 @@ def test_lm_eval(
     scores = {task: each["reward"] for task, each in metrics["asked"]["tasks"].items()}
     assert scores == {"sums/0": 1.0, "sums/1": 1.0, "sums/2": 0.0, "sums/3": 0.0}
     assert metrics["asked"]["protocol"] == metrics["unasked"]["protocol"]
+    assert "+0.500" in capsys.readouterr().out
+
+
+def test_inspect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for software in (INSPECT, TORCH):
+        built_python(software)
+    # Settings of whoever runs it are no part of the stage: neither variables nor a file above.
+    monkeypatch.setenv("INSPECT_EVAL_LIMIT", "1")
+    (tmp_path / ".env").write_text("INSPECT_EVAL_SAMPLE_ID=1\n")
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "sums.py").write_text(INSPECT_TASK)
+    (tmp_path / "tasks" / "asked.py").write_text('QUESTION = "What is {prompt}?"\n')
+    rows = (json.dumps({"input": q, "target": a}) for q, a in SUMS)
+    (tmp_path / "tasks" / "sums.jsonl").write_text("".join(f"{row}\n" for row in rows))
+    settings = (
+        "backend: inspect, tasks: [tasks/sums.py@sums], success_at: 1, "
+        "sources: [tasks/asked.py, tasks/sums.jsonl], "
+        "options: {epochs: 2, params: {polite: 'Please: '}}"
+    )
+    metrics = run(tmp_path, settings, monkeypatch)
+    assert metrics["asked"]["reward"]["mean"] == 0.5
+    assert metrics["unasked"]["reward"]["mean"] == 0.0
+    scores = {task: each["reward"] for task, each in metrics["asked"]["tasks"].items()}
+    assert scores == {"sums/1": 1.0, "sums/2": 1.0, "sums/3": 0.0, "sums/4": 0.0}
+    assert {each["attempts"] for each in metrics["asked"]["tasks"].values()} == {2}
+    assert metrics["asked"]["environment"] == "inspect"
+    protocol = metrics["asked"]["protocol"]
+    assert protocol == metrics["unasked"]["protocol"]
+    assert (protocol["measured_by"], protocol["metric"]) == ("inspect 0.3.285", "match")
+    told = protocol["tasks"]["sums"]
+    assert (told["version"], told["params"]) == ("2", {"polite": "Please: "})
+    assert told["solvers"] == ["prompt_template", "generate"]
     assert "+0.500" in capsys.readouterr().out

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from agentc.backend_api import (
     JobDraft,
@@ -16,23 +17,26 @@ from agentc.backend_api import (
 )
 from agentc.kinds.artifacts import METRICS, TASK_SCORES
 from agentc.kinds.field import Json
-from agentc_backends.scripts.files import names_in, range_of, texts_of, told_files
+from agentc_backends.scripts.files import names_in, place_of, range_of, texts_of, told_files
 from agentc_backends.software import LIGHT
 
 _PART = "scores"
+_FILES = frozenset({".py", ".ipynb", ".yaml", ".yml", ".json", ".jsonl"})
+"""No evaluator has names of tasks that end so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluator:
     """What one evaluator has of its own. `file_of` says which file of the user's a task is in, None
-    where it is a name that the evaluator knows; `own` reads the backend's options, with the server
-    and the texts of the files at hand."""
+    where it is a name that the evaluator knows, and `form` how such files are; `own` reads the
+    backend's options, with the server and the texts of the files at hand."""
 
     id: str
     version: int
     software: SoftwareEnvironment
     program: str
     file_of: Callable[[str], str | None]
+    form: str
     own: Callable[[StageView, LeaseDraft, Mapping[str, str]], dict[str, Json]]
 
 
@@ -45,12 +49,17 @@ def benchmark_jobs(
     tasks = names_in(own, "tasks")
     if not tasks:
         own.refuse("tasks", f"{evaluator.id} needs a task", fix="name one, or a file of your own")
-    named = [("tasks", file) for file in map(evaluator.file_of, tasks) if file is not None]
+    by_task = {task: evaluator.file_of(task) for task in tasks}
+    for task, file in by_task.items():
+        if file is None and PurePosixPath(task.partition("@")[0]).suffix in _FILES:
+            # So that `backend: auto` takes the evaluator whose file it is.
+            own.refuse("tasks", f"its files of tasks are {evaluator.form}, and {task} is none")
+    named = [("tasks", file) for file in by_task.values() if file is not None]
     named += [("sources", name) for name in names_in(own, "sources")]
     files = dict(texts_of(own, dict.fromkeys(named)))
     network = own.flag("network")
     config: dict[str, Json] = {
-        "tasks": [*tasks],
+        "tasks": [_placed(task, file) for task, file in by_task.items()],
         "files": told_files(files),
         "metric": own.get("metric"),
         "limit": own.get("limit"),
@@ -78,6 +87,11 @@ def benchmark_jobs(
         contract={**({"network": True} if network else {}), "reward_range": range_of(own)},
     )
     return (scoring, _measuring(view, evaluator))
+
+
+def _placed(task: str, file: str | None) -> str:
+    """The task as it is called in the folder that the evaluator starts in."""
+    return task if file is None else place_of(file) + task.removeprefix(file)
 
 
 def _measuring(view: StageView, evaluator: Evaluator) -> JobDraft:

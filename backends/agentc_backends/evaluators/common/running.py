@@ -50,14 +50,19 @@ def run_command(
     job: Job,
     words: Sequence[str],
     server: ModelServer,
-    variables: Mapping[str, str],
+    variables: Mapping[str, str | None],
     *,
     network: bool,
+    blank: Sequence[str] = (),
 ) -> None:
-    """Start it in a folder that holds the stage's files and nothing else. Raises EvaluatorError
+    """Start it in a folder that holds the stage's files and nothing else, but for `blank` ones that
+    are empty where the stage has none. A variable that is None is taken away. Raises EvaluatorError
     where it does not end with 0."""
-    folder = lay_out(job.work / "files", job.config["files"])
-    told = {**os.environ, **variables, "OPENAI_API_KEY": server.token or "none"}
+    empty = [{"path": name, "text": ""} for name in blank]
+    folder = lay_out(job.work / "files", [*empty, *job.config["files"]])
+    told = {name: value for name, value in os.environ.items() if name not in variables}
+    told |= {name: value for name, value in variables.items() if value is not None}
+    told["OPENAI_API_KEY"] = server.token or "none"
     # It finds the user's modules beside their tasks, as it does when it is run by hand.
     told.pop("PYTHONSAFEPATH", None)
     told["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -76,10 +81,11 @@ def run_command(
     )
     if status:
         ended = f"exit status {status}" if status > 0 else signal.Signals(-status).name
+        name = words[words.index("-m") + 1]
         offline = (
             "" if network else "; it was offline, `network: true` lets it fetch tasks and data"
         )
-        raise EvaluatorError(f"{words[1]} ended with {ended}, its last words are above{offline}")
+        raise EvaluatorError(f"{name} ended with {ended}, its last words are above{offline}")
 
 
 def run_evaluator(name: str, evaluate: Callable[[Job], Evaluated]) -> int:

@@ -64,6 +64,15 @@ def chosen_metric(asked: str | None, known: Iterable[str], samples: str = "sampl
     raise EvaluatorError(f"{what}: the measures of single samples are {', '.join(names)}")
 
 
+def metric_of_tasks(asked: str | None, known: Mapping[str, Iterable[str]]) -> str:
+    """The measure of all tasks, of those that each has. Raises EvaluatorError."""
+    shared = set.intersection(*(set(names) for names in known.values()))
+    if not shared and len(known) > 1:
+        told = "; ".join(f"{task}: {', '.join(names)}" for task, names in known.items())
+        raise EvaluatorError(f"the tasks share no measure, so give each a stage of its own: {told}")
+    return chosen_metric(asked, shared, f"samples of {', '.join(known)}")
+
+
 def write_evaluated(job: Job, found: Evaluated, success_at: float | None) -> None:
     """scores.jsonl and evaluator.json of a job, its facts, and a line for each task."""
     rows = [

@@ -68,6 +68,7 @@ _EVALUATOR = Evaluator(
     software=LM_EVAL,
     program="agentc_backends.evaluators.lm_eval.job_lm_eval",
     file_of=task_file,
+    form="YAML, `sums.yaml`",
     own=_own,
 )
 

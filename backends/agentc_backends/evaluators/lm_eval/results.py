@@ -16,7 +16,7 @@ from agentc_backends.evaluators.common.samples import (
     Evaluated,
     EvaluatorError,
     Sample,
-    chosen_metric,
+    metric_of_tasks,
     score_of,
 )
 
@@ -38,11 +38,7 @@ def read_results(out: Path, asked: str | None) -> Evaluated:
     by_task = {task: _scores(path) for task, path in files.items() if path.is_file()}
     if not by_task:
         raise EvaluatorError("lm-eval left no samples")
-    shared = set.intersection(*(set(scores) for scores in by_task.values()))
-    if not shared and len(by_task) > 1:
-        told = "; ".join(f"{task}: {', '.join(scores)}" for task, scores in by_task.items())
-        raise EvaluatorError(f"the tasks share no measure, so give each a stage of its own: {told}")
-    metric = chosen_metric(asked, shared, f"samples of {', '.join(by_task)}")
+    metric = metric_of_tasks(asked, by_task)
     return Evaluated(
         release=f"lm_eval {results['lm_eval_version']}",
         metric=metric,

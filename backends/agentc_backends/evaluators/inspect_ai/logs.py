@@ -1,0 +1,105 @@
+"""What a log of inspect says, read by inspect's own reader. Only here is its package imported, in
+the software environment that has it. Neighbour: `results.py`, which makes scores of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedSample:
+    """A sample as it was scored: by measure a number, or None where the scorer's value is none
+    (a list, a word). A value NaN says that the scorer left it unscored."""
+
+    id: str
+    values: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedTask:
+    """One log. `params` are those that the task took; `digest` is of ids, inputs, choices and
+    targets; `status` is `success` where it came to its end, and `error` says why it did not."""
+
+    release: str
+    task: str
+    version: str
+    status: str
+    error: str | None
+    params: Mapping[str, Any]
+    solvers: tuple[str, ...]
+    digest: str
+    samples: tuple[LoggedSample, ...]
+
+
+def read_log(path: Path) -> LoggedTask:
+    """Raises what inspect's reader raises where the file is none of its logs."""
+    from inspect_ai.log import read_eval_log
+
+    log = read_eval_log(str(path), exclude_fields={"events", "store", "attachments"})
+    samples = log.samples or []
+    return LoggedTask(
+        release=f"inspect {log.eval.packages['inspect_ai']}",
+        task=log.eval.task,
+        version=str(log.eval.task_version),
+        status=log.status,
+        error=None if log.error is None else log.error.message,
+        params=log.eval.task_args,
+        solvers=tuple(step.solver for step in log.plan.steps),
+        digest=_digest(samples),
+        samples=tuple(
+            LoggedSample(id=str(sample.id), values=_values(sample.scores or {}))
+            for sample in samples
+        ),
+    )
+
+
+def _values(scores: Mapping[str, Any]) -> dict[str, float | None]:
+    """By scorer, or `scorer,key` where a scorer's value is a mapping."""
+    found: dict[str, float | None] = {}
+    for name, score in scores.items():
+        if isinstance(score.value, dict):
+            found |= {f"{name},{key}": _number(value) for key, value in score.value.items()}
+        else:
+            found[name] = _number(score.value)
+    return found
+
+
+def _number(value: object) -> float | None:
+    """As inspect makes it one; but None for the texts that it would take for 0 with a warning."""
+    from inspect_ai.scorer import INCORRECT, NOANSWER, value_to_float
+
+    if not isinstance(value, (bool, int, float, str)):
+        return None
+    number = value_to_float()(value)
+    if number == 0 and isinstance(value, str) and value not in (INCORRECT, NOANSWER):
+        return number if value.lower() in ("no", "false") or _is_zero(value) else None
+    return number
+
+
+def _is_zero(text: str) -> bool:
+    try:
+        return float(text) == 0
+    except ValueError:
+        return False
+
+
+def _digest(samples: list[Any]) -> str:
+    """SHA-256 of what was asked and expected, whatever the order."""
+    lines = sorted(
+        json.dumps([sample.id, _asked(sample.input), sample.choices, sample.target], default=str)
+        for sample in samples
+    )
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _asked(given: Any) -> Any:
+    """A prompt, or its messages without the ids that they get anew in each log."""
+    if isinstance(given, str):
+        return given
+    return [message.model_dump(mode="json", exclude={"id"}) for message in given]
