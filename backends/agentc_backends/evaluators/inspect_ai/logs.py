@@ -76,7 +76,7 @@ def _number(value: object) -> float | None:
 
     if not isinstance(value, (bool, int, float, str)):
         return None
-    number = value_to_float()(value)
+    number = float(value_to_float()(value))
     if number == 0 and isinstance(value, str) and value not in (INCORRECT, NOANSWER):
         return number if value.lower() in ("no", "false") or _is_zero(value) else None
     return number
