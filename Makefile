@@ -46,9 +46,9 @@ environments-games: setup
 environments-further: setup
 	$(BUILD) $(foreach name,vision openrlhf xtuner,$(LOCKS)/$(name).lock)
 
-# What tests marked `long` alone need: the embedded server with llguidance, clients and evaluators of others, Optuna.
+# What tests marked `long` alone need: the embedded server with llguidance, clients and evaluators of others, Optuna, MCP.
 environments-long: setup
-	$(BUILD) $(foreach name,structured lm_eval inspect optuna,$(LOCKS)/$(name).lock) tests/backends/servers/openai_clients.lock
+	$(BUILD) $(foreach name,structured lm_eval inspect optuna mcp,$(LOCKS)/$(name).lock) tests/backends/servers/openai_clients.lock tests/backends/env_mcp/time_server.lock
 
 environments-trackers: setup ## those of trackio, TensorBoard, W&B and MLflow (0.5 GB), for their tests
 	$(BUILD) $(foreach name,trackio tensorboard wandb mlflow,$(LOCKS)/$(name).lock)

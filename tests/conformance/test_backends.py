@@ -50,6 +50,12 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     "env.agentgym": {"url": "http://127.0.0.1:36008", "splits": {"test": {"range": [0, 9]}}},
     "env.openenv": {"url": "http://127.0.0.1:8000", "splits": {"test": {"range": [0, 9]}}},
     "env.gymnasium": {"id": "FrozenLake-v1", "splits": {"test": {"range": [0, 9]}}},
+    "env.mcp": {
+        "url": "http://127.0.0.1:8000/mcp",
+        "tasks": {"rows": [{"instruction": "Add."}, {"instruction": "Say.", "answer": "4"}]},
+        "splits": {"test": {"range": [0, 2]}},
+        "success": {"pattern": "done"},
+    },
     "revise.splice": {"alpha": 0.5},
     "trl.online_rl": {"episodes": 16},  # two groups of its default size
     "script.run": {"run": "sample.py"},
@@ -94,6 +100,11 @@ TRIED: Mapping[str, Mapping[str, list[Any]]] = {
         "action": [{"kind": "say"}],
         "fingerprint": ["0123456789abcdef" * 2],
         "reward.success_at": [0.5],
+    },
+    "env.mcp": {
+        "tasks": [{"rows": [{"instruction": "Add."}, {"instruction": "Say.", "answer": "5"}]}],
+        "splits": [{"test": {"range": [0, 1]}}],
+        "fingerprint": ["0123456789abcdef" * 2],
     },
     "env.gymnasium": {
         "id": ["Taxi-v4"],

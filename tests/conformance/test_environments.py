@@ -60,6 +60,10 @@ def textcraft_by_openenv() -> dict[str, Any]:
     return {"splits": splits, "reset": reset, "launch": textcraft_started(), "sessions": 32}
 
 
+def mcp_time() -> dict[str, Any]:
+    pytest.skip("tests/backends/env_mcp has its server, and holds it to these checks")
+
+
 def released(server: str, needs: str, splits: Mapping[str, Any]) -> dict[str, Any]:
     """AgentGym's own server, where AGENTC_AGENTGYM names a checkout and AGENTC_AGENTGYM_PYTHON an
     interpreter that has what it imports."""
@@ -154,6 +158,7 @@ GIVEN: Mapping[str, list[tuple[str, Callable[[], dict[str, Any]]]]] = {
         ("blackjack", lambda: GYM["Blackjack-v1"]),
     ],
     "env.openenv": [("ours", textcraft_by_openenv)],
+    "env.mcp": [("time", mcp_time)],
     "env.agentgym": [
         ("ours", textcraft_in_its_place),
         *((f"released-{name}", partial(released, name, *of)) for name, of in RELEASED.items()),

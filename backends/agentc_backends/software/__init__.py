@@ -66,6 +66,10 @@ SANDBOX = _locked("sandbox")
 GYMNASIUM = _locked("gymnasium")
 """What `light` has, and gymnasium with numpy; a spec's own lock adds environments of others."""
 
+MCP = _locked("mcp")
+"""What `light` has, and the official SDK of the Model Context Protocol; a spec's own lock adds a
+server in Python."""
+
 LM_EVAL = _locked("lm_eval")
 """EleutherAI's lm-eval, with tokenizers of transformers and without torch, and a client."""
 

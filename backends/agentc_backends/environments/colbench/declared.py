@@ -21,8 +21,8 @@ from agentc_backends.environments.colbench.splits import (
     read_rules,
     resolve,
 )
-from agentc_backends.environments.colbench.tasks import TasksError
 from agentc_backends.environments.server.splits import SplitError
+from agentc_backends.environments.server.task_rows import TasksError
 
 WHERE = (
     "ColBench's tasks are facebook/collaborative_agent_bench on Hugging Face (not ours to ship); "

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from agentc_backends.environments.colbench.splits import Task, read_rules, resolve
-from agentc_backends.environments.colbench.tasks import TasksError
 from agentc_backends.environments.server.program import spec_content
+from agentc_backends.environments.server.task_rows import TasksError
 
 
 class ServedTasks(Protocol):

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
+
+from agentc_backends.environments.server.task_rows import TasksError, read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +35,6 @@ class CodeTask:
     facts: tuple[HumanFact, ...] = ()
 
 
-Task = TypeVar("Task")
-
-
-class TasksError(ValueError):
-    """A file holds something else than tasks."""
-
-
 def task_id(description: str, reference: str) -> str:
     """By what a task is: 16 digits."""
     return hashlib.sha256(f"{description}\0{reference}".encode()).hexdigest()[:16]
@@ -51,36 +46,12 @@ def read_tasks(content: bytes, where: str) -> tuple[CodeTask, ...]:
     return read_rows(content, where, _task)
 
 
-def read_rows(content: bytes, where: str, task_of: Callable[[Any, str], Task]) -> tuple[Task, ...]:
-    """What `task_of` makes of each row of a JSONL file, and of where it stands. Raises
-    TasksError."""
-    try:
-        lines = content.decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise TasksError(f"{where} is no text in UTF-8: {error}") from None
-    found = tuple(
-        task_of(_row(line, f"{where}, line {number}"), f"{where}, line {number}")
-        for number, line in enumerate(lines, 1)
-        if line.strip()
-    )
-    if not found:
-        raise TasksError(f"{where} holds no task")
-    return found
-
-
 def digest(splits: Mapping[str, Iterable[CodeTask]]) -> str:
     """Of all that tasks are, split by split."""
     whole = [
         [name, [[task.id, *task.calls] for task in tasks]] for name, tasks in sorted(splits.items())
     ]
     return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
-
-
-def _row(line: str, where: str) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        raise TasksError(f"{where} is no JSON") from None
 
 
 def _task(row: Any, where: str) -> CodeTask:

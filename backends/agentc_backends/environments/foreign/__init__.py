@@ -2,5 +2,5 @@
 starts them (`launch.py`), numbered tasks (`task_lists.py`), one reward of an episode (`score.py`),
 and a digest that tells whether a number means the same task everywhere (`fingerprint.py`).
 
-Used by `agentgym`, `gymnasium`, `openenv`, which know nothing of each other.
+Used by `agentgym`, `gymnasium`, `mcp`, `openenv`, which know nothing of each other.
 """

@@ -84,12 +84,7 @@ class Running:
 def start(launch: Launch) -> Running:
     """Start a server and return once it answers. Call it from the main thread, whose end takes
     the server along. Raises UpstreamLaunchError."""
-    if os.environ.get(ALLOW) != "1":
-        raise UpstreamLaunchError(
-            f"the spec wants to run a command of its own: {' '.join(launch.command)}\n"
-            f"If you trust it, export {ALLOW}=1 in the shell that runs agentc, or start the server "
-            "yourself and give its address as `url`."
-        )
+    check_command_allowed(launch.command)
     me = os.getpid()
     words = {"{host}": HOST, "{port}": str(_free_port())}
     argv = [_filled(word, words) for word in launch.command]
@@ -100,7 +95,7 @@ def start(launch: Launch) -> Running:
     try:
         process = subprocess.Popen(
             argv,
-            cwd=None if launch.cwd is None else Path(os.environ.get(_SPEC, ""), launch.cwd),
+            cwd=folder_of(launch),
             env=variables,
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr,
@@ -117,6 +112,21 @@ def start(launch: Launch) -> Running:
         running.end()
         raise
     return running
+
+
+def check_command_allowed(command: Sequence[str]) -> None:
+    """Raises UpstreamLaunchError where nobody allowed a spec's commands."""
+    if os.environ.get(ALLOW) != "1":
+        raise UpstreamLaunchError(
+            f"the spec wants to run a command of its own: {' '.join(command)}\n"
+            f"If you trust it, export {ALLOW}=1 in the shell that runs agentc, or start the server "
+            "yourself and give its address as `url`."
+        )
+
+
+def folder_of(launch: Launch) -> Path | None:
+    """Where it is started; None is where we are."""
+    return None if launch.cwd is None else Path(os.environ.get(_SPEC, ""), launch.cwd)
 
 
 def serve_upstream(

@@ -15,12 +15,19 @@ from agentc.kinds.field import Field, number, string, strings
 def launch_fields(ready_path: str) -> tuple[Field, ...]:
     """The keys of `launch`; `ready_path` is where such servers usually answer first."""
     return (
-        strings("command", "Program and arguments; `{port}` and `{host}` are filled in.", ()),
+        *command_fields("Program and arguments; `{port}` and `{host}` are filled in."),
+        string("ready_path", "Path that answers without an error once it is ready.", ready_path),
+        number("ready_timeout_s", "How long it may take to get ready.", 120.0, above=0),
+    )  # fmt: skip
+
+
+def command_fields(of_command: str) -> tuple[Field, ...]:
+    """The keys of a program to start; `of_command` says what is filled into its words."""
+    return (
+        strings("command", of_command, ()),
         string("cwd", "Folder to start it in.", nullable=True),
         Field(name="variables", schema={"type": "object"}, default={},
               doc="Environment variables; PYTHONHASHSEED is 0 unless given."),
-        string("ready_path", "Path that answers without an error once it is ready.", ready_path),
-        number("ready_timeout_s", "How long it may take to get ready.", 120.0, above=0),
     )  # fmt: skip
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentc_backends.environments.colbench.tasks import TasksError, read_rows, task_id
+from agentc_backends.environments.colbench.tasks import task_id
+from agentc_backends.environments.server.task_rows import TasksError, read_rows
 
 TAILWIND = "tailwindcss@2.2.19/dist/tailwind.min.css"
 """In the address that pages of ColBench link."""

@@ -1,0 +1,91 @@
+"""Declares `env.mcp`: any MCP server, behind agentc's protocol.
+
+Tasks, success and turns are what the spec says, since the protocol has none of them. Neighbours:
+`settings.py`, `tasks.py`, `job_serve.py` (the program).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
+from agentc.kinds.field import Field, Json, string
+from agentc_backends.environments.declaration import effective, environment_lease, fields_of
+from agentc_backends.environments.foreign.launch_fields import check_place, command_fields
+from agentc_backends.environments.foreign.reward_fields import declared_by
+from agentc_backends.environments.foreign.task_lists import expected_numbers, read_splits
+from agentc_backends.environments.mcp.settings import McpSettings
+from agentc_backends.environments.mcp.tasks import McpTask, as_rows, read_tasks, tasks_digest
+from agentc_backends.environments.server.settings import rules_of
+from agentc_backends.environments.server.splits import SplitError, fold_numbers
+from agentc_backends.environments.server.task_rows import TasksError
+from agentc_backends.software import MCP
+
+_SUCCESS: tuple[Field, ...] = (
+    string("pattern", "Regular expression (Python's) that is found in a result which ends the "
+           "episode with success."),
+    string("tool", "The tool whose results count. Unset: any.", nullable=True),
+)  # fmt: skip
+
+
+def _lease(options: OptionView) -> LeaseDraft:
+    settings = effective(options, McpSettings)
+    check_place(options, settings.url, settings.launch)
+    tasks = _tasks(options, settings)
+    try:
+        count = len(tasks) if tasks else None
+        splits = read_splits(settings.splits, options.file, count)
+    except SplitError as error:
+        options.refuse("splits", str(error))
+        splits = {}
+    lines: dict[str, Json] = {name: fold_numbers(part) for name, part in splits.items()}
+    # Rows say their success themselves from here on.
+    told = replace(settings, splits=lines, tasks={"rows": as_rows(tasks)}, success=None)
+    digest = tasks_digest(tasks)
+    expect: dict[str, Json] = {"options": rules_of(told), "tasks_sha256": digest}
+    if (pinned := options.get("fingerprint")) is not None:
+        expect["fingerprint"] = pinned
+    # Keys follow what is asked and expected, however it is written.
+    written = {n: v for n, v in options.identity().items() if n.partition(".")[0] != "success"}
+    return environment_lease(
+        BACKEND,
+        options,
+        told,
+        identity={**written, "splits": lines, "tasks": digest},
+        expect=expect,
+        # Two sessions are opened before anybody is served.
+        ready_timeout_s=2 * settings.timeout_s + 60.0,
+    )
+
+
+def _tasks(options: OptionView, settings: McpSettings) -> tuple[McpTask, ...]:
+    try:
+        return read_tasks(settings.tasks, settings.success, options.file)
+    except TasksError as error:
+        options.refuse("tasks", str(error))
+        return ()
+
+
+def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
+    return declared_by(BACKEND, given)
+
+
+BACKEND = EnvironmentBackend(
+    id="env.mcp",
+    version=1,
+    doc="Any MCP server, started for each episode or at an address: its tools are the actions, the "
+    "results what agents are told, and tasks with their success come from the spec.",
+    software=MCP,
+    lease=_lease,
+    fields=fields_of(
+        McpSettings,
+        groups={
+            "success": _SUCCESS,
+            "launch": command_fields("Program and arguments; `{python}` is this interpreter."),
+        },
+    ),
+    max_turns=20,
+    expected_tasks=expected_numbers,
+    configured=_configured,
+)
