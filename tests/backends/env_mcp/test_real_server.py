@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -161,10 +162,13 @@ def listening(python: Path) -> Iterator[str]:
         server.wait()
 
 
-def test_a_server_that_crashes_or_hangs_voids_its_episode_alone(time_python: Path) -> None:
+def test_a_server_that_crashes_or_hangs_voids_its_episode_alone(
+    time_python: Path, tmp_path: Path
+) -> None:
+    own = shutil.copy(ODD, tmp_path)
     told = play(
         time_python,
-        {**PUTS, "launch": {"command": ["{python}", str(ODD)]}, "timeout_s": HANGS_S},
+        {**PUTS, "launch": {"command": ["{python}", own]}, "timeout_s": HANGS_S},
         ("mcp_0", ['go_wrong {"how": "crash"}', "draw"]),
         ("mcp_0", ['go_wrong {"how": "hang"}']),
         ("mcp_0", ['put {"word": "gold"}']),
@@ -174,6 +178,15 @@ def test_a_server_that_crashes_or_hangs_voids_its_episode_alone(time_python: Pat
     assert crashed[1].startswith("error: reset the session")
     assert hung[0].startswith("failure: `go_wrong`: ")
     assert well == [["gold", 1, True]]
+    # None of its processes is left, the one that hangs neither.
+    assert not [each for each in commands() if own in each]
+
+
+def commands() -> Iterator[str]:
+    """The command lines of this machine's processes."""
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            yield file.read_bytes().replace(b"\0", b" ").decode(errors="replace")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.environments.mcp.tasks import McpTask, as_rows, read_tasks, tasks_digest
+from agentc_backends.environments.mcp.tasks import (
+    McpTask,
+    as_rows,
+    is_needed,
+    read_tasks,
+    tasks_digest,
+)
 from agentc_backends.environments.server.task_rows import TasksError
 
 ROWS = [
@@ -28,6 +34,8 @@ def test_rows_and_files_are_the_same_tasks_and_so_is_what_a_plan_keeps() -> None
     assert tasks == read({"file": "tasks.jsonl"}, SUCCESS)
     assert tasks[2] == McpTask(instruction="Make it so.", pattern="(?i)done")
     assert read({"rows": as_rows(tasks)}) == tasks
+    assert is_needed(SUCCESS, tasks)
+    assert not is_needed(SUCCESS, tasks[:2])
     assert tasks_digest(tasks) != tasks_digest(read({"rows": ROWS}, {"pattern": "done"}))
 
 
@@ -55,7 +63,6 @@ def test_a_pattern_is_searched_in_results_of_its_tool() -> None:
         ({"rows": []}, None, r"expected `\{rows: \[\.\.\.\]\}` or `\{file: path\}`"),
         ({"rows": ROWS, "file": "tasks.jsonl"}, None, "expected `{rows"),
         ({"rows": ROWS}, None, "row 2 needs an `answer` or a `pattern`.*`success` can say it"),
-        ({"rows": ROWS[:2]}, SUCCESS, "so `success` means nothing"),
         ({"rows": ["do"]}, None, "row 0 is no object"),
         ({"rows": [{"answer": "4"}]}, None, "row 0 has no `instruction`"),
         ({"rows": [{**ROWS[0], "answer": 4}]}, None, "row 0: `answer` is 4; expected a text"),

@@ -32,16 +32,17 @@ _MOST = 1_000_000
 
 
 def read_splits(
-    written: Mapping[str, Any], read_file: ReadFile, tasks: int | None
+    written: Mapping[str, Any], read_file: ReadFile, tasks: int | None, whose: str = "the server"
 ) -> dict[str, Numbers]:
-    """The numbers of each split, in the order written. `tasks` is how many the server has.
+    """The numbers of each split, in the order written. `tasks` is how many there are, and `whose`
+    says in messages what has them.
 
     Raises SplitError.
     """
     check_names(written)
     found: dict[str, Numbers] = {}
     for name, value in written.items():
-        found[name] = _read(name, value, read_file, tasks)
+        found[name] = _read(name, value, read_file, tasks, whose)
     for name, value in written.items():
         left_out = {n for other in others_left_out(name, value, found) for n in found[other]}
         found[name] = tuple(number for number in found[name] if number not in left_out)
@@ -75,7 +76,7 @@ def task_numbers(server: str, splits: Mapping[str, str]) -> dict[str, int]:
     return {task_id(server, n): n for part in splits.values() for n in unfold_numbers(part)}
 
 
-def _read(name: str, value: Any, read_file: ReadFile, tasks: int | None) -> Numbers:
+def _read(name: str, value: Any, read_file: ReadFile, tasks: int | None, whose: str) -> Numbers:
     match value:
         case {"range": [first, last], **rest} if _is_range(first, last):
             numbers: Iterable[int] = range(first, last)
@@ -103,7 +104,7 @@ def _read(name: str, value: Any, read_file: ReadFile, tasks: int | None) -> Numb
         )
     if tasks is not None and (beyond := [number for number in read if number >= tasks]):
         raise SplitError(
-            f"the split `{name}` holds task {beyond[0]}, but the server has 0 to {tasks - 1}"
+            f"the split `{name}` holds task {beyond[0]}, but {whose} has 0 to {tasks - 1}"
         )
     return read
 

@@ -16,7 +16,13 @@ from agentc_backends.environments.foreign.launch_fields import check_place, comm
 from agentc_backends.environments.foreign.reward_fields import declared_by
 from agentc_backends.environments.foreign.task_lists import expected_numbers, read_splits
 from agentc_backends.environments.mcp.settings import McpSettings
-from agentc_backends.environments.mcp.tasks import McpTask, as_rows, read_tasks, tasks_digest
+from agentc_backends.environments.mcp.tasks import (
+    McpTask,
+    as_rows,
+    is_needed,
+    read_tasks,
+    tasks_digest,
+)
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.environments.server.splits import SplitError, fold_numbers
 from agentc_backends.environments.server.task_rows import TasksError
@@ -34,8 +40,7 @@ def _lease(options: OptionView) -> LeaseDraft:
     check_place(options, settings.url, settings.launch)
     tasks = _tasks(options, settings)
     try:
-        count = len(tasks) if tasks else None
-        splits = read_splits(settings.splits, options.file, count)
+        splits = read_splits(settings.splits, options.file, len(tasks) or None, "`tasks`")
     except SplitError as error:
         options.refuse("splits", str(error))
         splits = {}
@@ -61,10 +66,13 @@ def _lease(options: OptionView) -> LeaseDraft:
 
 def _tasks(options: OptionView, settings: McpSettings) -> tuple[McpTask, ...]:
     try:
-        return read_tasks(settings.tasks, settings.success, options.file)
+        tasks = read_tasks(settings.tasks, settings.success, options.file)
     except TasksError as error:
         options.refuse("tasks", str(error))
         return ()
+    if not is_needed(settings.success, tasks):
+        options.refuse("success", "every task says itself what its success is")
+    return tasks
 
 
 def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:

@@ -7,14 +7,16 @@ from threads of the server's. Neighbours: `environment.py`, `telling.py`.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 from collections.abc import Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
+import anyio
 import httpx2
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
@@ -22,6 +24,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS
 
+from agentc.runtime.machine.process import MARK_VARIABLE
 from agentc_backends.environments.foreign.launch import (
     Launch,
     check_command_allowed,
@@ -31,8 +34,8 @@ from agentc_backends.environments.mcp.actions import ListedTool
 from agentc_backends.environments.mcp.telling import result_text
 
 _MOST_PAGES = 100
-_GRACE_S = 5.0
-"""What the SDK takes at most to end a process is two seconds, and two more."""
+_GRACE_S = 15.0
+"""The SDK ends a process within seven seconds: it waits, terminates, kills."""
 
 
 class McpSessionError(Exception):
@@ -67,12 +70,13 @@ class McpSession:
         self._loop, self._timeout_s = upstream.loop, upstream.timeout_s
         self._client: Client | None = None
         self._over = asyncio.Event()
+        self._scope: anyio.CancelScope | None = None
         opened: Future[Greeting] = Future()
-        self.living = asyncio.run_coroutine_threadsafe(self._live(upstream, opened), self._loop)
+        asyncio.run_coroutine_threadsafe(self._live(upstream, opened), self._loop)
         try:
             self.greeting = opened.result(self._timeout_s)
         except TimeoutError as error:
-            self.living.cancel()
+            self.close()
             raise McpSessionError(f"no session in {self._timeout_s:g} s") from error
         except Exception as error:
             raise McpSessionError(f"no session with {upstream.place}: {_why(error)}") from error
@@ -101,12 +105,21 @@ class McpSession:
         """Have it end; does not wait for that. May be called twice."""
         # A loop that is closed already has ended it.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._over.set)
+            self._loop.call_soon_threadsafe(self.end)
+
+    def end(self) -> None:
+        """The same, in the loop."""
+        self._over.set()
+        if self._client is None and self._scope is not None:
+            # Never `Task.cancel`, which breaks into the SDK's shutdown and leaves a process behind.
+            self._scope.cancel()
 
     async def _live(self, upstream: McpUpstream, opened: Future[Greeting]) -> None:
         """Enter and leave the SDK's client in one task, as it demands."""
+        upstream.living.add(self)
         try:
             async with AsyncExitStack() as held:
+                self._scope = held.enter_context(anyio.CancelScope())
                 client = await upstream.client(held)
                 tools = await _tools(client)
                 about = client.server_info
@@ -126,6 +139,10 @@ class McpSession:
                 print(f"a session ended with {_why(error)}", file=sys.stderr, flush=True)
             else:
                 opened.set_exception(error)
+        finally:
+            upstream.living.discard(self)
+            if not opened.done():
+                opened.set_exception(McpSessionError("it was given up"))
 
 
 class McpUpstream:
@@ -143,24 +160,26 @@ class McpUpstream:
         self.place = self._url if launch is None else f"`{' '.join(launch.command)}`"
         self.timeout_s = timeout_s
         self.loop = asyncio.new_event_loop()
-        self._living: set[Future[None]] = set()
+        self.living: set[McpSession] = set()
+        """Those that hold a connection; used in the loop alone."""
         threading.Thread(target=self.loop.run_forever, name="sessions", daemon=True).start()
 
     def begin(self) -> McpSession:
         """A session of its own. Raises McpSessionError."""
-        session = McpSession(self)
-        self._living.add(session.living)
-        session.living.add_done_callback(self._living.discard)
-        return session
+        return McpSession(self)
 
     def end(self) -> None:
-        """End what still lives, processes too, and wait for it a few seconds."""
-        living = list(self._living)
-        for each in living:
-            each.cancel()
-        wait(living, _GRACE_S)
-        asyncio.run_coroutine_threadsafe(_settled(), self.loop).result(_GRACE_S)
+        """End what still lives, processes too, and wait for that."""
+        ended = asyncio.run_coroutine_threadsafe(self._ended(), self.loop)
+        with suppress(TimeoutError):
+            ended.result(_GRACE_S)
         self.loop.call_soon_threadsafe(self.loop.stop)
+
+    async def _ended(self) -> None:
+        for session in self.living:
+            session.end()
+        while self.living:
+            await asyncio.sleep(0.02)
 
     async def client(self, held: AsyncExitStack) -> Client:
         """A client that `held` ends. Called in the loop."""
@@ -190,20 +209,15 @@ async def _tools(client: Client) -> tuple[ListedTool, ...]:
     raise McpSessionError(f"the server's list of tools has more than {_MOST_PAGES} pages")
 
 
-async def _settled() -> None:
-    """Return once all other tasks of the loop have ended."""
-    me = asyncio.current_task()
-    rest = [task for task in asyncio.all_tasks() if task is not me]
-    if rest:
-        await asyncio.wait(rest, timeout=_GRACE_S / 2)
-
-
 def _parameters(launch: Launch) -> StdioServerParameters:
     """`{python}` is the interpreter of this software environment. The SDK hands on HOME, PATH and
     the like, and nothing else of ours."""
     command, *arguments = [word.replace("{python}", sys.executable) for word in launch.command]
     # Some servers order their texts by hash.
     variables = {"PYTHONHASHSEED": "0", **launch.variables}
+    if (mark := os.environ.get(MARK_VARIABLE)) is not None:
+        # By which the job's wrapper finds what outlives us.
+        variables[MARK_VARIABLE] = mark
     return StdioServerParameters(
         command=command, args=arguments, env=variables, cwd=folder_of(launch)
     )

@@ -59,9 +59,12 @@ def read_tasks(
             found = read_rows(content, path, task_of)
         case _:
             raise TasksError(f"`tasks` is {json.dumps(written)[:80]}; expected {_EXPECTED}")
-    if success is not None and not any(_is_spec_wide(task, success) for task in found):
-        raise TasksError("every task says itself what its success is, so `success` means nothing")
     return found
+
+
+def is_needed(success: Mapping[str, Any] | None, tasks: Sequence[McpTask]) -> bool:
+    """Whether a `success` for all, where there is one, is that of any task."""
+    return success is None or any(task.pattern == success.get("pattern") for task in tasks)
 
 
 def as_rows(tasks: Sequence[McpTask]) -> list[dict[str, str]]:
@@ -101,10 +104,6 @@ def _task(row: Any, success: Mapping[str, Any], where: str) -> McpTask:
             f"{where}: `{said['pattern']}` is no regular expression: {error}"
         ) from None
     return McpTask(**said)
-
-
-def _is_spec_wide(task: McpTask, success: Mapping[str, Any]) -> bool:
-    return task.pattern == success.get("pattern")
 
 
 def _folded(text: str) -> str:
