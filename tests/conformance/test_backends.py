@@ -56,6 +56,7 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
         "splits": {"test": {"range": [0, 2]}},
         "success": {"pattern": "done"},
     },
+    "env.verifiers": {"taskset": "sums", "splits": {"test": {"range": [0, 9]}}},
     "revise.splice": {"alpha": 0.5},
     "trl.online_rl": {"episodes": 16},  # two groups of its default size
     "script.run": {"run": "sample.py"},
@@ -112,6 +113,15 @@ TRIED: Mapping[str, Mapping[str, list[Any]]] = {
         "kwargs": [{"is_slippery": False}],
         "reward.success_at": [0.5],
     },
+    "env.verifiers": {
+        "taskset": ["other"],
+        "splits": [{"test": {"range": [0, 8]}}],
+        "sources": [["other.py"]],
+        "config": [{"hard": True}],
+        "reward.success_at": [0.5],
+    },
+    "rollout.verifiers": {"harness": [{"id": "null"}]},
+    "evaluate.verifiers": {"harness": [{"id": "null"}]},
 }
 _OF_MODEL = ("human_temperature", "human_max_tokens")
 

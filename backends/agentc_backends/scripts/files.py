@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
-from agentc.backend_api import StageView
+from agentc.backend_api import OptionView, StageView
 from agentc.kinds.field import Json
 
 _MOST_CHARACTERS = 512 * 1024
@@ -19,7 +19,7 @@ def names_in(view: StageView, path: str) -> list[str]:
     return [str(name) for name in listed] if isinstance(listed, list) else []
 
 
-def texts_of(view: StageView, named: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def texts_of(view: OptionView, named: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Names and texts of files, each given with the setting that names it; what cannot be read is
     refused there."""
     room = _MOST_CHARACTERS

@@ -78,3 +78,6 @@ INSPECT = _locked("inspect")
 
 OPTUNA = _locked("optuna")
 """Optuna, for its program alone, which proposes values of params: no job runs in it."""
+
+VERIFIERS = _locked("verifiers")
+"""Verifiers with its harnesses' clients, and what a job needs to serve a recorder: no torch."""

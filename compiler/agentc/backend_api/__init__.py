@@ -5,6 +5,7 @@
 
 from agentc.backend_api.data_set import DataSet, DataSource
 from agentc.backend_api.declare import (
+    OWN_LOOP,
     Backend,
     EnvironmentBackend,
     ExpectedExpert,
@@ -31,6 +32,7 @@ from agentc.backend_api.trackers import Tracker, TrackerRefusal, installed_track
 from agentc.backend_api.view import OptionView, Refusal, StageView
 
 __all__ = [
+    "OWN_LOOP",
     "Architecture",
     "Backend",
     "BackendTable",

@@ -120,6 +120,11 @@ class SimulatorRole:
         return group(self.name, self.doc, asked, nullable=True)
 
 
+OWN_LOOP = "own_loop"
+"""The capability of environments that a program of their own plays: no stage opens them step by
+step, and only those whose backend is that program take them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentBackend:
     """Serves tasks to agents over the AgentGym protocol. `id` is `env.<name>`.

@@ -24,6 +24,7 @@ from agentc_backends.agents.common.lowering import (
     prompt_config,
     refuse_marker,
 )
+from agentc_backends.agents.recorded.lowering import telling_server
 from agentc_backends.scripts.files import told_files
 from agentc_backends.scripts.program_files import (
     header_of,
@@ -33,7 +34,6 @@ from agentc_backends.scripts.program_files import (
 )
 from agentc_backends.software import LIGHT
 
-_TELLING = frozenset({"logprobs", "token_ids"})
 _NEEDED = ("httpx2", "starlette", "uvicorn")
 """What the job itself needs of the software that it shares with the program."""
 
@@ -82,15 +82,7 @@ def command_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
     given = view.get("params")
     for path in ("run", "command", "sources"):
         view.get(path)
-    server = context.server_lease(view, "policy")
-    tells = server.capabilities >= _TELLING
-    if not tells and not keeps_all:
-        view.refuse(
-            "server",
-            f"{server.backend} does not tell the tokens of its replies, without which no row can "
-            "be proved to train what was drawn",
-            fix="name a server that loads the policy itself: `backend: vllm` or `transformers`",
-        )
+    server, tells = telling_server(view, context, keeps_all=keeps_all)
     _leave(view)
     refuse_marker(view, prompt)
     if prompt is not None and prompt.memory != "all":

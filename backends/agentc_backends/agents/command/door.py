@@ -17,10 +17,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agentc_backends.agents.client.errors import InfrastructureError
-from agentc_backends.agents.common.episode import EpisodeSession, Step
+from agentc_backends.agents.common.episode import EpisodeSession
 from agentc_backends.agents.common.failures import FatalError
+from agentc_backends.agents.recorded.episode_row import PlayedEpisode
 from agentc_backends.agents.recorded.recorder import Recorder
-from agentc_backends.agents.recorded.session import RecordedSession
 from agentc_backends.servers.openai_api.replies import JsonReply
 from agentc_backends.servers.openai_api.values import ApiError, text
 from agentc_backends.servers.openai_api.wire import read_object
@@ -29,20 +29,13 @@ PATH = "/environment"
 
 
 @dataclass(slots=True, kw_only=True)
-class DoorEpisode:
-    """An episode at the door: what its program is `told`, and its steps, each with the number of
-    replies that there had been."""
+class DoorEpisode(PlayedEpisode):
+    """An episode at the door, and what its program is `told`."""
 
-    recorded: RecordedSession
     session: EpisodeSession
     told: Mapping[str, Any]
-    steps: list[tuple[int, Step]] = field(default_factory=list)
     failed: InfrastructureError | FatalError | None = None
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    @property
-    def done(self) -> bool:
-        return bool(self.steps) and self.steps[-1][1].done
 
 
 class Door:

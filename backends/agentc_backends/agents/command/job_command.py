@@ -8,28 +8,23 @@ a kill plays only the rest. Exit 75 means infrastructure: another run may succee
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from collections.abc import Sequence
 
-from agentc.runtime.program import Job, write_rows
+from agentc.runtime.program import Job
 from agentc_backends.agents.client.errors import InfrastructureError
 from agentc_backends.agents.command.agent_process import AgentProgram
 from agentc_backends.agents.command.door import Door
-from agentc_backends.agents.command.play import UNPROVED, ProgramStage, play
+from agentc_backends.agents.command.play import ProgramStage, play
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import connect
 from agentc_backends.agents.common.episode import Attempt, EpisodeRecord
-from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.journal import Journal
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.rest import WorkProgress, play_rest
 from agentc_backends.agents.common.runner import Row
 from agentc_backends.agents.common.tasks import attempts_at, read_rules, tasks_of
-from agentc_backends.agents.recorded.history import REASONS
+from agentc_backends.agents.recorded.published import publish, tell
 from agentc_backends.agents.recorded.recorder import recording
 
-REFUSED = "refused.jsonl"
-"""Beside the rows: the episodes that have none, and why."""
 _ON_OVERFLOW = (
     "`on_overflow: error` makes that a failure of the stage; `end` would end the episode with its "
     "reward so far."
@@ -98,8 +93,8 @@ async def roll_out(job: Job) -> None:
                 broken=broken,
                 name=lambda attempt: attempt.id,
             )
-            _tell(job, rows, progress)
-            _publish(job, rows, keeps_all=keeps_all)
+            tell(job, rows, progress)
+            publish(job, rows, keeps_all=keeps_all)
 
 
 def _program(job: Job) -> AgentProgram:
@@ -115,54 +110,6 @@ def _program(job: Job) -> AgentProgram:
         files=config["files"],
         hidden=frozenset(secret),
         longest_s=job.placement["episode_s"],
-    )
-
-
-def _tell(job: Job, rows: Sequence[Row], progress: WorkProgress) -> None:
-    """The facts of a rollout, and of how many episodes nothing is proved."""
-    stops: Counter[str] = Counter()
-    for row in rows:
-        stops.update(row["stops"])
-    refused = Counter(row[UNPROVED]["reason"] for row in rows if UNPROVED in row)
-    job.facts(
-        episodes=len(rows),
-        errors=sum(row["end"] == "error" for row in rows),
-        resumed=progress.resumed,
-        reward_mean=progress.mean,
-        successes=sum(row["success"] for row in rows),
-        ends=dict(sorted(Counter(row["end"] for row in rows).items())),
-        stops=dict(sorted(stops.items())),
-        turns=sum(row["turns"] for row in rows),
-        invalid=sum(row["invalid"] for row in rows),
-        prompt_tokens=sum(row["tokens"]["prompt"] for row in rows),
-        completion_tokens=sum(row["tokens"]["completion"] for row in rows),
-        proved=len(rows) - refused.total() - sum(row["end"] == "error" for row in rows),
-        unproved=dict(sorted(refused.items())),
-        **progress.per_second,
-    )
-    for reason, number in sorted(refused.items()):
-        print(f"no row can be proved of {number} episodes: {REASONS[reason]} ({reason})")
-
-
-def _publish(job: Job, rows: Sequence[Row], *, keeps_all: bool) -> None:
-    refused = [row for row in rows if UNPROVED in row]
-    kept = rows if keeps_all else [row for row in rows if UNPROVED not in row]
-    if not kept:
-        first = refused[0]
-        why = first[UNPROVED]
-        raise FatalError(
-            f"not one of {len(rows)} episodes can be proved to train what was drawn; the first, "
-            f"{first['id']}: {REASONS[why['reason']]} ({why['detail']}). docs/harnesses.md says "
-            "what that means; `evaluate` needs no proof"
-        )
-    write_rows(job.out / "trajectories.jsonl", kept)
-    write_rows(
-        job.out / REFUSED,
-        [
-            {name: row[name] for name in ("id", "task_id", "attempt", "reward", "end", "turns")}
-            | row[UNPROVED]
-            for row in refused
-        ],
     )
 
 

@@ -1,34 +1,28 @@
 """Plays one episode by the user's program: opens it, runs the program against the recorder and the
 door, and makes a row of what they noted.
 
-`job_command.py` plays all of them; `episode_row.py` makes the row.
+`job_command.py` plays all of them; `recorded/episode_row.py` makes the row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from agentc_backends.agents.client.errors import (
-    ContextOverflowError,
-    InfrastructureError,
-    ServiceError,
-)
+from agentc_backends.agents.client.errors import ContextOverflowError, InfrastructureError
 from agentc_backends.agents.command.agent_process import AgentProgram
 from agentc_backends.agents.command.door import PATH, Door, DoorEpisode
-from agentc_backends.agents.command.episode_row import end_of, record_of
 from agentc_backends.agents.common.connect import AgentGymWorld, ChatPolicy
 from agentc_backends.agents.common.episode import Attempt, EpisodeRules
 from agentc_backends.agents.common.prompt import opening
-from agentc_backends.agents.recorded.exact import ProvedConversation, rebuilt
+from agentc_backends.agents.recorded.episode_row import end_of, record_of
+from agentc_backends.agents.recorded.exact import ProvedConversation
 from agentc_backends.agents.recorded.exchange import Message
 from agentc_backends.agents.recorded.history import Unproved
+from agentc_backends.agents.recorded.published import UNPROVED, proved
 from agentc_backends.agents.recorded.recorder import Recorder
-
-UNPROVED = "unproved"
-"""The field of a row that was not proved: its reason, and where."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +49,9 @@ async def play(stage: ProgramStage, attempt: Attempt) -> dict[str, Any]:
         limit = min(stage.max_turns, session.step_limit or stage.max_turns)
         recorded = stage.recorder.open(seed=attempt.seed, most_replies=limit)
         told = _told(stage, attempt, session.observation, limit)
-        episode = DoorEpisode(recorded=recorded, session=session, told=told)
+        episode = DoorEpisode(
+            recorded=recorded, observation=session.observation, session=session, told=told
+        )
         stage.door.open(episode)
         try:
             wrong = await stage.program.run(
@@ -79,8 +75,8 @@ async def _row(
     stage: ProgramStage, attempt: Attempt, episode: DoorEpisode, wrong: str | None
 ) -> dict[str, Any]:
     found = await _proved(stage, episode)
-    proved = found if isinstance(found, ProvedConversation) else None
-    record = record_of(stage.rules, attempt, episode, proved)
+    sure = found if isinstance(found, ProvedConversation) else None
+    record = record_of(stage.rules, attempt, episode, sure)
     end, error = end_of(stage.rules, episode, record, wrong)
     row = record.row(end, error)
     if isinstance(found, Unproved) and end != "error":
@@ -89,21 +85,9 @@ async def _row(
 
 
 async def _proved(stage: ProgramStage, episode: DoorEpisode) -> ProvedConversation | Unproved:
-    async def tokenize(messages: Sequence[Message], *, ended: bool = True) -> list[int]:
-        if ended:
-            return await stage.policy.tokenize(messages, opened=False)
-        return await stage.policy.tokens_begun(messages)
-
     if any(replies == 0 for replies, _ in episode.steps):
         return Unproved("shape", "the program acted before it had a reply")
-    if episode.recorded.cut_off:
-        return Unproved("edited", "the program let go of a reply before it had ended")
-    if episode.recorded.overflowed and not episode.recorded.exchanges:
-        return Unproved("silent", "the first prompt is longer than the context")
-    try:
-        return await rebuilt(episode.recorded.exchanges, tokenize)
-    except ServiceError as error:
-        raise InfrastructureError(str(error)) from error
+    return await proved(stage.policy, episode.recorded)
 
 
 def _told(stage: ProgramStage, attempt: Attempt, observation: str, limit: int) -> dict[str, Any]:

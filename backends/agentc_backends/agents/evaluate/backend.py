@@ -14,9 +14,12 @@ from agentc.kinds.interaction import OBSERVATION_PREFIX
 from agentc_backends.agents.command.backend import OPTIONS as COMMAND_OPTIONS
 from agentc_backends.agents.command.backend import command_job
 from agentc_backends.agents.rollout.backend import OPTIONS, rollout_job
+from agentc_backends.agents.verifiers.backend import OPTIONS as TASKSET_OPTIONS
+from agentc_backends.agents.verifiers.backend import taskset_job, taskset_of
 from agentc_backends.software import LIGHT
+from agentc_backends.software import VERIFIERS as TASKSETS
 
-_NO_PROTOCOL = ("split", "limit", "seed", "reward_range", "success_at", "prompt")
+_NO_PROTOCOL = ("split", "limit", "seed", "reward_range", "success_at", "prompt", "world")
 """Settings of a rollout that are no part of how its episodes are scored (the tasks and the range of
 their rewards are recorded by themselves, a seed only draws), or that `_protocol` puts otherwise.
 All the others are, so that a new one is recorded without being named here."""
@@ -39,6 +42,12 @@ def lower_command(stage: StageView, context: LowerContext) -> tuple[JobDraft, ..
     return _evaluation(COMMAND, rollout, stage, context)
 
 
+def lower_verifiers(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    """The same of episodes that a taskset of verifiers plays and scores."""
+    rollout = taskset_job(stage, context, name="rollout", keeps_all=True)
+    return _evaluation(VERIFIERS, rollout, stage, context)
+
+
 def _evaluation(
     backend: StageBackend, rollout: JobDraft, stage: StageView, context: LowerContext
 ) -> tuple[JobDraft, ...]:
@@ -50,7 +59,7 @@ def _evaluation(
         "split": rollout.config["split"],
         "environment": facts["name"],
         "reward_range": facts["reward_range"],
-        "protocol": _protocol(rollout, view.get("success_at")),
+        "protocol": _protocol(rollout, view.get("success_at"), _world(rollout, view, context)),
     }
     config |= _asked(view, rollout)
     if "reward_name" in facts:
@@ -102,7 +111,13 @@ def _attempts(number: int) -> str:
     return "1 attempt" if number == 1 else f"{number} attempts"
 
 
-def _protocol(rollout: JobDraft, success_at: Json) -> dict[str, Json]:
+def _world(rollout: JobDraft, view: StageView, context: LowerContext) -> LeaseDraft:
+    """The environment, leased or not."""
+    leased = [lease for lease in rollout.leases if lease.role == "environment"]
+    return leased[0] if leased else taskset_of(view, context)
+
+
+def _protocol(rollout: JobDraft, success_at: Json, world: LeaseDraft) -> dict[str, Json]:
     """All that decides what a score means, besides the policy and its tasks: metrics.json has it,
     so that a comparison can say where two differ. It is a function of what the rollout read and of
     its leases, which are in its key."""
@@ -113,8 +128,8 @@ def _protocol(rollout: JobDraft, success_at: Json) -> dict[str, Json]:
     protocol["prompt"] = _prompt(rollout.config["prompt"])
     if "files" in protocol:
         protocol["program"] = _program({name: protocol.pop(name) for name in _PROGRAM})
-    protocol["environment"] = _environment(leases["environment"])
-    for role in leases["environment"].needs:  # who speaks there; its model is in the key alone
+    protocol["environment"] = _environment(world)
+    for role in world.needs:  # who speaks there; its model is in the key alone
         protocol[role] = {"backend": leases[role].backend, **_environment(leases[role])}
     if "critic" in rollout.inputs:  # who chose among candidates; which one is in the key alone
         protocol["critic_sees"] = "privileged" if "privileged" in rollout.inputs else "history"
@@ -172,5 +187,17 @@ COMMAND = StageBackend(
     lower=lower_command,
     capabilities=frozenset({"react", "react_inline", "action_only", "text"}),
     options=COMMAND_OPTIONS,
+    inputs=("policy",),
+)
+
+VERIFIERS = StageBackend(
+    id="evaluate.verifiers",
+    kind="evaluate",
+    version=1,
+    doc="The same of a taskset of the package verifiers (`rollout.verifiers`), whose rewards "
+    "count; episodes of which no row could be proved count too.",
+    software=TASKSETS,
+    lower=lower_verifiers,
+    options=TASKSET_OPTIONS,
     inputs=("policy",),
 )

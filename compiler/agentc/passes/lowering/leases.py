@@ -11,6 +11,7 @@ from operator import attrgetter, is_
 from typing import Literal
 
 from agentc.backend_api import (
+    OWN_LOOP,
     BackendTable,
     EnvironmentBackend,
     JobDraft,
@@ -91,6 +92,13 @@ class ModuleLeases:
         self, stage: StageView, inside_of: tuple[SoftwareEnvironment, ...] = ()
     ) -> tuple[LeaseDraft, ...]:
         lease = self.environment_lease(stage)
+        if OWN_LOOP in self._capabilities():
+            stage.refuse(
+                "environment",
+                f"{lease.backend} is played by a program of its own, never step by step",
+                fix=f"give the stage `backend: {lease.backend.removeprefix('env.')}`, of the kind "
+                "rollout or evaluate, or another environment",
+            )
         if opens_in(lease, inside_of):
             # Leases are kept as long as their attempts are, so that their ids stay their own.
             return (self._inside.setdefault(id(lease), replace(lease, port="inside")),)
@@ -102,6 +110,11 @@ class ModuleLeases:
             server = None if asked is None else self.resource("server", asked, self._room())
             found.append(self._served(server, role, role))
         return tuple(found)
+
+    def _capabilities(self) -> frozenset[str]:
+        attempt = self._used("environment")
+        backend = None if attempt is None else attempt.backend
+        return backend.capabilities if isinstance(backend, EnvironmentBackend) else frozenset()
 
     def environment_facts(self, stage: StageView) -> Mapping[str, Json]:
         attempt = self._used("environment")

@@ -1,15 +1,15 @@
-"""The row of an episode that a program played: what the recorder and the door noted, put together
-as `common/episode.py` records an episode of our own.
+"""The row of an episode that a program of others played: what the recorder noted and what its turns
+earned, put together as `common/episode.py` records an episode of our own.
 
-Neighbours: `play.py`; `recorded/exact.py`, which proves the conversation.
+Neighbours: `exact.py`, which proves the conversation; `published.py`, which writes all rows; who
+plays: `agents/command/play.py`, `agents/verifiers/play.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from agentc_backends.agents.command.door import DoorEpisode
 from agentc_backends.agents.common.episode import (
     Attempt,
     End,
@@ -22,8 +22,22 @@ from agentc_backends.agents.common.prompt import Message, observation_message
 from agentc_backends.agents.recorded.exact import ProvedConversation
 from agentc_backends.agents.recorded.exchange import Exchange
 from agentc_backends.agents.recorded.history import goes_on
+from agentc_backends.agents.recorded.session import RecordedSession
 
 _NOTHING = "(nothing)"
+
+
+@dataclass(slots=True, kw_only=True)
+class PlayedEpisode:
+    """An episode: the first `observation`, and steps, each with the number of replies before it."""
+
+    recorded: RecordedSession
+    observation: str
+    steps: list[tuple[int, Step]] = field(default_factory=list)
+
+    @property
+    def done(self) -> bool:
+        return bool(self.steps) and self.steps[-1][1].done
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +48,7 @@ class ActedTurn:
     steps: tuple[Step, ...]
 
 
-def turns_of(episode: DoorEpisode) -> list[ActedTurn]:
+def turns_of(episode: PlayedEpisode) -> list[ActedTurn]:
     """The turns of an episode. Steps before the first reply are of none."""
     return [
         ActedTurn(exchange, tuple(step for replies, step in episode.steps if replies == number))
@@ -45,13 +59,13 @@ def turns_of(episode: DoorEpisode) -> list[ActedTurn]:
 def record_of(
     rules: EpisodeRules,
     attempt: Attempt,
-    episode: DoorEpisode,
+    episode: PlayedEpisode,
     proved: ProvedConversation | None,
 ) -> EpisodeRecord:
     """The record, which gives the row: with the messages that were `proved`, else with the stage's
     prompt and what the door answered in the places of the program's own words."""
     record = EpisodeRecord(rules, attempt, "policy")
-    record.open(episode.session.observation)
+    record.open(episode.observation)
     messages: Sequence[Message] = ()
     if proved is not None:
         messages = proved.history.messages
@@ -101,7 +115,7 @@ def _earn(rules: EpisodeRules, record: EpisodeRecord, steps: Sequence[Step]) -> 
 
 
 def end_of(
-    rules: EpisodeRules, episode: DoorEpisode, record: EpisodeRecord, wrong: str | None
+    rules: EpisodeRules, episode: PlayedEpisode, record: EpisodeRecord, wrong: str | None
 ) -> tuple[End, str | None]:
     """How the episode ended, and the error where it is one; `wrong` is what its program ended with,
     which counts where nothing else explains it."""

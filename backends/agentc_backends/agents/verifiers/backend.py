@@ -1,0 +1,117 @@
+"""Declares `rollout.verifiers` and lowers a rollout stage to its one job, which plays the tasks of
+a taskset under verifiers' own harness.
+
+`taskset_job` also serves `evaluate.verifiers`, which keeps episodes without a proof, too.
+"""
+
+from __future__ import annotations
+
+from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend, StageView
+from agentc.kinds.artifacts import TRAJECTORIES
+from agentc.kinds.field import Field, Json, number
+from agentc_backends.agents.common.lowering import episode_config, leave_prefix
+from agentc_backends.agents.recorded.lowering import telling_server
+from agentc_backends.software import VERIFIERS
+
+ID = "rollout.verifiers"
+VERSION = 1
+
+OPTIONS: tuple[Field, ...] = (
+    Field(
+        name="harness",
+        schema={"type": "object"},
+        doc="Settings of the harness, by verifiers' names: `{id: \"null\"}` is its chat loop. "
+        "Empty: what the taskset's environment names, else that loop.",
+        default={},
+    ),
+    number("episode_s", "Seconds that an episode may take; one that takes longer is ended, and is "
+           "an error.", 1800.0, above=0, identity="placement"),
+)  # fmt: skip
+
+
+def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    """One job that plays the episodes."""
+    return (taskset_job(stage, context, name="", keeps_all=False),)
+
+
+def taskset_of(view: StageView, context: LowerContext) -> LeaseDraft:
+    """The stage's taskset, as its entry declares it; refused where it is something else."""
+    world = context.environment_lease(view)
+    if world.backend.startswith("env.") and world.backend != "env.verifiers":
+        view.refuse(
+            "environment",
+            f"{world.backend} is no taskset of verifiers",
+            fix="give the stage an environment of `backend: verifiers`, or another backend",
+        )
+    return world
+
+
+def taskset_job(stage: StageView, context: LowerContext, *, name: str, keeps_all: bool) -> JobDraft:
+    """The job that plays, reading through a view of its own. `keeps_all`: episodes of which no row
+    can be proved are rows, too, marked as such."""
+    view = stage.scoped()
+    facts, world = context.environment_facts(view), taskset_of(view, context)
+    server, tells = telling_server(view, context, keeps_all=keeps_all)
+    _leave(view)
+    if view.text("on_overflow") == "drop_oldest":
+        view.refuse("on_overflow", "what is left out of prompts is for the harness to decide",
+                    fix="set it to end or error")  # fmt: skip
+    config: dict[str, Json] = {
+        **episode_config(view, facts, None),
+        "attempts": view.integer("attempts"),
+        "world": {**(world.settings or {})},
+        "harness": view.get("harness"),
+        "tells": tells,
+        "keeps_all": keeps_all,
+    }
+    return JobDraft(
+        name=name,
+        kind="rollout",
+        backend=ID,
+        version=VERSION,
+        software=VERIFIERS,
+        program=("-m", "agentc_backends.agents.verifiers.job_taskset"),
+        view=view,
+        config=config,
+        placement={
+            "concurrency": view.integer("concurrency"),
+            "error_budget": view.number("error_budget"),
+            "episode_s": view.number("episode_s"),
+        },
+        inputs={"policy": stage.inputs["policy"]},
+        produces=TRAJECTORIES.name,
+        leases=(server,),
+        extra_identity={
+            "environment": {"id": world.backend, "version": world.version, **world.identity},
+            **({"keeps_all": True} if keeps_all else {}),
+        },
+        contract={"reward_range": facts["reward_range"], "network": True},
+        resume=True,
+    )
+
+
+def _leave(view: StageView) -> None:
+    """What a harness of others decides by itself."""
+    if view.inputs.get("prefixes"):
+        view.refuse("prefixes", "a harness begins its own episodes", fix="remove it")
+    leave_prefix(view, "a harness begins every episode at its start")
+    if view.integer("candidates") > 1:
+        view.refuse("candidates", "a harness takes each reply as it is", fix="remove it")
+    view.leave("on_invalid", "the taskset reads the replies")
+    view.leave("prompt_seed", "a task of a taskset has one prompt")
+    view.leave("environment_at", "a taskset has no server")
+
+
+BACKEND = StageBackend(
+    id=ID,
+    kind="rollout",
+    version=VERSION,
+    doc="Episodes of a taskset of the package verifiers, played by its own harness: rewards are "
+    "the taskset's. Rows are rebuilt of what was recorded, token by token; episodes without a "
+    "proof are counted and left out.",
+    software=VERIFIERS,
+    lower=lower,
+    capabilities=frozenset({"resume", "infrastructure_errors"}),
+    options=OPTIONS,
+    inputs=("policy",),
+)

@@ -1,0 +1,79 @@
+"""Declares `env.verifiers`: a taskset of the package `verifiers`.
+
+A taskset runs under a harness of its own, so nobody opens it step by step: stages of the backend
+`verifiers` (`agents/verifiers`) read the lease's settings and never start a server.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from agentc.backend_api import OWN_LOOP, EnvironmentBackend, LeaseDraft, OptionView
+from agentc.kinds.field import Json
+from agentc_backends.environments.declaration import effective, fields_of
+from agentc_backends.environments.foreign.reward_fields import (
+    REWARD_FIELDS,
+    check_rewards,
+    declared_by,
+)
+from agentc_backends.environments.foreign.task_lists import expected_numbers, read_splits
+from agentc_backends.environments.server.splits import SplitError, fold_numbers
+from agentc_backends.environments.verifiers.settings import TasksetSettings
+from agentc_backends.scripts.files import texts_of, told_files
+from agentc_backends.software import VERIFIERS
+
+
+def _lease(options: OptionView) -> LeaseDraft:
+    settings = effective(options, TasksetSettings)
+    check_rewards(options)
+    if options.get("reward.kind") != "sum":
+        options.refuse("reward.kind", "a taskset gives an episode one reward", fix="remove it")
+    if "id" in settings.config:
+        options.refuse("config", "`id` cannot be given: `taskset` says it")
+    try:
+        splits = read_splits(settings.splits, options.file, None)
+    except SplitError as error:
+        options.refuse("splits", str(error))
+        splits = {}
+    lines: dict[str, Json] = {name: fold_numbers(part) for name, part in splits.items()}
+    files = dict(texts_of(options, [("sources", name) for name in settings.sources]))
+    digests: dict[str, Json] = {
+        name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in files.items()
+    }
+    return LeaseDraft(
+        role="environment",
+        backend=BACKEND.id,
+        version=BACKEND.version,
+        software=BACKEND.software,
+        program=(),
+        settings={
+            "taskset": settings.taskset,
+            "config": {**settings.config},
+            "splits": lines,
+            "files": told_files(files),
+            "scale": options.number("reward.scale"),
+        },
+        identity={**options.identity(), "splits": lines, "sources": digests},
+        port="none",
+        identity_check="none",
+    )
+
+
+def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
+    return declared_by(BACKEND, given)
+
+
+BACKEND = EnvironmentBackend(
+    id="env.verifiers",
+    version=1,
+    doc="A taskset of the package verifiers. It is played by its own harness, so only stages of "
+    "the backend `verifiers` take it: `rollout.verifiers`, `evaluate.verifiers`.",
+    software=VERIFIERS,
+    lease=_lease,
+    fields=fields_of(TasksetSettings, groups={"reward": REWARD_FIELDS}),
+    capabilities=frozenset({OWN_LOOP}),
+    max_turns=30,
+    expected_tasks=expected_numbers,
+    configured=_configured,
+)
