@@ -26,7 +26,7 @@ _FILES = frozenset({".py", ".ipynb", ".yaml", ".yml", ".json", ".jsonl"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluator:
+class OutsideEvaluator:
     """What one evaluator has of its own. `file_of` says which file of the user's a task is in, None
     where it is a name that the evaluator knows, and `form` how such files are; `own` reads the
     backend's options, with the server and the texts of the files at hand."""
@@ -41,7 +41,7 @@ class Evaluator:
 
 
 def benchmark_jobs(
-    view: StageView, context: LowerContext, evaluator: Evaluator
+    view: StageView, context: LowerContext, evaluator: OutsideEvaluator
 ) -> tuple[JobDraft, ...]:
     """The evaluator's job and that of its metrics."""
     own = view.scoped()
@@ -94,7 +94,7 @@ def _placed(task: str, file: str | None) -> str:
     return task if file is None else place_of(file) + task.removeprefix(file)
 
 
-def _measuring(view: StageView, evaluator: Evaluator) -> JobDraft:
+def _measuring(view: StageView, evaluator: OutsideEvaluator) -> JobDraft:
     own = view.scoped()
     return JobDraft(
         kind="benchmark",

@@ -19,7 +19,7 @@ class EvaluatorError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class ScoredSample:
     """`score` None: the evaluator could not tell it, as where a request failed."""
 
     task: str
@@ -36,7 +36,7 @@ class Evaluated:
     release: str
     metric: str
     tasks: Mapping[str, Mapping[str, Any]]
-    samples: Sequence[Sample]
+    samples: Sequence[ScoredSample]
 
 
 def score_of(value: object) -> float | None:

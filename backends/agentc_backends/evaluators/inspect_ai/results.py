@@ -8,7 +8,7 @@ from typing import Any
 from agentc_backends.evaluators.common.samples import (
     Evaluated,
     EvaluatorError,
-    Sample,
+    ScoredSample,
     metric_of_tasks,
     score_of,
 )
@@ -51,7 +51,7 @@ def evaluated(
             for task, log in first.items()
         },
         samples=[
-            Sample(
+            ScoredSample(
                 task=log.task,
                 id=sample.id,
                 score=score_of(sample.values.get(metric)),

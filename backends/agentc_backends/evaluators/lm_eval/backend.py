@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.field import Field, Json, choice, integer, string
-from agentc_backends.evaluators.common.lowering import Evaluator, benchmark_jobs
+from agentc_backends.evaluators.common.lowering import OutsideEvaluator, benchmark_jobs
 from agentc_backends.software import LM_EVAL
 
 _SCORING = frozenset({"completions", "scoring"})
@@ -62,7 +62,7 @@ def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     return benchmark_jobs(view, context, _EVALUATOR)
 
 
-_EVALUATOR = Evaluator(
+_EVALUATOR = OutsideEvaluator(
     id="benchmark.lm_eval",
     version=1,
     software=LM_EVAL,

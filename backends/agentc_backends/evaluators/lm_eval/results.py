@@ -15,7 +15,7 @@ from agentc.runtime.program import each_row, read_json
 from agentc_backends.evaluators.common.samples import (
     Evaluated,
     EvaluatorError,
-    Sample,
+    ScoredSample,
     metric_of_tasks,
     score_of,
 )
@@ -44,7 +44,7 @@ def read_results(out: Path, asked: str | None) -> Evaluated:
         metric=metric,
         tasks={task: _facts(task, results) for task in by_task},
         samples=[
-            Sample(task=task, id=number, score=score)
+            ScoredSample(task=task, id=number, score=score)
             for task, scores in by_task.items()
             for number, score in scores[metric].items()
         ],
