@@ -17,12 +17,15 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS
 
 server = MCPServer("odd", version="3", instructions="Mind the crash.")
-kept: dict[int, list[str]] = {}
+kept: dict[str, list[str]] = {}
 
 
 @server.tool(description="Keep a word;\n say all that are kept.")
 def put(word: str, context: Context) -> str:
-    words = kept.setdefault(id(context.session), [])
+    # Over stdio the process is the session; over HTTP the client names it with each request.
+    request = context.request_context.request
+    session = "" if request is None else request.headers.get("mcp-session-id", "")
+    words = kept.setdefault(session, [])
     words.append(word)
     return " ".join(words)
 
@@ -41,7 +44,7 @@ def go_wrong(how: str) -> str:
     raise MCPError(-32603, "the server is confused")
 
 
-@server.tool()
+@server.tool(structured_output=False)
 def draw() -> list[object]:
     return ["a dot", Image(data=b"\x89PNG", format="png")]
 
