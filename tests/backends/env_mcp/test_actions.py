@@ -8,8 +8,8 @@ from agentc_backends.environments.foreign.not_an_action import NotAnActionError
 from agentc_backends.environments.mcp.actions import (
     FinalAnswer,
     ListedTool,
+    McpCall,
     ToolActions,
-    ToolCall,
     chosen,
 )
 from agentc_backends.environments.mcp.telling import result_text
@@ -46,11 +46,11 @@ def test_tools_are_told_with_their_arguments() -> None:
 
 def test_calls_and_answers() -> None:
     actions = ToolActions([ADD, LOOK], answers=True)
-    assert actions.read(' add\n{"left": 1,\n "right": {}} ') == ToolCall(
+    assert actions.read(' add\n{"left": 1,\n "right": {}} ') == McpCall(
         "add", {"left": 1, "right": {}}
     )
-    assert actions.read('add{"left": 1}') == ToolCall("add", {"left": 1})
-    assert actions.read("look") == actions.read("look {}") == ToolCall("look", {})
+    assert actions.read('add{"left": 1}') == McpCall("add", {"left": 1})
+    assert actions.read("look") == actions.read("look {}") == McpCall("look", {})
     assert actions.read("Answer: it is {4}") == FinalAnswer("it is {4}")
     assert actions.read("answer") == FinalAnswer("")
 
@@ -81,7 +81,7 @@ def test_which_tools_there_are() -> None:
     with pytest.raises(ValueError, match="lists no tool"):
         ToolActions([], answers=False)
     answer = ListedTool("answer", "", {})
-    assert ToolActions([answer], answers=False).read("answer {}") == ToolCall("answer", {})
+    assert ToolActions([answer], answers=False).read("answer {}") == McpCall("answer", {})
     with pytest.raises(ValueError, match="a tool `answer`, which is how agents give"):
         ToolActions([answer], answers=True)
 

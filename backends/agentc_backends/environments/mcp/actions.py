@@ -29,7 +29,7 @@ class ListedTool:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class McpCall:
     name: str
     arguments: Mapping[str, Any]
 
@@ -60,7 +60,7 @@ class ToolActions:
         )
         self.told = "\n".join(["Tools:", *(_described(tool) for tool in tools), self._form])
 
-    def read(self, text: str) -> ToolCall | FinalAnswer:
+    def read(self, text: str) -> McpCall | FinalAnswer:
         """Raises NotAnActionError."""
         match = _CALL.fullmatch(text.strip())
         if match is None:
@@ -77,7 +77,7 @@ class ToolActions:
             arguments = None
         if not isinstance(arguments, dict):
             raise NotAnActionError(f"What follows `{name}` is no JSON object. {self._form}")
-        return ToolCall(name, arguments)
+        return McpCall(name, arguments)
 
 
 def chosen(tools: Sequence[ListedTool], names: Sequence[str]) -> list[ListedTool]:
