@@ -48,7 +48,7 @@ environments-further: setup
 
 # What tests marked `long` alone need: the embedded server with llguidance, clients and evaluators of others, Optuna, MCP.
 environments-long: setup
-	$(BUILD) $(foreach name,structured lm_eval inspect optuna mcp,$(LOCKS)/$(name).lock) tests/backends/servers/openai_clients.lock tests/backends/env_mcp/time_server.lock
+	$(BUILD) $(foreach name,structured lm_eval inspect optuna mcp verifiers,$(LOCKS)/$(name).lock) tests/backends/servers/openai_clients.lock tests/backends/env_mcp/time_server.lock
 
 environments-trackers: setup ## those of trackio, TensorBoard, W&B and MLflow (0.5 GB), for their tests
 	$(BUILD) $(foreach name,trackio tensorboard wandb mlflow,$(LOCKS)/$(name).lock)

@@ -6,6 +6,7 @@
 from agentc.backend_api.data_set import DataSet, DataSource
 from agentc.backend_api.declare import (
     OWN_LOOP,
+    TASKSET,
     Backend,
     EnvironmentBackend,
     ExpectedExpert,
@@ -33,6 +34,7 @@ from agentc.backend_api.view import OptionView, Refusal, StageView
 
 __all__ = [
     "OWN_LOOP",
+    "TASKSET",
     "Architecture",
     "Backend",
     "BackendTable",

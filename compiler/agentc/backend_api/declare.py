@@ -123,6 +123,8 @@ class SimulatorRole:
 OWN_LOOP = "own_loop"
 """The capability of environments that a program of their own plays: no stage opens them step by
 step, and only those whose backend is that program take them."""
+TASKSET = "taskset"
+"""That of environments whose lease tells of a taskset of verifiers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ class _SampleContext:
             "success_at": 1.0,
             "max_turns": 10,
             "splits": ["train", "test", "sample"],
-            "capabilities": ["fork", "privileged", "snapshot"],
+            "capabilities": ["fork", "privileged", "snapshot", "taskset"],
         }
 
     def server_lease(

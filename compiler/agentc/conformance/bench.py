@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from agentc.backend_api import (
+    OWN_LOOP,
+    TASKSET,
     Backend,
     BackendTable,
     EnvironmentBackend,
@@ -239,7 +241,10 @@ def _draft(
 def _act(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     """The made-up rollout: it only leases what the stage names."""
     stage.get("split")
-    leases = (context.server_lease(stage, "policy"), *context.environment_leases(stage))
+    capabilities = context.environment_facts(stage)["capabilities"]
+    own_loop = isinstance(capabilities, list) and OWN_LOOP in capabilities
+    worlds = (context.environment_lease(stage),) if own_loop else context.environment_leases(stage)
+    leases = (context.server_lease(stage, "policy"), *worlds)
     context.prompt(stage)
     return (_draft("rollout", _ACTOR, stage, "Trajectories", *leases),)
 
@@ -267,7 +272,7 @@ def _environment(software: SoftwareEnvironment) -> EnvironmentBackend:
         fields=(_FLAVOUR,),
         splits=SPLITS,
         max_turns=60,
-        capabilities=frozenset({"expert", "fork", "snapshot", "seed", "privileged"}),
+        capabilities=frozenset({"expert", "fork", "snapshot", "seed", "privileged", TASKSET}),
     )
 
 

@@ -29,11 +29,13 @@ _NOTHING = "(nothing)"
 
 @dataclass(slots=True, kw_only=True)
 class PlayedEpisode:
-    """An episode: the first `observation`, and steps, each with the number of replies before it."""
+    """An episode: the first `observation`, and steps, each with the number of replies before it.
+    `answered` says whether the last step's observation was said to the program."""
 
     recorded: RecordedSession
     observation: str
     steps: list[tuple[int, Step]] = field(default_factory=list)
+    answered: bool = True
 
     @property
     def done(self) -> bool:
@@ -80,7 +82,7 @@ def record_of(
         last = number + 1 == len(turns)
         if place is not None and proved is not None and not last:
             record.messages += messages[place + 1 : proved.history.replies[number + 1]]
-        elif turn.steps or not last:
+        elif not last or (turn.steps and episode.answered):
             seen = "\n".join(step.observation for step in turn.steps) or _NOTHING
             record.messages.append(observation_message(prefix, seen))
         elif proved is not None:

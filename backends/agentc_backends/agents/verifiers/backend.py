@@ -6,7 +6,14 @@ a taskset under verifiers' own harness.
 
 from __future__ import annotations
 
-from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend, StageView
+from agentc.backend_api import (
+    TASKSET,
+    JobDraft,
+    LeaseDraft,
+    LowerContext,
+    StageBackend,
+    StageView,
+)
 from agentc.kinds.artifacts import TRAJECTORIES
 from agentc.kinds.field import Field, Json, number
 from agentc_backends.agents.common.lowering import episode_config, leave_prefix
@@ -37,7 +44,8 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 def taskset_of(view: StageView, context: LowerContext) -> LeaseDraft:
     """The stage's taskset, as its entry declares it; refused where it is something else."""
     world = context.environment_lease(view)
-    if world.backend.startswith("env.") and world.backend != "env.verifiers":
+    told = context.environment_facts(view)["capabilities"]
+    if not isinstance(told, list) or TASKSET not in told:
         view.refuse(
             "environment",
             f"{world.backend} is no taskset of verifiers",
@@ -56,10 +64,11 @@ def taskset_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
     if view.text("on_overflow") == "drop_oldest":
         view.refuse("on_overflow", "what is left out of prompts is for the harness to decide",
                     fix="set it to end or error")  # fmt: skip
+    environment: Json = {"id": world.backend, "version": world.version, **world.identity}
     config: dict[str, Json] = {
         **episode_config(view, facts, None),
         "attempts": view.integer("attempts"),
-        "world": {**(world.settings or {})},
+        "world": {**(world.settings or {}), "environment": environment},
         "harness": view.get("harness"),
         "tells": tells,
         "keeps_all": keeps_all,
@@ -82,7 +91,7 @@ def taskset_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
         produces=TRAJECTORIES.name,
         leases=(server,),
         extra_identity={
-            "environment": {"id": world.backend, "version": world.version, **world.identity},
+            "environment": environment,
             **({"keeps_all": True} if keeps_all else {}),
         },
         contract={"reward_range": facts["reward_range"], "network": True},

@@ -76,7 +76,8 @@ def _played(recorded: RecordedSession, outcome: Outcome) -> PlayedEpisode:
     between is taken from the request that followed."""
     exchanges = recorded.exchanges
     first = exchanges[0].messages if exchanges else recorded.unanswered
-    episode = PlayedEpisode(recorded=recorded, observation=_text(first[-1]) if first else "")
+    opening = _text(first[-1]) if first else ""
+    episode = PlayedEpisode(recorded=recorded, observation=opening, answered=False)
     for number, after in enumerate(exchanges[1:], start=1):
         episode.steps.append((number, Step(_text(after.messages[-1]), 0.0, False)))
     if exchanges and outcome.reward is not None:

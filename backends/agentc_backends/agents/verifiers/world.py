@@ -91,7 +91,9 @@ async def opened(
     except Exception as error:  # whatever the taskset's own code raises
         raise FatalError(f"the taskset {told['taskset']!r} cannot be used: {error}") from error
     async with environment.serving():
-        yield TasksetWorld(environment=environment, tasks=tasks, splits=splits, scale=told["scale"])
+        yield TasksetWorld(
+            environment=environment, tasks=tasks, splits=splits, scale=told["reward"]["scale"]
+        )
 
 
 def _environment(

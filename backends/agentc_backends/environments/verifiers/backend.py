@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from agentc.backend_api import OWN_LOOP, EnvironmentBackend, LeaseDraft, OptionView
+from agentc.backend_api import OWN_LOOP, TASKSET, EnvironmentBackend, LeaseDraft, OptionView
 from agentc.kinds.field import Json
 from agentc_backends.environments.declaration import effective, fields_of
 from agentc_backends.environments.foreign.reward_fields import (
@@ -52,7 +52,8 @@ def _lease(options: OptionView) -> LeaseDraft:
             "config": {**settings.config},
             "splits": lines,
             "files": told_files(files),
-            "scale": options.number("reward.scale"),
+            "reward": options.get("reward"),
+            "max_turns": settings.max_turns,
         },
         identity={**options.identity(), "splits": lines, "sources": digests},
         port="none",
@@ -72,7 +73,7 @@ BACKEND = EnvironmentBackend(
     software=VERIFIERS,
     lease=_lease,
     fields=fields_of(TasksetSettings, groups={"reward": REWARD_FIELDS}),
-    capabilities=frozenset({OWN_LOOP}),
+    capabilities=frozenset({OWN_LOOP, TASKSET}),
     max_turns=30,
     expected_tasks=expected_numbers,
     configured=_configured,
