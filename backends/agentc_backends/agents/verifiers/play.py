@@ -19,7 +19,7 @@ from agentc_backends.agents.recorded.history import Unproved
 from agentc_backends.agents.recorded.published import UNPROVED, proved
 from agentc_backends.agents.recorded.recorder import Recorder
 from agentc_backends.agents.recorded.session import RecordedSession
-from agentc_backends.agents.verifiers.world import Outcome, TasksetWorld
+from agentc_backends.agents.verifiers.world import TasksetOutcome, TasksetWorld
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ async def play(stage: TasksetStage, attempt: Attempt) -> dict[str, Any]:
     return row
 
 
-def _check(rules: EpisodeRules, attempt: Attempt, outcome: Outcome) -> None:
+def _check(rules: EpisodeRules, attempt: Attempt, outcome: TasksetOutcome) -> None:
     low, high = rules.reward_range
     if outcome.reward is not None and not low <= outcome.reward <= high:
         raise FatalError(
@@ -71,7 +71,7 @@ def _check(rules: EpisodeRules, attempt: Attempt, outcome: Outcome) -> None:
         )
 
 
-def _played(recorded: RecordedSession, outcome: Outcome) -> PlayedEpisode:
+def _played(recorded: RecordedSession, outcome: TasksetOutcome) -> PlayedEpisode:
     """A step behind each reply, of which the last earns what the taskset gave. What was said in
     between is taken from the request that followed."""
     exchanges = recorded.exchanges

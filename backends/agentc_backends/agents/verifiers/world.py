@@ -23,7 +23,7 @@ _KEY = "AGENTC_EPISODE_KEY_"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TasksetOutcome:
     """How an episode went: the taskset's `reward`, scaled, or None where it gave none; whether it
     ended by itself; what went `wrong`, where something did."""
 
@@ -45,7 +45,7 @@ class TasksetWorld:
         """As an environment says it of itself (`common/tasks.py`)."""
         return {"splits": self.splits, "reward_kind": "terminal"}
 
-    async def play(self, task_id: str, url: str, key: str, name: str, model: str) -> Outcome:
+    async def play(self, task_id: str, url: str, key: str, name: str, model: str) -> TasksetOutcome:
         """One episode against the endpoint at `url`, asked with `key`."""
         import verifiers.v1 as vf
 
@@ -65,10 +65,12 @@ class TasksetWorld:
         errors = [*episode.errors, *(e for t in traces if (e := t.last_error) is not None)]
         wrong = f"{errors[0].type}: {errors[0].message}" if errors else None
         if not episode.ok or len(traces) != 1:
-            return Outcome(None, False, wrong or f"its environment made {len(traces)} traces")
+            return TasksetOutcome(
+                None, False, wrong or f"its environment made {len(traces)} traces"
+            )
         [trace] = traces
         done = trace.stop_condition not in ("max_turns", "context_length")
-        return Outcome(float(trace.reward) * self.scale, done, None)
+        return TasksetOutcome(float(trace.reward) * self.scale, done, None)
 
 
 @asynccontextmanager
