@@ -96,7 +96,9 @@ def test_a_seed_of_each_round_is_lowered_in_each_round(tmp_path: Path, table: Ba
     calls = Counter[str]()
     plan = compiled(tmp_path, counting(table, calls), 5, OWN).plan
     assert plan is not None
-    assert calls["lower rollout.react"] == 5
+    # Once to see what it honours, as each backend that might do it, and once for the plan.
+    assert calls["lower rollout.react"] == 2 * 5
+    assert calls["lower rollout.command"] == 5
     explored = [job for job in plan.jobs if job.stage.endswith(".explore")]
     assert [job.draft.config["seed"] for job in explored] == [1, 2, 3, 4, 5]
 
@@ -201,9 +203,10 @@ def test_equal_parts_enter_keys_as_one_text(
     assert calls[4] == calls[12] > 0
 
 
-MOST_CALLS = 2000
-"""Calls of functions that a job more may cost in `agentc plan`, a quarter more than it did (1585)
-when this was written; it was 3600 once, and nobody noticed."""
+MOST_CALLS = 2500
+"""Calls of functions that a job more may cost in `agentc plan`, where a fifth of the jobs are of a
+stage with a seed of its own that three backends are tried for (2180; 1585 when there was one); it
+was 3600 once, and nobody noticed."""
 
 
 def test_a_round_more_costs_the_same_few_calls(tmp_path: Path, table: BackendTable) -> None:

@@ -268,10 +268,17 @@ SEARCH_FIELDS: tuple[Field, ...] = (
                     {
                         "type": "object",
                         "properties": {
-                            "low": {"type": "number"},
-                            "high": {"type": "number"},
-                            "log": {"type": "boolean"},
-                            "step": {"type": "number", "exclusiveMinimum": 0},
+                            "low": {"type": "number", "description": "The least value."},
+                            "high": {"type": "number", "description": "The greatest value."},
+                            "log": {
+                                "type": "boolean",
+                                "description": "Whether factors matter, not differences.",
+                            },
+                            "step": {
+                                "type": "number",
+                                "exclusiveMinimum": 0,
+                                "description": "The distance of values from one to the next.",
+                            },
                         },
                         "required": ["low", "high"],
                         "additionalProperties": False,

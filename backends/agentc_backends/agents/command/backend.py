@@ -45,7 +45,7 @@ OPTIONS: tuple[Field, ...] = (
            "(docs/harnesses.md).", nullable=True),
     Field(
         name="command",
-        schema={"type": "array", "items": {"type": "string"}, "minItems": 1},
+        schema={"type": "array", "items": {"type": "string"}},
         doc="In place of `run`, the words of a command. Files of yours that it names belong into "
         "`sources`.",
         default=[],
