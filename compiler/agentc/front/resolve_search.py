@@ -43,6 +43,8 @@ def resolve_search(
         return None
     node = as_mapping(computed, Place("search", "`search`"), sink, _EXAMPLE)
     coercion = Coercion(sink)
+    if node is not None and not _ranges_are_read(node, coercion):
+        return None
     found = None if node is None else coercion.group(node, language.SEARCH_FIELDS, "search")
     if node is None or not isinstance(found, dict):
         return None
@@ -56,6 +58,22 @@ def resolve_search(
     if len(axes) < len(over.keys() - given.keys()) or not measured:
         return None
     return Search(axes=axes, **values)
+
+
+def _ranges_are_read(node: MappingNode, coercion: Coercion) -> bool:
+    """Whether the keys of every range are its own: as one value, a range with a slip in it would be
+    refused whole, without a word on the key."""
+    over = node.find("over")
+    axes = over.value.entries if over and isinstance(over.value, MappingNode) else ()
+    fields = language.SEARCH_RANGE_FIELDS
+    names = {field.name for field in fields}
+    right = True
+    for each in axes:
+        if isinstance(each.value, MappingNode):
+            read = coercion.group(each.value, fields, f"search.over.{each.key.text}")
+            own = all(entry.key.text in names for entry in each.value.entries)
+            right = right and isinstance(read, dict) and own
+    return right
 
 
 def _axes(

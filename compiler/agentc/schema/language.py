@@ -256,6 +256,14 @@ BUDGET_FIELDS: tuple[Field, ...] = (
     choice("gpu", "The type of GPU that stages get.", GPU_TYPES, "a100", identity="metadata"),
 )  # fmt: skip
 
+SEARCH_RANGE_FIELDS: tuple[Field, ...] = (
+    number("low", "The least value.", REQUIRED, identity="metadata"),
+    number("high", "The greatest value.", REQUIRED, identity="metadata"),
+    boolean("log", "Whether factors matter, not differences.", False, identity="metadata"),
+    number("step", "The distance from one value to the next.", above=0, nullable=True,
+           identity="metadata"),
+)  # fmt: skip
+
 SEARCH_FIELDS: tuple[Field, ...] = (
     Field(
         name="over",
@@ -268,17 +276,8 @@ SEARCH_FIELDS: tuple[Field, ...] = (
                     {
                         "type": "object",
                         "properties": {
-                            "low": {"type": "number", "description": "The least value."},
-                            "high": {"type": "number", "description": "The greatest value."},
-                            "log": {
-                                "type": "boolean",
-                                "description": "Whether factors matter, not differences.",
-                            },
-                            "step": {
-                                "type": "number",
-                                "exclusiveMinimum": 0,
-                                "description": "The distance of values from one to the next.",
-                            },
+                            field.name: {**field.schema, "description": field.doc}
+                            for field in SEARCH_RANGE_FIELDS
                         },
                         "required": ["low", "high"],
                         "additionalProperties": False,
