@@ -227,10 +227,17 @@ def test_conformance(
     check_named(subject_of(backend, models), name).run()
 
 
+def each_program() -> Iterator[Any]:
+    """Stage backends; those whose software `make environments-long` alone builds are for long."""
+    for backend in TABLE:
+        if isinstance(backend, StageBackend):
+            others = backend.id.partition(".")[2] in ("lm_eval", "inspect", "verifiers")
+            marks = [pytest.mark.long] if others else []
+            yield pytest.param(backend, id=backend.id, marks=marks)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "backend", [b for b in TABLE if isinstance(b, StageBackend)], ids=lambda b: b.id
-)
+@pytest.mark.parametrize("backend", list(each_program()))
 def test_the_program_reads_its_whole_config(backend: StageBackend, models: Path) -> None:
     subject = subject_of(backend, models)
     pythons = built_pythons(StoreLayout(".agentc/store"))

@@ -30,7 +30,12 @@ from agentc_backends.software import FRONTEND, GYMNASIUM, LIGHT, SANDBOX
 
 TABLE = load_backends()
 ROOT = Path(__file__).parents[2]
-SERVED = [b for b in TABLE if isinstance(b, EnvironmentBackend) and b.available]
+SERVED = [
+    b
+    for b in TABLE
+    # Nobody opens a taskset of verifiers: its package plays it, where a stage asks it to.
+    if isinstance(b, EnvironmentBackend) and b.available and b.id != "env.verifiers"
+]
 LIGHT_PACKAGES = ("httpx2", "starlette", "uvicorn")
 
 
