@@ -33,6 +33,7 @@ from agentc.conformance.declaration import ask_elsewhere, entry_point
 from agentc.conformance.lowering import lowering_asked
 from agentc.conformance.programs import built_pythons, check_config_read
 from agentc.runtime.store.layout import StoreLayout
+from agentc_backends.software import INSPECT, LM_EVAL, VERIFIERS
 
 TABLE: BackendTable = load_backends()
 
@@ -231,7 +232,7 @@ def each_program() -> Iterator[Any]:
     """Stage backends; those whose software `make environments-long` alone builds are for long."""
     for backend in TABLE:
         if isinstance(backend, StageBackend):
-            others = backend.id.partition(".")[2] in ("lm_eval", "inspect", "verifiers")
+            others = backend.software in (INSPECT, LM_EVAL, VERIFIERS)
             marks = [pytest.mark.long] if others else []
             yield pytest.param(backend, id=backend.id, marks=marks)
 

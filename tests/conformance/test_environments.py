@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from agentc.backend_api import EnvironmentBackend, load_backends
+from agentc.backend_api import OWN_LOOP, EnvironmentBackend, load_backends
 from agentc.conformance import BackendUnderTest, Bench, Skipped
 from agentc.conformance.check import Check
 from agentc.conformance.programs import built_pythons
@@ -33,8 +33,12 @@ ROOT = Path(__file__).parents[2]
 SERVED = [
     b
     for b in TABLE
-    # Nobody opens a taskset of verifiers: its package plays it, where a stage asks it to.
-    if isinstance(b, EnvironmentBackend) and b.available and b.id != "env.verifiers"
+    # Nobody opens an environment that owns its loop. tests/backends/env_mcp has a server for MCP,
+    # and holds it to these checks.
+    if isinstance(b, EnvironmentBackend)
+    and b.available
+    and OWN_LOOP not in b.capabilities
+    and b.id != "env.mcp"
 ]
 LIGHT_PACKAGES = ("httpx2", "starlette", "uvicorn")
 
@@ -63,10 +67,6 @@ def textcraft_by_openenv() -> dict[str, Any]:
     splits = {"train": {"range": [10, 40]}, "test": {"range": [0, 10]}}
     reset = {"split": "test"}
     return {"splits": splits, "reset": reset, "launch": textcraft_started(), "sessions": 32}
-
-
-def mcp_time() -> dict[str, Any]:
-    pytest.skip("tests/backends/env_mcp has its server, and holds it to these checks")
 
 
 def released(server: str, needs: str, splits: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,7 +163,6 @@ GIVEN: Mapping[str, list[tuple[str, Callable[[], dict[str, Any]]]]] = {
         ("blackjack", lambda: GYM["Blackjack-v1"]),
     ],
     "env.openenv": [("ours", textcraft_by_openenv)],
-    "env.mcp": [("time", mcp_time)],
     "env.agentgym": [
         ("ours", textcraft_in_its_place),
         *((f"released-{name}", partial(released, name, *of)) for name, of in RELEASED.items()),

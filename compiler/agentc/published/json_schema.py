@@ -7,7 +7,7 @@ give are left to `agentc check`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from agentc.backend_api import (
     BackendTable,
@@ -19,6 +19,13 @@ from agentc.backend_api import (
 )
 from agentc.kinds import KINDS, MODEL_KIND, Kind
 from agentc.kinds.field import Field, Json, Role
+from agentc.published.by_backend import (
+    backend_names,
+    dispatch,
+    is_backend,
+    resource_entries,
+    resource_name,
+)
 from agentc.published.published import (
     DEFINITIONS,
     EXPRESSION,
@@ -42,12 +49,12 @@ def language_schema(table: BackendTable) -> Schema:
     for kind in KINDS:
         definitions[_stage_name(kind)] = _stage(kind, table)
     definitions["placement"] = mapping_schema(language.PLACEMENT_FIELDS)
-    definitions["stage"] = {"title": "stage", **_dispatch("kind", _kinds(), _kind_branches())}
+    definitions["stage"] = {"title": "stage", **dispatch("kind", _kinds(), _kind_branches())}
     definitions["repeat"] = _repeat()
     resources: list[EnvironmentBackend | ServerBackend] = [*table.environments()]
     resources += table.servers()
     for backend in resources:
-        definitions[_resource_name(backend.id)] = {
+        definitions[resource_name(backend.id)] = {
             "title": backend.id,
             "description": backend.doc,
             **mapping_schema(
@@ -79,9 +86,9 @@ def language_schema(table: BackendTable) -> Schema:
         "scales": named_schema(_scale()),
         "models": named_schema(or_used("model", {"$ref": "#/$defs/stage_model"})),
         "environments": named_schema(
-            or_used("environment", _resources("environment", table.environments()))
+            or_used("environment", resource_entries("environment", table.environments()))
         ),
-        "servers": named_schema(or_used("server", _resources("server", table.servers()))),
+        "servers": named_schema(or_used("server", resource_entries("server", table.servers()))),
         "prompts": named_schema(or_used("prompt", prompt)),
         "backends": {"type": "array", "items": {"type": "string", "minLength": 1}},
         "software": {"type": "object", "additionalProperties": {"type": "string", "minLength": 1}},
@@ -163,7 +170,7 @@ def _stage(kind: Kind, table: BackendTable) -> Schema:
     is_model = kind.name == MODEL_KIND
     properties: Schema = {
         "kind": {"const": kind.name, "description": kind.doc},
-        "backend": _backend_names(backends, kind.name, {"auto": language.AUTO}),
+        "backend": backend_names(backends, kind.name, {"auto": language.AUTO}),
         "doc": text_schema(language.STAGE_KEYS["doc"]),
         **{role.name: _role(role) for role in kind.roles},
         **({} if kind.named is None else {kind.named.name: _named_roles(kind.named)}),
@@ -190,7 +197,7 @@ def _stage(kind: Kind, table: BackendTable) -> Schema:
     }
     narrowed: list[Json] = [
         {
-            "if": _is_backend(backend.id, kind.name),
+            "if": is_backend(backend.id, kind.name),
             "then": {"properties": {"options": _options_of(backend)}},
         }
         for backend in backends
@@ -264,63 +271,6 @@ def _kind_branches() -> list[Json]:
         }
         for kind in KINDS
     ]
-
-
-def _dispatch(key: str, properties: Schema, branches: list[Json]) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": [key],
-        "allOf": branches,
-        "description": f"Which keys there are depends on `{key}`.",
-    }
-
-
-def _resources(
-    what: str, backends: Sequence[EnvironmentBackend] | Sequence[ServerBackend]
-) -> Schema:
-    if not backends:
-        return {"type": "object", "required": ["backend"]}
-    family = backends[0].id.split(".")[0]
-    branches: list[Json] = [
-        {
-            "if": _is_backend(each.id, family),
-            "then": {"$ref": f"#/$defs/{_resource_name(each.id)}"},
-        }
-        for each in backends
-    ]
-    names: Schema = {"backend": _backend_names(backends, family, {})}
-    return {"title": what, **_dispatch("backend", names, branches)}
-
-
-def _is_backend(backend: str, family: str) -> Schema:
-    names: list[Json] = [backend, *_short(backend, family)]
-    return {"properties": {"backend": {"enum": names}}, "required": ["backend"]}
-
-
-def _backend_names(
-    backends: Iterable[StageBackend | EnvironmentBackend | ServerBackend],
-    family: str,
-    more: dict[str, str],
-) -> Schema:
-    docs = {each.id: each.doc for each in backends}
-    docs |= {short: f"{docs[each]} ({each})" for each in [*docs] for short in _short(each, family)}
-    docs |= more
-    return {
-        "description": language.STAGE_KEYS["backend"],
-        "anyOf": [
-            {"enum": [*docs], "enumDescriptions": [*docs.values()]},
-            EXPRESSION,
-            PER_ROUND,
-        ],
-    }
-
-
-def _short(backend: str, family: str) -> tuple[str, ...]:
-    for short in (backend.removesuffix(f".{family}"), backend.removeprefix(f"{family}.")):
-        if short != backend:
-            return (short,)
-    return ()
 
 
 def _repeat() -> Schema:
@@ -407,7 +357,3 @@ def _named_roles(role: Role) -> Schema:
 
 def _stage_name(kind: Kind) -> str:
     return f"stage_{kind.name}"
-
-
-def _resource_name(backend: str) -> str:
-    return f"resource_{backend.replace('.', '_')}"

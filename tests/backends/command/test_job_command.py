@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.backends.conftest import leases
 from tests.backends.recorded.cut_streams import cut_once_beside
+from tests.backends.rollout.test_job_rollout import CONFIG
 
 from agentc.runtime.contracts.artifacts import check_artifact
 
@@ -33,32 +34,22 @@ RULES = [
         ]
     },
 ]
-SHARED: dict[str, Any] = {
-    "split": "train",
-    "limit": 4,
-    "attempts": 2,
-    "decode": {"temperature": 1.0, "top_p": 1.0, "max_tokens": 64, "stop": []},
-    "max_turns": 5,
-    "on_overflow": "end",
-    "seed": 5,
-    "prompt_seed": 0,
-    "prompt_per_attempt": True,
-    "prompt": {
-        "instruction": "Craft things.",
-        "acknowledgement": "OK",
-        "examples": [],
-        "reply_format": "react",
-    },
-    "reward_range": [0.0, 1.0],
-    "success_at": 1.0,
-}
 OWN = {
-    "on_invalid": "observe",
-    "invalid_message": "Invalid format.",
-    "action_span": "line",
-    "action_space": "optional",
-    "no_action": "invalid",
-    "invalid_reward": "keep",
+    name: CONFIG[name]
+    for name in (
+        "on_invalid",
+        "invalid_message",
+        "action_span",
+        "action_space",
+        "no_action",
+        "invalid_reward",
+    )
+}
+"""What `rollout.react` alone is told: a program reads its replies itself."""
+SHARED: dict[str, Any] = {
+    **{name: value for name, value in CONFIG.items() if name not in OWN},
+    "limit": 4,
+    "max_turns": 5,
 }
 PLACEMENT = {"concurrency": 3, "error_budget": 0.0, "episode_s": 120.0}
 

@@ -70,11 +70,11 @@ def test_what_the_stage_says_is_told() -> None:
 
 
 def test_the_server_is_told_by_variables_and_no_setting_of_others_is_kept() -> None:
-    told = inspect_variables(SERVER, ["HOME", "INSPECT_EVAL_LIMIT"], Path("/work"))
+    told = inspect_variables(SERVER, ["HOME", "INSPECT_EVAL_LIMIT"], Path("/scratch"))
     assert (told["LEASED_BASE_URL"], told["LEASED_API_KEY"]) == ("http://h:1/v1", "secret")
     assert told["INSPECT_EVAL_LIMIT"] is None
     # Replies of another checkpoint at the same address would be taken from a shared cache.
-    assert told["INSPECT_CACHE_DIR"] == "/work/cache"
+    assert told["INSPECT_CACHE_DIR"] == "/scratch/cache"
     assert "HOME" not in told
     assert not [word for word in words() if "secret" in word or "http" in word]
 

@@ -14,7 +14,6 @@ from agentc.backend_api import (
     StageBackend,
     StageView,
 )
-from agentc.kinds.artifacts import TRAJECTORIES
 from agentc.kinds.field import Field, Json, number, string, strings
 from agentc_backends.agents.common.lowering import (
     PROMPT_PER_ATTEMPT,
@@ -24,7 +23,7 @@ from agentc_backends.agents.common.lowering import (
     prompt_config,
     refuse_marker,
 )
-from agentc_backends.agents.recorded.lowering import telling_server
+from agentc_backends.agents.recorded.lowering import own_context, recorded_job, telling_server
 from agentc_backends.scripts.files import told_files
 from agentc_backends.scripts.program_files import (
     header_of,
@@ -91,12 +90,7 @@ def command_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
             f"prompt `{prompt.name}` forgets (`memory`), and a program keeps its own history",
             fix="give this stage a prompt without `memory`",
         )
-    if view.text("on_overflow") == "drop_oldest":
-        view.refuse(
-            "on_overflow",
-            "what is left out of a program's prompts is for the program to decide",
-            fix="set it to end or error",
-        )
+    own_context(view, "the program")
     software = _software(view)
     config: dict[str, Json] = {
         **episode_config(view, facts, prompt),
@@ -107,33 +101,24 @@ def command_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
         "python": main is not None,
         "files": told_files(files),
         "params": header.told(given if isinstance(given, dict) else {}),
-        "tells": tells,
-        "keeps_all": keeps_all,
     }
-    return JobDraft(
+    return recorded_job(
+        view,
+        facts=facts,
+        config=config,
+        identity={
+            "prompt": prompt_config(prompt),
+            "files": {file: context.digest_of(file) for file in files},
+        },
+        tells=tells,
+        keeps_all=keeps_all,
         name=name,
-        kind="rollout",
         backend=ID,
         version=VERSION,
         software=software,
         program=("-m", "agentc_backends.agents.command.job_command"),
-        view=view,
-        config=config,
-        placement={
-            "concurrency": view.integer("concurrency"),
-            "error_budget": view.number("error_budget"),
-            "episode_s": view.number("episode_s"),
-        },
         inputs={"policy": stage.inputs["policy"]},
-        produces=TRAJECTORIES.name,
         leases=(server, *_environment(view, context, software)),
-        extra_identity={
-            "prompt": prompt_config(prompt),
-            "files": {file: context.digest_of(file) for file in files},
-            **({"keeps_all": True} if keeps_all else {}),
-        },
-        contract={"reward_range": facts["reward_range"], "network": True},
-        resume=True,
     )
 
 

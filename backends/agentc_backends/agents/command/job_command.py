@@ -10,25 +10,18 @@ from __future__ import annotations
 import sys
 
 from agentc.runtime.program import Job
-from agentc_backends.agents.client.errors import InfrastructureError
 from agentc_backends.agents.command.agent_process import AgentProgram
 from agentc_backends.agents.command.door import Door
 from agentc_backends.agents.command.play import ProgramStage, play
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import connect
-from agentc_backends.agents.common.episode import Attempt, EpisodeRecord
-from agentc_backends.agents.common.journal import Journal
+from agentc_backends.agents.common.episode import Attempt
+from agentc_backends.agents.common.play_attempts import ON_OVERFLOW
 from agentc_backends.agents.common.program import run_job
-from agentc_backends.agents.common.rest import WorkProgress, play_rest
 from agentc_backends.agents.common.runner import Row
 from agentc_backends.agents.common.tasks import attempts_at, read_rules, tasks_of
-from agentc_backends.agents.recorded.published import publish, tell
+from agentc_backends.agents.recorded.published import play_recorded
 from agentc_backends.agents.recorded.recorder import recording
-
-_ON_OVERFLOW = (
-    "`on_overflow: error` makes that a failure of the stage; `end` would end the episode with its "
-    "reward so far."
-)
 
 
 async def roll_out(job: Job) -> None:
@@ -74,27 +67,9 @@ async def roll_out(job: Job) -> None:
         async def play_one(attempt: Attempt) -> Row:
             return await play(stage, attempt)
 
-        def broken(attempt: Attempt, error: InfrastructureError) -> Row:
-            return EpisodeRecord(rules, attempt, "policy").row("error", str(error))
-
-        progress = WorkProgress(
-            job=job, total=len(attempts), noun="episodes", speed="tokens_per_s", digits=1
+        await play_recorded(
+            job, rules, attempts, play=play_one, lost=servers.lost, keeps_all=keeps_all
         )
-        with Journal(job.work / "episodes.jsonl") as journal:
-            rows = await play_rest(
-                attempts,
-                journal,
-                progress,
-                key=lambda attempt: (attempt.task_id, attempt.number),
-                play=play_one,
-                reward=lambda row: row["reward"],
-                made=lambda row: row["tokens"]["completion"],
-                lost=servers.lost,
-                broken=broken,
-                name=lambda attempt: attempt.id,
-            )
-            tell(job, rows, progress)
-            publish(job, rows, keeps_all=keeps_all)
 
 
 def _program(job: Job) -> AgentProgram:
@@ -114,4 +89,4 @@ def _program(job: Job) -> AgentProgram:
 
 
 if __name__ == "__main__":
-    sys.exit(run_job("rollout", roll_out, on_overflow=_ON_OVERFLOW))
+    sys.exit(run_job("rollout", roll_out, on_overflow=ON_OVERFLOW))

@@ -1,4 +1,4 @@
-"""What a job writes and says of episodes that programs of others played: proofs, rows, and those
+"""Has programs of others play the episodes of a job, and publishes them: proofs, rows, and those
 that have none.
 
 Neighbours: `exact.py`, `episode_row.py`; whose jobs: `agents/command`, `agents/verifiers`.
@@ -7,14 +7,15 @@ Neighbours: `exact.py`, `episode_row.py`; whose jobs: `agents/command`, `agents/
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from agentc.runtime.program import Job, write_rows
 from agentc_backends.agents.client.errors import InfrastructureError, ServiceError
 from agentc_backends.agents.common.connect import ChatPolicy
+from agentc_backends.agents.common.episode import Attempt, EpisodeRecord, EpisodeRules
 from agentc_backends.agents.common.failures import FatalError
-from agentc_backends.agents.common.rest import WorkProgress
-from agentc_backends.agents.common.runner import Row
+from agentc_backends.agents.common.play_attempts import play_attempts
+from agentc_backends.agents.common.runner import Lost, Row
 from agentc_backends.agents.recorded.exact import ProvedConversation, rebuilt
 from agentc_backends.agents.recorded.exchange import Message
 from agentc_backends.agents.recorded.history import REASONS, Unproved
@@ -44,33 +45,34 @@ async def proved(policy: ChatPolicy, recorded: RecordedSession) -> ProvedConvers
         raise InfrastructureError(str(error)) from error
 
 
-def tell(job: Job, rows: Sequence[Row], progress: WorkProgress) -> None:
-    """The facts of a rollout, and of how many episodes nothing is proved."""
-    stops: Counter[str] = Counter()
-    for row in rows:
-        stops.update(row["stops"])
+async def play_recorded(
+    job: Job,
+    rules: EpisodeRules,
+    attempts: Sequence[Attempt],
+    *,
+    play: Callable[[Attempt], Awaitable[Row]],
+    lost: Lost,
+    keeps_all: bool,
+) -> None:
+    """Play all attempts and publish them; the facts say of how many episodes nothing is proved.
+    Raises what `play_rest` does, and FatalError where no row is left."""
+
+    def broken(attempt: Attempt, error: InfrastructureError) -> Row:
+        return EpisodeRecord(rules, attempt, "policy").row("error", str(error))
+
+    rows, facts = await play_attempts(job, attempts, play=play, lost=lost, broken=broken)
     refused = Counter(row[UNPROVED]["reason"] for row in rows if UNPROVED in row)
     job.facts(
-        episodes=len(rows),
-        errors=sum(row["end"] == "error" for row in rows),
-        resumed=progress.resumed,
-        reward_mean=progress.mean,
-        successes=sum(row["success"] for row in rows),
-        ends=dict(sorted(Counter(row["end"] for row in rows).items())),
-        stops=dict(sorted(stops.items())),
-        turns=sum(row["turns"] for row in rows),
-        invalid=sum(row["invalid"] for row in rows),
-        prompt_tokens=sum(row["tokens"]["prompt"] for row in rows),
-        completion_tokens=sum(row["tokens"]["completion"] for row in rows),
-        proved=len(rows) - refused.total() - sum(row["end"] == "error" for row in rows),
+        **facts,
+        proved=len(rows) - refused.total() - facts["errors"],
         unproved=dict(sorted(refused.items())),
-        **progress.per_second,
     )
     for reason, number in sorted(refused.items()):
         print(f"no row can be proved of {number} episodes: {REASONS[reason]} ({reason})")
+    _publish(job, rows, keeps_all=keeps_all)
 
 
-def publish(job: Job, rows: Sequence[Row], *, keeps_all: bool) -> None:
+def _publish(job: Job, rows: Sequence[Row], *, keeps_all: bool) -> None:
     """Write trajectories.jsonl and refused.jsonl. Raises FatalError where no row is left."""
     refused = [row for row in rows if UNPROVED in row]
     kept = rows if keeps_all else [row for row in rows if UNPROVED not in row]

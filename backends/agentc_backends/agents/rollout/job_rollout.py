@@ -8,7 +8,6 @@ after a kill plays only the rest. Exit 75 means infrastructure: another run may 
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 
@@ -18,20 +17,14 @@ from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.behind import Divergences, facts_behind, job_prefixes
 from agentc_backends.agents.common.connect import Servers, connect
 from agentc_backends.agents.common.episode import Attempt
-from agentc_backends.agents.common.journal import Journal
+from agentc_backends.agents.common.play_attempts import ON_OVERFLOW, play_attempts
 from agentc_backends.agents.common.program import run_job
-from agentc_backends.agents.common.rest import WorkProgress, play_rest
 from agentc_backends.agents.common.runner import Row
 from agentc_backends.agents.common.tasks import attempts_at, attempts_behind, read_rules, tasks_of
 from agentc_backends.agents.rollout.choice import choice_facts, chosen_by
 from agentc_backends.agents.rollout.episode import BrokenEpisodeError, play
 from agentc_backends.agents.rollout.prefix_replay import ReplayRules
 from agentc_backends.agents.rollout.turns import TurnRules
-
-_ON_OVERFLOW = (
-    "`on_overflow: error` makes that a failure of the stage; `end` would end the episode with its "
-    "reward so far."
-)
 
 
 async def roll_out(job: Job) -> None:
@@ -75,8 +68,7 @@ async def roll_out(job: Job) -> None:
             acting = policy if chooser is None else chooser.at(attempt.task_id)
             return await play(rules, turns, attempt, acting, servers.world, again)
 
-        with Journal(job.work / "episodes.jsonl") as journal:
-            rows = await _play_all(job, play_one, attempts, journal, servers)
+        rows = await _play_all(job, play_one, attempts, servers)
         if candidates > 1:
             job.facts(**choice_facts(rows, candidates))
     write_rows(job.out / "trajectories.jsonl", rows)
@@ -86,7 +78,6 @@ async def _play_all(
     job: Job,
     play_one: Callable[[Attempt], Awaitable[Row]],
     attempts: Sequence[Attempt],
-    journal: Journal,
     servers: Servers,
 ) -> list[Row]:
     """All rows of the stage, in order. Raises FatalError where more prefixes lead elsewhere than
@@ -100,39 +91,10 @@ async def _play_all(
         assert isinstance(error, BrokenEpisodeError)
         return error.record.row("error", str(error))
 
-    progress = WorkProgress(
-        job=job, total=len(attempts), noun="episodes", speed="tokens_per_s", digits=1
+    rows, facts = await play_attempts(
+        job, attempts, play=play_checked, lost=servers.lost, broken=broken
     )
-    played = await play_rest(
-        attempts,
-        journal,
-        progress,
-        key=lambda attempt: (attempt.task_id, attempt.number),
-        play=play_checked,
-        reward=lambda row: row["reward"],
-        made=lambda row: row["tokens"]["completion"],
-        lost=servers.lost,
-        broken=broken,
-        name=lambda attempt: attempt.id,
-    )
-    rows = [*played]
-    stops: Counter[str] = Counter()
-    for row in rows:
-        stops.update(row["stops"])
-    job.facts(
-        episodes=len(rows),
-        errors=sum(row["end"] == "error" for row in rows),
-        resumed=progress.resumed,
-        reward_mean=progress.mean,
-        successes=sum(row["success"] for row in rows),
-        ends=dict(sorted(Counter(row["end"] for row in rows).items())),
-        stops=dict(sorted(stops.items())),
-        turns=sum(row["turns"] - _given(row) for row in rows),
-        invalid=sum(row["invalid"] for row in rows),
-        prompt_tokens=sum(row["tokens"]["prompt"] for row in rows),
-        completion_tokens=sum(row["tokens"]["completion"] for row in rows),
-        **progress.per_second,
-    )
+    job.facts(**{**facts, "turns": sum(row["turns"] - _given(row) for row in rows)})
     if any("origin" in row for row in rows):
         job.facts(**facts_behind(rows, _given))
     return rows
@@ -145,4 +107,4 @@ def _given(row: Row) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run_job("rollout", roll_out, on_overflow=_ON_OVERFLOW))
+    sys.exit(run_job("rollout", roll_out, on_overflow=ON_OVERFLOW))

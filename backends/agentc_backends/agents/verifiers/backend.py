@@ -14,10 +14,9 @@ from agentc.backend_api import (
     StageBackend,
     StageView,
 )
-from agentc.kinds.artifacts import TRAJECTORIES
 from agentc.kinds.field import Field, Json, number
 from agentc_backends.agents.common.lowering import episode_config, leave_prefix
-from agentc_backends.agents.recorded.lowering import telling_server
+from agentc_backends.agents.recorded.lowering import own_context, recorded_job, telling_server
 from agentc_backends.software import VERIFIERS
 
 ID = "rollout.verifiers"
@@ -61,41 +60,28 @@ def taskset_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
     facts, world = context.environment_facts(view), taskset_of(view, context)
     server, tells = telling_server(view, context, keeps_all=keeps_all)
     _leave(view)
-    if view.text("on_overflow") == "drop_oldest":
-        view.refuse("on_overflow", "what is left out of prompts is for the harness to decide",
-                    fix="set it to end or error")  # fmt: skip
+    own_context(view, "the harness")
     environment: Json = {"id": world.backend, "version": world.version, **world.identity}
     config: dict[str, Json] = {
         **episode_config(view, facts, None),
         "attempts": view.integer("attempts"),
         "world": {**(world.settings or {}), "environment": environment},
         "harness": view.get("harness"),
-        "tells": tells,
-        "keeps_all": keeps_all,
     }
-    return JobDraft(
+    return recorded_job(
+        view,
+        facts=facts,
+        config=config,
+        identity={"environment": environment},
+        tells=tells,
+        keeps_all=keeps_all,
         name=name,
-        kind="rollout",
         backend=ID,
         version=VERSION,
         software=VERIFIERS,
         program=("-m", "agentc_backends.agents.verifiers.job_taskset"),
-        view=view,
-        config=config,
-        placement={
-            "concurrency": view.integer("concurrency"),
-            "error_budget": view.number("error_budget"),
-            "episode_s": view.number("episode_s"),
-        },
         inputs={"policy": stage.inputs["policy"]},
-        produces=TRAJECTORIES.name,
         leases=(server,),
-        extra_identity={
-            "environment": environment,
-            **({"keeps_all": True} if keeps_all else {}),
-        },
-        contract={"reward_range": facts["reward_range"], "network": True},
-        resume=True,
     )
 
 

@@ -13,10 +13,11 @@ from agentc.backend_api import (
     LeaseDraft,
     LowerContext,
     SoftwareEnvironment,
+    StageBackend,
     StageView,
 )
 from agentc.kinds.artifacts import METRICS, TASK_SCORES
-from agentc.kinds.field import Json
+from agentc.kinds.field import Field, Json
 from agentc_backends.scripts.files import names_in, place_of, range_of, texts_of, told_files
 from agentc_backends.software import LIGHT
 
@@ -38,6 +39,30 @@ class OutsideEvaluator:
     file_of: Callable[[str], str | None]
     form: str
     own: Callable[[StageView, LeaseDraft, Mapping[str, str]], dict[str, Json]]
+
+
+def benchmark_backend(
+    evaluator: OutsideEvaluator,
+    *,
+    doc: str,
+    capabilities: frozenset[str],
+    options: tuple[Field, ...],
+) -> StageBackend:
+    """The backend by which stages of kind `benchmark` have an evaluator run."""
+
+    def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+        return benchmark_jobs(view, context, evaluator)
+
+    return StageBackend(
+        id=evaluator.id,
+        kind="benchmark",
+        version=evaluator.version,
+        doc=doc,
+        software=evaluator.software,
+        lower=lower,
+        capabilities=capabilities,
+        options=options,
+    )
 
 
 def benchmark_jobs(

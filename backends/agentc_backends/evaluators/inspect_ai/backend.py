@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend, StageView
+from agentc.backend_api import LeaseDraft, StageView
 from agentc.kinds.field import Field, Json, integer, string
-from agentc_backends.evaluators.common.lowering import OutsideEvaluator, benchmark_jobs
+from agentc_backends.evaluators.common.lowering import OutsideEvaluator, benchmark_backend
 from agentc_backends.software import INSPECT
 
 OPTIONS: tuple[Field, ...] = (
@@ -38,11 +38,6 @@ def _own(view: StageView, server: LeaseDraft, files: Mapping[str, str]) -> dict[
     }
 
 
-def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    """Two jobs: inspect's, and that of the metrics."""
-    return benchmark_jobs(view, context, _EVALUATOR)
-
-
 _EVALUATOR = OutsideEvaluator(
     id="benchmark.inspect",
     version=1,
@@ -53,14 +48,10 @@ _EVALUATOR = OutsideEvaluator(
     own=_own,
 )
 
-BACKEND = StageBackend(
-    id=_EVALUATOR.id,
-    kind="benchmark",
-    version=_EVALUATOR.version,
+BACKEND = benchmark_backend(
+    _EVALUATOR,
     doc="UK AISI's inspect, unmodified: tasks of Python files of one's own, or of packages by "
     "name.",
-    software=INSPECT,
-    lower=lower,
     capabilities=frozenset({"chat"}),
     options=OPTIONS,
 )

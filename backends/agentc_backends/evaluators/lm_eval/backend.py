@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend, StageView
+from agentc.backend_api import LeaseDraft, StageView
 from agentc.kinds.field import Field, Json, choice, integer, string
-from agentc_backends.evaluators.common.lowering import OutsideEvaluator, benchmark_jobs
+from agentc_backends.evaluators.common.lowering import OutsideEvaluator, benchmark_backend
 from agentc_backends.software import LM_EVAL
 
 _SCORING = frozenset({"completions", "scoring"})
@@ -57,11 +57,6 @@ def _own(view: StageView, server: LeaseDraft, files: Mapping[str, str]) -> dict[
     }
 
 
-def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    """Two jobs: lm-eval's, and that of the metrics."""
-    return benchmark_jobs(view, context, _EVALUATOR)
-
-
 _EVALUATOR = OutsideEvaluator(
     id="benchmark.lm_eval",
     version=1,
@@ -72,13 +67,9 @@ _EVALUATOR = OutsideEvaluator(
     own=_own,
 )
 
-BACKEND = StageBackend(
-    id=_EVALUATOR.id,
-    kind="benchmark",
-    version=_EVALUATOR.version,
+BACKEND = benchmark_backend(
+    _EVALUATOR,
     doc="EleutherAI's lm-eval, unmodified: its own tasks by name, or YAML files of one's own.",
-    software=LM_EVAL,
-    lower=lower,
     capabilities=frozenset({"generate_until", "loglikelihood", "multiple_choice"}),
     options=OPTIONS,
 )
