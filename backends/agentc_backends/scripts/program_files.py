@@ -16,8 +16,10 @@ from agentc_backends.scripts.files import names_in, texts_of
 from agentc_backends.software import LIGHT
 
 
-def program_words(view: StageView, backend: str) -> tuple[list[str], str | None]:
-    """What is started, and which file of it is a Python script."""
+def program_words(
+    view: StageView, backend: str, *, in_options: bool = False
+) -> tuple[list[str], str | None]:
+    """What is started, and which file of it is a Python script; given `in_options` or not."""
     run, command = view.get("run"), view.get("command")
     words = [str(word) for word in command] if isinstance(command, list) else []
     if isinstance(run, str) and words:
@@ -26,7 +28,9 @@ def program_words(view: StageView, backend: str) -> tuple[list[str], str | None]
         view.refuse(
             "run",
             f"{backend} needs a program",
-            fix="set run: <a Python file>, or command: [<words>]",
+            fix="set options: {run: <a Python file>}, or options: {command: [<words>]}"
+            if in_options
+            else "set run: <a Python file>, or command: [<words>]",
         )
     return ([], run) if isinstance(run, str) else (words, None)
 

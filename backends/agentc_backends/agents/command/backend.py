@@ -75,7 +75,7 @@ def command_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
     episodes of which no row can be proved are rows, too, marked as such."""
     view = stage.scoped()
     facts, prompt = context.environment_facts(view), context.prompt(view)
-    words, main = program_words(view, ID)
+    words, main = program_words(view, ID, in_options=True)
     files = dict(program_files(view, main))
     header = header_of(view, files.get(main or "", ""), main)
     given = view.get("params")
