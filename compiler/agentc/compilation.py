@@ -16,6 +16,7 @@ from agentc.diagnostics.suggest import bounded_suggestions
 from agentc.front.local_backends import with_local_backends
 from agentc.front.read_module import build_module
 from agentc.ir.module import Module
+from agentc.ir.stopping import Ends
 from agentc.lock.collect import collect_lock, template_digests
 from agentc.lock.compare import compare_lock
 from agentc.lock.document import LockDocument, lock_beside, read_lock
@@ -73,6 +74,7 @@ def compile_spec(
     references: OutsideReferences | None = None,
     allowed: Sequence[Path] | None = None,
     code: Sequence[Path] | None = None,
+    ends: Ends | None = None,
 ) -> Compilation:
     """Compile a spec with `-p` values as texts, at a scale. Errors are in `diagnostics`; nothing
     is raised for a bad spec. With `every_scale`, the spec's other scales are checked too.
@@ -81,7 +83,8 @@ def compile_spec(
     differences are warnings, with `locked` errors. With `references` given no lock is read.
     `allowed` are directories besides the spec's own that it may name, by default those of
     AGENTC_ALLOW_PATH; `code` are those whose Python it may bring along as backends, by default
-    those of AGENTC_ALLOW_CODE.
+    those of AGENTC_ALLOW_CODE. `ends` says after which rounds repeats have stopped: the plan is
+    that of so many.
     """
     sink = Sink()
     lock = None
@@ -95,7 +98,9 @@ def compile_spec(
         root, table, directory, allowed_code() if code is None else code, sink
     )
     table, root = local.table, root if local.whole else None
-    spec, module = build_module(source, root, params, table, sink, directory=directory, scale=scale)
+    spec, module = build_module(
+        source, root, params, table, sink, directory=directory, scale=scale, ends=ends
+    )
     context = PassContext(
         table=table,
         sink=sink,

@@ -137,9 +137,14 @@ REPEAT = st.fixed_dictionaries(
         "repeat": st.fixed_dictionaries(
             {"n": st.integers(0, 4) | SCALARS, "stages": st.dictionaries(NAMES, a_stage())},
             optional={
+                "until": st.dictionaries(
+                    st.sampled_from([field.name for field in language.UNTIL_FIELDS]),
+                    NAMES | SCALARS,
+                    max_size=4,
+                ),
                 "carry": st.dictionaries(
                     NAMES, st.fixed_dictionaries({"from": NAMES, "next": NAMES}), max_size=2
-                )
+                ),
             },
         )
     }

@@ -52,7 +52,18 @@ values = st.recursive(
         st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]")
         | st.dictionaries(
             st.sampled_from(
-                ["kind", "repeat", "n", "stages", "carry", "type", "backend", "per_round"]
+                [
+                    "kind",
+                    "repeat",
+                    "n",
+                    "until",
+                    "stage",
+                    "stages",
+                    "carry",
+                    "type",
+                    "backend",
+                    "per_round",
+                ]
             ),
             inner,
             max_size=4,

@@ -16,6 +16,7 @@ from agentc.diagnostics.render import counts_of, render_json, render_text
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
     from agentc.compilation import Compilation
+    from agentc.ir.stopping import Ends
     from agentc.lock.references import OutsideReferences
 
 
@@ -112,9 +113,10 @@ def compile_typed(
     *,
     every_scale: bool = False,
     references: OutsideReferences | None = None,
+    ends: Ends | None = None,
 ) -> Compilation:
     """Compile the spec that was typed, with all that `add_spec_arguments` takes: no command can
-    forget one of them."""
+    forget one of them. `ends`: where its rounds have stopped."""
     from agentc.compilation import compile_spec
     from agentc.source.boundary import allowed_code, allowed_paths
 
@@ -126,6 +128,7 @@ def compile_typed(
         every_scale=every_scale,
         locked=arguments.locked,
         references=references,
+        ends=ends,
         allowed=allowed_paths(arguments.allow_paths),
         code=allowed_code(arguments.allow_code),
     )

@@ -15,6 +15,7 @@ from agentc.cli.arguments import (
     show_diagnostics,
     show_found,
 )
+from agentc.cli.stopping import say_all_rounds
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
 from agentc.text import shown_size
@@ -82,6 +83,7 @@ def execute(arguments: argparse.Namespace) -> int:
     print(
         f"{directory}: {bundle.jobs} jobs{results}, {bundle.files} files, {shown_size(bundle.size)}"
     )
+    say_all_rounds(compiled)
     for name in bundle.absent:
         print(f"not in it, since it lies outside of the spec's folder: {name}")
     print(f"run it with: cd {directory} && snakemake -c4")

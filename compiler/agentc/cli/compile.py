@@ -12,6 +12,7 @@ from agentc.cli.arguments import (
     compile_typed,
     show_found,
 )
+from agentc.cli.stopping import say_all_rounds
 from agentc.exit_codes import EXIT_SPEC, EXIT_USAGE
 
 HELP = "write a directory that `snakemake` alone can run"
@@ -48,5 +49,6 @@ def execute(arguments: argparse.Namespace) -> int:
         print(f"agentc: cannot write {directory}: {reason}", file=sys.stderr)
         return EXIT_USAGE
     print(f"{directory}: {len(compiled.plan.jobs)} jobs")
+    say_all_rounds(compiled)
     print(f"run it with: cd {directory} && snakemake -c2")
     return 0

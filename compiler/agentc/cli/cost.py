@@ -13,6 +13,7 @@ from agentc.cli.arguments import (
     show_diagnostics,
     show_found,
 )
+from agentc.cli.stopping import round_lines, with_stopped_rounds
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
 
@@ -86,7 +87,10 @@ def execute(arguments: argparse.Namespace) -> int:
         show_diagnostics(compiled.diagnostics, arguments.format)
         return EXIT_SPEC
     show_found(compiled, arguments)
-    work = find_work(plan_document(compiled.plan), look_into(arguments.store), arguments.until)
+    layout = look_into(arguments.store)
+    compiled, rounds = with_stopped_rounds(compiled, arguments, table, layout)
+    assert compiled.plan is not None
+    work = find_work(plan_document(compiled.plan), layout, arguments.until)
     estimates, summary = cost_of(
         work,
         compiled,
@@ -97,11 +101,16 @@ def execute(arguments: argparse.Namespace) -> int:
         measure=True,
     )
     if arguments.format == "json":
-        print(json.dumps(estimate_document(estimates, summary), indent=2, ensure_ascii=False))
+        found = estimate_document(estimates, summary)
+        if rounds:
+            found["stopping"] = [each.document() for each in rounds]
+        print(json.dumps(found, indent=2, ensure_ascii=False))
         return 0
     fullest_first = sorted(work.document["jobs"], key=memory_share, reverse=True)
     memory = {str(job["id"]): memory_label(job) for job in fullest_first}
     print(cost_table(estimates, summary, everything=arguments.all, memory=memory), end="")
+    for line in round_lines(rounds):
+        print(line)
     budget = None if compiled.module is None else compiled.module.budget
     for line in () if budget is None else budget_lines(budget, summary):
         print(line)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import add_spec_arguments, compile_typed, show_found
+from agentc.cli.stopping import with_stopped_rounds
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_SPEC, EXIT_USAGE
 
@@ -70,11 +71,14 @@ def execute(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return EXIT_USAGE
-    compiled = compile_typed(arguments, load_backends())
+    table = load_backends()
+    compiled = compile_typed(arguments, table)
     show_found(compiled, arguments)
     if compiled.plan is None:
         return EXIT_SPEC
     layout = look_into(arguments.store)
+    compiled, _ = with_stopped_rounds(compiled, arguments, table, layout)
+    assert compiled.plan is not None
     work = find_work(plan_document(compiled.plan), layout)
     review = review_plan(work, plan_before(layout, work.document))
     graph = stage_graph(review, every=arguments.all)

@@ -20,6 +20,7 @@ from agentc.cli.arguments import (
     show_found,
     wants_colour,
 )
+from agentc.cli.stopping import round_lines, with_stopped_rounds
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_SPEC
 from agentc.kinds.field import Json
@@ -95,6 +96,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return EXIT_SPEC
     show_found(compiled, arguments)
     layout = look_into(arguments.store)
+    compiled, rounds = with_stopped_rounds(compiled, arguments, table, layout)
+    assert compiled.plan is not None
     work = find_work(plan_document(compiled.plan), layout, arguments.until)
     lacking = Sink()
     needed = needed_by_plan(compiled.plan, {str(job["id"]) for job in work.missing})
@@ -106,6 +109,8 @@ def execute(arguments: argparse.Namespace) -> int:
     placed = () if requests is None else settle_plan(work.document, requests)
     if arguments.format == "json":
         described = _document(review, estimates, expected)
+        if rounds:
+            described["stopping"] = [each.document() for each in rounds]
         if requests is not None:
             described["placement"] = placement_document(placed, requests.profile)
         print(json.dumps(described, indent=2, ensure_ascii=False))
@@ -119,6 +124,8 @@ def execute(arguments: argparse.Namespace) -> int:
             costs=cost_column(estimates),
         )
         print(coloured(text) if wants_colour(sys.stdout) else text, end="")
+        for line in round_lines(rounds):
+            print(line)
         if expected is not None:
             print(f"estimate: {summary_sentence(expected)}; `agentc cost` says what it rests on")
         if needs := memory_text((*work.missing, *_shared_servers(work.document))):

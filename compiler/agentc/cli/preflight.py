@@ -16,6 +16,7 @@ from agentc.cli.arguments import (
     show_diagnostics,
     show_found,
 )
+from agentc.cli.stopping import with_stopped_rounds
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_PREFLIGHT, EXIT_SPEC
 
@@ -75,6 +76,8 @@ def execute(arguments: argparse.Namespace) -> int:
     show_found(compiled, arguments)
     # A store that is in no state to be used is something to find here.
     layout = StoreLayout(store_root(arguments.store))
+    compiled, _ = with_stopped_rounds(compiled, arguments, table, layout)
+    assert compiled.plan is not None
     work = find_work(plan_document(compiled.plan), layout, arguments.until)
     found = _look(work, compiled, table, requests, asks=not arguments.offline)
     if arguments.format == "json":

@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,8 @@ from agentc.cli.arguments import (
     show_found,
     wants_colour,
 )
+from agentc.cli.run_steps import RunSteps
+from agentc.cli.stopping import show_rounds, with_stopped_rounds
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_PREFLIGHT, EXIT_SPEC, EXIT_STORE, EXIT_USAGE
 from agentc.plan.work import Work, find_work
@@ -96,14 +97,11 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.passes.lowering.secrets import report_missing
     from agentc.placement.profile import find_profile, require_executor
     from agentc.plan.render import plan_document
-    from agentc.plan.text import document_text
     from agentc.run.driver import DriverOptions, at_once
-    from agentc.run.plan_folder import claim_plan_folder
+    from agentc.run.orchestrate import RunOptions
     from agentc.runtime.machine.devices import DevicesError
-    from agentc.runtime.store.trouble import StoreWriteError, writing
     from agentc.software.needed import needed_by_plan, report_lacking
-    from agentc.store.paths import open_store, plans_folder
-    from agentc.store.variant import variant_of
+    from agentc.store.paths import open_store
     from agentc.tracking.chosen import choose_trackers, report_missing_secrets
 
     profile = find_profile(arguments.profile, os.environ)
@@ -126,16 +124,13 @@ def execute(arguments: argparse.Namespace) -> int:
     except OSError as error:
         print(f"agentc: no usable store: {error}", file=sys.stderr)
         return EXIT_STORE
-    document = plan_document(compiled.plan)
-    work = find_work(document, layout, arguments.until)
-    queued = profile is not None and profile.queued
+    compiled, rounds = with_stopped_rounds(compiled, arguments, table, layout)
+    assert compiled.plan is not None
+    show_rounds(rounds)
+    work = find_work(plan_document(compiled.plan), layout, arguments.until)
+    queued, cores = profile is not None and profile.queued, at_once(profile, arguments.jobs)
     estimates, expected = cost_to_run(
-        work,
-        compiled,
-        table,
-        cores=at_once(profile, arguments.jobs),
-        queued=queued,
-        measure=True,
+        work, compiled, table, cores=cores, queued=queued, measure=True
     )
     budget = None if compiled.module is None else compiled.module.budget
     excess: tuple[Diagnostic, ...] = ()
@@ -168,11 +163,6 @@ def execute(arguments: argparse.Namespace) -> int:
         return EXIT_USAGE
     if counted is None:
         return EXIT_PREFLIGHT
-    from agentc.cost.render import summary_sentence
-    from agentc.emit import compile_to
-    from agentc.run.orchestrate import RunOptions, run_plan
-
-    spec_text = compiled.spec.source.text
     options = RunOptions(
         driver=DriverOptions(
             jobs=arguments.jobs,
@@ -183,22 +173,18 @@ def execute(arguments: argparse.Namespace) -> int:
         ),
         plain=arguments.plain,
         colour=wants_colour(sys.stdout),
-        estimates=estimates,
-        expected=None if expected is None else summary_sentence(expected),
         spec_directory=Path(arguments.spec).parent,
         trackers=trackers,
     )
-    try:
-        with ExitStack() as stack:
-            with writing("the compiled plan", plans_folder(layout)):
-                plan_text = document_text(document)
-                claimed = claim_plan_folder(layout, variant_of(document).label, plan_text)
-                directory = stack.enter_context(claimed)
-                compile_to(directory, compiled.plan, spec_text, Path(arguments.spec).parent)
-            return run_plan(work, directory, options)
-    except StoreWriteError as error:
-        print(f"agentc: {error}", file=sys.stderr)
-        return EXIT_STORE
+    steps = RunSteps(
+        arguments=arguments,
+        table=table,
+        layout=layout,
+        options=options,
+        cores=cores,
+        queued=queued,
+    )
+    return steps.run(compiled, rounds, work, (estimates, expected))
 
 
 def _count_devices(work: Work, profile: Profile | None) -> DeviceCount | None:

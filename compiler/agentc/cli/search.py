@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from agentc.cli import run
 from agentc.cli.arguments import add_format_argument, compile_typed, show_found
+from agentc.cli.stopping import with_stopped_rounds
 from agentc.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_SPEC, EXIT_USAGE
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return EXIT_USAGE
     search = replace(search, trials=arguments.trials or search.trials)
     layout = open_store(arguments.store)
-    scene = _Scene(arguments, table, search, layout)
+    stops = compiled.module is not None and bool(compiled.module.stopping)
+    scene = _Scene(arguments, table, search, layout, stops=stops)
     measures = scene.measures({axis.name: axis.first() for axis in search.axes})
     if not isinstance(measures, tuple):
         print(f"agentc: the first values of each axis are refused: {measures.why}", file=sys.stderr)
@@ -124,9 +126,11 @@ class _Scene:
         table: BackendTable,
         search: Search,
         layout: StoreLayout,
+        *,
+        stops: bool,
     ) -> None:
         self._arguments, self._table = arguments, table
-        self._search, self._layout = search, layout
+        self._search, self._layout, self._stops = search, layout, stops
 
     def measures(self, params: Mapping[str, Json]) -> tuple[Measured, ...] | Refused:
         """The stages that measure a trial; why its values are refused, where they are."""
@@ -144,10 +148,18 @@ class _Scene:
         """Run what a stage needs."""
         return run.execute(self._with(params, until=until, dry_run=False))
 
-    def value(self, measured: Measured) -> float | None:
-        """What the stage measured."""
-        from agentc.searching.objective import value_of
+    def value(self, params: Mapping[str, Json], measured: Measured) -> float | None:
+        """What the stage measured, after the rounds that there were if they stop by a rule."""
+        from agentc.plan.render import plan_document
+        from agentc.searching.objective import measures_of, value_of
 
+        if self._stops:
+            given = self._with(params)
+            compiled = compile_typed(given, self._table)
+            compiled, _ = with_stopped_rounds(compiled, given, self._table, self._layout)
+            assert compiled.plan is not None
+            found = measures_of(plan_document(compiled.plan), self._search.stage)
+            measured = next(each for each in found if each.round == measured.round)
         return value_of(measured, self._search.metric, self._layout)
 
     def _with(self, params: Mapping[str, Json], **others: object) -> argparse.Namespace:

@@ -11,6 +11,7 @@ from typing import Any
 
 from agentc.cli.arguments import add_format_argument
 from agentc.cli.choose_run import add_run_choice, choose_run
+from agentc.cli.stopping import round_lines
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_FAILED
 from agentc.text import shown_time
@@ -44,6 +45,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.run.fold_jobs import FoldedJobs, fold_jobs
     from agentc.run.observe import Observer
     from agentc.run.wording import STATE_WORDS, sentence
+    from agentc.searching.stopping import rounds_so_far
     from agentc.store.known_runs import history_damage, read_history
     from agentc.store.paths import look_into
 
@@ -68,6 +70,8 @@ def execute(arguments: argparse.Namespace) -> int:
         rows = list(seen) if arguments.all else fold_jobs(seen)
         width = max((len(one.id) for one in rows), default=0)
         print(f"{name}: {sum(one.state == 'done' for one in seen)} of {len(seen)} jobs are done")
+        for told in round_lines(rounds_so_far(work.document, layout)):
+            print(f"  {told}")
         at_work = any(each.is_alive() for each in active_runs(layout, name))
         logs = {str(job["id"]): layout.staging(object_of(job)) / "logs" / "log.txt" for job in
                 work.needed}  # fmt: skip

@@ -17,6 +17,7 @@ from agentc.cli.arguments import (
     show_found,
 )
 from agentc.cli.choose_run import choose_run
+from agentc.cli.stopping import with_stopped_rounds
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
 from agentc.runtime.store.layout import StoreLayout
@@ -101,10 +102,13 @@ def _of_spec(
     from agentc.store.paths import RunFolder
 
     arguments.spec = Path(spec)
-    compiled = compile_typed(arguments, load_backends())
+    table = load_backends()
+    compiled = compile_typed(arguments, table)
     show_found(compiled, arguments)
     if compiled.plan is None:
         return EXIT_SPEC
+    compiled, _ = with_stopped_rounds(compiled, arguments, table, layout)
+    assert compiled.plan is not None
     work = find_work(plan_document(compiled.plan), layout)
     review = review_plan(work, plan_before(layout, work.document))
     before = read_past(RunFolder.of_plan(layout, work.document).previous_plan)

@@ -16,8 +16,10 @@ from agentc.front.expand_repeat import Rounds
 from agentc.front.expressions import Evaluator
 from agentc.front.stage_references import ReferenceResolver
 from agentc.ir.module import Resource, Stage
-from agentc.kinds import Kind
+from agentc.kinds import Kind, kind_named
+from agentc.kinds.artifacts import METRICS
 from agentc.kinds.field import Json
+from agentc.kinds.metric_names import Metric
 from agentc.source.tree import Mapping as MappingNode
 
 
@@ -58,6 +60,19 @@ def setting_in_effect(kind: Kind, stage: Stage | None, name: str) -> Json:
         return given.json
     setting = find_setting(kind.fields, name)
     return None if setting is None else effective(setting, lambda _: ABSENT)
+
+
+def lacking(stage: Stage, metric: Metric) -> str | None:
+    """What a stage would have to set so that it measures a metric by itself, as `Metric.missing`
+    says it: None where it does, and "" where no setting of it would do."""
+    kind = kind_named(stage.kind)
+    if kind is not None and kind.products:
+        kind = kind.of_stage(stage.inputs, setting_in_effect(kind, stage, "output"))
+    if kind is None or kind.produces is not METRICS:
+        return ""
+    if metric.of_two or metric.of_curve or metric.of_revisions:
+        return ""
+    return metric.missing(kind, lambda name: setting_in_effect(kind, stage, name))
 
 
 def number_of(value: Json) -> float:

@@ -48,10 +48,12 @@ class Unrolled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rounds:
-    """What was unrolled: the stages, and the number of rounds of each repeat."""
+    """What was unrolled: the stages, and the number of rounds of each repeat; `most` is what the
+    spec says of it, which is more where the rounds have stopped."""
 
     stages: tuple[Unrolled, ...]
     counts: Mapping[str, int]
+    most: Mapping[str, int]
 
 
 def expand_repeat(
@@ -60,28 +62,32 @@ def expand_repeat(
     evaluator: Evaluator,
     sink: Sink,
     steps: tuple[str, ...] = (),
+    ends: Mapping[str, int] | None = None,
 ) -> Rounds:
     """Unroll every repeat. One whose number of rounds is unknown is unrolled once, so that its
-    stages are still checked. `steps` say which cell of the matrix this is."""
+    stages are still checked. `steps` say which cell of the matrix this is, `ends` after which
+    round a repeat has stopped in it."""
     stages: list[Unrolled] = []
     counts: dict[str, int] = {}
+    most_rounds: dict[str, int] = {}
     for name, model in spec.models.items():
         stages.append(Unrolled(id=name, declared=model, scope=scope, steps=steps))
     for name, declared in spec.stages.items():
         if isinstance(declared, StageDecl):
             stages.append(Unrolled(id=name, declared=declared, scope=scope, steps=steps))
             continue
-        count = _count(declared, scope, evaluator, sink)
+        count = most_rounds[name] = _count(declared, scope, evaluator, sink)
+        count = min(count, (ends or {}).get(name, count))
         if len(stages) + count * len(declared.stages) > MOST_STAGES:
             sink.error(
                 "AGC105",
                 f"repeat `{name}` gives more than {MOST_STAGES} stages",
                 declared.name.span,
             )
-            count = 1
+            count = most_rounds[name] = 1
         counts[name] = count
         check_carry(spec, declared, sink)
-        fixed = _is_fixed(declared, count)
+        fixed = is_fixed(declared, count)
         carried: dict[str, Carried | None] = {}
         most = MOST_CARRIED
         for number in range(1, count + 1):
@@ -97,7 +103,7 @@ def expand_repeat(
                 )
                 break
             stages += _round(declared, number, scope, steps, carried, fixed=fixed)
-    return Rounds(stages=tuple(stages), counts=counts)
+    return Rounds(stages=tuple(stages), counts=counts, most=most_rounds)
 
 
 def value_of_round(
@@ -179,7 +185,7 @@ def _round(
         )
 
 
-def _is_fixed(declared: RepeatDecl, count: int) -> bool:
+def is_fixed(declared: RepeatDecl, count: int) -> bool:
     """Whether `n` is written as that number between the repeat's name and its stages, rather than
     an expression, or a number from a template or a scale."""
     rounds, start = declared.rounds, declared.name.span

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from agentc.front.join_claims import join_claims
 from agentc.ir.claim import Claim
 from agentc.ir.module import Module, Prompt, Resource, Stage
+from agentc.ir.stopping import StoppingRounds, ended
 from agentc.kinds.field import Json
 from agentc.source.tree import written
 
@@ -75,9 +76,11 @@ def join_cells(
                     tables[use].setdefault(label, replace(entry, name=label))
 
     stages: dict[str, Stage] = {}
+    # Where rounds have ended in some cells, a stage says in its name in which it is there.
+    absent = "" if any(ended(cell.module.stopping) for cell in cells) else None
     for name in _ordered(cells):
         moved = [_moved(cell.module.stages.get(name), renamed[n]) for n, cell in enumerate(cells)]
-        content = [None if stage is None else _stage_content(stage) for stage in moved]
+        content = [absent if stage is None else _stage_content(stage) for stage in moved]
         on = _depends(cells, content, axes)
         for number, (cell, stage) in enumerate(zip(cells, moved, strict=True)):
             if stage is None:
@@ -96,6 +99,7 @@ def join_cells(
         claims=_claims(
             [(place(cell), cell) for cell in cells], [names.get("stage", {}) for names in renamed]
         ),
+        stopping=_stopping(cells, [names.get("stage", {}) for names in renamed]),
         params={name: value for name, value in first.params.items() if name not in axes},
         matrix={axis: list(values[axis]) for axis in axes},
     )
@@ -114,6 +118,27 @@ def _claims(
                 moved = replace(claim, stage=known[claim.stage], difference_from=baseline)
                 placed.append((at, moved))
     return join_claims(placed)
+
+
+def _stopping(
+    cells: Sequence[SweptModule], names: Sequence[Mapping[str, str]]
+) -> tuple[StoppingRounds, ...]:
+    """The rounds that stop, of all cells, with joined names; once for cells whose measures are the
+    same, in which they end alike."""
+    found: dict[tuple[object, ...], StoppingRounds] = {}
+    for cell, known in zip(cells, names, strict=True):
+        for each in cell.module.stopping:
+            if any(stage not in known for stages in each.rounds for stage in stages):
+                continue  # left out for an error
+            moved = replace(
+                each,
+                measures=tuple(known[stage] for stage in each.measures),
+                rounds=tuple(tuple(known[stage] for stage in stages) for stages in each.rounds),
+                cells=(cell.index,),
+            )
+            same = (each.repeat, each.rule, each.most, moved.measures)
+            found[same] = moved if same not in found else found[same].with_cells_of(moved)
+    return tuple(found.values())
 
 
 _TABLES: dict[str, Callable[[Module], Mapping[str, Resource | Prompt]]] = {

@@ -28,6 +28,7 @@ from agentc.front.reading import FrontContext, Reading
 from agentc.front.resolve_names import ENOUGH_STAGES, resolve_names, warn_unused
 from agentc.front.resolve_search import resolve_search
 from agentc.ir.module import Module
+from agentc.ir.stopping import Ends
 from agentc.kinds.field import Json
 from agentc.schema.structure import report_empty, structure
 from agentc.source.tree import Node, written
@@ -44,9 +45,10 @@ def build_module(
     *,
     directory: Path = Path(),
     scale: str | None = None,
+    ends: Ends | None = None,
 ) -> tuple[Spec, Module | None]:
     """Read a spec's tree; `params` are the texts of `-p name=value`, `directory` is where templates
-    beside the spec lie. Never raises for bad input.
+    beside the spec lie, `ends` says where rounds have stopped. Never raises for bad input.
 
     The module is None when the file could not be read at all. When the sink has errors the module
     is partial but closed: stages with errors, and those that need them, are left out.
@@ -61,6 +63,7 @@ def build_module(
         scale=scale,
         evaluator=Evaluator(sink),
         library=TemplateLibrary(directory, sink),
+        ends=ends or {},
     )
     reading = Reading(source=source, tree=root)
     for transform in FRONT_PASSES:
@@ -109,7 +112,8 @@ def read_cells(reading: Reading, context: FrontContext) -> Reading:
         steps = tuple(f"{name} = {written(scope[name])}" for name in cell.nodes)
         for (name, _), position in zip(cell.nodes.items(), cell.index, strict=True):
             axes.setdefault(name, {})[position] = scope[name]
-        rounds = expand_repeat(spec, scope, evaluator, sink, steps)
+        ends = {name: last for (name, at), last in context.ends.items() if at == cell.index}
+        rounds = expand_repeat(spec, scope, evaluator, sink, steps, ends)
         stages += len(rounds.stages)
         if stages > MOST_STAGES and cells:
             sink.error(

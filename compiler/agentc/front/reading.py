@@ -12,6 +12,7 @@ from agentc.diagnostics.span import Source
 from agentc.front.expressions import Evaluator
 from agentc.front.join_cells import SweptModule
 from agentc.ir.module import Module
+from agentc.ir.stopping import Ends
 from agentc.kinds.field import Json
 from agentc.source.tree import Node
 from agentc.syntax.nodes import Spec
@@ -35,7 +36,8 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontContext:
-    """`params` are the texts of `-p name=value`; `scale` is the one that was asked for."""
+    """`params` are the texts of `-p name=value`; `scale` is the one that was asked for; `ends` says
+    where rounds have stopped."""
 
     params: Mapping[str, str]
     table: BackendTable
@@ -44,3 +46,4 @@ class FrontContext:
     scale: str | None
     evaluator: Evaluator
     library: TemplateLibrary
+    ends: Ends = field(default_factory=dict)

@@ -29,6 +29,7 @@ from agentc.front.resolve_entries import (
 )
 from agentc.front.resolve_software import resolve_software
 from agentc.front.resolve_track import resolve_track
+from agentc.front.resolve_until import resolve_until
 from agentc.front.stage_references import ReferenceResolver, find_cycle
 from agentc.front.stages_meant import StagesMeant
 from agentc.front.take_defaults import Defaults
@@ -121,6 +122,7 @@ def resolve_names(
         claims=claims,
         budget=budget,
         track=resolve_track(spec, params, evaluator, sink),
+        stopping=resolve_until(spec, reading),
         software=resolve_software(spec, sink),
         origin=Origin(spec.span),
     )

@@ -11,13 +11,11 @@ from typing import Any
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.span import Span
 from agentc.diagnostics.suggest import did_you_mean, listed
-from agentc.front.claim_reading import setting_in_effect
+from agentc.front.claim_reading import lacking
 from agentc.front.evaluate_params import evaluate_params
 from agentc.front.expressions import Evaluator
 from agentc.ir.module import Module
 from agentc.ir.search import Search, SearchAxis
-from agentc.kinds import kind_named
-from agentc.kinds.artifacts import METRICS
 from agentc.kinds.field import Json
 from agentc.kinds.metric_names import read_metric
 from agentc.plan.stage_names import meant_by, nearest, without_cell
@@ -193,14 +191,16 @@ def _is_measured(
         )
         return False
     stages = [module.stages[each] for each in meant]
-    kind = kind_named(stages[0].kind)
-    if kind is not None and kind.products:
-        kind = kind.of_stage(stages[0].inputs, setting_in_effect(kind, stages[0], "output"))
-    missing: str | None = ""
+    if any(stages[0].id in each for ends in module.stopping for each in ends.rounds):
+        sink.error(
+            "AGC802",
+            f"`search.stage` names `{name}`, in rounds that `until` may end",
+            span,
+            expected="a stage after the rounds, which all trials have",
+        )
+        return False
     several = len({_without_round(without_cell(stage.id)) for stage in stages}) > 1
-    usable = not (metric.of_two or metric.of_curve or metric.of_revisions)
-    if kind is not None and usable and not several and kind.produces is METRICS:
-        missing = metric.missing(kind, lambda each: setting_in_effect(kind, stages[0], each))
+    missing = "" if several else lacking(stages[0], metric)
     if missing is None:
         if values["pruner"] != "none" and stages[0].round is None:
             sink.warning(

@@ -174,6 +174,13 @@ class ReferenceResolver:
             return (f"{name}.{count}.{stage}",)
         if number is None:
             return tuple(f"{name}.{each}.{stage}" for each in range(1, count + 1))
+        if repeat.until is not None and number > 1:
+            return RefusedReference(
+                code="AGC792",
+                message=f"`{text}` may never be: `until` may end `{name}` before round {number}",
+                expected=f"`{name}.{stage}` (last round), `{name}.1.{stage}`, "
+                f"or `{name}.*.{stage}` in a list",
+            )
         if not 1 <= number <= count:
             return RefusedReference(
                 code="AGC412",

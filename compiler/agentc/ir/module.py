@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from agentc.diagnostics.span import Origin, Span
 from agentc.ir.claim import Claim
 from agentc.ir.search import Search
+from agentc.ir.stopping import StoppingRounds
 from agentc.kinds.field import Json
 from agentc.kinds.interaction import OBSERVATION_PREFIX
 
@@ -172,4 +173,5 @@ class Module:
     budget: Budget | None = None
     track: tuple[Tracking, ...] = ()
     search: Search | None = None
+    stopping: tuple[StoppingRounds, ...] = ()
     origin: Origin | None = None

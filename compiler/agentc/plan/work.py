@@ -113,6 +113,11 @@ def find_work(
     return _work(document, layout, wanted, anew)
 
 
+def work_towards(document: Document, layout: StoreLayout, wanted: Iterable[str]) -> Work:
+    """What has to be done for these objects of the plan. Raises OSError."""
+    return _work(document, layout, tuple(wanted), anew=False)
+
+
 def look_again(work: Work) -> Work:
     """The same work by what the store has now."""
     return _work(work.document, work.layout, work.wanted, anew=True)

@@ -291,6 +291,7 @@ def _repeat() -> Schema:
         "type": "object",
         "properties": {
             "n": field_schema(language.ROUNDS),
+            "until": field_schema(language.UNTIL),
             "carry": {
                 **named_schema(carry),
                 "description": language.REPEAT_INNER_KEYS["carry"],

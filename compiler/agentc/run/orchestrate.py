@@ -59,7 +59,8 @@ from agentc.tracking.process import Followed
 class RunOptions:
     """How to run; `plain` asks for lines even on a terminal, `colour` is for the claims.
     `estimates` (by job id) are kept with the record of the run, `expected` is their sum in words.
-    `trackers` are written to beside it.
+    `trackers` are written to beside it. `results` are shown at the end, unless another step of the
+    same run follows.
     """
 
     driver: DriverOptions
@@ -69,6 +70,7 @@ class RunOptions:
     expected: str | None = None
     spec_directory: Path | None = None
     trackers: Sequence[ChosenTracker] = ()
+    results: bool = True
 
 
 def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
@@ -245,6 +247,8 @@ def _there(work: Work) -> str:
 
 def _show_results(work: Work, options: RunOptions) -> int:
     """Print what the run found; the exit code is that of a gate that it met."""
+    if not options.results:
+        return EXIT_DONE
     found = outcome.tables(work.document, work.layout)
     if found:
         print(f"\n{found}")

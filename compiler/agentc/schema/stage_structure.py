@@ -226,6 +226,7 @@ def _repeat(name: Scalar, mapping: Mapping, sink: Sink, table: BackendTable) -> 
         carry=carry,
         stages=stages,
         span=name.span,
+        until=_value(keys, "until"),
         broken=inner.partial or not whole or not stages or (body is not None and body.partial),
     )
 

@@ -1,4 +1,6 @@
-"""Searches over values of params: the study, the library that proposes, a trial's measure.
+"""Searches over values of params: the study, the library that proposes, a trial's measure; and
+rounds that stop: the rule, and what of a plan is sure to be run.
 
-What runs a trial is `agentc run`, by the command line; what proposes is a program of its own.
+What runs a trial or a round is `agentc run`, by the command line; what proposes is a program of its
+own.
 """

@@ -33,7 +33,7 @@ class SearchScene(Protocol):
 
     def run(self, params: Mapping[str, Json], until: str) -> int: ...
 
-    def value(self, measured: Measured) -> float | None: ...
+    def value(self, params: Mapping[str, Json], measured: Measured) -> float | None: ...
 
 
 def follow(search: Search, study: Study, scene: SearchScene, tell: Callable[[str], None]) -> int:
@@ -88,7 +88,7 @@ def _try(
             return EXIT_DONE
         if code != EXIT_DONE:
             return code
-        value = scene.value(measured)
+        value = scene.value(params, measured)
         if value is None:
             why = f"`{measured.stage}` has no {search.metric}"
             study.tell(number, "failed", None, why)

@@ -73,13 +73,15 @@ class CarryDecl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatDecl:
-    """Rounds of stages. `rounds` is None when missing or broken (reported already)."""
+    """Rounds of stages. `rounds` is None when missing or broken (reported already); `until` is the
+    rule by which they stop, if there is one."""
 
     name: Scalar
     rounds: Node | None
     carry: tuple[CarryDecl, ...]
     stages: Mapping[str, StageDecl]
     span: Span
+    until: Node | None = None
     broken: bool = False
     """Whether its stages or what it carries could not be read (reported): a name that is not
     there may be one of them."""

@@ -76,6 +76,30 @@ RUN: tuple[Code, ...] = (
         "was run: a tracker that fails later ends no run, and would leave its curves out.",
     ),
     Code(
+        "AGC790",
+        "rounds that stop by no measure",
+        "`until.stage` is a stage of its own repeat, whose `metric` is looked at after each round. "
+        "What stands outside of the rounds tells none of them from another.",
+    ),
+    Code(
+        "AGC791",
+        "a rule that ends no rounds, or all",
+        "`until` says `reaches`, a value of the metric; or `no_gain_for`, so many rounds in a row "
+        "that are not better than the best before them by more than `min_gain`; or both, and the "
+        "first that holds ends the rounds. docs/stopping.md has examples.",
+    ),
+    Code(
+        "AGC792",
+        "a round that may not be there",
+        "Where `until` may end a repeat before `n`, later stages can mean its first round, its "
+        "last, or all that there are: whether there is a third is known only in the run.",
+    ),
+    Code(
+        "AGC793",
+        "rounds that end by their number",
+        "The rule of `until` holds after the last round at the earliest, so that it ends nothing.",
+    ),
+    Code(
         "AGC800",
         "a search over no param",
         "`search.over` names the params that `agentc search` chooses values of. They are declared "

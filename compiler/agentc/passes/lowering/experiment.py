@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from agentc.ir.module import Module
 from agentc.kinds.field import Json
@@ -37,3 +38,15 @@ def experiment_facts(module: Module) -> Mapping[str, Json]:
             for (repeat, number), stages in rounds.items()
         ],
     }
+
+
+def stopping_facts(module: Module) -> Mapping[str, Json]:
+    """{stopping: [{name, most, measures, rule}]} where rounds stop by a rule, for whoever asks the
+    store how far they are. Apart from the facts above, which enter the key of a report: an
+    experiment that stopped is the one with so many rounds."""
+    found: list[Json] = [
+        {"name": each.name, "most": each.most, "measures": [*each.measures],
+         "rule": asdict(each.rule)}
+        for each in module.stopping
+    ]  # fmt: skip
+    return {"stopping": found} if found else {}

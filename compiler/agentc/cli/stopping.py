@@ -1,0 +1,91 @@
+"""What `run`, `plan`, `cost` and others share: a spec whose rounds stop, compiled as the experiment
+of so many rounds as the store says (`agentc.searching.stopping`)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TextIO
+
+from agentc.cli.arguments import compile_typed, show_diagnostics
+from agentc.exit_codes import EXIT_SPEC, CommandError
+from agentc.text import counted, some
+
+if TYPE_CHECKING:
+    from agentc.backend_api import BackendTable
+    from agentc.compilation import Compilation
+    from agentc.runtime.store.layout import StoreLayout
+    from agentc.searching.stopping import RoundsSoFar
+
+
+class StoppedSpecError(CommandError):
+    """What is left of a spec when its rounds stop has errors, which were shown."""
+
+    exit_code = EXIT_SPEC
+
+
+def with_stopped_rounds(
+    compiled: Compilation,
+    arguments: argparse.Namespace,
+    table: BackendTable,
+    layout: StoreLayout,
+) -> tuple[Compilation, tuple[RoundsSoFar, ...]]:
+    """A compilation of the spec that was typed, with no more rounds than are to be done by what the
+    store has measured, and how far each repeat with `until:` is. A round that ended may change
+    what later rounds rest on, so that each is asked for with the ends of those before it.
+
+    Raises StoppedSpecError."""
+    from agentc.plan.render import plan_document
+    from agentc.searching.stopping import rounds_so_far
+
+    first = compiled
+    ends: dict[tuple[str, tuple[int, ...]], int] = {}
+    while True:
+        module, plan = compiled.module, compiled.plan
+        if module is None or plan is None or not module.stopping:
+            return compiled, ()
+        so_far = rounds_so_far(plan_document(plan), layout)
+        new = {
+            (each.repeat, cell): stop.after
+            for each, known in zip(module.stopping, so_far, strict=True)
+            if (stop := known.stop) is not None and stop.after < known.planned
+            for cell in each.cells
+        }
+        if not new:
+            # What there is to say of the spec was said of all of its rounds.
+            return replace(compiled, diagnostics=first.diagnostics), so_far
+        ends |= new
+        compiled = compile_typed(arguments, table, references=first.references, ends=ends)
+        if compiled.plan is None:
+            names = some(f"`{name}` after {last}" for (name, _), last in ends.items())
+            print(f"agentc: errors of the spec where rounds stop, {names}:", file=sys.stderr)
+            show_diagnostics(compiled.diagnostics)
+            raise StoppedSpecError
+
+
+def say_all_rounds(compiled: Compilation) -> None:
+    """Say of a directory that plain Snakemake runs that it has all rounds."""
+    stopping = () if compiled.module is None else compiled.module.stopping
+    for each in stopping:
+        print(
+            f"agentc: `until` of {each.name} is followed by `agentc run`; snakemake runs all "
+            f"{counted(each.most, 'round')}",
+            file=sys.stderr,
+        )
+
+
+def show_rounds(so_far: Sequence[RoundsSoFar], stream: TextIO | None = None) -> None:
+    """A line for each repeat that stops, once for cells of which the same is to be said."""
+    for line in round_lines(so_far):
+        print(line, file=stream, flush=True)
+
+
+def round_lines(so_far: Iterable[RoundsSoFar]) -> list[str]:
+    """Those lines."""
+    said: dict[str, list[str]] = {}
+    for each in so_far:
+        words = each.sentence().removeprefix(f"{each.name}: ")
+        said.setdefault(words, []).append(each.name)
+    return [f"{some(names, 4)}: {words}" for words, names in said.items()]

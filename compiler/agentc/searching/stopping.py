@@ -1,0 +1,152 @@
+"""Rounds that stop (`until:`): a function of a plan and a store, without a state of its own.
+
+Neighbours: `objective.py` reads the measures; `agentc.cli.stopping` compiles what has stopped as
+the experiment of so many rounds; docs/design/stopping_and_searching.md says why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agentc.ir.stopping import StoppingRule
+from agentc.kinds.field import Json
+from agentc.plan.work import Document, object_of
+from agentc.runtime.store.layout import StoreLayout
+from agentc.searching.objective import Measured, value_of
+from agentc.text import counted
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The round after which a rule held first, and why, for people."""
+
+    after: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundsSoFar:
+    """How far rounds that stop are: `planned` of `most` are in the plan, `values` are the measures
+    of the first ones, as far as the store has them without a gap (None: no task has a score)."""
+
+    name: str
+    rule: StoppingRule
+    most: int
+    planned: int
+    values: tuple[float | None, ...]
+
+    @property
+    def stop(self) -> Stop | None:
+        """Where the rule has held, if it has."""
+        return stop_of(self.rule, self.values)
+
+    @property
+    def decided(self) -> int:
+        """The last round that is sure to be part of the experiment: the one that is to be measured
+        next, or the last where nothing is left to decide."""
+        return self.planned if self.stop is not None else min(len(self.values) + 1, self.planned)
+
+    def sentence(self) -> str:
+        """`eto: up to 5 rounds; stopped after 2: success 0.81 reached 0.8`."""
+        stop, metric = self.stop, self.rule.metric
+        if stop is not None and stop.after < self.most:
+            return f"{self.name}: up to {self.most} rounds; stopped after {stop.after}: {stop.why}"
+        if stop is not None:
+            return f"{self.name}: all {counted(self.most, 'round')}; {stop.why} in the last"
+        last = len(self.values)
+        told = None if last == 0 else self.values[-1]
+        shown = "no task has a score" if told is None else f"{metric} {_shown(told)}"
+        if last == self.most:
+            return f"{self.name}: all {counted(self.most, 'round')}; {shown}, {self._unmet()}"
+        after = f"; after round {last}: {shown}" if last else ""
+        return f"{self.name}: up to {counted(self.most, 'round')}, until {wanted(self.rule)}{after}"
+
+    def document(self) -> dict[str, Json]:
+        """What `sentence` says, as data."""
+        stop = self.stop
+        return {
+            "name": self.name,
+            "most": self.most,
+            "metric": self.rule.metric,
+            "values": list(self.values),
+            "stopped_after": None if stop is None else stop.after,
+            "why": None if stop is None else stop.why,
+        }
+
+    def _unmet(self) -> str:
+        rule = self.rule
+        if rule.no_gain_for is None:
+            assert rule.reaches is not None
+            return f"which did not reach {_shown(rule.reaches)}"
+        return "and the rule did not hold"
+
+
+def rounds_so_far(document: Document, layout: StoreLayout) -> tuple[RoundsSoFar, ...]:
+    """How far the rounds of a plan are that stop by a rule, in the order of the plan; plans of a
+    spec without `until:` have none."""
+    stopping = (document.get("experiment") or {}).get("stopping") or ()
+    measuring: dict[str, str] = {}
+    for job in document["jobs"] if stopping else ():
+        if job["produces"] == "Metrics":
+            measuring.setdefault(str(job["stage"]), object_of(job))
+    return tuple(
+        RoundsSoFar(
+            name=str(each["name"]),
+            rule=(rule := StoppingRule.of(each["rule"])),
+            most=int(each["most"]),
+            planned=len(each["measures"]),
+            values=tuple(_values(each["measures"], measuring, rule.metric, layout)),
+        )
+        for each in stopping
+    )
+
+
+def wanted(rule: StoppingRule) -> str:
+    """A rule in words: `success reaches 0.8 or has no gain for 2 rounds`."""
+    ways = []
+    if rule.reaches is not None:
+        ways.append(f"reaches {_shown(rule.reaches)}")
+    if rule.no_gain_for is not None:
+        more = f" of more than {_shown(rule.min_gain)}" if rule.min_gain else ""
+        ways.append(f"has no gain{more} for {counted(rule.no_gain_for, 'round')}")
+    return f"{rule.metric} {' or '.join(ways)}"
+
+
+def stop_of(rule: StoppingRule, values: Sequence[float | None]) -> Stop | None:
+    """Where a rule holds first, on what rounds 1, 2, ... measure. A round without a score tells
+    nothing: it neither reaches anything nor counts as one without a gain."""
+    sign = 1.0 if rule.direction == "maximize" else -1.0
+    best, best_round, without = -math.inf, 0, 0
+    for number, value in enumerate(values, start=1):
+        if value is None:
+            continue
+        if rule.reaches is not None and sign * value >= sign * rule.reaches:
+            why = f"{rule.metric} {_shown(value)} reached {_shown(rule.reaches)}"
+            return Stop(number, why)
+        if best_round == 0 or sign * value > best + rule.min_gain:
+            best, best_round, without = sign * value, number, 0
+            continue
+        without += 1
+        if rule.no_gain_for is not None and without >= rule.no_gain_for:
+            rounds = counted(without, "round")
+            held = f"{_shown(sign * best)} of round {best_round}"
+            return Stop(number, f"no gain for {rounds} over {rule.metric} {held}")
+    return None
+
+
+def _values(
+    stages: Sequence[str], measuring: dict[str, str], metric: str, layout: StoreLayout
+) -> Iterator[float | None]:
+    """The measures of rounds 1, 2, ... up to the first that the store does not have."""
+    for number, stage in enumerate(stages, start=1):
+        name = measuring.get(stage)
+        if name is None or not layout.is_published(name):
+            return
+        value = value_of(Measured(number, stage, (name,)), metric, layout)
+        yield value if value is not None and math.isfinite(value) else None
+
+
+def _shown(number: float) -> str:
+    return f"{number:.4g}"
