@@ -114,7 +114,7 @@ models:
 environments: {craft: {backend: textcraft}}
 servers: {local: {backend: transformers}}
 prompts: {react: {instruction: Craft the goal.}}
-defaults: {optimizer: {lr: 1e-5}}
+defaults: {lr: 1e-5, global_batch: 16, max_length: 2048}
 stages:
   first:
     repeat:
@@ -123,8 +123,8 @@ stages:
       carry: {policy: {from: base, next: train}}
       stages:
         explore: {kind: rollout, policy: policy, split: train}
-        train: {kind: sft, policy: policy, data: explore}
-        evaluate: {kind: evaluate, policy: train, split: dev}
+        train: {kind: sft, model: policy, data: explore}
+        evaluate: {kind: evaluate, policy: train, split: validation}
   second:
     repeat:
       n: 4
@@ -132,8 +132,8 @@ stages:
       carry: {policy: {from: first.train, next: train}}
       stages:
         explore: {kind: rollout, policy: policy, split: train}
-        train: {kind: sft, policy: policy, data: explore}
-        evaluate: {kind: evaluate, policy: train, split: dev}
+        train: {kind: sft, model: policy, data: explore}
+        evaluate: {kind: evaluate, policy: train, split: validation}
   final: {kind: evaluate, policy: second.train, split: test}
   aside: {kind: evaluate, policy: base, split: test}
 """

@@ -47,12 +47,14 @@ class RunSteps:
     ) -> int:
         """Run what is missing of `work`; `rounds` are those of `compiled` that stop, `cost` is what
         all of it is expected to take. Returns the exit code."""
+        from agentc.cost.render import summary_sentence
         from agentc.plan.render import plan_document
         from agentc.plan.work import find_work, work_towards
         from agentc.runtime.store.trouble import StoreWriteError
         from agentc.searching.steps import step_before
         from agentc.searching.stopping import rounds_so_far
 
+        begun = False
         try:
             while True:
                 module, plan = compiled.module, compiled.plan
@@ -65,10 +67,12 @@ class RunSteps:
                     after = rounds_so_far(work.document, self.layout)
                     show_rounds([each for each in after if each not in rounds])
                     return code
+                if not begun and cost[1] is not None:
+                    print(f"estimate with all rounds: {summary_sentence(cost[1])}")
+                begun = True
                 towards = work_towards(plan_document(step.plan), self.layout, step.objects())
-                code = self._run(
-                    compiled, step.plan, towards, self._cost(towards, compiled), last=False
-                )
+                estimates, _ = self._cost(towards, compiled)
+                code = self._run(compiled, step.plan, towards, (estimates, None), last=False)
                 if code != EXIT_DONE:
                     return code
                 before = rounds

@@ -41,10 +41,10 @@ def _stopping(declared: RepeatDecl, spec: Spec, reading: ClaimReading) -> Stoppi
     if isinstance(computed, Unknown):
         return None
     node = as_mapping(computed, Place(path, what), sink, _EXAMPLE)
-    coercion = Coercion(sink)
+    coercion, before = Coercion(sink), sink.count
     values = None if node is None else coercion.group(node, language.UNTIL_FIELDS, path)
-    if node is None or not isinstance(values, dict):
-        return None
+    if node is None or not isinstance(values, dict) or sink.count > before:
+        return None  # of a rule with a slip in it nothing else is sure
     stage = str(values.pop("stage"))
     values = {key: value for key, value in values.items() if value is not None}
     rule = StoppingRule.of({"metric": "reward", **values})
@@ -99,12 +99,12 @@ def _is_measured(
         if declared.broken:
             return False
         inside = stage.removeprefix(f"{repeat}.").removeprefix("*.")
-        outside = stage in spec.stages or stage in spec.models
+        outside = stage != repeat and (stage in spec.stages or stage in spec.models)
         sink.error(
             "AGC790",
             f"{what} names `{stage}`, which is no stage of that repeat",
             places["stage"],
-            expected=f"one of {listed(measuring or declared.stages)}",
+            expected=f"a stage of it that measures: {listed(measuring)}" if measuring else None,
             notes=(f"`{stage}` stands outside of the rounds: it tells none from another",)
             * outside,
             fix=f"write `{inside}`: that of each round is meant"
