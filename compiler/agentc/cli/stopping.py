@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from agentc.cli.arguments import compile_typed, show_diagnostics
 from agentc.exit_codes import EXIT_SPEC, CommandError
-from agentc.text import counted, some
+from agentc.text import some
 
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
@@ -68,10 +68,10 @@ def with_stopped_rounds(
 def say_all_rounds(compiled: Compilation) -> None:
     """Say of a directory that plain Snakemake runs that it has all rounds."""
     stopping = () if compiled.module is None else compiled.module.stopping
-    for each in stopping:
+    if stopping:
+        names = some(dict.fromkeys(each.repeat for each in stopping))
         print(
-            f"agentc: `until` of {each.name} is followed by `agentc run`; snakemake runs all "
-            f"{counted(each.most, 'round')}",
+            f"agentc: `until` of {names} is followed by `agentc run` alone: this has all rounds",
             file=sys.stderr,
         )
 
