@@ -13,6 +13,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from agentc.backend_api import BackendTable, load_backends
+from agentc.cli import main
 from agentc.cli.stopping import round_lines, with_stopped_rounds
 from agentc.compilation import Compilation, compile_spec
 from agentc.ir.stopping import StoppingRule
@@ -222,3 +223,12 @@ def test_each_cell_of_a_sweep_stops_by_itself(tmp_path: Path, table: BackendTabl
     assert later["descend@stride=0_2"] not in known
     ends = {("climb", (0,)): 6, ("climb", (1,)): 1}
     assert document(compile_spec(spec, {}, table, ends=ends))["jobs"] == found["jobs"]
+
+
+def test_people_are_told_who_follows_the_rule(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", "climb.2.height", str(SUMMIT)]) == 0
+    assert "rounds: up to 6, until reward reaches 0.8" in capsys.readouterr().out
+    assert main(["compile", str(SUMMIT), "-o", str(tmp_path / "out")]) == 0
+    assert "by `agentc run` alone: this has all rounds" in capsys.readouterr().err

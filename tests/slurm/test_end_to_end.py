@@ -104,3 +104,15 @@ def test_whole_agent_r_with_xtuner(
     require_software("xtuner.sft")
     spec = repository / "specs" / "agent_r" / "tiny.yaml"
     same_here_and_there({"agent_r": [spec]}, tmp_path, cluster, profile)
+
+
+@pytest.mark.long
+def test_rounds_stop_alike(
+    repository: Path, tmp_path: Path, cluster: Cluster, profile: Path
+) -> None:
+    """Each step is asked of the queue, and the next one of what it measured there."""
+    spec = repository / "specs" / "search" / "summit.yaml"
+    words: list[str | Path] = [spec, "-p", "stride=0.2"]
+    same_here_and_there({"summit": words}, tmp_path, cluster, profile)
+    said = agentc("status", spec, "-p", "stride=0.2", "--store", tmp_path / "slurm/summit/store")
+    assert "up to 6 rounds; stopped after 2: reward 0.9064 reached 0.8" in said
