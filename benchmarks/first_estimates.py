@@ -39,7 +39,8 @@ SPECS = (
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Seconds of a whole run: the estimate's band and middle before it, and what it took."""
+    """Seconds of a whole run: the estimate's band and middle before it, and what it took; the load
+    average and the share of the cores that `agentc cost` found to be free before."""
 
     spec: str
     low: float
@@ -47,6 +48,7 @@ class Trial:
     high: float
     took: float
     load: float
+    free: float
 
     @property
     def held(self) -> bool:
@@ -60,8 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("specs", nargs="*", default=SPECS, metavar="SPEC[:SCALE]")
     options = parser.parse_args(arguments)
     print(f"{time.strftime('%Y-%m-%d')}, {platform.machine()}, {os.cpu_count()} cores\n")
-    print("| spec | estimate | band | took | estimate / actual | held | load before |")
-    print("|---|---|---|---|---|---|---|", flush=True)
+    print("| spec | estimate | band | took | estimate / actual | held | load before | free cores |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
     trials: list[Trial] = []
     for named in options.specs:
         try:
@@ -84,9 +86,10 @@ def _tried(named: str) -> Trial:
         load = os.getloadavg()[0]
         planned = json.loads(_agentc("cost", *words, "--format", "json"))
         low, middle, high = planned["total"]["wall_s"]
+        free = float(planned.get("share_of_cores", 1.0))
         began = time.monotonic()
         _agentc("run", *words, "--plain")
-        return Trial(named, low, middle, high, time.monotonic() - began, load)
+        return Trial(named, low, middle, high, time.monotonic() - began, load, free)
 
 
 def _agentc(*words: str) -> str:
@@ -103,7 +106,7 @@ def _row(trial: Trial) -> str:
     return (
         f"| `{trial.spec}` | {trial.middle:.0f} s | {trial.low:.0f} to {trial.high:.0f} s "
         f"| {trial.took:.0f} s | {trial.middle / trial.took:.2f} "
-        f"| {'yes' if trial.held else 'no'} | {trial.load:.1f} |"
+        f"| {'yes' if trial.held else 'no'} | {trial.load:.1f} | {trial.free:.0%} |"
     )
 
 

@@ -98,7 +98,7 @@ def execute(arguments: argparse.Namespace) -> int:
         cores=arguments.jobs,
         gpu=arguments.gpu,
         others=[StoreLayout(folder) for folder in arguments.learn_from],
-        measure=True,
+        measure_from=0.0,  # who asks for an estimate wants a good one
     )
     if arguments.format == "json":
         found = estimate_document(estimates, summary)

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from agentc.runtime.store.layout import StoreLayout
 
 
-_WORTH_MEASURING_S = 180.0
+WORTH_MEASURING_S = 180.0
 """Expected time of a run from which seconds are spent to make its estimate a better one."""
+_WORTH_TRYING_S = 15.0
+"""Expected time from which it is tried how much of this machine is free: a quarter of a second."""
 
 _SLOWER = 1.1
 """From so many times the time of a run alone others are worth a word."""
@@ -32,13 +34,13 @@ def cost_of(
     queued: bool = False,
     gpu: str | None = None,
     others: Sequence[StoreLayout] = (),
-    measure: bool = False,
+    measure_from: float | None = None,
 ) -> tuple[dict[str, Estimate], Summary]:
     """Estimates by job id, and the totals of what has to run on so many cores (default: those of
     this machine), or with so many jobs in a queue. The GPU type is the one given, else that of
-    `placement.gpu`, else of the spec's budget. With `measure`, for a run that takes a while here:
-    what is not known yet of this machine and of the plan's environments is measured first, and how
-    much of the machine is free counts."""
+    `placement.gpu`, else of the spec's budget. With `measure_from`, for a run that takes a while
+    here, how much of the machine is free counts; and where it is expected to take so many seconds,
+    what is not known yet of this machine and of the plan's environments is measured first."""
     from agentc.cost import DEFAULT_GPU, estimate_plan, summarise
     from agentc.cost.contention import share_of_cores, slowed
     from agentc.cost.measuring import environments_sounded, machine_measured
@@ -62,10 +64,11 @@ def cost_of(
 
     estimates = estimated(None)
     summary = summarise(work.document, estimates, here, queued=queued)
-    if not measure or queued or summary.wall.median < _WORTH_MEASURING_S:
+    if measure_from is None or queued or summary.wall.median < _WORTH_TRYING_S:
         return estimates, summary
-    estimates = estimated(_say)
-    summary = summarise(work.document, estimates, here)
+    if summary.wall.median >= measure_from:
+        estimates = estimated(_say)
+        summary = summarise(work.document, estimates, here)
     share = share_of_cores(min(here, os.cpu_count() or 1))
     if share == 1.0:
         return estimates, summary
@@ -87,10 +90,10 @@ def cost_to_run(
     *,
     cores: int | None = None,
     queued: bool = False,
-    measure: bool = False,
+    measure_from: float | None = None,
 ) -> tuple[dict[str, Estimate], Summary | None]:
     """The same, but nothing when nothing has to run: a finished experiment is passed over in a
     moment."""
     if not work.missing:
         return {}, None
-    return cost_of(work, compiled, table, cores=cores, queued=queued, measure=measure)
+    return cost_of(work, compiled, table, cores=cores, queued=queued, measure_from=measure_from)

@@ -92,7 +92,7 @@ def execute(arguments: argparse.Namespace) -> int:
     stage, 6 a claim with `gate: true` is not reproduced, 7 more GPUs are asked for than there are.
     """
     from agentc.backend_api import load_backends
-    from agentc.cli.costing import cost_to_run
+    from agentc.cli.costing import WORTH_MEASURING_S, cost_to_run
     from agentc.diagnostics import Sink
     from agentc.passes.lowering.secrets import report_missing
     from agentc.placement.profile import find_profile, require_executor
@@ -130,7 +130,7 @@ def execute(arguments: argparse.Namespace) -> int:
     work = find_work(plan_document(compiled.plan), layout, arguments.until)
     queued, cores = profile is not None and profile.queued, at_once(profile, arguments.jobs)
     estimates, expected = cost_to_run(
-        work, compiled, table, cores=cores, queued=queued, measure=True
+        work, compiled, table, cores=cores, queued=queued, measure_from=WORTH_MEASURING_S
     )
     budget = None if compiled.module is None else compiled.module.budget
     excess: tuple[Diagnostic, ...] = ()
