@@ -12,14 +12,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.emit.played_here import played_here
 from tests.support.patience import PATIENCE_S
 
 from agentc.cli import main
 from agentc.runtime.software.lock_hashes import lock_digest
-from agentc_backends.environments.gym import make
 from agentc_backends.environments.openenv.connection import OpenEnvError, OpenEnvUpstream
 
 ROOT = Path(__file__).parents[2]
@@ -56,19 +55,6 @@ def started(package: Path) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(PATIENCE_S)
-
-
-def played_here() -> tuple[list[str], list[list[Any]]]:
-    """The expert's actions in the task that seed 3 means, and what is told here."""
-    env = make("env.textcraft", split="test", max_depth=2)
-    task = env.tasks()[3]
-    actions = ["xyzzy", *(step.action for step in env.expert(task, seed=3))]
-    first, _ = env.reset(seed=3, options={"task": task})
-    rows: list[list[Any]] = [[first, False]]
-    for action in actions:
-        observation, _, terminated, _, _ = env.step(action)
-        rows.append([observation, terminated])
-    return actions, rows
 
 
 def test_its_server_plays_what_is_played_here(package: Path) -> None:

@@ -1,5 +1,5 @@
-"""`agentc export openenv NAME [SETTING=VALUE...] -o DIR`: an environment as a package of others'
-format."""
+"""`agentc export FORMAT NAME [SETTING=VALUE...] -o DIR`: an environment as a package of others'
+format, that of OpenEnv or of verifiers."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from pathlib import Path
 from agentc.cli import env_serve
 from agentc.exit_codes import EXIT_FAILED, EXIT_USAGE
 
-HELP = "write an environment as an OpenEnv package: client, server, Dockerfile, README"
+HELP = "write an environment as a package of others' format: openenv, verifiers"
 
 _EPILOG = """\
 Settings are those of an entry under `environments:`, as for `agentc env-serve`. The package holds
-the server whole, so that agentc is not needed where it runs.
+the world whole, so that agentc is not needed where it runs: `openenv` with a server, a client and a
+Dockerfile, `verifiers` as a taskset that verifiers 0.4 plays in its own process.
 
   agentc export openenv textcraft max_depth=2 -o textcraft_env
-  agentc export openenv --spec specs/quickstart.yaml practice -o practice_env
+  agentc export verifiers --spec specs/quickstart.yaml practice -o practice
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
-    parser.add_argument("format", choices=("openenv",), help="whose format")
+    parser.add_argument("format", choices=("openenv", "verifiers"), help="whose format")
     env_serve.add_entry_arguments(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", required=True,
                         help="must not exist yet")  # fmt: skip
@@ -42,16 +43,25 @@ def execute(arguments: argparse.Namespace) -> int:
     if isinstance(entry, int):
         return entry
     from agentc.emit.bundle import BundleError
-    from agentc.emit.openenv_package import ExportError, package_name, write_openenv_package
+    from agentc.emit.environment_package import ExportedEntry, ExportError, package_name
+    from agentc.emit.openenv_package import write_openenv_package
+    from agentc.emit.verifiers_package import write_verifiers_package
 
-    name = package_name(arguments.name or entry.backend.id)
-    lock = entry.software.text
+    name, folder = package_name(arguments.name or entry.backend.id), arguments.output
+    exported = ExportedEntry(entry.backend, entry.lease, entry.software.text)
+    openenv = arguments.format == "openenv"
+    write = write_openenv_package if openenv else write_verifiers_package
     try:
-        count = write_openenv_package(arguments.output, name, entry.backend, entry.lease, lock)
+        count = write(folder, name, exported)
     except (ExportError, BundleError, OSError) as error:
         print(f"agentc: {error}", file=sys.stderr)
         return EXIT_FAILED
-    print(f"{arguments.output}: the OpenEnv package `{name}`, {count} files")
-    print(f"try:   openenv validate {arguments.output}")
-    print(f"       python {arguments.output}/server/app.py --port 8000")
+    if openenv:
+        print(f"{folder}: the OpenEnv package `{name}`, {count} files")
+        print(f"try:   openenv validate {folder}")
+        print(f"       python {folder}/server/app.py --port 8000")
+    else:
+        print(f"{folder}: the package `{name}` for verifiers, {count} files")
+        print(f"try:   uv pip install {folder}")
+        print(f"       vf-eval {name.replace('_', '-')} -n 1")
     return 0

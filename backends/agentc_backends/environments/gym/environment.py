@@ -14,6 +14,7 @@ import gymnasium
 from gymnasium import spaces
 
 from agentc_backends.environments.server.environment import Environment, Expert, ExpertStep
+from agentc_backends.environments.server.rewards import floor_of, reward_after
 from agentc_backends.environments.server.sessions import EnvironmentSession
 
 _SAMPLED = string.ascii_letters + string.digits + string.punctuation + " "
@@ -91,7 +92,7 @@ class TextEnvironment(gymnasium.Env[str, str]):
             tasks = self.tasks()
             task = tasks[int(self.np_random.integers(len(tasks)))]
         self._session.reset(self._known(task), 0 if seed is None else seed)
-        self._turns, self._score = 0, self._floor()
+        self._turns, self._score = 0, floor_of(self.environment.reward_range)
         return self._session.observation, {**self._session.info, "task": task}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
@@ -99,7 +100,8 @@ class TextEnvironment(gymnasium.Env[str, str]):
         session = self._session
         session.step(action)
         before, self._turns = self._score, self._turns + 1
-        self._score = self._scored(session.reward)
+        earlier = None if self._turns == 1 else before
+        self._score = reward_after(self.environment.reward_kind, earlier, session.reward)
         truncated = not session.done and self._turns >= self.max_turns
         info = {**session.info, "score": self._score}
         return session.observation, self._score - before, session.done, truncated, info
@@ -126,21 +128,6 @@ class TextEnvironment(gymnasium.Env[str, str]):
     def close(self) -> None:
         if not self._session.closed:
             self._session.close()
-
-    def _floor(self) -> float:
-        low, high = self.environment.reward_range
-        return min(max(0.0, low), high)
-
-    def _scored(self, reward: float) -> float:
-        """The episode's reward after this step's."""
-        first = self._turns == 1
-        match self.environment.reward_kind:
-            case "sum":
-                return reward if first else self._score + reward
-            case "max":
-                return reward if first else max(self._score, reward)
-            case _:
-                return reward
 
     def _known(self, task: object) -> str:
         if not isinstance(task, str) or not self.environment.has_task(task):

@@ -1,12 +1,11 @@
 """The application of an environment that `agentc export openenv` wrote into a package.
 
-`server/app.py` of that package calls these; neighbours: `program.py`, `application.py`.
+`server/app.py` of that package calls these; neighbours: `exported_world.py`, `application.py`.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,17 +14,14 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from agentc_backends.environments.server.application import create_app
-from agentc_backends.environments.server.program import opener_of
+from agentc_backends.environments.server.exported_world import exported_opener
 from agentc_backends.environments.server.wire import MAX_BODY_BYTES
 
 
 def exported_app(file: Path) -> ASGIApp:
     """The application of `environment.json`: the program of a lease, and its settings. It asks for
     a token where AGENTC_TOKEN is set. Raises NotInsideError where the environment cannot open."""
-    os.environ.setdefault("AGENTC_SPEC_DIR", str(file.parent))
-    held = json.loads(file.read_bytes())
-    opener = opener_of(held["program"], held["settings"])
-    return create_app(opener, token=os.environ.get("AGENTC_TOKEN") or None)
+    return create_app(exported_opener(file), token=os.environ.get("AGENTC_TOKEN") or None)
 
 
 def serve_exported(app: ASGIApp, arguments: Sequence[str] | None = None) -> None:
