@@ -22,7 +22,7 @@ FIRST = $(filter $(DEAREST),$(1)) $(filter-out $(DEAREST),$(1))
 # To read all tests takes twelve seconds of a processor, for each worker (tests/conftest.py holds this).
 MARKED = $(shell grep -rl --include='test_*.py' --exclude-dir=torch 'mark\.$(1)' tests)
 
-.PHONY: help setup read-tests environments environments-games environments-further environments-long environments-trackers environments-all quickstart test test-long long-runs long-cluster long-torch test-slurm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs site gpu bench bench-rivals comparison fuzz clean
+.PHONY: help setup read-tests environments environments-games environments-further environments-long environments-vllm environments-trackers environments-all quickstart test test-long long-runs long-cluster long-torch test-slurm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs site gpu bench bench-rivals comparison fuzz clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -49,6 +49,9 @@ environments-further: setup
 # What tests marked `long` alone need: the embedded server with llguidance, clients and evaluators of others, Optuna, MCP.
 environments-long: setup
 	$(BUILD) $(foreach name,structured lm_eval inspect optuna mcp verifiers,$(LOCKS)/$(name).lock) tests/backends/servers/openai_clients.lock tests/backends/env_mcp/time_server.lock
+
+environments-vllm: setup ## vLLM's CPU build (3.5 GB), for the tests marked `vllm`
+	$(BUILD) $(LOCKS)/vllm.lock
 
 environments-trackers: setup ## those of trackio, TensorBoard, W&B and MLflow (0.5 GB), for their tests
 	$(BUILD) $(foreach name,trackio tensorboard wandb mlflow,$(LOCKS)/$(name).lock)

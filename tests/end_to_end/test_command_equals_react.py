@@ -1,5 +1,6 @@
-"""`rollout.command` with a real model and a real client: an agent that uses the official `openai`
-package plays what `rollout.react` plays, and what is trained on its rows is the same model."""
+"""`rollout.command` with a real model and a real client, on the embedded server and on vLLM: an
+agent that uses the official `openai` package plays what `rollout.react` plays, and what is trained
+on its rows is the same model."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ environments:
   textcraft:
     {backend: textcraft, max_depth: 2, max_expert_steps: 4, distractors: 3,
      expert_style: recipe_first}
-servers: {local: {backend: transformers}}
+servers: {local: SERVER}
 prompts:
   act: {instruction: Craft the goal., reply_format: action_only}
 defaults:
@@ -51,6 +52,12 @@ stages:
   after_react: {kind: sft, model: sft, data: same, lr: 1e-3, max_steps: 2}
   after_streamed: {kind: sft, model: sft, data: streamed, lr: 1e-3, max_steps: 2}
 """
+# vLLM's arithmetic depends on what else is in a batch and on what was computed before.
+SERVERS = {
+    "transformers": "{backend: transformers}",
+    "vllm": "{backend: vllm, dtype: float32, enforce_eager: true, enable_prefix_caching: false, "
+    "max_num_seqs: 1}",
+}
 OTHER = ("proved", "unproved", "tokens_per_s", "log_prob_agreement")
 """Facts of `rollout.command` alone, and those that need not repeat."""
 
@@ -80,14 +87,16 @@ def program(*, stream: bool) -> str:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_an_agent_of_others_plays_and_teaches_as_our_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize("server", ["transformers", pytest.param("vllm", marks=pytest.mark.vllm)])
+def test_an_agent_of_others_plays_and_teaches_as_our_own(tmp_path: Path, server: str) -> None:
     require_software("trl.sft")
+    require_software(f"serve.{server}")
     built_python(SoftwareEnvironment(name="openai-clients", lock=LOCK.read_text("utf-8")))
     shutil.copy(LOCK, tmp_path)
     shutil.copy(HERE / "openai_crafter.py", tmp_path)
     (tmp_path / "rows_that_both_have.py").write_text(SAME, encoding="utf-8")
     spec, store = tmp_path / "harness.yaml", tmp_path / "store"
-    text = SPEC.replace("PROGRAM", program(stream=False))
+    text = SPEC.replace("SERVER", SERVERS[server]).replace("PROGRAM", program(stream=False))
     spec.write_text(text.replace("STREAMING", program(stream=True)), encoding="utf-8")
     agentc("run", spec, "--store", store, "--plain")
 

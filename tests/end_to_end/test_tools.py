@@ -1,5 +1,5 @@
 """`reply_format: tools` end to end, small: an expert's calls are learnt, played on the embedded
-server, paired, learnt from again, and evaluated."""
+server and on vLLM, paired, learnt from again, and evaluated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from smoke import agentc
+from smoke import agentc, require_software
 
 SPEC = """\
 agentc: 1
@@ -17,7 +17,7 @@ environments:
     {backend: textcraft, max_depth: 2, max_expert_steps: 4, distractors: 3, end_on_refusal: true,
      expert_style: recipe_first}
 servers:
-  local: {backend: transformers}
+  local: SERVER
 prompts:
   call: {instruction: Craft the goal., reply_format: tools}
 defaults:
@@ -39,11 +39,17 @@ stages:
 """
 
 
+EMBEDDED = "{backend: transformers}"
+VLLM = "{backend: vllm, dtype: float32, enforce_eager: true}"
+
+
 @pytest.mark.slow
 @pytest.mark.long
-def test_calls_are_learnt_and_played(tmp_path: Path) -> None:
+@pytest.mark.parametrize("server", [EMBEDDED, pytest.param(VLLM, marks=pytest.mark.vllm)])
+def test_calls_are_learnt_and_played(tmp_path: Path, server: str) -> None:
+    require_software("serve.vllm" if server == VLLM else "serve.transformers")
     spec = tmp_path / "calls.yaml"
-    spec.write_text(SPEC, encoding="utf-8")
+    spec.write_text(SPEC.replace("SERVER", server), encoding="utf-8")
     agentc("run", spec, "--store", tmp_path / "store", "--plain")
     played = [
         [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -54,6 +60,12 @@ def test_calls_are_learnt_and_played(tmp_path: Path) -> None:
         assert all(row["messages"][0]["tools"][0]["function"]["name"] == "act" for row in rows)
         roles = {message["role"] for row in rows for message in row["messages"]}
         assert roles <= {"system", "user", "assistant", "tool"}
+    # The server showed the functions in the tokens that the trainer learnt from.
+    told = [
+        json.loads(path.read_text(encoding="utf-8"))["facts"]["log_prob_agreement"]
+        for path in sorted((tmp_path / "store").glob("objects/rollout/*/artifact.json"))
+    ]
+    assert all(each["prompts"] > 0 and each["other_prompts"] == 0 for each in told)
     # It has learnt to call, which nothing but the expert's calls have taught it.
     rows = [row for each in played for row in each]
     assert sum(row["invalid"] for row in rows) < sum(row["turns"] for row in rows)

@@ -67,9 +67,12 @@ def completion(api: openai.OpenAI, asked: dict[str, Any]) -> Any:
 
 
 def tools(api: openai.OpenAI, asked: dict[str, Any]) -> Any:
-    """A call, whole and streamed; then a request with its result."""
+    """A call, whole and streamed; then a request with its result. vLLM holds arguments to their
+    schema where a function is strict, and nowhere else."""
+    strict = {"strict": True} if asked["strict"] else {}
+    get: Any = {**GET, "function": {**GET["function"], **strict}}
     body = {"model": asked["model"], "messages": asked["tools"], "max_tokens": 120,
-            "tools": [GET], **asked["demand"], **DECIDED}  # fmt: skip
+            "tools": [get], **asked["demand"], **DECIDED}  # fmt: skip
     whole = api.chat.completions.create(**body).choices[0]
     with api.chat.completions.stream(**body) as stream:
         streamed = stream.get_final_completion().choices[0]
@@ -77,7 +80,7 @@ def tools(api: openai.OpenAI, asked: dict[str, Any]) -> Any:
     results = [{"role": "tool", "tool_call_id": call.id, "content": "Got it"} for call in calls]
     talk = [*asked["tools"], whole.message.to_dict(), *results]
     after = api.chat.completions.create(
-        model=asked["model"], messages=talk, tools=[GET], max_tokens=20, **DECIDED
+        model=asked["model"], messages=talk, tools=[get], max_tokens=20, **DECIDED
     )
     return {
         "reasons": [whole.finish_reason, streamed.finish_reason],

@@ -1,5 +1,6 @@
 """Clients of others, unmodified, against our servers: the `openai` package and the OpenAI Agents
-SDK stream, call functions and read errors. The same plays for each server, and for vLLM.
+SDK stream, call functions and read errors. The same plays for each server, and for vLLM; and
+those with weights show an episode's functions in the tokens that a trainer makes of them.
 
 Their environment is openai_clients.lock of this folder (59 MB):
 `python -m agentc.runtime.build_environment tests/backends/servers/openai_clients.lock`.
@@ -7,6 +8,7 @@ Their environment is openai_clients.lock of this folder (59 MB):
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -21,6 +23,9 @@ from tests.support.patience import PATIENCE_S
 from tests.support.vllm_environment import tiny_model, vllm_python, vllm_variables
 
 from agentc.backend_api import OptionView, ServerBackend, SoftwareEnvironment
+from agentc_backends.agents import client
+from agentc_backends.agents.common.functions import action_call
+from agentc_backends.agents.common.prompt import EpisodePrompt, observation_message, opening
 from agentc_backends.data.chat.tool_calls import call_text
 from agentc_backends.servers.scripted.backend import BACKEND as SCRIPTED
 from agentc_backends.servers.transformers.backend import BACKEND as TRANSFORMERS
@@ -83,6 +88,31 @@ def served(name: str, folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield url, {"demand": REQUIRED, "agent": REQUIRED, "strict": True}
 
 
+TRAINED = """
+import json, sys
+from pathlib import Path
+from agentc_backends.data.chat.tokens import load_encoder
+json.dump(load_encoder(Path(sys.argv[1])).encode_prompt(json.load(sys.stdin)), sys.stdout)
+"""
+
+
+async def shows_what_is_trained(url: str, model: Path, *, vllm: bool) -> None:
+    """Under `reply_format: tools`, by the model's own template, which renders functions."""
+    prompt = EpisodePrompt("Craft.", None, (), "tools", "Be brief.", observation_prefix="")
+    messages = opening(prompt, GOAL)
+    messages.append({"role": "assistant", "content": "I look.\n" + action_call("inventory")})
+    messages.append(observation_message("", "Inventory: nothing", prompt.answered_by))
+    python = vllm_python() if vllm else built_python(STRUCTURED)
+    done = subprocess.run(
+        [python, "-c", TRAINED, str(model)], input=json.dumps(messages), env=vllm_variables(),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    async with client.ChatClient(url, "test-token", "policy") as chat:
+        assert await chat.tokenize(messages) == json.loads(done.stdout)
+        reply = await chat.chat(messages, max_tokens=4, extra={"return_token_ids": True})
+        assert reply.prompt_tokens == len(json.loads(done.stdout))
+
+
 SERVERS = ["scripted", "transformers", pytest.param("vllm", marks=pytest.mark.vllm)]
 
 
@@ -93,6 +123,8 @@ def test_they_play(name: str, tmp_path: Path) -> None:
         talk = [{"role": "user", "content": "Hello."}]
         asked = {"url": url, "key": "test-token", "model": "policy", "goal": GOAL, "text": talk,
                  "tools": [{"role": "user", "content": GOAL}], **how}  # fmt: skip
+        if name != "scripted":
+            asyncio.run(shows_what_is_trained(url, tmp_path / "model", vllm=name == "vllm"))
         done = subprocess.run(
             [clients, str(HERE / "openai_player.py")], input=json.dumps(asked),
             capture_output=True, text=True, timeout=PATIENCE_S, check=False,

@@ -1,7 +1,10 @@
-"""What vLLM's gate lets through of requests, without vLLM: the bounds of agentc's own servers."""
+"""What vLLM's gate lets through of requests, without vLLM: the bounds of agentc's own servers, and
+functions as texts where the chat format has no place for them."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +14,17 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from agentc_backends.agents.common.functions import ACT, action_call
+from agentc_backends.agents.common.prompt import EpisodePrompt, observation_message, opening
+from agentc_backends.data.chat.functions import in_plain_text, requested
+from agentc_backends.data.chat.tool_templates import TemplateTools
 from agentc_backends.servers.vllm import gate
+from agentc_backends.servers.vllm.functions import FunctionTexts
 
-CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
+CHAT, TEXT, TOKENS = "/v1/chat/completions", "/v1/completions", "/tokenize"
 FIELDS = frozenset(
     {"messages", "prompt", "n", "stop", "logprobs", "top_logprobs", "prompt_logprobs", "best_of"}
+    | {"tools", "tool_choice"}
 )
 
 
@@ -26,8 +35,20 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> TestClient:
 
     monkeypatch.setattr(gate, "_known_fields", lambda: {CHAT: FIELDS, TEXT: FIELDS})
     monkeypatch.delenv("AGENTC_TOKEN", raising=False)
-    app = Starlette(routes=[Route(path, answer, methods=["POST"]) for path in (CHAT, TEXT)])
+    paths = (CHAT, TEXT, TOKENS)
+    app = Starlette(routes=[Route(path, answer, methods=["POST"]) for path in paths])
     return TestClient(gate.Gate(app))
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """The gate of a model whose chat format does so with functions."""
+    monkeypatch.setattr(sys, "argv", ["job_serve.py", "serve", "model", "--port", "1"])
+    monkeypatch.setattr(
+        gate,
+        "FunctionTexts",
+        lambda model: FunctionTexts(model, {Path("model"): request.param}.get),
+    )
 
 
 def say(role: str) -> dict[str, str]:
@@ -75,3 +96,75 @@ def test_what_is_usual_passes_as_it_is(asked: TestClient, body: dict[str, Any]) 
 def test_what_is_nested_too_deeply_is_refused(asked: TestClient) -> None:
     answer = asked.post(TEXT, content=b"[" * 100_000)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_json")
+
+
+def played() -> list[dict[str, Any]]:
+    """An episode of `reply_format: tools`, which waits for its second reply."""
+    prompt = EpisodePrompt("Craft.", None, (), "tools", "Be brief.", observation_prefix="")
+    messages = opening(prompt, "Goal: craft oak planks.")
+    messages.append({"role": "assistant", "content": action_call("inventory")})
+    messages.append(observation_message("", "Inventory: nothing", prompt.answered_by))
+    return messages
+
+
+def asked_with(messages: list[dict[str, Any]]) -> dict[str, Any]:
+    """As the client of rollouts asks."""
+    said, tools = requested(messages)
+    return {"messages": said, "tools": list(tools), "tool_choice": "none"}
+
+
+CALLED = {"role": "assistant", "content": None, "tool_calls": [
+    {"id": "1", "type": "function", "function": {"name": "act", "arguments": '{"action": "look"}'}}
+]}  # fmt: skip
+unknown, rendered, foreign = (
+    pytest.mark.parametrize("found", [each], indirect=True)
+    for each in (TemplateTools.UNKNOWN, TemplateTools.RENDERED, TemplateTools.FOREIGN)
+)
+
+
+@unknown
+@pytest.mark.usefixtures("found")
+@pytest.mark.parametrize("path", [CHAT, TOKENS])
+def test_a_rollouts_functions_become_the_texts_that_are_trained(
+    asked: TestClient, path: str
+) -> None:
+    messages = played()
+    body = {**asked_with(messages), "stop": ["x"]}
+    if path == TOKENS:
+        del body["tool_choice"], body["stop"]
+    seen = asked.post(path, json=body).json()["seen"]
+    assert seen.pop("messages") == list(in_plain_text(messages))
+    assert seen == ({} if path == TOKENS else {"stop": ["x"]})
+
+
+@unknown
+@pytest.mark.usefixtures("found")
+def test_functions_that_vllm_is_to_read_calls_of_stay(asked: TestClient) -> None:
+    body = {"messages": [say("user"), CALLED], "tools": [ACT], "tool_choice": "auto"}
+    seen = asked.post(CHAT, json=body).json()["seen"]
+    assert (seen["tools"], seen["tool_choice"]) == ([ACT], "auto")
+    assert [m["role"] for m in seen["messages"]] == ["system", "user", "assistant"]
+    assert seen["messages"][2]["content"] == action_call("look")
+    picture = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}
+    assert asked.post(CHAT, json={**body, "messages": [picture]}).status_code == 400
+    # Without functions, as it is.
+    assert asked.post(CHAT, json={"messages": [picture]}).json()["seen"]["messages"] == [picture]
+
+
+@rendered
+@pytest.mark.usefixtures("found")
+def test_a_template_that_renders_functions_gets_them(asked: TestClient) -> None:
+    body = asked_with(played())
+    assert asked.post(CHAT, json=body).json() == {"seen": body}
+
+
+@foreign
+@pytest.mark.usefixtures("found")
+def test_calls_that_nobody_would_read_are_refused(asked: TestClient) -> None:
+    answer = asked.post(CHAT, json=asked_with(played()))
+    assert answer.status_code == 400
+    assert "a notation that nobody reads" in answer.json()["error"]["message"]
+    # Of those who have vLLM read calls, and want a last word without one.
+    for said, choice in (([say("user")], "auto"), ([say("user"), CALLED], "none")):
+        body = {"messages": said, "tools": [ACT], "tool_choice": choice}
+        assert asked.post(CHAT, json=body).json() == {"seen": body}

@@ -25,7 +25,7 @@ from agentc_backends.data.chat.formats import (
 )
 from agentc_backends.data.chat.functions import in_plain_text, requested, tools_of_row
 from agentc_backends.data.chat.shipped import Renderer, shipped_segments
-from agentc_backends.data.chat.tool_templates import TemplateTools, template_tools
+from agentc_backends.data.chat.tool_templates import TemplateTools, readable, tools_of
 
 CHAT_FILE = "agentc_chat.json"
 """Beside a checkpoint's weights: `{"chat_format": name}`."""
@@ -133,18 +133,24 @@ class Encoder:
             raise FormatError(f"the tokenizer cannot write {text!r} as plain text")
         return ids
 
+    def format_tools(self) -> TemplateTools:
+        """What the chat format does with functions: a built-in one has no place for them. Raises
+        FormatError where there is no template."""
+        if self.chat is not None:
+            return TemplateTools.UNKNOWN
+        if self._tools_found is None:
+            self._tools_found = tools_of(
+                lambda said, tools: self._apply(said, False, tools=list(tools))
+            )
+        return self._tools_found
+
     def _expressed(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The conversation, whose functions and results are plain texts where the chat format has
         no place for them. Raises FormatError for a template that writes them in its own way."""
         if not tools_of_row(messages):
             return messages
-        if self.chat is None:
-            if self._tools_found is None:
-                self._tools_found = template_tools(
-                    lambda said, tools: self._apply(said, False, tools=list(tools))
-                )
-            if self._tools_found is TemplateTools.RENDERED:
-                return messages
+        if readable(self.format_tools()) is TemplateTools.RENDERED:
+            return messages
         return in_plain_text(messages)
 
     def _render_shipped(self, messages: Sequence[Message], generate: bool) -> str:

@@ -32,7 +32,11 @@ class TemplateTools(enum.Enum):
 def template_tools(render: Render) -> TemplateTools:
     """What the template does with functions and calls. Raises FormatError where it writes them in a
     notation that nobody here reads."""
-    found = tools_of(render)
+    return readable(tools_of(render))
+
+
+def readable(found: TemplateTools) -> TemplateTools:
+    """What was found. Raises FormatError where it is FOREIGN."""
     if found is TemplateTools.FOREIGN:
         raise FormatError(
             "the model's chat template writes calls of functions in a notation that this "

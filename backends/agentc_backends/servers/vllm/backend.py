@@ -161,7 +161,7 @@ BACKEND = ServerBackend(
     fields=FIELDS,
     capabilities=frozenset(
         {"chat", "completions", "logprobs", "token_ids", "scoring", "seed", "stop"}
-        | {"gpu", "cpu", "multinode", "vision"}
+        | {"gpu", "cpu", "multinode", "vision", "tools"}
     ),
     memory=server_memory,
 )

@@ -1,4 +1,5 @@
-"""Middleware inside vLLM's server: the token on every route, unknown request fields refused.
+"""Middleware inside vLLM's server: the token on every route, unknown request fields refused,
+functions shown under every chat format (`functions.py`).
 
 vLLM guards only /v1 and ignores fields that it does not know; contracts.md, section 5, promises
 otherwise. Named by `--middleware` on the server's command line.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from typing import Any
 
 from starlette.responses import JSONResponse
@@ -16,8 +18,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agentc_backends.servers.openai_api.access import naming, session_of
 from agentc_backends.servers.openai_api.values import ApiError
 from agentc_backends.servers.openai_api.wire import MAX_BODY_BYTES, require_bounded
+from agentc_backends.servers.vllm.functions import FunctionTexts
+from agentc_backends.servers.vllm.job_serve import served_model
 
 _OPEN_PATHS = ("/health",)
+_CHAT = "/v1/chat/completions"
+_CONVERSATIONS = (_CHAT, "/tokenize")
 
 
 class Gate:
@@ -28,6 +34,8 @@ class Gate:
         token = os.environ.get("AGENTC_TOKEN") or None
         self._token = None if token is None else token.encode()
         self._known = _known_fields()
+        model = served_model(sys.argv)
+        self._functions = None if model is None else FunctionTexts(model)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -37,13 +45,18 @@ class Gate:
                 await refusal(scope, receive, send)
                 return
             send = naming(session, send)
-            if scope["path"] in self._known and scope["method"] == "POST":
+            read = scope["path"] in self._known or scope["path"] in _CONVERSATIONS
+            if read and scope["method"] == "POST":
                 body = await _read(receive)
-                receive = _replayed(body, receive)
-                wrong = self._refuse_fields(scope["path"], body)
-                if wrong is not None:
+                try:
+                    shown = self._admitted(scope["path"], body)
+                except ApiError as error:
+                    wrong = _error(error.status, error.message, error.code)
                     await wrong(scope, receive, send)
                     return
+                if shown is not body:
+                    scope = _of_length(scope, len(shown))
+                receive = _replayed(shown, receive)
         await self._app(scope, receive, send)
 
     def _session(self, scope: Scope) -> bytes | None:
@@ -52,25 +65,30 @@ class Gate:
             return b""
         return session_of(dict(scope["headers"]).get(b"authorization", b""), self._token)
 
-    def _refuse_fields(self, path: str, body: bytes) -> JSONResponse | None:
+    def _admitted(self, path: str, body: bytes) -> bytes:
+        """What vLLM is given of a request. Raises ApiError."""
         if len(body) > MAX_BODY_BYTES:
-            return _error(413, f"the body is over {MAX_BODY_BYTES} bytes", "too_large")
+            raise ApiError(413, f"the body is over {MAX_BODY_BYTES} bytes", "too_large")
         try:
             fields = json.loads(body)
-        except (ValueError, RecursionError):
-            return _error(400, "the body is not JSON", "invalid_json")
-        unknown = sorted(set(fields) - self._known[path]) if isinstance(fields, dict) else []
-        if not unknown:
-            return _refuse_excess(fields) if isinstance(fields, dict) else None
-        return _error(400, f"unsupported fields: {', '.join(unknown)}", "unsupported_field")
-
-
-def _refuse_excess(fields: dict[str, Any]) -> JSONResponse | None:
-    try:
+        except (ValueError, RecursionError) as error:
+            raise ApiError(400, "the body is not JSON", "invalid_json") from error
+        if not isinstance(fields, dict):
+            return body
+        unknown = sorted(set(fields) - self._known[path]) if path in self._known else []
+        if unknown:
+            raise ApiError(400, f"unsupported fields: {', '.join(unknown)}", "unsupported_field")
         require_bounded(fields)
-    except ApiError as error:
-        return _error(error.status, error.message, error.code)
-    return None
+        if self._functions is None or path not in _CONVERSATIONS:
+            return body
+        written = self._functions.written(fields, replies=path == _CHAT)
+        return body if written is None else json.dumps(written).encode()
+
+
+def _of_length(scope: Scope, length: int) -> Scope:
+    """The request's scope with the length of another body."""
+    kept = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
+    return {**scope, "headers": [*kept, (b"content-length", str(length).encode())]}
 
 
 def _known_fields() -> dict[str, frozenset[str]]:

@@ -34,9 +34,10 @@ def main() -> None:
 def template_words(words: Sequence[str], folder: Path) -> list[str]:
     """The option that gives vLLM, which renders by itself, the model's chat template with a fixed
     date; none where the template asks for no date. Raises FormatError."""
-    if "serve" not in words[:-1]:
+    model = served_model(words)
+    if model is None:
         return []
-    shipped = Path(words[words.index("serve") + 1]) / "chat_template.jinja"
+    shipped = model / "chat_template.jinja"
     written = shipped.read_text(encoding="utf-8") if shipped.exists() else ""
     fixed = with_fixed_date(written)
     if fixed == written:
@@ -44,6 +45,11 @@ def template_words(words: Sequence[str], folder: Path) -> list[str]:
     path = folder / shipped.name
     path.write_text(fixed, encoding="utf-8")
     return ["--chat-template", str(path)]
+
+
+def served_model(words: Sequence[str]) -> Path | None:
+    """The folder that a command line serves; None where it serves nothing."""
+    return Path(words[words.index("serve") + 1]) if "serve" in words[:-1] else None
 
 
 def alias_distribution() -> None:

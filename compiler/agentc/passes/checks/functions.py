@@ -35,7 +35,8 @@ def functions_shown(subject: StageContext) -> Iterator[Finding]:
         f"replies of prompt `{prompt.name}` call one (`reply_format: tools`)",
         path="server",
         notes=("a chat template may leave functions out and say nothing of it",),
-        fix="name a server of `backend: transformers`, or give the prompt another reply_format",
+        fix="name a server of `backend: vllm` or `transformers`, or give the prompt another "
+        "reply_format",
     )
 
 
