@@ -54,6 +54,14 @@ def test_its_world_needs_no_package_and_plays_what_is_played_here(package: Path)
     assert told["react"] == told["action_only"]
 
 
+def test_an_entry_of_a_spec_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec, folder = str(ROOT / "specs" / "quickstart.yaml"), tmp_path / "new"
+    assert main(["export", "verifiers", "--spec", spec, "practice", "-o", str(folder)]) == 0
+    assert "the package `practice_env` for verifiers" in capsys.readouterr().out
+    held = json.loads((folder / "practice_env" / "environment.json").read_text("utf-8"))
+    assert held["settings"]["recipes"] == "invented"
+
+
 def test_what_no_taskset_can_hold_is_refused(
     tmp_path: Path, package: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,10 @@ from agentc.cli import env_serve
 from agentc.exit_codes import EXIT_FAILED, EXIT_USAGE
 
 HELP = "write an environment as a package of others' format: openenv, verifiers"
+_FORMATS = {
+    "openenv": "a package of OpenEnv's: server, client, Dockerfile, README",
+    "verifiers": "a package of verifiers': a taskset, and the environment that plays its tasks",
+}
 
 _EPILOG = """\
 Settings are those of an entry under `environments:`, as for `agentc env-serve`. The package holds
@@ -25,11 +29,13 @@ Dockerfile, `verifiers` as a taskset that verifiers 0.4 plays in its own process
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
-    parser.add_argument("format", choices=("openenv", "verifiers"), help="whose format")
-    env_serve.add_entry_arguments(parser)
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", required=True,
-                        help="must not exist yet")  # fmt: skip
-    parser.set_defaults(locked=False)
+    formats = parser.add_subparsers(dest="format", metavar="FORMAT", required=True)
+    for name, told in _FORMATS.items():
+        chosen = formats.add_parser(name, help=told, description=told)
+        env_serve.add_entry_arguments(chosen)
+        chosen.add_argument("-o", "--output", type=Path, metavar="DIR", required=True,
+                            help="must not exist yet")  # fmt: skip
+        chosen.set_defaults(locked=False)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -63,5 +69,5 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         print(f"{folder}: the package `{name}` for verifiers, {count} files")
         print(f"try:   uv pip install {folder}")
-        print(f"       vf-eval {name.replace('_', '-')} -n 1")
+        print(f"       vf-eval {name.replace('_', '-')} -n 1 --model NAME --client.base-url URL")
     return 0
