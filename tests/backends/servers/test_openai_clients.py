@@ -140,7 +140,10 @@ def test_they_play(name: str, tmp_path: Path) -> None:
     assert text["events"] > 2
     assert seen["completion"][0] == seen["completion"][1]
     calls = seen["tools"]["calls"]
-    assert calls == seen["tools"]["streamed"]
+    streamed = seen["tools"]["streamed"]
+    if name == "vllm":  # a whole reply of its writes arguments anew, a stream leaves the letters
+        streamed = [[called, json.dumps(json.loads(given))] for called, given in streamed]
+    assert calls == streamed
     for function, arguments in calls:
         assert function == "get"
         assert json.loads(arguments)["item"] in ("oak log", "stick")
