@@ -1,5 +1,5 @@
 """Tasksets in a whole run: verifiers, unmodified, in the software of its lock, plays them
-under its own harness against a server that answers by rule."""
+under its own harness against a server that answers by rule, and against vLLM."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.support.built_environment import built_python
 
 from agentc.cli import main
-from agentc_backends.software import TORCH, VERIFIERS
+from agentc_backends.software import TORCH, VERIFIERS, VLLM
 
 pytestmark = pytest.mark.long
 
@@ -81,6 +81,40 @@ def test_tasksets_of_one_turn_and_of_several(tmp_path: Path) -> None:
     assert not any("unproved" in row for row in (*one, *several))
     [metrics] = store.glob("objects/evaluate/*/data/metrics.json")
     assert json.loads(metrics.read_text("utf-8"))["reward"]["mean"] == pytest.approx(2 / 3)
+
+
+BY_VLLM = """\
+agentc: 1
+name: by_vllm
+environments:
+  plain: {backend: textcraft, max_expert_steps: 4}
+  guessing: {backend: verifiers, taskset: guessing, sources: [guessing.py],
+             splits: {all: {range: [0, 2]}}}
+servers: {local: {backend: vllm, dtype: float32, enforce_eager: true}}
+models:
+  tiny: {backend: scratch, corpus: expert, context: 512, hidden_size: 128, layers: 1, heads: 2,
+         vocab_size: 300, chat_format: chatml}
+stages:
+  expert: {kind: expert, environment: plain, split: train, limit: 4}
+  score: {kind: evaluate, backend: verifiers, environment: guessing, policy: tiny, split: all,
+          max_turns: 2, decode: {temperature: 1.0, max_tokens: 16}}
+"""
+
+
+@pytest.mark.vllm
+def test_a_taskset_is_played_by_a_model_on_vllm(tmp_path: Path) -> None:
+    for software in (VERIFIERS, TORCH, VLLM):
+        built_python(software)
+    (tmp_path / "guessing.py").write_text((HERE / "guessing.py").read_text("utf-8"), "utf-8")
+    spec, store = tmp_path / "spec.yaml", tmp_path / "store"
+    spec.write_text(BY_VLLM, "utf-8")
+    assert main(["run", str(spec), "--store", str(store), "--plain"]) == 0
+    played = rows(store, "score:rollout")
+    # It knows nothing, and what it says is drawn.
+    assert [(row["reward"], row["turns"], row["end"]) for row in played] == [(0.0, 2, "limit")] * 2
+    assert all(row["tokens"]["completion"] > 2 for row in played)
+    [metrics] = store.glob("objects/evaluate/*/data/metrics.json")
+    assert json.loads(metrics.read_text("utf-8"))["reward"]["mean"] == 0.0
 
 
 def rows(store: Path, stage: str) -> list[dict[str, Any]]:
