@@ -58,10 +58,29 @@ def test_an_edit_of_the_spec_is_told(spec: Path, capsys: pytest.CaptureFixture[s
     assert codes(capsys, spec) == (0, ["warning AGC743"])
     assert codes(capsys, spec, "--locked") == (1, ["error AGC743"])
     assert main(["lock", "--check", str(spec)]) == 1
-    assert "changed: eto.1.dpo" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "note: lr: 0.0003 -> 0.0004 (eto.1.dpo, eto.2.dpo)" in shown
+    assert "note: 9 jobs more because of that" in shown
     assert main(["lock", str(spec)]) == 0
-    assert "jobs: 11 of 23 have other keys" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "jobs: 11 of 23 have other keys" in shown
+    assert "lr: 0.0003 -> 0.0004 (eto.1.dpo, eto.2.dpo)" in shown
     assert main(["lock", "--check", str(spec)]) == 0
+
+
+def test_a_lock_of_before_settings_were_held(
+    spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lock", str(spec)]) == 0
+    path = spec.with_suffix(".lock")
+    older = path.read_text().partition("\n# What enters the key")[0].replace("lock: 2", "lock: 1")
+    path.write_text(older)
+    capsys.readouterr()
+    assert main(["lock", "--check", str(spec)]) == 0
+    assert "holds" in capsys.readouterr().out
+    spec.write_text(spec.read_text().replace("lr: 3e-4", "lr: 4e-4"))
+    assert main(["lock", "--check", str(spec)]) == 1
+    assert "note: changed: eto.1.dpo, " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["plan", "compile", "run"])

@@ -53,9 +53,9 @@ def test_what_is_written_is_read(tmp_path: Path, sections: dict[str, dict[str, o
     [
         ("", "is empty"),
         ("[1, 2]", "a lock is a mapping"),
-        ("lock: 2\n", "no lock of version 1"),
+        ("lock: 3\n", "no lock of version 2"),
         ("lock: 1\njobs: [a]\n", "expected names with values"),
-        ("lock: 1\nsurprise: 1\n", "a lock of version 1 has no `surprise`"),
+        ("lock: 1\nsurprise: 1\n", "a lock has no `surprise`"),
         ("lock: 1\njobs:\n  sft: 'sft/1\n", "ends inside quotes"),
         ("lock: 1\njobs: &a\n  b: *a\n", "alias"),
         ("\0", "U+0000"),

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from agentc.lock.document import LockDocument
     from agentc.lock.references import Revision
 
+_MOST_CHANGES = 8
+
 HELP = "pin all that a spec rests on outside of itself: revisions, files, environments, keys"
 
 _EPILOG = """\
@@ -170,7 +172,8 @@ def _check(target: Path, before: LockDocument | None, readable: bool, lock: Lock
 
 
 def _changes(before: LockDocument | None, after: LockDocument) -> Iterator[str]:
-    """What the new lock says otherwise, jobs only counted."""
+    """What the new lock says otherwise; of jobs, what changed in them."""
+    from agentc.lock.compare import job_changes
     from agentc.lock.document import SECTIONS
 
     if before is None:
@@ -180,7 +183,8 @@ def _changes(before: LockDocument | None, after: LockDocument) -> Iterator[str]:
         names = [name for name in dict.fromkeys((*old, *new)) if old.get(name) != new.get(name)]
         if section == "jobs" and names:
             yield f"jobs: {len(names)} of {len({*old, *new})} have other keys"
-        elif section != "jobs":
+            yield from (f"  {line}" for line in job_changes(before, after, _MOST_CHANGES))
+        elif section not in ("jobs", "settings"):
             for name in names:
                 yield f"{section}: {name}: {old.get(name, 'new')} -> {new.get(name, 'gone')}"
 

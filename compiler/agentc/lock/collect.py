@@ -11,6 +11,7 @@ from agentc import __version__, resources
 from agentc.kinds.field import Json
 from agentc.lock.document import LockDocument
 from agentc.lock.references import OutsideReferences
+from agentc.lock.settings import settings_of
 from agentc.plan.job import Plan
 from agentc.plan.keys import KEY_VERSION
 
@@ -43,6 +44,7 @@ def collect_lock(
             "environments": {name: lock.sha256 for name, lock in sorted(plan.environments.items())},
             "backends": dict(sorted(backends.items())),
             "jobs": {job.id: job.object for job in plan.jobs},
+            "settings": settings_of(plan),
         },
     )
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from agentc.diagnostics.diagnostic import Diagnostic, Severity
 from agentc.kinds.field import Json
 from agentc.lock.document import LockDocument
-from agentc.text import some
+from agentc.lock.settings import locked_records
+from agentc.plan.diff import change_texts, compare_records
+from agentc.text import counted, some
 
 _OUTSIDE = {
     "models": "the commit of {} is",
@@ -17,6 +19,8 @@ _OUTSIDE = {
     "backends": "the version of backend {} is",
 }
 _SHOWN = 8
+_BESIDE = 4
+"""Jobs that are named beside a change."""
 
 
 def compare_lock(
@@ -68,11 +72,7 @@ def _jobs(locked: LockDocument, current: LockDocument, severity: Severity) -> It
     gone = [name for name in old if name not in new]
     if not (changed or added or gone):
         return
-    notes = [
-        f"{title}: {some(names, _SHOWN)}"
-        for title, names in (("changed", changed), ("new", added), ("gone", gone))
-        if names
-    ]
+    notes = [*job_changes(locked, current, _SHOWN)]
     if (locked.agentc, locked.keys) != (current.agentc, current.keys):
         notes.append(f"the lock was written by agentc {locked.agentc}, this is {current.agentc}")
     first = next(iter((*changed, *gone)), None)
@@ -85,6 +85,43 @@ def _jobs(locked: LockDocument, current: LockDocument, severity: Severity) -> It
         notes=tuple(notes),
         fix=_fix(locked),
     )
+
+
+def job_changes(locked: LockDocument, current: LockDocument, most: int) -> Iterator[str]:
+    """How the jobs of two locks differ, a line each: settings that changed, with their jobs (`most`
+    of both), how many jobs follow from them, jobs that came or went."""
+    old, new = locked.section("jobs"), current.section("jobs")
+    diffs = compare_records(
+        locked_records(old, locked.section("settings")),
+        locked_records(new, current.section("settings")),
+    )
+    changed = [name for name in new if name in old and old[name] != new[name]]
+    told: dict[str, list[str]] = {}
+    following: list[str] = []
+    unknown: list[str] = []
+    for name in changed:
+        diff = diffs.get(name)
+        for text in () if diff is None else change_texts(diff.changes):
+            told.setdefault(text, []).append(name)
+        if diff is None or not (diff.changes or diff.root_count):
+            unknown.append(name)
+        elif not diff.changes:
+            (unknown if diff.nearest_roots(1) == [name] else following).append(name)
+    yield from (f"{text} ({some(names, _BESIDE)})" for text, names in list(told.items())[:most])
+    if len(told) > most:
+        yield f"and {counted(len(told) - most, 'more change')}"
+    if following:
+        yield f"{counted(len(following), 'job')} more because of that"
+    if unknown:
+        yield f"changed: {some(unknown, most)}"
+    renamed = {diff.was: name for name, diff in diffs.items() if diff.was}
+    for words, names in (
+        ("new", [name for name in new if name not in old and name not in renamed.values()]),
+        ("gone", [name for name in old if name not in new and name not in renamed]),
+        ("the same under another name", [f"{now} (was {was})" for was, now in renamed.items()]),
+    ):
+        if names:
+            yield f"{words}: {some(names, most)}"
 
 
 def _subject(section: str, name: str) -> str:

@@ -21,7 +21,9 @@ from agentc.source import tree as nodes
 from agentc.source.limits import ReadLimits
 from agentc.source.load import load_file
 
-LOCK_VERSION = 1
+LOCK_VERSION = 2
+_READ_VERSIONS = (1, LOCK_VERSION)
+"""Version 1 had no `settings`."""
 SECTIONS = {
     "params": "Values of the params that the keys below are for.",
     "models": "Commits of hub repositories, by `<repository>@<revision in the spec>`.",
@@ -30,6 +32,7 @@ SECTIONS = {
     "environments": "Software environments: SHA-256 of the file with their pinned packages.",
     "backends": "Backends, with the version that enters keys.",
     "jobs": "What each job makes, as `<kind>/<key>` of the store.",
+    "settings": "What enters the key of each job, as JSON: a change of it can be named.",
 }
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./@:-]*(?<!:)")
 _NOT_TEXT = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
@@ -138,8 +141,8 @@ def _document(root: nodes.Node) -> LockDocument:
         elif name in ("lock", "spec", "agentc", "keys", "scale"):
             head[name] = _value(value)
         else:
-            raise _NoLockError(f"a lock of version 1 has no `{name}`", entry.key.span)
-    if head.get("lock") != LOCK_VERSION:
+            raise _NoLockError(f"a lock has no `{name}`", entry.key.span)
+    if head.get("lock") not in _READ_VERSIONS:
         raise _NoLockError(
             f"it is no lock of version {LOCK_VERSION}, which starts with `lock: {LOCK_VERSION}`",
             root.span,
@@ -181,5 +184,8 @@ def _named(name: str) -> str:
 
 
 def _written(value: Json) -> str:
-    """A value as JSON, which is YAML; digests would be numbers if they were not quoted."""
+    """A value as JSON, which is YAML; digests would be numbers if they were not quoted. A text
+    with quotes of its own stands in single ones, so that it can be read."""
+    if isinstance(value, str) and '"' in value and value.isascii() and value.isprintable():
+        return "'" + value.replace("'", "''") + "'"
     return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -101,8 +101,13 @@ def compare_plans(
     before: Mapping[str, Json] | None, after: Mapping[str, Json]
 ) -> dict[str, JobDiff]:
     """Every job of `after` in its order, then the jobs that only `before` has."""
-    old = {} if before is None else read_records(before)
-    new = read_records(after)
+    return compare_records({} if before is None else read_records(before), read_records(after))
+
+
+def compare_records(
+    old: Mapping[str, JobRecord], new: Mapping[str, JobRecord]
+) -> dict[str, JobDiff]:
+    """The same of jobs by id, in the order of a plan."""
     moved = {record.object: record for name, record in old.items() if name not in new}
     renamed: dict[str, str] = {}
     order = tuple(new)

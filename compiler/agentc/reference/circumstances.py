@@ -108,7 +108,8 @@ def _broken_distribution(table: BackendTable) -> BackendTable:
 def _lock_of(spec: Path, table: BackendTable) -> str:
     compiled = compile_spec(spec, {}, table, references=OutsideReferences())
     assert compiled.plan is not None
-    return render_lock(collect_lock(compiled.plan, compiled.references, compiled.templates))
+    lock = collect_lock(compiled.plan, compiled.references, compiled.templates)
+    return render_lock(replace(lock, spec="failing.yaml"))
 
 
 def _lock_of_an_older_backend(folder: Path, table: BackendTable) -> None:
@@ -118,7 +119,7 @@ def _lock_of_an_older_backend(folder: Path, table: BackendTable) -> None:
 
 
 def _lock_from_before_an_edit(folder: Path, table: BackendTable) -> None:
-    lock = _lock_of(folder / "failing.yaml", table)
+    lock = _lock_of(folder / "mended.yaml", table)
     # A made-up key stays the same in the page when versions of backends change.
     other = re.sub(r"\"(\w+)/[0-9a-f]{32}\"", lambda m: f'"{m[1]}/{"0123456789abcdef" * 2}"', lock)
     (folder / "failing.lock").write_text(other, encoding="utf-8")
