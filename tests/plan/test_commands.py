@@ -134,6 +134,23 @@ def test_compile_writes_a_directory(
     assert f"cd {out} && snakemake" in capsys.readouterr().out
 
 
+def test_compile_until_a_stage(
+    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "compiled"
+    assert run("compile", spec, "-o", out, "--until", "sft") == 0
+    compiled = json.loads((out / "plan.json").read_text())
+    whole = plan_of(spec)
+    assert compiled["targets"] == [whole.by_id()["sft"].object]
+    assert [job["id"] for job in compiled["jobs"]] == [job.id for job in whole.jobs]
+    assert "`sft` and what it needs" in capsys.readouterr().out
+    assert run("compile", spec, "-o", out, "--until", "eto.dpo") == 0
+    assert len(json.loads((out / "plan.json").read_text())["targets"]) == 2
+    assert run("compile", spec, "-o", tmp_path / "none", "--until", "stf") == 5
+    assert "did you mean `sft`" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
 def test_compile_into_something_else(
     spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,25 +30,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where to write; files of an earlier compilation are replaced, results stay",
     )
+    parser.add_argument("--until", metavar="STAGE", help="only this stage and what it needs")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0 with the directory written; 1 when the spec has errors; 2 when DIR cannot be written."""
+    """0 with the directory written; 1 when the spec has errors; 2 when DIR cannot be written; 5 for
+    no such stage."""
     from agentc.backend_api import load_backends
     from agentc.emit import compile_to
+    from agentc.plan.until import plan_until
 
     compiled = compile_typed(arguments, load_backends())
     show_found(compiled, arguments)
     if compiled.plan is None:
         return EXIT_SPEC
     directory: Path = arguments.output
+    plan = plan_until(compiled.plan, arguments.until)
     try:
-        compile_to(directory, compiled.plan, compiled.spec.source.text, arguments.spec.parent)
+        compile_to(directory, plan, compiled.spec.source.text, arguments.spec.parent)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         print(f"agentc: cannot write {directory}: {reason}", file=sys.stderr)
         return EXIT_USAGE
-    print(f"{directory}: {len(compiled.plan.jobs)} jobs")
+    only = (
+        "" if arguments.until is None else f", of which `{arguments.until}` and what it needs run"
+    )
+    print(f"{directory}: {len(plan.jobs)} jobs{only}")
     say_all_rounds(compiled)
     print(f"run it with: cd {directory} && snakemake -c2")
     return 0
