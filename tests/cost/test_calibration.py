@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from agentc.backend_api import BackendTable
+from agentc.cli.costing import not_measured
 from agentc.compilation import compile_spec
 from agentc.cost import calibration, contention, measuring
 from agentc.cost.calibration import Calibration, calibration_of
@@ -25,8 +26,9 @@ from agentc.cost.estimate import estimate_plan
 from agentc.cost.hardware import cpu_machine, gpu_machine
 from agentc.cost.priors import prior
 from agentc.cost.sounding import Sounding, sounding_of, to_sound
-from agentc.cost.summary import summarise
+from agentc.cost.summary import Band, summarise
 from agentc.plan.render import plan_document
+from agentc.plan.work import find_work
 from agentc.runtime.store.layout import StoreLayout
 from agentc_backends.environments.server import sounding as sounding_program
 from agentc_backends.software import LIGHT
@@ -231,6 +233,21 @@ def test_others_at_work_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         for each in others:
             each.kill()
+
+
+def test_a_plan_says_what_was_not_looked_at(
+    quickstart: Mapping[str, Any], table: BackendTable, tmp_path: Path
+) -> None:
+    store = StoreLayout(tmp_path)
+    work = find_work(quickstart, store)
+    summary = summarise(quickstart, estimate_plan(quickstart, None, table=table), 2)
+    assert not_measured(work, summary) == "this machine was not measured"
+    file = calibration.calibration_file(store, quickstart["environments"]["torch"]["lock"])
+    file.parent.mkdir()
+    file.write_text(json.dumps({"measured": MEASURED}))
+    assert not_measured(work, summary) == "how busy this machine is does not count"
+    short = replace(summary, wall=Band(1.0, 2.0, 3.0))
+    assert not_measured(work, short) == "", "nor would `cost` look"
 
 
 def test_a_busy_machine_takes_longer_and_says_so(

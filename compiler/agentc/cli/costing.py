@@ -79,6 +79,18 @@ def cost_of(
     return estimates, replace(slower, share=share, alone=summary.wall.median)
 
 
+def not_measured(work: Work, summary: Summary) -> str:
+    """What `cost` and `run` would look at first and a plan, which computes nothing, does not; ""
+    where they would not either."""
+    from agentc.cost.measuring import machine_unknown
+
+    if summary.wall.median < _WORTH_MEASURING_S:
+        return ""
+    if machine_unknown(work.document, work.layout):
+        return "this machine was not measured"
+    return "how busy this machine is does not count"
+
+
 def _say(line: str) -> None:
     print(f"agentc: {line}", file=sys.stderr, flush=True)
 

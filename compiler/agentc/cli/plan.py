@@ -30,6 +30,7 @@ from agentc.plan.review import Review
 if TYPE_CHECKING:
     from agentc.cost import Estimate, Summary
     from agentc.placement import Requests
+    from agentc.plan.work import Work
 
 HELP = "show what a run would do: jobs, what the store has, what changed and why"
 
@@ -127,12 +128,21 @@ def execute(arguments: argparse.Namespace) -> int:
         for line in round_lines(rounds):
             print(line)
         if expected is not None:
-            print(f"estimate: {summary_sentence(expected)}; `agentc cost` says what it rests on")
+            print(f"estimate: {summary_sentence(expected)}{_rests_on(work, expected)}")
         if needs := memory_text((*work.missing, *_shared_servers(work.document))):
             print("\n" + needs, end="")
         if requests is not None:
             print("\n" + placement_text(placed, requests.profile), end="")
     return 0
+
+
+def _rests_on(work: Work, expected: Summary) -> str:
+    from agentc.cli.costing import not_measured
+
+    lacking = not_measured(work, expected)
+    if not lacking:
+        return "; `agentc cost` says what it rests on"
+    return f"; {lacking}: `agentc cost` measures, and says what it rests on"
 
 
 def _server_ranks(job: Mapping[str, Any]) -> dict[str, Json]:

@@ -52,6 +52,12 @@ def machine_measured(
     return calibration.read_calibration(store, lock)
 
 
+def machine_unknown(document: Mapping[str, Any], store: StoreLayout) -> bool:
+    """Whether this machine could be measured with the plan's software, and the store knows nothing
+    of it."""
+    return _TRAINERS in document["environments"] and machine_measured(document, store, None) is None
+
+
 def _tried_lately(file: Path) -> bool:
     """Whether it was measured within the hour, in vain: a machine that was too busy."""
     try:
