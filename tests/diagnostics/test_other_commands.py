@@ -20,7 +20,7 @@ stages:
   expert: {kind: expert, split: train, limit: 100000}
 """
 PROSE = frozenset(
-    {"init", "import", "lock", "compile", "bundle", "run", "cancel", "report", "templates"}
+    {"init", "import", "lock", "compile", "bundle", "run", "cancel", "templates"}
     | {"schema", "conformance", "env-serve", "track", "completion", "push", "export"}
 )
 """Commands that do something, or print what has a form of its own."""
@@ -68,6 +68,15 @@ def test_what_programs_read_has_one_option(command: str) -> None:
     importlib.import_module(f"agentc.cli.{command.replace('-', '_')}").configure(parser)
     assert "--format" in _options(parser)
     assert command == "graph" or "--json" in _options(parser)
+
+
+def test_an_unknown_option_shows_the_usage_of_its_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["status", "--jsn"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("usage: agentc status ")
+    assert said.endswith("agentc status: error: unrecognized arguments: --jsn\n")
 
 
 def test_explain_and_why_as_data(spec: str, capsys: pytest.CaptureFixture[str]) -> None:

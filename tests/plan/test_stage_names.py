@@ -49,4 +49,6 @@ def test_what_a_name_means(given: str, meant: list[str]) -> None:
 def test_nearest_names_need_no_cell() -> None:
     assert nearest("stf", STAGES) == "did you mean `sft`?"
     assert nearest("sft@seed=2", STAGES) == "did you mean `sft@seed=0` or `sft@seed=1`?"
+    assert nearest("dpo", STAGES) == "did you mean `eto.dpo`?"
+    assert nearest("dpo@seed=2", STAGES).startswith("it has ")
     assert nearest("zebra", STAGES).startswith("it has `expert`, `sft`, `eto.1.dpo`, `eto.2.dpo`")

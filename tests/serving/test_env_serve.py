@@ -191,6 +191,7 @@ def post(url: str, body: dict[str, Any], token: str) -> Any:
     ("words", "code", "says"),
     [
         (["textcraft", "max_dept=2"], 1, "did you mean `max_depth`?"),
+        (["textcraft", "max_dept=2"], 1, "error[AGC201]: `max_dept=2`: unknown key `max_dept`"),
         (["textcraft", "max_depth=deep"], 1, "expected: a whole number of at least 1"),
         (["textcraft", "max_depth=[2"], 1, "the `[` is not closed"),
         (["textcaft"], 1, "did you mean `textcraft`?"),

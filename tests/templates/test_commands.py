@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agentc.cli import init as init_command
 from agentc.cli import main
 from agentc.templates.library import shipped_names
 
@@ -46,6 +47,18 @@ def test_a_begun_spec_checks_anywhere(
     assert main(["init", "--from", origin, "mine.yaml"]) == 0
     assert "name: mine\n" in (tmp_path / "mine.yaml").read_text()
     assert main(["check", "mine.yaml"]) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("short enough", "short enough"),
+        ("a first clause, and a second one that is long", "a first clause"),
+        ("a, and then one clause that does not end", "a, and then one..."),
+    ],
+)
+def test_a_long_description_ends_with_a_clause(line: str, shown: str) -> None:
+    assert init_command._cut(line, 20) == shown
 
 
 def test_nothing_is_overwritten(

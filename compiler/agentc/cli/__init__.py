@@ -153,7 +153,11 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     if words[0] == "--version":
         return _parser_of(()).parse_args(words)
     # Only the typed command is imported; all of them are for the list of --help.
-    return _parser_of(COMMANDS if typed is None else (typed,)).parse_args(words)
+    parser = _parser_of(COMMANDS if typed is None else (typed,))
+    arguments, unknown = parser.parse_known_args(words)
+    if unknown:  # said by the command's own parser, which shows its own usage
+        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return arguments
 
 
 def _parser_of(names: Sequence[str]) -> argparse.ArgumentParser:
@@ -176,7 +180,7 @@ def _parser_of(names: Sequence[str]) -> argparse.ArgumentParser:
             description=command.HELP,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        subparser.set_defaults(command=command)
+        subparser.set_defaults(command=command, parser=subparser)
         command.configure(subparser)
     return parser
 

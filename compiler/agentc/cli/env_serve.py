@@ -117,20 +117,21 @@ def _is_loopback(host: str) -> bool:
 def _typed(arguments: argparse.Namespace) -> EnvironmentEntry | int:
     from agentc.backend_api import load_backends
     from agentc.diagnostics import Sink
-    from agentc.serving.entry import typed_entry
+    from agentc.serving.entry import as_typed, typed_entry
     from agentc.source.boundary import allowed_paths
 
     sink = Sink()
     pairs = [word.partition("=") for word in arguments.settings]
+    settings = [(name, value) for name, _, value in pairs]
     entry = typed_entry(
         arguments.name,
-        [(name, value) for name, _, value in pairs],
+        settings,
         load_backends(),
         sink,
         directory=Path.cwd(),
         allowed=allowed_paths(arguments.allow_paths),
     )
-    show_diagnostics(sink.sorted())
+    show_diagnostics(as_typed(sink.sorted(), settings))
     return EXIT_SPEC if entry is None else entry
 
 

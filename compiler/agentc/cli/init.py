@@ -88,7 +88,11 @@ def _list(specs: Mapping[str, Path], table: BackendTable) -> None:
     here = {name: needs for name, needs in found.items() if needs is not None and needs.runs_here}
     width = min(_WIDEST, max(_NARROWEST, shutil.get_terminal_size((_WIDEST, 0)).columns))
     rows = [
-        (f"  {name}", shown_time(needs.seconds or 0.0), _title(specs[name]))
+        (
+            f"  {name}",
+            shown_time(needs.seconds) if needs.seconds else "in the store",
+            _title(specs[name]),
+        )
         for name, needs in sorted(here.items(), key=lambda pair: pair[1].seconds or 0.0)
     ]
     print("without GPU and downloads, with the time that this machine is expected to take:")
@@ -105,7 +109,14 @@ def _list(specs: Mapping[str, Path], table: BackendTable) -> None:
 
 
 def _cut(line: str, width: int) -> str:
-    return line if len(line) <= width else line[: width - 3].rstrip() + "..."
+    """The line, no longer than a terminal is wide: up to the end of a clause, where one ends past
+    the middle."""
+    if len(line) <= width:
+        return line
+    ends = [match.start() for match in re.finditer(r"[,:;.] ", line[:width])]
+    if ends and ends[-1] > width // 2:
+        return line[: ends[-1]]
+    return line[: width - 3].rpartition(" ")[0].rstrip() + "..."
 
 
 def _best_of(inside: tuple[str, ...], specs: Mapping[str, Path], table: BackendTable) -> str:

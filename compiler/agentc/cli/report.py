@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from agentc.cli.arguments import add_format_argument
 from agentc.cli.choose_run import add_run_choice, choose_run
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND
@@ -29,8 +30,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--table", metavar="NAME", help="print one of its tables instead, with intervals and n"
     )
     parser.add_argument("--tables", action="store_true", help="list its tables instead")
-    parser.add_argument(
-        "--format", choices=FORMATS, default="csv", help="the form of the table (default: csv)"
+    add_format_argument(
+        parser, "the form of the table (default: csv)", choices=FORMATS, default="csv"
     )
 
 

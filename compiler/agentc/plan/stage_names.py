@@ -56,7 +56,19 @@ def nearest(given: str, names: Iterable[str]) -> str:
     shown only where `given` has one: they need not be typed."""
     shown = names if "@" in given else [without_cell(name) for name in names]
     known = tuple(dict.fromkeys(shown))
+    within = _within_repeats(given, known)
+    if within:
+        return f"did you mean {' or '.join(f'`{name}`' for name in within)}?"
     return did_you_mean(given, known) or f"it has {listed(known)}"
+
+
+def _within_repeats(given: str, names: Iterable[str]) -> tuple[str, ...]:
+    """`eto.dpo` for somebody who wrote `dpo`: stages inside of repeats that are called so."""
+    wanted = _parts(given)
+    found = (name for name in names if (parts := _parts(name)).path[-1:] == wanted.path
+             and len(parts.path) > 1 and _admits(wanted, parts))  # fmt: skip
+    paths = (".".join(part for part in _parts(n).path if not part.isdigit()) for n in found)
+    return tuple(dict.fromkeys(paths))
 
 
 def without_cell(name: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, LeaseDraft, SoftwareEnvironment
-from agentc.diagnostics import Sink
+from agentc.diagnostics import Diagnostic, Sink
 from agentc.diagnostics.span import Source
 from agentc.front.read_module import build_module
 from agentc.ir.module import Module, Resource
@@ -23,6 +23,8 @@ from agentc.source.load import load_text
 TYPED = "(as typed)"
 """What messages call the place of settings that are in no file."""
 _NAME = "environment"
+_FIRST = 8
+"""Line of the first setting in the text that typed ones are read from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,22 @@ def typed_entry(
         return None
     context = PassContext(table=table, sink=sink, directory=directory, allowed=tuple(allowed))
     return module_entry(module, _NAME, context)
+
+
+def as_typed(
+    found: Sequence[Diagnostic], settings: Sequence[tuple[str, str]]
+) -> tuple[Diagnostic, ...]:
+    """What was found, each about a word of the command line in place of a line of a file that
+    nobody sees."""
+
+    def told(one: Diagnostic) -> Diagnostic:
+        if one.span is None or one.span.source.name != TYPED:
+            return one
+        number = one.span.line - _FIRST
+        about = f"`{'='.join(settings[number])}`: " if 0 <= number < len(settings) else ""
+        return replace(one, span=None, message=f"{about}{one.message}")
+
+    return tuple(map(told, found))
 
 
 def _plain(word: str) -> str:
