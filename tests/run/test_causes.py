@@ -64,6 +64,24 @@ def test_status_after_a_failure_has_the_cause(
     assert f"log: {log}" in shown
     assert "next  not started" in shown
     assert "with exit code 143: stopped by SIGTERM" in shown
+    assert main(["why", "base", "--store", str(chain.store)]) == 0
+    shown = capsys.readouterr().out
+    assert f"the last attempt failed: its program exited with 1\n  log: {log}\n" in shown
+
+
+def test_what_somebody_stopped_has_not_failed(
+    chain: TinyPlan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout = StoreLayout(chain.store)
+    record = Record(RunFolder.of(layout, "tiny"), find_work(chain.document(), layout), time.time())
+    record.open(json.dumps(chain.document()), chain.folder)
+    tell_status(chain, "base", "failed", "interrupted by SIGTERM")
+    (chain.staging("base") / "logs" / "log.txt").write_text("epoch 1\n")
+    record.close(143, [])
+    assert main(["status", "--store", str(chain.store)]) == 0
+    shown = capsys.readouterr().out
+    assert "base  stopped by SIGTERM; `agentc run` goes on" in shown
+    assert "epoch 1" not in shown
 
 
 def test_status_has_what_a_program_warns_of(

@@ -45,6 +45,18 @@ RUNNING = JobSnapshot(
         (JobSnapshot(id="a", state="done", seconds=200.0), "done in 3 min 20 s"),
         (JobSnapshot(id="a", state="failed", message="exited\nmore"), "failed: exited"),
         (
+            JobSnapshot(id="a", state="failed", message="interrupted by SIGTERM"),
+            "stopped by SIGTERM; `agentc run` goes on",
+        ),
+        (
+            JobSnapshot(id="a", state="failed", message="interrupted"),
+            "stopped; `agentc run` goes on",
+        ),
+        (
+            JobSnapshot(id="a", state="failed", message="interrupted system call"),
+            "failed: interrupted system call",
+        ),
+        (
             JobSnapshot(id="a", state="running", done=3, unit="rows", rate=0.02),
             "running, 3 rows, 1.2 rows/min",
         ),

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0 when all is done or under way, 3 when a job failed, 5 when nothing is known of it."""
+    """0 when no job failed, 3 when one did, 5 when nothing is known of it."""
     import json
     from dataclasses import asdict
 
@@ -86,11 +86,12 @@ def execute(arguments: argparse.Namespace) -> int:
             print(f"  {one.id:<{width}}  {words}{_expectation(entries.get(one.id))}")
             for warning in one.warnings:
                 print(f"  {' ' * width}  warning: {warning}")
-            if one.state in ("failed", "killed"):
+            if one.state in ("failed", "killed") and not one.stopped:
                 print("\n".join(_cause(one.message, logs[one.id], width)))
         if not at_work and any(one.state != "done" for one in seen):
             print(f"  {_ending(read_history(run.folder))}")
-    return EXIT_FAILED if any(one.state in ("failed", "killed") for one in seen) else 0
+    failed = any(one.state in ("failed", "killed") and not one.stopped for one in seen)
+    return EXIT_FAILED if failed else 0
 
 
 def _cause(message: str, log: Path, width: int) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,12 +83,30 @@ def execute(arguments: argparse.Namespace) -> int:
         hint = nearest(names[0], ids)
         print(f"agentc: {review.name} has no stage or job `{names[0]}`; {hint}", file=sys.stderr)
         return EXIT_NOT_FOUND
+    tried = _tried(wanted, layout)
     for item in wanted:
         if arguments.format == "json":
             print(json.dumps({"id": item.id, **change_document(item)}, ensure_ascii=False))
         else:
-            print("\n".join(_answer(item, review, since)))
+            print("\n".join([*_answer(item, review, since), *tried.get(item.id, ())]))
     return 0
+
+
+def _tried(items: Sequence[Item], layout: StoreLayout) -> dict[str, list[str]]:
+    """Of jobs without a result that were begun and did not finish: how that ended, and the log."""
+    from agentc.run.observe import Observer
+    from agentc.run.wording import sentence
+
+    objects = {item.id: item.object for item in items if item.state == "run"}
+    jobs = [item.job for item in items if item.id in objects]
+    return {
+        seen.id: [
+            f"  the last attempt {sentence(seen)}",
+            f"  log: {layout.staging(objects[seen.id]) / 'logs' / 'log.txt'}",
+        ]
+        for seen in Observer(layout, jobs, since=0.0).look()
+        if seen.state in ("failed", "killed")
+    }
 
 
 def _of_spec(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agentc.plan.work import object_of
+from agentc.runtime.machine.stopping import says_stopped
 from agentc.runtime.program import read_json
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.visible import now_at
@@ -42,6 +43,11 @@ class JobSnapshot:
     def active(self) -> bool:
         """Whether somebody works on it."""
         return self.state in ACTIVE
+
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody ended it (Ctrl-C, `agentc cancel`, `scancel`): no failure of its own."""
+        return self.state == "failed" and says_stopped(self.message)
 
 
 class Observer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentc.run.observe import JobSnapshot
+from agentc.runtime.machine.stopping import STOPPED
 from agentc.text import duration
 
 STATE_WORDS = {
@@ -61,6 +62,8 @@ def sentence(seen: JobSnapshot) -> str:
     if seen.state == "done":
         took = f"done in {duration(seen.seconds)}" if seen.seconds is not None else "done"
         return f"{took} (earlier attempts: {seen.message})" if seen.message else took
+    if seen.stopped:
+        return f"stopped{seen.message.removeprefix(STOPPED)}; `agentc run` goes on"
     if seen.state in ("failed", "killed"):
         return f"{words}: {seen.message.splitlines()[0]}" if seen.message else words
     if seen.state == "environment" and seen.message:

@@ -13,14 +13,23 @@ from typing import Iterator
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
+STOPPED = "interrupted"
+"""How the message of a StoppedError begins, which a job's status keeps."""
+
+
 class StoppedError(Exception):
     """A signal asked this process to stop."""
 
     def __init__(self, number: int) -> None:
         # `agentc run` stops its jobs by INT whatever signal it was itself stopped by.
         by = "" if number == signal.SIGINT else " by %s" % signal.Signals(number).name
-        super().__init__("interrupted" + by)
+        super().__init__(STOPPED + by)
         self.number = number
+
+
+def says_stopped(message: str) -> bool:
+    """Whether a message of a job's status is that of a StoppedError."""
+    return message == STOPPED or message.startswith(STOPPED + " by SIG")
 
 
 @contextmanager
