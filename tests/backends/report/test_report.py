@@ -267,6 +267,40 @@ def test_the_page_says_where_large_differences_could_be_unseen(
     assert "p is 0.2000 and the interval [−0.500, 0.750]" in page
 
 
+def said_in_a_browser(page: str, script: str, window: str, folder: Path) -> int:
+    """The number that a script puts into the title of the page in a window of a size."""
+    page = re.sub("<meta http-equiv[^>]*>", "", page)
+    target = folder / "index.html"
+    target.write_text(f"{page}<script>{script}</script>", encoding="utf-8")
+    assert CHROMIUM is not None
+    words = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--window-size={window}"]
+    shown = subprocess.run(
+        [CHROMIUM, *words, f"--user-data-dir={folder}/profile", "--dump-dom", target.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
+    ).stdout
+    return int(re.findall("<title>(.*?)</title>", shown)[0])
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium to lay the page out")
+@pytest.mark.parametrize("window", ["500,844", "1440,900"])
+def test_results_begin_on_the_first_screen(
+    window: str, example_store: Any, experiment: dict[str, Any], tmp_path: Path
+) -> None:
+    """Under a long description and a header with all facts; a window has 500 pixels at least."""
+    told = {**experiment, "description": "What is tried, on what, and how it is judged. " * 6}
+    page = render_page(collected(example_store, told), told, trajectories=60)
+    facts = "".join(f"<div><dt>param {n}</dt><dd>value {n}</dd></div>" for n in range(4))
+    page, counted = re.subn(r"</dl>\s*</header>", f"{facts}</dl></header>", page)
+    assert counted == 1
+    row = "document.querySelector('#results tbody tr')"
+    script = f"document.title = Math.round({row}.getBoundingClientRect().bottom)"
+    below = said_in_a_browser(page, script, window, tmp_path)
+    assert below < 0.9 * int(window.split(",")[1])
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium to lay the page out")
 def test_in_a_browser_the_table_of_a_comparison_is_as_wide_as_the_page(
     example_store: Any, experiment: Any, tmp_path: Path
@@ -286,19 +320,7 @@ def test_in_a_browser_the_table_of_a_comparison_is_as_wide_as_the_page(
     assert page.count("&lt; 0.0001") == 4
     measure = "e => e.scrollWidth - e.clientWidth"
     script = f"document.title = [...document.querySelectorAll('.scroll')].map({measure})[0]"
-    page = re.sub("<meta http-equiv[^>]*>", "", page)
-    target = tmp_path / "index.html"
-    target.write_text(f"{page}<script>{script}</script>", encoding="utf-8")
-    assert CHROMIUM is not None
-    words = ["--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1440,900"]
-    shown = subprocess.run(
-        [CHROMIUM, *words, f"--user-data-dir={tmp_path}/profile", "--dump-dom", target.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=True,
-    ).stdout
-    beyond = int(re.findall("<title>(.*?)</title>", shown)[0])
+    beyond = said_in_a_browser(page, script, "1440,900", tmp_path)
     assert beyond < 60, "pixels; fonts differ by a few"
 
 
