@@ -122,6 +122,18 @@ def test_a_scale_may_have_a_budget_of_its_own(
     assert "budget of 0.4 s" in capsys.readouterr().out
 
 
+def test_cost_counts_jobs_where_a_profile_has_a_queue(
+    spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(spec, "")
+    assert main(["cost", str(spec), "--store", store(spec), "--profile", "slurm", "-j", "7"]) == 0
+    shown = capsys.readouterr().out
+    assert "with `-j 7` (7 jobs at once in the queue; " in shown
+    assert "however many jobs: " in shown
+    assert main(["cost", str(spec), "--store", store(spec), "--profile", "slrm"]) == 2
+    assert "did you mean `slurm`?" in capsys.readouterr().err
+
+
 def test_cost_tells_of_the_budget(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(spec, "budget: {wall_hours: 0.0001, disk_gb: 9}")
     assert main(["cost", path, "--store", store(spec), "-j", "2"]) == 0

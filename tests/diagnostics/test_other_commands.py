@@ -79,6 +79,22 @@ def test_an_unknown_option_shows_the_usage_of_its_command(
     assert said.endswith("agentc status: error: unrecognized arguments: --jsn\n")
 
 
+@pytest.mark.parametrize("words", [["store", "--json"], ["env"], ["data"], ["data", "--json"]])
+def test_a_command_of_several_actions_lists(
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = main([words[0], "ls", *words[1:]])  # of the store: there is none
+    listed = capsys.readouterr()
+    assert main(words) == code
+    assert capsys.readouterr() == listed
+    assert main([words[0], "--help"]) == 0
+    assert "ACTION" in capsys.readouterr().out
+
+
 def test_explain_and_why_as_data(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "expert", spec, "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -28,6 +28,26 @@ def test_other_places_and_other_messages_stay_apart() -> None:
     assert [found.notes for found in sink.sorted()] == [(), (), ()]
 
 
+def test_a_doubt_about_one_line_for_several_stages_is_one_message() -> None:
+    sink = Sink()
+    for name in ("sft", "dpo", "evaluate:rollout"):
+        sink.warning("AGC626", f"`{name}` asks for 300 MiB", HERE, fix="ask for more")
+    sink.warning("AGC626", "`sft` asks for 300 MiB", THERE, fix="ask for more")
+    sink.warning("AGC626", "`big` asks for 300 MiB", HERE, fix="ask for much more")
+    first, big, there = sink.sorted()
+    assert first.message == "`big` asks for 300 MiB"
+    assert first.notes == ()
+    assert big.notes == ("the same is true of 2 other stages made from this",)
+    assert there.span == THERE
+
+
+def test_errors_of_several_stages_stay_apart() -> None:
+    sink = Sink()
+    sink.error("AGC601", "`sft` does not fit", HERE)
+    sink.error("AGC601", "`dpo` does not fit", HERE)
+    assert len(sink.sorted()) == 2
+
+
 def test_numbers_of_settings_are_no_rounds() -> None:
     sink = Sink()
     sink.error("AGC205", "`warmup_ratio` cannot be `0.5`", HERE)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 
 import pytest
 
-from agentc.cli import main
+from agentc.cli import env, main
 from agentc.runtime.store.layout import StoreLayout
 from agentc.software.needed import Needed
 
@@ -73,3 +74,12 @@ def test_an_interpreter_that_is_missing_is_told_before_anything_is_built(
     assert main(["plan", str(scratch_spec)]) == 0
     assert "warning[AGC670]" in capsys.readouterr().err
     assert not layout.environments.exists()
+
+
+def test_a_reader_that_has_gone_is_no_trouble_of_the_store(tmp_path: Path) -> None:
+    def lists(*given: object) -> int:
+        raise BrokenPipeError
+
+    arguments = argparse.Namespace(action=lists, store=str(tmp_path))
+    with pytest.raises(BrokenPipeError):
+        env.execute(arguments)

@@ -65,6 +65,9 @@ COMMANDS = (
 _COLLECT_AFTER = 100_000
 """Objects made before the garbage collector looks for circles."""
 
+_LISTING = frozenset({"store", "env", "data"})
+"""Commands of several actions, which list what there is when none is named."""
+
 _BRIEF = frozenset({"check", "plan", "cost", "compile"})
 
 _EPILOG = """\
@@ -153,6 +156,9 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     if words[0] == "--version":
         return _parser_of(()).parse_args(words)
     # Only the typed command is imported; all of them are for the list of --help.
+    if typed in _LISTING and words[0] == typed:
+        given = words[1] if len(words) > 1 else "--"
+        words = [typed, "ls", *words[1:]] if given.startswith("--") and given != "--help" else words
     parser = _parser_of(COMMANDS if typed is None else (typed,))
     arguments, unknown = parser.parse_known_args(words)
     if unknown:  # said by the command's own parser, which shows its own usage

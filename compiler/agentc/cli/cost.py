@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 
 from agentc.cli.arguments import (
@@ -32,7 +33,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_spec_arguments(parser)
     add_store_argument(parser)
     parser.add_argument(
-        "-j", "--jobs", type=int, metavar="N", help="cores to use at once (default: all)"
+        "-j",
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="cores to use at once (default: all), or jobs in the queue of a cluster's profile",
+    )
+    parser.add_argument(
+        "--profile",
+        metavar="NAME|DIR",
+        help="as a run with this Snakemake profile: on a cluster, so many jobs at once as it says",
     )
     parser.add_argument(
         "--gpu",
@@ -54,8 +64,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0 with the table on standard output; 1 when the spec has errors; 2 for an unknown GPU; 5
-    when there is no such stage, or no store to learn from."""
+    """0 with the table on standard output; 1 when the spec has errors; 2 for an unknown GPU or
+    profile; 5 when there is no such stage, or no store to learn from."""
     import sys
 
     from agentc.backend_api import load_backends
@@ -65,8 +75,10 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.cost.render import estimate_document
     from agentc.diagnostics.suggest import did_you_mean
     from agentc.memory.render import memory_label, memory_share
+    from agentc.placement.profile import find_profile
     from agentc.plan.render import plan_document
     from agentc.plan.work import find_work
+    from agentc.run.driver import at_once
     from agentc.runtime.store.layout import StoreLayout
     from agentc.store.paths import look_into
 
@@ -81,6 +93,8 @@ def execute(arguments: argparse.Namespace) -> int:
         if not (Path(folder) / "objects").is_dir():
             print(f"agentc: there is no store at {folder}", file=sys.stderr)
             return EXIT_NOT_FOUND
+    profile = None if arguments.profile is None else find_profile(arguments.profile, os.environ)
+    queued = profile is not None and profile.queued
     table = load_backends()
     compiled = compile_typed(arguments, table)
     if compiled.plan is None:
@@ -95,7 +109,8 @@ def execute(arguments: argparse.Namespace) -> int:
         work,
         compiled,
         table,
-        cores=arguments.jobs,
+        cores=at_once(profile, arguments.jobs),
+        queued=queued,
         gpu=arguments.gpu,
         others=[StoreLayout(folder) for folder in arguments.learn_from],
         measure_from=0.0,  # who asks for an estimate wants a good one
@@ -108,7 +123,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     fullest_first = sorted(work.document["jobs"], key=memory_share, reverse=True)
     memory = {str(job["id"]): memory_label(job) for job in fullest_first}
-    print(cost_table(estimates, summary, everything=arguments.all, memory=memory), end="")
+    text = cost_table(estimates, summary, everything=arguments.all, memory=memory, queued=queued)
+    print(text, end="")
     for line in round_lines(rounds):
         print(line)
     budget = None if compiled.module is None else compiled.module.budget

@@ -87,6 +87,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     try:
         return int(arguments.action(arguments, look_into(arguments.store)))
+    except BrokenPipeError:  # whoever read the list has gone: `agentc env | head`
+        raise
     except OSError as error:
         print(f"agentc: the software environments cannot be used: {error}", file=sys.stderr)
         return EXIT_STORE

@@ -28,26 +28,29 @@ def cost_table(
     *,
     everything: bool = False,
     memory: Mapping[str, str] = _NOTHING,
+    queued: bool = False,
 ) -> str:
     """The table by stage with totals. Stages that the store has stand in it with `everything`.
-    `memory` says by job what each GPU, or the machine, has to hold; a row shows the first."""
+    `memory` says by job what each GPU, or the machine, has to hold; a row shows the first. With
+    `queued` the summary's cores are jobs in a cluster's queue."""
     shown = [e for e in estimates.values() if everything or e.state == "run"]
     cached = sum(e.state == "cached" for e in estimates.values())
     rows = _rows(_groups(shown, fold=not everything), memory)
     lines = _aligned([_HEAD, *rows]) if rows else []
-    lines += ["", *total_lines(summary, cached)]
+    lines += ["", *total_lines(summary, cached, queued=queued)]
     return "\n".join(lines) + "\n"
 
 
-def total_lines(summary: Summary, cached: int) -> list[str]:
+def total_lines(summary: Summary, cached: int, *, queued: bool = False) -> list[str]:
     """What remains, in a few lines."""
     spent = f" (they took {shown_time(summary.spent_seconds)})" if cached else ""
     there = f"{cached} of the results are in the store already{spent}" if cached else ""
     if not summary.jobs:
         return [there, "nothing is left to run"] if there else ["nothing is left to run"]
-    on = f"{summary.cores} core" + ("" if summary.cores == 1 else "s")
+    on = counted(summary.cores, "job" if queued else "core")
+    where = " in the queue" if queued else ""
     lines = [
-        f"in all, with `-j {summary.cores}` ({on} at once; p50, and p10 to p90):",
+        f"in all, with `-j {summary.cores}` ({on} at once{where}; p50, and p10 to p90):",
         f"  wall time   {_band_time(summary.wall)}",
         f"  job time    {_band_time(summary.work)}",
     ]
@@ -64,7 +67,10 @@ def total_lines(summary: Summary, cached: int) -> list[str]:
         lines.append(f"  asked       {asked}  tokens of models that environments ask")
     lines.append(f"  disk        {_band_bytes(summary.disk)}")
     chain = " > ".join(_shortened(summary.path))
-    lines.append(f"longest chain: {shown_time(summary.path_seconds)}, however many cores: {chain}")
+    lines.append(
+        f"longest chain: {shown_time(summary.path_seconds)}, however many"
+        f" {'jobs' if queued else 'cores'}: {chain}"
+    )
     return [*lines, *([there] if there else [])]
 
 

@@ -14,6 +14,9 @@ from agentc.diagnostics.span import Span
 _ROUND = re.compile(r"(?<=[a-z0-9_])\.[0-9]+\.(?=[a-z])")
 _MOST = 2_000
 """Diagnostics that are kept: nobody reads more, and a hostile file may give any number."""
+_STAGE = re.compile(r"^`[^`]+`")
+_RULES = "AGC6"
+"""Codes of rules between settings, which ask each stage by itself."""
 _CELL = re.compile(r"@[a-z][A-Za-z0-9_=,+-]*")
 
 
@@ -36,7 +39,11 @@ class Sink:
             self._has_errors |= diagnostic.severity == "error"
             return
         message = diagnostic.message
-        key = (diagnostic.code, diagnostic.span, _CELL.sub("@", _ROUND.sub("..", message)))
+        alike = _CELL.sub("@", _ROUND.sub("..", message))
+        if diagnostic.severity == "warning" and diagnostic.code.startswith(_RULES):
+            # One line under `defaults:` is one doubt, however many stages take it from there.
+            alike = f"{_STAGE.sub('``', alike)} {diagnostic.fix} {diagnostic.notes}"
+        key = (diagnostic.code, diagnostic.span, alike)
         kept = self._found.setdefault(key, diagnostic)
         self._has_errors |= kept.severity == "error"
         self._messages.setdefault(key, set()).add(message)
