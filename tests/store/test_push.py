@@ -112,6 +112,18 @@ def test_the_folder_holds_a_model_and_a_card_that_the_hubs_tool_reads(
     assert all("host" not in entry["hardware"] for entry in provenance["objects"])
 
 
+def test_a_cell_that_another_run_made_is_called_as_in_this_one(
+    made: TinyPlan, spec: Path, tmp_path: Path
+) -> None:
+    plan = made.store / "runs" / "tiny" / "last-plan.json"
+    plan.write_text(plan.read_text().replace('"id": "tuned"', '"id": "tuned@seed=3"'))
+    assert push(made, "tuned", "--to", tmp_path / "folder") == 0
+    card = (tmp_path / "folder" / "README.md").read_text()
+    assert "This model is stage `tuned@seed=3` of the experiment" in card
+    assert "agentc run tiny.yaml --scale smoke --until tuned@seed=3\n" in card
+    assert "\n# tiny-tuned-seed-3\n" in card
+
+
 def test_what_cannot_be_pushed(
     made: TinyPlan, spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

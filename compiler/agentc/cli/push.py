@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -99,7 +100,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _facts(arguments: argparse.Namespace, layout: StoreLayout, run: KnownRun) -> CardFacts:
     """What the card says. Raises CommandError."""
-    from agentc.plan.work import read_plan
+    from agentc.plan.work import object_of, read_plan
     from agentc.published.model_card import CardFacts
     from agentc.run.claims import find_verdicts
     from agentc.store.lineage import trace
@@ -122,15 +123,19 @@ def _facts(arguments: argparse.Namespace, layout: StoreLayout, run: KnownRun) ->
     typed = Path(arguments.run) if arguments.run and names_spec(arguments.run) else arguments.spec
     file, sha256 = str(plan["spec"]["file"]), str(plan["spec"]["sha256"])
     spec = _spec_text(typed, sha256)
+    called = [str(job["id"]) for job in plan["jobs"] if object_of(job) == name]
+    stage = next(iter(called), str(model.manifest["id"]))
     variant = run.variant
     scale = () if variant.scale is None else ("--scale", variant.scale)
     params = (word for n, v in variant.chosen.items() for word in ("-p", f"{n}={value_text(v)}"))
     return CardFacts(
-        repository=arguments.repository or f"{plan['name']}-{model.manifest['id']}",
+        repository=arguments.repository
+        or re.sub(r"[^A-Za-z0-9._-]+", "-", f"{plan['name']}-{stage}"),
+        stage=stage,
         lineage=lineage,
         evaluations=_evaluations(plan, layout, name),
         experiment=plan["experiment"],
-        rerun=("agentc", "run", file, *scale, *params, "--until", str(model.manifest["id"])),
+        rerun=("agentc", "run", file, *scale, *params, "--until", stage),
         spec_name=file,
         spec_sha256=sha256,
         verdicts=find_verdicts(plan, layout),

@@ -38,11 +38,13 @@ class CardEvaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardFacts:
-    """What a card says. `experiment` is that of the plan; `spec` the text of the spec and `commit`
+    """What a card says. `stage` is what the run calls the model's job (another run may have made
+    it, as another cell); `experiment` is that of the plan; `spec` the text of the spec and `commit`
     that of the folder it lies in, where they are at hand; `rerun` are the words of the command that
     makes the model again."""
 
     repository: str
+    stage: str
     lineage: Lineage
     evaluations: Sequence[CardEvaluation]
     experiment: Mapping[str, Any]
@@ -113,7 +115,7 @@ def _lines(facts: CardFacts) -> Iterator[str]:
     yield f"# {facts.repository.rpartition('/')[2]}\n"
     if experiment.get("description"):
         yield f"{' '.join(str(experiment['description']).split())}\n"
-    yield f"This model is stage `{model.manifest['id']}` of the experiment, object `{model.name}`."
+    yield f"This model is stage `{facts.stage}` of the experiment, object `{model.name}`."
     if experiment.get("scale"):
         yield (
             f"\n**It was made at the reduced scale `{experiment['scale']}`**: its numbers are not"
