@@ -153,3 +153,8 @@ def test_all_its_commands_in_order(folder: Path, typed: Typed, repository: Path)
     assert {claim["verdict"] for claim in verdicts} == {"within noise"}
     assert "x 3 runs" in said["agentc claims parcels.yaml"]
     assert len(ElementTree.parse(folder / "figure.svg").getroot().findall("{*}circle")) == 3
+    tables = {line.split()[0] for line in said["agentc report parcels.yaml --tables"].splitlines()}
+    assert {"sweep:parcels/test", "results@seed=2", "claims"} <= tables
+    assert "\\begin{tabular}" in (folder / "results.tex").read_text()
+    assert (folder / "bundle" / "parcels.lock").is_file()
+    assert "stage `rft@seed=0`" in (folder / "model" / "README.md").read_text()
