@@ -60,7 +60,7 @@ def test_an_edit_of_the_spec_is_told(spec: Path, capsys: pytest.CaptureFixture[s
     assert main(["lock", "--check", str(spec)]) == 1
     shown = capsys.readouterr().err
     assert "note: lr: 0.0003 -> 0.0004 (eto.1.dpo, eto.2.dpo)" in shown
-    assert "note: 9 jobs more because of that" in shown
+    assert "note: 9 more jobs follow from that" in shown
     assert main(["lock", str(spec)]) == 0
     shown = capsys.readouterr().out
     assert "jobs: 11 of 23 have other keys" in shown

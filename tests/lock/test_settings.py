@@ -30,7 +30,7 @@ def test_settings_are_named_and_what_follows_is_counted() -> None:
     read = {"data": ["a"]}
     before = lock({"a": line(n=5), "b": line(read), "c": line()}, a="1", b="1", c="1")
     after = lock({"a": line(n=6), "b": line(read), "c": line()}, a="2", b="2", c="1")
-    assert told(before, after) == ["n: 5 -> 6 (a)", "1 job more because of that"]
+    assert told(before, after) == ["n: 5 -> 6 (a)", "1 more job follows from that"]
 
 
 def test_jobs_that_came_went_and_have_other_names() -> None:

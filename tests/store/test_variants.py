@@ -125,7 +125,7 @@ def test_runs_lists_and_names_choose(
     ]  # fmt: skip
     said = store_says(capsys, layout, "status", "quick")
     assert "quick@smoke: 1 of 4 jobs are done" in said
-    assert "of quick this is quick@smoke, run last" in said
+    assert "last as quick@smoke, which this is" in said
     assert "quick: 4 of 4" in store_says(capsys, layout, "status", "quick", "--scale", "full")
     said = store_says(capsys, layout, "status", "quick", "-p", "seed=1")
     assert said.startswith("quick@seed=1: 4 of 4")

@@ -96,8 +96,8 @@ def choose_run(
         others = [run for run in found if run.variant != found[0].variant]
         if others:
             print(
-                f"agentc: of {given} this is {found[0].label}, run last; --scale and -p choose"
-                f" among {_listed(found)}",
+                f"agentc: {given} was run in several ways, last as {found[0].label}, which this is;"
+                f" --scale and -p choose among {_listed(found)}",
                 file=sys.stderr,
             )
     return found[0]

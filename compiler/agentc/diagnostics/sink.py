@@ -28,6 +28,9 @@ class Sink:
 
     _found: dict[tuple[str, Span | None, str], Diagnostic] = field(default_factory=dict)
     _messages: dict[tuple[str, Span | None, str], set[str]] = field(default_factory=dict)
+    _doubts: dict[tuple[str, Span | None, str], tuple[str, Span | None, str]] = field(
+        default_factory=dict
+    )
     _further: int = 0
     _has_errors: bool = False
     _cut_short: bool = False
@@ -39,11 +42,12 @@ class Sink:
             self._has_errors |= diagnostic.severity == "error"
             return
         message = diagnostic.message
-        alike = _CELL.sub("@", _ROUND.sub("..", message))
+        key = (diagnostic.code, diagnostic.span, _unrolled(message))
         if diagnostic.severity == "warning" and diagnostic.code.startswith(_RULES):
             # One line under `defaults:` is one doubt, however many stages take it from there.
-            alike = f"{_STAGE.sub('``', alike)} {diagnostic.fix} {diagnostic.notes}"
-        key = (diagnostic.code, diagnostic.span, alike)
+            rest = f"{_STAGE.sub('', message)} {diagnostic.fix} {diagnostic.notes}"
+            doubt = (diagnostic.code, diagnostic.span, _unrolled(rest))
+            key = key if key in self._found else self._doubts.setdefault(doubt, key)
         kept = self._found.setdefault(key, diagnostic)
         self._has_errors |= kept.severity == "error"
         self._messages.setdefault(key, set()).add(message)
@@ -153,6 +157,11 @@ class Sink:
         if self._cut_short:
             others = f"at least {more} other stage{'s' * (more != 1)}"
         return replace(kept, notes=(*kept.notes, f"the same is true of {others} made from this"))
+
+
+def _unrolled(text: str) -> str:
+    """A text without what rounds and cells differ in."""
+    return _CELL.sub("@", _ROUND.sub("..", text))
 
 
 def _start(diagnostic: Diagnostic) -> tuple[str, int, int] | None:

@@ -111,7 +111,8 @@ def job_changes(locked: LockDocument, current: LockDocument, most: int) -> Itera
     if len(told) > most:
         yield f"and {counted(len(told) - most, 'more change')}"
     if following:
-        yield f"{counted(len(following), 'job')} more because of that"
+        verb = "follows" if len(following) == 1 else "follow"
+        yield f"{counted(len(following), 'more job')} {verb} from that"
     if unknown:
         yield f"changed: {some(unknown, most)}"
     renamed = {diff.was: name for name, diff in diffs.items() if diff.was}
