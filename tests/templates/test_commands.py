@@ -54,6 +54,7 @@ def test_a_begun_spec_checks_anywhere(
     [
         ("short enough", "short enough"),
         ("a first clause, and a second one that is long", "a first clause"),
+        ("in one of two: one, and the other", "in one of two"),
         ("a, and then one clause that does not end", "a, and then one..."),
     ],
 )

@@ -113,9 +113,10 @@ def _cut(line: str, width: int) -> str:
     the middle."""
     if len(line) <= width:
         return line
-    ends = [match.start() for match in re.finditer(r"[,:;.] ", line[:width])]
-    if ends and ends[-1] > width // 2:
-        return line[: ends[-1]]
+    for marks in (":;.", ","):
+        ends = [match.start() for match in re.finditer(f"[{marks}] ", line[:width])]
+        if ends and ends[-1] > width // 2:
+            return line[: ends[-1]]
     return line[: width - 3].rpartition(" ")[0].rstrip() + "..."
 
 
