@@ -52,6 +52,33 @@ def test_a_cause_and_what_follows() -> None:
     ]
 
 
+def swept(*betas: float) -> Plan:
+    """A DPO and its scores in as many cells."""
+    jobs = [job("sft", "sft", settings={"lr": 1})]
+    for seed, beta in enumerate(betas):
+        made = f"dpo@seed={seed}"
+        jobs += [
+            job(made, "dpo", model=["sft"], settings={"beta": beta, "seed": seed}),
+            job(f"scores@seed={seed}", "evaluate", served=made),
+        ]
+    return plan(*jobs)
+
+
+def test_cells_of_a_sweep_that_differ_alike_are_one_line() -> None:
+    text = comparison_text(compared(swept(0.1, 0.1, 0.1), swept(0.5, 0.5, 0.5)))
+    assert text.splitlines()[1:] == [
+        "~ dpo@*",
+        "    beta: 0.1 -> 0.5",
+        "scores@* follows from dpo@*",
+    ]
+    text = comparison_text(compared(swept(0.1, 0.1, 0.1), swept(0.5, 0.1, 0.1)))
+    assert text.splitlines()[1:] == [
+        "~ dpo@seed=0",
+        "    beta: 0.1 -> 0.5",
+        "scores@seed=0 follows from dpo@seed=0",
+    ]
+
+
 def test_placement_is_without_effect() -> None:
     found = compared(sft_and_dpo(), sft_and_dpo(gpus=4, concurrency=8))
     assert found.same

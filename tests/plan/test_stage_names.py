@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentc.plan.stage_names import meant_by, nearest
+from agentc.plan.stage_names import cell_in, folded_names, meant_by, nearest
 
 STAGES = (
     "expert",
@@ -52,3 +52,14 @@ def test_nearest_names_need_no_cell() -> None:
     assert nearest("dpo", STAGES) == "did you mean `eto.dpo`?"
     assert nearest("dpo@seed=2", STAGES).startswith("it has ")
     assert nearest("zebra", STAGES).startswith("it has `expert`, `sft`, `eto.1.dpo`, `eto.2.dpo`")
+
+
+def test_a_stage_in_all_of_its_cells_is_one_name() -> None:
+    cells = [f"sft@seed={n}" for n in range(3)]
+    known = ["base", *cells, "dpo@seed=0", "dpo@seed=1", *(f"{c}:rollout" for c in cells)]
+    assert folded_names(known, known) == [
+        "base", "sft@*", "dpo@seed=0", "dpo@seed=1", "sft@*:rollout"
+    ]  # fmt: skip
+    assert folded_names(cells[:2], known) == cells[:2]
+    assert folded_names(cells, [*known, "sft@seed=3"]) == cells
+    assert [cell_in(name) for name in ("base", "sft@a=1,b=2:rollout")] == ["", "a=1,b=2"]

@@ -9,6 +9,7 @@ from agentc.kinds.field import Json
 from agentc.lock.document import LockDocument
 from agentc.lock.settings import locked_records
 from agentc.plan.diff import change_texts, compare_records
+from agentc.plan.stage_names import folded_names
 from agentc.text import counted, some
 
 _OUTSIDE = {
@@ -107,7 +108,8 @@ def job_changes(locked: LockDocument, current: LockDocument, most: int) -> Itera
             unknown.append(name)
         elif not diff.changes:
             (unknown if diff.nearest_roots(1) == [name] else following).append(name)
-    yield from (f"{text} ({some(names, _BESIDE)})" for text, names in list(told.items())[:most])
+    for text, names in list(told.items())[:most]:
+        yield f"{text} ({some(folded_names(names, new), _BESIDE)})"
     if len(told) > most:
         yield f"and {counted(len(told) - most, 'more change')}"
     if following:

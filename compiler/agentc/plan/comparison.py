@@ -3,6 +3,7 @@ without an effect on results."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 from agentc.kinds.field import Json
 from agentc.plan.diff import Change, JobDiff, change_texts, changed_values, compare_plans
 from agentc.plan.review import given
+from agentc.plan.stage_names import FEWEST_CELLS, cell_in, folded_names, of_all_cells
 from agentc.text import and_more, counted, some
 
 _K = TypeVar("_K", bound=Hashable)
@@ -98,13 +100,13 @@ def _lines(found: Comparison) -> Iterator[str]:
         yield f"params: {', '.join(change.text() for change in found.params)}"
     roots = _grouped((tuple(change_texts(d.changes)), d.id) for d in found.differing if d.changes)
     for texts, names in list(roots.items())[:_MOST_BLOCKS]:
-        yield f"~ {some(names)}"
+        yield f"~ {some(folded_names(names, found.jobs))}"
         yield from (f"    {text}" for text in texts)
     yield from _rest(roots, "changed themselves")
     for words, novelty, mark in (("second", "new", "+"), ("first", "gone", "-")):
         names = [diff.id for diff in found.differing if diff.novelty == novelty]
         if names:
-            yield f"{mark} only in the {words}: {some(names)}"
+            yield f"{mark} only in the {words}: {some(folded_names(names, found.jobs))}"
     renamed = [f"{diff.id} (was {diff.was})" for diff in found.jobs.values() if diff.was]
     if renamed:
         yield f"= the same work under another name: {some(renamed)}"
@@ -125,11 +127,20 @@ def _rest(blocks: Mapping[_K, Sequence[str]], words: str) -> Iterator[str]:
 
 
 def _following(found: Comparison) -> Iterator[tuple[str, str]]:
-    """Jobs that differ only because of others, each with its nearest causes."""
+    """Jobs that differ only because of others, each with its nearest causes; a job in all cells of
+    a sweep, each because of the same in its own cell, once."""
+    cells = Counter(map(of_all_cells, found.jobs))
+    told: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for diff in found.differing:
         if diff.novelty == "changed" and not diff.changes:
             nearest = diff.nearest_roots(3)
-            yield and_more(nearest, diff.root_count - len(nearest)), diff.id
+            own = cell_in(diff.id)
+            alike = [of_all_cells(n) if cell_in(n) == own else n for n in nearest]
+            more = diff.root_count - len(nearest)
+            folded = (and_more(alike, more), of_all_cells(diff.id))
+            told.setdefault(folded, []).append((and_more(nearest, more), diff.id))
+    for folded, each in told.items():
+        yield from [folded] if FEWEST_CELLS <= len(each) == cells[folded[1]] else each
 
 
 def _grouped(pairs: Iterable[tuple[_K, str]]) -> dict[_K, list[str]]:

@@ -5,6 +5,7 @@ round, `eto` all that is in the repeat. Every command that takes a stage asks he
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -24,6 +25,21 @@ def of_all_cells(name: str) -> str:
     if found is None or found["cell"] is None:
         return name
     return f"{found['path']}@*" + (f":{found['job']}" if found["job"] else "")
+
+
+def cell_in(name: str) -> str:
+    """The cell of a stage's or job's name: `seed=1`; "" outside of sweeps."""
+    found = _NAME.fullmatch(name)
+    return "" if found is None else found["cell"] or ""
+
+
+def folded_names(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Names in their order, with those of a stage in all of its cells as one, `sft@*`; `known` are
+    all names that there are. Fewer than FEWEST_CELLS cells are left one by one."""
+    given = list(names)
+    here, there = Counter(map(of_all_cells, given)), Counter(map(of_all_cells, known))
+    whole = {n for n, count in here.items() if FEWEST_CELLS <= count == there[n]}
+    return list(dict.fromkeys(n if (n := of_all_cells(each)) in whole else each for each in given))
 
 
 @dataclass(frozen=True, slots=True)
