@@ -52,9 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
         reason = error.strerror or type(error).__name__
         print(f"agentc: cannot write {directory}: {reason}", file=sys.stderr)
         return EXIT_USAGE
-    only = (
-        "" if arguments.until is None else f", of which `{arguments.until}` and what it needs run"
-    )
+    only = "" if arguments.until is None else f"; `{arguments.until}` and what it needs will run"
     print(f"{directory}: {len(plan.jobs)} jobs{only}")
     say_all_rounds(compiled)
     print(f"run it with: cd {directory} && snakemake -c2")
