@@ -13,6 +13,7 @@ import pytest
 
 from agentc.plan.work import find_work
 from agentc.run.commit import commit_of
+from agentc.run.report_header import with_run_facts
 from agentc.run.report_page import shown_report
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder, plans_folder
@@ -66,6 +67,14 @@ def test_params_commit_and_spec_stand_in_the_page(tmp_path: Path) -> None:
     assert text.index('id="spec-text"') < text.index("</main>")
     assert text.count("<script>") == 1
     assert page.read_text(encoding="utf-8") == PAGE, "the object stays as it is"
+
+
+def test_a_sweep_says_its_axes(tmp_path: Path) -> None:
+    cells = [f"sft@lr={lr},seed={seed}" for lr in ("1e-3", "2e-3") for seed in range(3)]
+    jobs = [{"id": name} for name in ("base", *cells, f"{cells[0]}:rollout")]
+    head = with_run_facts("", {"jobs": jobs}, RunFolder.of(StoreLayout(tmp_path), "demo"))
+    assert "<dt>sweep of lr</dt><dd>1e-3, 2e-3</dd>" in head
+    assert "<dt>sweep of seed</dt><dd>0, 1, 2</dd>" in head
 
 
 def test_the_facts_join_those_of_the_page(tmp_path: Path) -> None:

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from html import escape
 from pathlib import Path
 
+from agentc.plan.stage_names import cell_in
 from agentc.plan.work import Document
 from agentc.runtime.program import read_json
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder, plans_folder
 from agentc.store.variant import value_text, variant_of
+from agentc.text import some
 
 _LIST_END = "</dl>"
 _LONGEST = 400_000
@@ -31,6 +33,10 @@ def with_run_facts(head: str, document: Document, folder: RunFolder) -> str:
     facts = [
         (f"param {name}", value_text(value) + (" (chosen)" if name in chosen else ""))
         for name, value in (document.get("params") or {}).items()
+    ]
+    facts += [
+        (f"sweep of {axis}", some(values))
+        for axis, values in _swept(str(job["id"]) for job in document.get("jobs") or ()).items()
     ]
     began = state.get("began")
     if isinstance(began, (int, float)):
@@ -48,6 +54,16 @@ def with_run_facts(head: str, document: Document, folder: RunFolder) -> str:
     if head.rstrip().endswith(_LIST_END):
         return f"{head.rstrip()[: -len(_LIST_END)]}{rows}{_LIST_END}\n"
     return f'{head}<dl class="facts">{rows}{_LIST_END}\n'
+
+
+def _swept(jobs: Iterable[str]) -> dict[str, list[str]]:
+    """The axes of a sweep with their values, from the cells that jobs are in."""
+    found: dict[str, dict[str, None]] = {}
+    for cell in dict.fromkeys(map(cell_in, jobs)):
+        for pair in cell.split(",") if cell else ():
+            axis, _, value = pair.partition("=")
+            found.setdefault(axis, {})[value] = None
+    return {axis: list(values) for axis, values in found.items()}
 
 
 def spec_section(document: Document, layout: StoreLayout) -> str:
