@@ -82,6 +82,9 @@ def test_what_somebody_stopped_has_not_failed(
     shown = capsys.readouterr().out
     assert "base  stopped by SIGTERM; `agentc run` goes on" in shown
     assert "epoch 1" not in shown
+    seen = Observer(layout, chain.jobs, since=0.0).look()
+    told = describe_failures(layout, chain.jobs, seen, chain.folder / "snakemake.log")
+    assert told.startswith("base was stopped by SIGTERM; `agentc run` goes on\n  log: ")
 
 
 def test_status_has_what_a_program_warns_of(

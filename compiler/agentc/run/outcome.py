@@ -10,6 +10,7 @@ from typing import Any
 from agentc.plan.work import Document, object_of
 from agentc.run.claims import show_chance
 from agentc.run.observe import JobSnapshot
+from agentc.run.wording import sentence
 from agentc.runtime.program import read_json
 from agentc.runtime.servers.lease import last_lines
 from agentc.runtime.store.layout import StoreLayout
@@ -43,10 +44,12 @@ def describe_failures(
             continue
         log = layout.staging(object_of(job)) / "logs" / "log.txt"
         text = f"{found.id} failed: {found.message or found.state}"
+        if found.stopped:
+            text = f"{found.id} was {sentence(found)}"
         tail = last_lines(log, 20)
-        if found.message in named:
+        if found.message in named and not found.stopped:
             text = f"{found.id} failed for the same reason"
-        elif tail:
+        elif tail and not found.stopped:
             text += "\n" + "\n".join(f"  | {line}" for line in tail.splitlines())
         named.add(found.message)
         text += f"\n  log: {log}" if log.exists() else ""
