@@ -84,7 +84,7 @@ def not_measured(work: Work, summary: Summary) -> str:
     where they would not either."""
     from agentc.cost.measuring import machine_unknown
 
-    if summary.wall.median < _WORTH_MEASURING_S:
+    if summary.wall.median < _WORTH_TRYING_S:
         return ""
     if machine_unknown(work.document, work.layout):
         return "this machine was not measured"
