@@ -1,8 +1,9 @@
-"""`python -m benchmarks.first_estimates [SPEC[:SCALE] ...]`: is a first estimate right?
+"""`python -m benchmarks.first_estimates [--beside N] [SPEC[:SCALE] ...]`: how wrong are they?
 
 Each spec is planned on a store of its own that holds nothing, and then run: what `agentc cost` said
 of the whole (its band, and the middle) beside what `agentc run` took by the clock. Software is
-there before; who wants the machine loaded, loads it. `docs/benchmarks.md` has what was seen.
+there before. `--beside` has N processes compute all the while. `docs/benchmarks.md` has what was
+seen.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from benchmarks.reduced import ROOT
@@ -60,12 +62,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0 with a table on standard output, else the exit code of the first run that failed."""
     parser = argparse.ArgumentParser(prog="benchmarks.first_estimates", description=__doc__)
     parser.add_argument("specs", nargs="*", default=SPECS, metavar="SPEC[:SCALE]")
+    parser.add_argument(
+        "--beside", type=int, default=0, metavar="N", help="processes that compute beside"
+    )
     options = parser.parse_args(arguments)
-    print(f"{time.strftime('%Y-%m-%d')}, {platform.machine()}, {os.cpu_count()} cores\n")
+    with ExitStack() as others:
+        for _ in range(options.beside):
+            others.callback(subprocess.Popen([sys.executable, "-c", "while True: pass"]).kill)
+        return _try_all(options.specs, options.beside)
+
+
+def _try_all(specs: Sequence[str], beside: int) -> int:
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, {beside} processes beside"
+    print(f"{time.strftime('%Y-%m-%d')}, {machine}\n")
     print("| spec | estimate | band | took | estimate / actual | held | load before | free cores |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     trials: list[Trial] = []
-    for named in options.specs:
+    for named in specs:
         try:
             trials.append(_tried(named))
         except subprocess.CalledProcessError as error:

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -257,10 +258,23 @@ def test_a_busy_machine_takes_longer_and_says_so(
 
     idle = estimate_plan(quickstart, None, table=table)
     busy = contention.slowed(idle, 0.25)
-    assert busy["sft"].seconds.median == pytest.approx(4 * idle["sft"].seconds.median)
+    assert busy["sft"].seconds.median == pytest.approx(3.4 * idle["sft"].seconds.median)
     alone = summarise(quickstart, idle, 2)
     slower = replace(summarise(quickstart, busy, 2), share=0.25, alone=240.0)
-    assert slower.wall.median == pytest.approx(4 * alone.wall.median, rel=0.05)
+    assert slower.wall.median == pytest.approx(3.4 * alone.wall.median, rel=0.05)
     end = "; this machine is busy: a run gets about 0.5 of 2 cores now (4.0 min alone)"
     assert summary_sentence(slower).endswith(end)
     assert "busy" not in summary_sentence(alone)
+
+
+def test_a_busy_machine_has_a_wider_band() -> None:
+    alone = Band(low=80.0, median=100.0, high=130.0)
+    assert contention.unsettled(alone, 1.0) == alone
+    wider = [contention.unsettled(alone, share) for share in (0.7, 0.4, 0.2)]
+    for band, next_band in pairwise([alone, *wider]):
+        assert next_band.low < band.low
+        assert next_band.median == 100.0
+        assert next_band.high > band.high
+    assert wider[-1].high < 100 / 0.2 * 1.3, "others do not count twice over"
+    nothing = Band(low=0.0, median=0.0, high=0.0)
+    assert contention.unsettled(nothing, 0.2) == nothing

@@ -6,6 +6,7 @@ decide that), so where the load is high it is tried: a few processes compute for
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -13,10 +14,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from agentc.cost.estimate import PRIOR, Estimate
+from agentc.cost.quantity import Z10
+from agentc.cost.summary import Band
 
 _IDLE = 0.25
 """Load for each core below which nobody is in the way."""
 _TRIED_S = 0.25
+_WAITING = 0.2
+"""The part of a job's time in which it waits for disks, clocks and servers, whoever computes."""
 _SPIN = (
     "import time;a=time.monotonic();b=time.process_time()\n"
     f"while time.monotonic()-a<{_TRIED_S}: sum(range(2000))\n"
@@ -42,11 +47,30 @@ def share_of_cores(cores: int) -> float:
 
 
 def slowed(estimates: Mapping[str, Estimate], share: float) -> dict[str, Estimate]:
-    """What is to run on processors takes longer by the share. Times that rest on finished jobs stay
-    as they are: those ran beside others as well, as far as anybody knows."""
+    """What is to run on processors takes longer, but for what waits anyhow, by the share. Times
+    that rest on finished jobs stay as they are: those ran beside others as well, as far as anybody
+    knows."""
+    times = _WAITING + (1 - _WAITING) / share
     return {
-        name: replace(each, seconds=each.seconds.times(1 / share))
+        name: replace(each, seconds=each.seconds.times(times))
         if each.state == "run" and not each.gpus and not each.like and each.basis == PRIOR
         else each
         for name, each in estimates.items()
     }
+
+
+def unsettled(band: Band, share: float) -> Band:
+    """A band of time, wider by what others may do meanwhile: they may leave, or be joined by as
+    many. The logarithm's standard deviation that this adds is half of what they cost now."""
+    more = Z10 * math.log(1 / share) / 2
+
+    def factor(ratio: float) -> float:
+        return math.exp(math.hypot(math.log(ratio), more))
+
+    if not 0 < band.low <= band.median <= band.high:
+        return band
+    return Band(
+        low=band.median / factor(band.median / band.low),
+        median=band.median,
+        high=band.median * factor(band.high / band.median),
+    )
