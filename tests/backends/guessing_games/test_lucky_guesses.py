@@ -177,6 +177,9 @@ def test_the_best_tenth_of_a_guessers_games_is_luck() -> None:
     won = math.fsum(p for (reward, _), p in games.items() if reward)
     assert won == pytest.approx(0.2625)
     assert luck_in_the_best(games, 0.1) == pytest.approx(1)
+    # Half of the best tenth, the best twentieth, has not asked at all; the rest has asked once.
+    # So imitating a tenth leaves the habit as it is, and imitating a twentieth makes it worse.
+    assert [games[QUESTIONS - asked, True] for asked in (0, 1)] == pytest.approx([0.05, 0.05])
     assert luck_in_the_best(games, won) == pytest.approx(0.1625 / won)
     # The same of games that the expert plays: 2,000 of them.
     world = opened(expert_guesses=0.5)
