@@ -99,7 +99,7 @@ def _tried(named: str) -> Trial:
         load = os.getloadavg()[0]
         planned = json.loads(_agentc("cost", *words, "--format", "json"))
         low, middle, high = planned["total"]["wall_s"]
-        free = float(planned.get("share_of_cores", 1.0))
+        free = float(planned["total"]["share_of_cores"])
         began = time.monotonic()
         _agentc("run", *words, "--plain")
         return Trial(named, low, middle, high, time.monotonic() - began, load, free)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WORTH_MEASURING_S = 180.0
 """Expected time of a run from which seconds are spent to make its estimate a better one."""
 _WORTH_TRYING_S = 15.0
-"""Expected time from which it is tried how much of this machine is free: a quarter of a second."""
+"""Expected time from which it is tried how much of this machine is free, which takes a second."""
 
 _SLOWER = 1.1
 """From so many times the time of a run alone others are worth a word."""

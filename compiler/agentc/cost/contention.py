@@ -19,7 +19,7 @@ from agentc.cost.summary import Band
 
 _IDLE = 0.25
 """Load for each core below which nobody is in the way."""
-_TRIED_S = 0.25
+_TRIED_S = 1.0
 _WAITING = 0.2
 """The part of a job's time in which it waits for disks, clocks and servers, whoever computes."""
 _SPIN = (
@@ -61,8 +61,8 @@ def slowed(estimates: Mapping[str, Estimate], share: float) -> dict[str, Estimat
 
 def unsettled(band: Band, share: float) -> Band:
     """A band of time, wider by what others may do meanwhile: they may leave, or be joined by as
-    many. The logarithm's standard deviation that this adds is half of what they cost now."""
-    more = Z10 * math.log(1 / share) / 2
+    many. The logarithm's standard deviation that this adds is a third of what they cost now."""
+    more = Z10 * math.log(1 / share) / 3
 
     def factor(ratio: float) -> float:
         return math.exp(math.hypot(math.log(ratio), more))
