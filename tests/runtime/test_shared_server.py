@@ -79,6 +79,15 @@ def at_work(plan: TinyPlan, rows: int = 2) -> bool:
     )
 
 
+def start_to_wait(plan: TinyPlan, go_on: Path) -> list[subprocess.Popen[str]]:
+    """The clients, each of which has asked the server twice and waits for a file to go on."""
+    for job in plan.jobs[1:]:
+        job["config"]["go_on"] = str(go_on)
+    running = [plan.start(name) for name in CLIENTS]
+    wait_for(lambda: at_work(plan))
+    return running
+
+
 def test_jobs_share_one_start(shared: TinyPlan, tmp_path: Path) -> None:
     running = [shared.start(name) for name in CLIENTS]
     wait_for(lambda: state(shared).get("state") == "ready")
@@ -135,9 +144,9 @@ def test_bare_snakemake_runs_it_beside_its_clients(
 def test_killed_server_is_started_again_and_its_clients_go_on(
     shared: TinyPlan, tmp_path: Path
 ) -> None:
-    running = [shared.start(name) for name in CLIENTS]
-    wait_for(lambda: at_work(shared))
+    running = start_to_wait(shared, tmp_path / "go_on")
     os.kill(server_pid(shared), signal.SIGKILL)
+    (tmp_path / "go_on").touch()
     for process in running:
         said, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, said
@@ -148,11 +157,9 @@ def test_killed_server_is_started_again_and_its_clients_go_on(
 
 
 def test_killed_host_is_replaced_by_a_client(shared: TinyPlan, tmp_path: Path) -> None:
-    for job in shared.jobs[1:]:
-        job["config"]["rows"] = 40
-    running = [shared.start(name) for name in CLIENTS]
-    wait_for(lambda: at_work(shared))
+    running = start_to_wait(shared, tmp_path / "go_on")
     os.kill(state(shared)["pid"], signal.SIGKILL)
+    (tmp_path / "go_on").touch()
     for process in running:
         said, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, said

@@ -192,9 +192,12 @@ class TinyPlan:
         }
 
     def write(self) -> Path:
-        """Write plan.json; returns its path."""
+        """Write plan.json, whole at any moment: a wrapper that was started before may read it;
+        returns its path."""
         text = json.dumps(self.document(), sort_keys=True, indent=2) + "\n"
-        self.path.write_text(text)
+        beside = self.path.with_suffix(".new")
+        beside.write_text(text)
+        beside.replace(self.path)
         return self.path
 
     def argv(self, job: str | None = None, session: str | None = None) -> list[str]:

@@ -6,7 +6,7 @@ exit 75 first), `spoil` (one row gets a fault), `children` (processes that outli
 (a command line that is run first), `heed` (seconds before `stop_by` at which it stops),
 `stop_after` (rows of an attempt after which it stops, where there is a `stop_by`), `stop_with` (its
 status then, as a launcher of its own may give it), `hold_after` (rows of the first attempt after
-which it waits to be killed).
+which it waits to be killed), `go_on` (a file for which it waits after two rows).
 """
 
 import json
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from pathlib import Path
 
 from agentc.runtime.program import load_job
 
@@ -44,6 +45,8 @@ with kept.open("a") as out:
             sys.exit(values.get("stop_with", job.out_of_time()))
         if not rows and number == values.get("hold_after"):
             time.sleep(600)
+        while number == 2 and values.get("go_on") and not Path(values["go_on"]).exists():
+            time.sleep(0.05)
         time.sleep(values.get("delay", 0.0))
         if values.get("call"):
             lease = job.leases["policy"]
