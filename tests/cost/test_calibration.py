@@ -269,12 +269,12 @@ def test_a_busy_machine_takes_longer_and_says_so(
 
 def test_a_busy_machine_has_a_wider_band() -> None:
     alone = Band(low=80.0, median=100.0, high=130.0)
-    assert contention.unsettled(alone, 1.0) == alone
-    wider = [contention.unsettled(alone, share) for share in (0.7, 0.4, 0.2)]
+    assert contention.widened(alone, 1.0) == alone
+    wider = [contention.widened(alone, share) for share in (0.7, 0.4, 0.2)]
     for band, next_band in pairwise([alone, *wider]):
         assert next_band.low < band.low
         assert next_band.median == 100.0
         assert next_band.high > band.high
     assert wider[-1].high < 100 / 0.2 * 1.3, "others do not count twice over"
     nothing = Band(low=0.0, median=0.0, high=0.0)
-    assert contention.unsettled(nothing, 0.2) == nothing
+    assert contention.widened(nothing, 0.2) == nothing

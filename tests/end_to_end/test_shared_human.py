@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from smoke import agentc, require_software
 from tests.support.patience import PATIENCE_S, wait_for
-from tests.support.shared_human import EPISODES, told, trajectories, write_spec
+from tests.support.shared_human import EPISODES, begun, told, trajectories, write_spec
 from tiny_plan import processes_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -45,7 +45,7 @@ def test_a_human_that_is_killed_is_waited_for(
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     try:
-        wait_for(lambda: _begun(tmp_path) or process.poll() is not None)
+        wait_for(lambda: begun(tmp_path) or process.poll() is not None)
         assert process.poll() is None, process.communicate()[0]
         pids = [pid for pid, line in processes_of(tmp_path).items() if "--delay 0.5" in line]
         assert pids
@@ -64,9 +64,3 @@ def test_a_human_that_is_killed_is_waited_for(
         rows = [json.loads(line) for line in content.splitlines()]
         assert len(rows) == EPISODES
         assert {row["error"] for row in rows} == {None}
-
-
-def _begun(store: Path) -> bool:
-    """Whether a rollout has episodes behind it, and some to come."""
-    journals = (store / "staging" / "rollout").glob("*/work/*.jsonl")
-    return any(len(file.read_bytes().splitlines()) > 2 for file in journals)

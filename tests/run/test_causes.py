@@ -39,6 +39,14 @@ def tell_status(plan: TinyPlan, job: str, state: str, message: str = "") -> None
     (staging / "status.json").write_text(json.dumps(value))
 
 
+def opened(plan: TinyPlan) -> Record:
+    """The record of a run of the plan that has begun."""
+    layout = StoreLayout(plan.store)
+    record = Record(RunFolder.of(layout, "tiny"), find_work(plan.document(), layout), time.time())
+    record.open(json.dumps(plan.document()), plan.folder)
+    return record
+
+
 @pytest.fixture
 def chain(plan: TinyPlan) -> TinyPlan:
     plan.job("base")
@@ -50,9 +58,7 @@ def chain(plan: TinyPlan) -> TinyPlan:
 def test_status_after_a_failure_has_the_cause(
     chain: TinyPlan, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    layout = StoreLayout(chain.store)
-    record = Record(RunFolder.of(layout, "tiny"), find_work(chain.document(), layout), time.time())
-    record.open(json.dumps(chain.document()), chain.folder)
+    record = opened(chain)
     tell_status(chain, "base", "failed", "its program exited with 1")
     log = chain.staging("base") / "logs" / "log.txt"
     log.write_text("epoch 1\nValueError: the seed is too large\n\n")
@@ -72,9 +78,7 @@ def test_status_after_a_failure_has_the_cause(
 def test_what_somebody_stopped_has_not_failed(
     chain: TinyPlan, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    layout = StoreLayout(chain.store)
-    record = Record(RunFolder.of(layout, "tiny"), find_work(chain.document(), layout), time.time())
-    record.open(json.dumps(chain.document()), chain.folder)
+    layout, record = StoreLayout(chain.store), opened(chain)
     tell_status(chain, "base", "failed", "interrupted by SIGTERM")
     (chain.staging("base") / "logs" / "log.txt").write_text("epoch 1\n")
     record.close(143, [])
@@ -90,9 +94,7 @@ def test_what_somebody_stopped_has_not_failed(
 def test_status_has_what_a_program_warns_of(
     chain: TinyPlan, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    layout = StoreLayout(chain.store)
-    record = Record(RunFolder.of(layout, "tiny"), find_work(chain.document(), layout), time.time())
-    record.open(json.dumps(chain.document()), chain.folder)
+    opened(chain)
     tell_status(chain, "base", "running")
     progress = {"done": 1, "total": 2, "unit": "rows", "time": time.time(), "warnings": ["slow"]}
     (chain.staging("base") / "progress.json").write_text(json.dumps(progress))

@@ -17,7 +17,7 @@ import pytest
 from smoke import agentc, require_software
 from tests.slurm.cluster import Cluster
 from tests.support.patience import PATIENCE_S, wait_for
-from tests.support.shared_human import EPISODES, at_work, told, trajectories, write_spec
+from tests.support.shared_human import EPISODES, begun, told, trajectories, write_spec
 from tiny_plan import processes_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm, pytest.mark.long]
@@ -41,7 +41,7 @@ def test_a_human_that_dies_is_waited_for(tmp_path: Path, cluster: Cluster, profi
         [command, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     try:
-        wait_for(lambda: at_work(store) or process.poll() is not None)
+        wait_for(lambda: begun(store) == 2 or process.poll() is not None)
         assert process.poll() is None, process.communicate()[0]
         pids = [told(store)["pid"]]
         pids += [pid for pid, line in processes_of(store).items() if "--delay 0.5" in line]

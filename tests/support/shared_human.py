@@ -45,10 +45,11 @@ def trajectories(store: Path) -> dict[str, bytes]:
     return {file.parents[1].name: file.read_bytes() for file in files}
 
 
-def at_work(store: Path) -> bool:
-    """Whether both rollouts have episodes behind them, and some to come."""
-    journals = [*(store / "staging" / "rollout").glob("*/work/*.jsonl")]
-    return sum(len(file.read_bytes().splitlines()) > 2 for file in journals) == 2
+def begun(store: Path) -> int:
+    """How many of the rollouts have episodes behind them, and some to come."""
+    jobs = (store / "staging" / "rollout").glob("*")
+    journals = [file for job in jobs for file in (job / "work").glob("*.jsonl")]
+    return sum(len(file.read_bytes().splitlines()) > 2 for file in journals)
 
 
 def told(store: Path) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def cost_of(
     here, how much of the machine is free counts; and where it is expected to take so many seconds,
     what is not known yet of this machine and of the plan's environments is measured first."""
     from agentc.cost import DEFAULT_GPU, estimate_plan, summarise
-    from agentc.cost.contention import share_of_cores, slowed, unsettled
+    from agentc.cost.contention import share_of_cores, slowed, widened
     from agentc.cost.measuring import environments_sounded, machine_measured
 
     budget = None if compiled.module is None else compiled.module.budget
@@ -76,7 +76,7 @@ def cost_of(
     slower = summarise(work.document, estimates, here)
     if slower.wall.median < _SLOWER * summary.wall.median:
         return estimates, summary  # it rests on finished jobs, not on what is free now
-    wall, jobs = unsettled(slower.wall, share), unsettled(slower.work, share)
+    wall, jobs = widened(slower.wall, share), widened(slower.work, share)
     return estimates, replace(slower, wall=wall, work=jobs, share=share, alone=summary.wall.median)
 
 

@@ -105,7 +105,7 @@ def _explain_stage(arguments: argparse.Namespace) -> int:
 
 def _lines(stage: Stage, backend: StageBackend, compiled: Compilation) -> Iterator[str]:
     from agentc.kinds import kind_named
-    from agentc.searching.stopping import wanted
+    from agentc.searching.stopping import rule_text
 
     kind = kind_named(stage.kind)
     assert kind is not None
@@ -119,7 +119,7 @@ def _lines(stage: Stage, backend: StageBackend, compiled: Compilation) -> Iterat
         yield f"    not {name}: {reason}"
     for each in compiled.module.stopping if compiled.module is not None else ():
         if any(stage.id in stages for stages in each.rounds):
-            yield f"  rounds: up to {each.most}, until {wanted(each.rule)}"
+            yield f"  rounds: up to {each.most}, until {rule_text(each.rule)}"
     for role, producers in stage.inputs.items():
         yield f"  {role}: {', '.join(producers)}"
     for section, name in stage.uses.items():

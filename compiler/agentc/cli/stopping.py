@@ -7,7 +7,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import compile_typed, show_diagnostics
 from agentc.exit_codes import EXIT_SPEC, CommandError
@@ -76,10 +76,10 @@ def say_all_rounds(compiled: Compilation) -> None:
         )
 
 
-def show_rounds(so_far: Sequence[RoundsSoFar], stream: TextIO | None = None) -> None:
+def show_rounds(so_far: Sequence[RoundsSoFar]) -> None:
     """A line for each repeat that stops, once for cells of which the same is to be said."""
     for line in round_lines(so_far):
-        print(line, file=stream, flush=True)
+        print(line, flush=True)
 
 
 def round_lines(so_far: Iterable[RoundsSoFar]) -> list[str]:

@@ -59,7 +59,7 @@ def slowed(estimates: Mapping[str, Estimate], share: float) -> dict[str, Estimat
     }
 
 
-def unsettled(band: Band, share: float) -> Band:
+def widened(band: Band, share: float) -> Band:
     """A band of time, wider by what others may do meanwhile: they may leave, or be joined by as
     many. The logarithm's standard deviation that this adds is a third of what they cost now."""
     more = Z10 * math.log(1 / share) / 3

@@ -15,8 +15,6 @@ _ROUND = re.compile(r"(?<=[a-z0-9_])\.[0-9]+\.(?=[a-z])")
 _MOST = 2_000
 """Diagnostics that are kept: nobody reads more, and a hostile file may give any number."""
 _STAGE = re.compile(r"^`[^`]+`")
-_RULES = "AGC6"
-"""Codes of rules between settings, which ask each stage by itself."""
 _CELL = re.compile(r"@[a-z][A-Za-z0-9_=,+-]*")
 
 
@@ -43,7 +41,7 @@ class Sink:
             return
         message = diagnostic.message
         key = (diagnostic.code, diagnostic.span, _unrolled(message))
-        if diagnostic.severity == "warning" and diagnostic.code.startswith(_RULES):
+        if diagnostic.severity == "warning":
             # One line under `defaults:` is one doubt, however many stages take it from there.
             rest = f"{_STAGE.sub('', message)} {diagnostic.fix} {diagnostic.notes}"
             doubt = (diagnostic.code, diagnostic.span, _unrolled(rest))

@@ -13,7 +13,7 @@ from agentc.diagnostics.sink import Sink
 from agentc.front.carried import Carried, carried_into, check_carry
 from agentc.front.expressions import Evaluator
 from agentc.kinds.field import Json
-from agentc.schema import language
+from agentc.schema import language, repeats
 from agentc.schema.coerce import Coercion
 from agentc.source.scalars import read_integer
 from agentc.source.tree import Computed, Entry, Node, Scalar, Sequence, described
@@ -201,5 +201,5 @@ def _count(
     if declared.rounds is None:
         return 1
     node = evaluator.evaluate(declared.rounds, scope)
-    value = Coercion(sink).field(node, language.ROUNDS, f"{declared.name.text}.n")
+    value = Coercion(sink).field(node, repeats.ROUNDS, f"{declared.name.text}.n")
     return value if isinstance(value, int) else 1

@@ -15,7 +15,7 @@ from agentc.front.expand_repeat import is_fixed
 from agentc.ir.stopping import StoppingRounds, StoppingRule
 from agentc.kinds.field import Json
 from agentc.kinds.metric_names import read_metric
-from agentc.schema import language
+from agentc.schema import repeats
 from agentc.schema.coerce import Coercion
 from agentc.schema.keys import Place, as_mapping
 from agentc.source.tree import Mapping as MappingNode
@@ -42,7 +42,7 @@ def _stopping(declared: RepeatDecl, spec: Spec, reading: ClaimReading) -> Stoppi
         return None
     node = as_mapping(computed, Place(path, what), sink, _EXAMPLE)
     coercion, before = Coercion(sink), sink.count
-    values = None if node is None else coercion.group(node, language.UNTIL_FIELDS, path)
+    values = None if node is None else coercion.group(node, repeats.UNTIL_FIELDS, path)
     if node is None or not isinstance(values, dict) or sink.count > before:
         return None  # of a rule with a slip in it nothing else is sure
     stage = str(values.pop("stage"))

@@ -61,7 +61,9 @@ class RoundsSoFar:
         if last == self.most:
             return f"{self.name}: all {counted(self.most, 'round')}; {shown}, {self._unmet()}"
         after = f"; after round {last}: {shown}" if last else ""
-        return f"{self.name}: up to {counted(self.most, 'round')}, until {wanted(self.rule)}{after}"
+        return (
+            f"{self.name}: up to {counted(self.most, 'round')}, until {rule_text(self.rule)}{after}"
+        )
 
     def document(self) -> dict[str, Json]:
         """What `sentence` says, as data."""
@@ -103,7 +105,7 @@ def rounds_so_far(document: Document, layout: StoreLayout) -> tuple[RoundsSoFar,
     )
 
 
-def wanted(rule: StoppingRule) -> str:
+def rule_text(rule: StoppingRule) -> str:
     """A rule in words: `success reaches 0.8 or has no gain for 2 rounds`."""
     ways = []
     if rule.reaches is not None:
