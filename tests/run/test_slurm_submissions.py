@@ -43,9 +43,10 @@ def test_refused_submissions(log: str, away: bool) -> None:
 
 
 def drive_refused(
-    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch, words: str, times: int
+    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch, words: str, times: int, taken: str = ""
 ) -> tuple[int, list[str]]:
-    """Drive a plan whose first submissions are refused with these words."""
+    """Drive a plan whose first submissions are refused with these words; `taken` are lines of the
+    queue until a job is cancelled."""
     plan.job("only", rows=1)
     count = plan.folder / "refusals"
     script = plan.folder / "stand_in.py"
@@ -61,9 +62,13 @@ def drive_refused(
     )
     queue = plan.folder / "bin" / "squeue"
     queue.parent.mkdir()
-    queue.write_text(f"#!/bin/sh\necho x >> {plan.folder}/asked\n"
+    queue.write_text(f"#!/bin/sh\necho x >> {plan.folder}/asked\ncat {plan.folder}/taken\n"
                      f"[ $(wc -l < {plan.folder}/asked) -gt 1 ]\n")  # fmt: skip
-    queue.chmod(0o755)
+    cancel = queue.with_name("scancel")
+    cancel.write_text(f"#!/bin/sh\necho $@ >> {plan.folder}/cancelled\n: > {plan.folder}/taken\n")
+    for command in (queue, cancel):
+        command.chmod(0o755)
+    (plan.folder / "taken").write_text(taken)
     monkeypatch.setenv("PATH", f"{queue.parent}:{os.environ['PATH']}")
     monkeypatch.setattr(drive, "_QUEUE_S", 0.01)
     monkeypatch.setattr(drive, "_PAUSE_S", 0.01)
@@ -73,7 +78,7 @@ def drive_refused(
     work = find_work(read_plan(plan.write()), layout)
     observer = Observer(layout, work.missing, since=0.0)
     servers = ServerWatch(layout, work.document, since=0.0)
-    options = DriverOptions(profile=SLURM)
+    options = DriverOptions(profile=SLURM, token="a1b2")
     return drive.drive(work, plan.folder, options, observer, servers, view), view.said
 
 
@@ -85,6 +90,20 @@ def test_submission_while_the_controller_is_away_is_waited_for(
     assert said[0] == f"SLURM takes no jobs ({AWAY}): waiting for it; Ctrl-C ends this"
     assert said[1] == "SLURM answers: going on"
     assert plan.published("only")
+
+
+def test_job_whose_submission_was_taken_without_an_answer_is_not_there_twice(
+    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = "7|agentc-a1b2.rollout|PENDING|None|\n8|agentc-c3d4.rollout|PENDING|None|\n"
+    lost = "sbatch: error: Socket timed out on send/recv"
+    code, said = drive_refused(plan, monkeypatch, lost, times=1, taken=taken)
+    assert code == EXIT_DONE, said
+    assert said[1:] == [
+        "SLURM took job 7 and did not say so: cancelled, submitted anew",
+        "SLURM answers: going on",
+    ]
+    assert (plan.folder / "cancelled").read_text() == "--quiet 7\n"
 
 
 def test_submission_that_slurm_will_never_take_ends_the_run(

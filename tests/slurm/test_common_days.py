@@ -26,7 +26,9 @@ def test_controller_is_away_at_submission_and_then_a_job_is_cancelled(
     wait_for(lambda: log.exists() and "SLURM sbatch failed" in log.read_text())
     cluster.start_controller()
     wait_for(lambda: running(plan) == ["rollout"])
-    (job,) = cluster.queue()
+    queue = cluster.queue()
+    assert len(queue) == 1, queue
+    job = queue[0]
     cluster.command("scancel", str(job.id))
     cancelled = time.monotonic()
     said, _ = process.communicate(timeout=PATIENCE_S)

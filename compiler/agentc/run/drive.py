@@ -31,6 +31,8 @@ OWN_LOG = "snakemake-{token}.log"
 LOOK_S = 0.25
 _QUEUE_S = 5.0
 _PAUSE_S = 5.0
+_CLEAR_S = 90.0
+"""For jobs that are being ended to leave the queue."""
 _REFUSALS = 20
 """So often in a row SLURM may answer and take no job: a quarter of an hour."""
 
@@ -87,7 +89,7 @@ def drive(
             view.say(
                 f"SLURM takes no jobs ({refusals[0].message}): waiting for it; Ctrl-C ends this"
             )
-            _await_slurm(observer, view, pause=min(60.0, _PAUSE_S * refused))
+            _await_slurm(options, observer, view, pause=min(60.0, _PAUSE_S * refused))
 
 
 def _drive_once(
@@ -167,11 +169,24 @@ def _await_the_others(options: DriverOptions, observer: Observer, view: RunView)
         _pass_time(_QUEUE_S, observer, view)
 
 
-def _await_slurm(observer: Observer, view: RunView, pause: float) -> None:
+def _await_slurm(options: DriverOptions, observer: Observer, view: RunView, pause: float) -> None:
+    """Until SLURM answers and has none of the run's jobs: its answer to a submission may be what
+    was lost, and Snakemake, which knows of no job, would submit that one a second time."""
+    tokens = () if options.token is None else (options.token,)
     _pass_time(pause, observer, view)
-    while not slurm_queue.answers():
+    while not slurm_queue.answers() or not _take_back(tokens, view):
         _pass_time(_QUEUE_S, observer, view)
     view.say("SLURM answers: going on")
+
+
+def _take_back(tokens: Sequence[str], view: RunView) -> bool:
+    """Cancel what SLURM has of these runs; whether nothing is left of it."""
+    with suppress(slurm_queue.QueueError):
+        if taken := slurm_queue.queued_jobs(tokens):
+            numbers = ", ".join(job.id for job in taken)
+            view.say(f"SLURM took job {numbers} and did not say so: cancelled, submitted anew")
+        return not slurm_queue.clear(tokens, _CLEAR_S)
+    return False
 
 
 def _pass_time(seconds: float, observer: Observer, view: RunView) -> None:
