@@ -72,7 +72,7 @@ def test_params_commit_and_spec_stand_in_the_page(tmp_path: Path) -> None:
 def test_a_sweep_says_its_axes(tmp_path: Path) -> None:
     cells = [f"sft@lr={lr},seed={seed}" for lr in ("1e-3", "2e-3") for seed in range(3)]
     jobs = [{"id": name} for name in ("base", *cells, f"{cells[0]}:rollout")]
-    head = with_run_facts("", {"jobs": jobs}, RunFolder.of(StoreLayout(tmp_path), "demo"))
+    head = with_run_facts("", {"name": "demo", "jobs": jobs}, StoreLayout(tmp_path))
     assert "<dt>sweep of lr</dt><dd>1e-3, 2e-3</dd>" in head
     assert "<dt>sweep of seed</dt><dd>0, 1, 2</dd>" in head
 

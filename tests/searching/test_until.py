@@ -14,13 +14,15 @@ from jsonschema import Draft202012Validator
 
 from agentc.backend_api import BackendTable, load_backends
 from agentc.cli import main
-from agentc.cli.stopping import round_lines, with_stopped_rounds
+from agentc.cli.stopping import with_stopped_rounds
 from agentc.compilation import Compilation, compile_spec
 from agentc.ir.stopping import StoppingRule
 from agentc.plan.render import plan_document
 from agentc.plan.work import object_of
 from agentc.published.json_schema import language_schema
+from agentc.run.report_header import with_run_facts
 from agentc.runtime.store.layout import StoreLayout
+from agentc.searching.stopping import round_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 SUMMIT = ROOT / "specs" / "search" / "summit.yaml"
@@ -197,6 +199,7 @@ def test_the_store_says_where_rounds_stop(tmp_path: Path, table: BackendTable) -
     found, said = stopped_by(spec, store, table)
     assert rounds_of(found) == {"": 3}
     assert said == ["climb: up to 6 rounds; stopped after 3: reward 0.9 reached 0.8"]
+    assert f"<dt>rounds</dt><dd>{said[0]}</dd>" in with_run_facts("", found, store)
     # Of the same store a looser rule makes more rounds, a stricter one fewer.
     assert rounds_of(
         stopped_by(written(tmp_path, {**HEIGHT, "reaches": 0.95}), store, table)[0]

@@ -14,7 +14,7 @@ from agentc.cli.arguments import (
     show_diagnostics,
     show_found,
 )
-from agentc.cli.stopping import round_lines, with_stopped_rounds
+from agentc.cli.stopping import with_stopped_rounds
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
 
@@ -80,6 +80,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.work import find_work
     from agentc.run.driver import at_once
     from agentc.runtime.store.layout import StoreLayout
+    from agentc.searching.stopping import round_lines
     from agentc.store.paths import look_into
 
     if arguments.gpu is not None and arguments.gpu not in GPUS:

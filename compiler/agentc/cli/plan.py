@@ -20,7 +20,7 @@ from agentc.cli.arguments import (
     show_found,
     wants_colour,
 )
-from agentc.cli.stopping import round_lines, with_stopped_rounds
+from agentc.cli.stopping import with_stopped_rounds
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_SPEC
 from agentc.kinds.field import Json
@@ -83,6 +83,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.tree import coloured, plan_text
     from agentc.plan.work import find_work
     from agentc.run.past import path_before, read_past
+    from agentc.searching.stopping import round_lines
     from agentc.software.needed import needed_by_plan, report_lacking
     from agentc.store.paths import look_into
 

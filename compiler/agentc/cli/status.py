@@ -11,7 +11,6 @@ from typing import Any
 
 from agentc.cli.arguments import add_format_argument
 from agentc.cli.choose_run import add_run_choice, choose_run
-from agentc.cli.stopping import round_lines
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_FAILED
 from agentc.text import shown_time
@@ -45,7 +44,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.run.fold_jobs import FoldedJobs, fold_jobs
     from agentc.run.observe import Observer
     from agentc.run.wording import STATE_WORDS, sentence
-    from agentc.searching.stopping import rounds_so_far
+    from agentc.searching.stopping import round_lines, rounds_so_far
     from agentc.store.known_runs import history_damage, read_history
     from agentc.store.paths import look_into
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -78,14 +78,7 @@ def say_all_rounds(compiled: Compilation) -> None:
 
 def show_rounds(so_far: Sequence[RoundsSoFar]) -> None:
     """A line for each repeat that stops, once for cells of which the same is to be said."""
+    from agentc.searching.stopping import round_lines
+
     for line in round_lines(so_far):
         print(line, flush=True)
-
-
-def round_lines(so_far: Iterable[RoundsSoFar]) -> list[str]:
-    """Those lines."""
-    said: dict[str, list[str]] = {}
-    for each in so_far:
-        words = each.sentence().removeprefix(f"{each.name}: ")
-        said.setdefault(words, []).append(each.name)
-    return [f"{some(names, 4)}: {words}" for words, names in said.items()]

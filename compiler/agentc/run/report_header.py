@@ -16,6 +16,7 @@ from agentc.plan.stage_names import cell_in
 from agentc.plan.work import Document
 from agentc.runtime.program import read_json
 from agentc.runtime.store.layout import StoreLayout
+from agentc.searching.stopping import round_lines, rounds_so_far
 from agentc.store.paths import RunFolder, plans_folder
 from agentc.store.variant import value_text, variant_of
 from agentc.text import some
@@ -25,9 +26,10 @@ _LONGEST = 400_000
 """Characters of a spec that a page takes."""
 
 
-def with_run_facts(head: str, document: Document, folder: RunFolder) -> str:
-    """The header of a page with the params, and when and from which commit the last run began, at
-    the end of its own list of facts, if it has one."""
+def with_run_facts(head: str, document: Document, layout: StoreLayout) -> str:
+    """The header of a page with the params, where rounds stopped, and when and from which commit
+    the last run began, at the end of its own list of facts, if it has one."""
+    folder = RunFolder.of_plan(layout, document)
     state = read_json(folder.state)
     chosen = document.get("chosen") or {}
     facts = [
@@ -38,6 +40,7 @@ def with_run_facts(head: str, document: Document, folder: RunFolder) -> str:
         (f"sweep of {axis}", some(values))
         for axis, values in _swept(str(job["id"]) for job in document.get("jobs") or ()).items()
     ]
+    facts += [("rounds", line) for line in round_lines(rounds_so_far(document, layout))]
     began = state.get("began")
     if isinstance(began, (int, float)):
         moment = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(began))

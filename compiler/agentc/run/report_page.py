@@ -51,7 +51,7 @@ def shown_report(page: Path, work: Work) -> Path:
         if mark:
             sections = spec_section(work.document, work.layout)
             links = '<a href="#spec">Spec</a>\n' if sections else ""
-            before = with_run_facts(head, work.document, folder) + mark + body
+            before = with_run_facts(head, work.document, work.layout) + mark + body
         if found:
             sections = cost_section(found) + sections
             links = '<a href="#cost">Expected</a>\n' + links

@@ -7,7 +7,7 @@ the experiment of so many rounds; docs/design/stopping_and_searching.md says why
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from agentc.ir.stopping import StoppingRule
@@ -15,7 +15,7 @@ from agentc.kinds.field import Json
 from agentc.plan.work import Document, object_of
 from agentc.runtime.store.layout import StoreLayout
 from agentc.searching.objective import Measured, value_of
-from agentc.text import counted
+from agentc.text import counted, some
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,15 @@ def rounds_so_far(document: Document, layout: StoreLayout) -> tuple[RoundsSoFar,
         )
         for each in stopping
     )
+
+
+def round_lines(so_far: Iterable[RoundsSoFar]) -> list[str]:
+    """A line for each repeat that stops, once for cells of which the same is to be said."""
+    said: dict[str, list[str]] = {}
+    for each in so_far:
+        words = each.sentence().removeprefix(f"{each.name}: ")
+        said.setdefault(words, []).append(each.name)
+    return [f"{some(names, 4)}: {words}" for words, names in said.items()]
 
 
 def rule_text(rule: StoppingRule) -> str:
