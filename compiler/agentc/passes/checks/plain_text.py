@@ -9,6 +9,7 @@ from agentc.ir.module import Prompt
 from agentc.kinds.groups import kinds_where
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext
+from agentc.passes.checks.surroundings import collected_by
 
 _PLAIN = "plain"
 _READERS = kinds_where(
@@ -19,21 +20,22 @@ _READERS = kinds_where(
 def said_in_plain_text(subject: StageContext) -> Iterator[Finding]:
     """Prompts of a model of plain text have no system text, and replies of one line.
 
-    So have those of stages without a model, such as an expert's, whose episodes it learns from."""
+    So have those of stages without a model, such as an expert's, whose episodes it learns from,
+    through mixtures and pairs too."""
     model = subject.model()
     if model is None or model.text("chat_format") != _PLAIN:
         return
-    own = subject.prompt()
+    own, roots = subject.prompt(), subject.around.roots
     if own is not None:
         yield from _unsayable(own, model.name, "prompt")
     for role, names in subject.stage.inputs.items():
         for number, name in enumerate(names):
-            source = subject.module.stages.get(name)
-            if source is None or name in subject.around.roots:
-                continue  # one that descends from a model is looked at by itself
-            prompt = subject.prompt(source)
-            if prompt is not None and prompt is not own:
-                yield from _unsayable(prompt, model.name, f"{role}.{number}")
+            # Those that descend from a model are looked at by themselves.
+            sources = collected_by([name], subject.module)
+            prompts = (subject.prompt(each) for each in sources if each.id not in roots)
+            for prompt in {each.name: each for each in prompts if each is not None}.values():
+                if prompt is not own:
+                    yield from _unsayable(prompt, model.name, f"{role}.{number}")
 
 
 def _unsayable(prompt: Prompt, model: str, path: str) -> Iterator[Finding]:
