@@ -56,7 +56,8 @@ ACTOR = group(
                "reply less the smaller one of the state, as it is (`plain`, the paper's), or less "
                "the mean of the step's (`centred`).", ("plain", "centred"), "plain"),
         number("kl_penalty", "Taken off the advantage for each nat by which the policy likes its "
-               "reply better than the model that it started from.", 0.0, minimum=0),
+               "reply better than the model that it started from: in units of reward, to be set "
+               "beside `advantage.sd` of the curve.", 0.0, minimum=0),
         number("max_grad_norm", "Norm to which the gradient is clipped; 0: not.", 1.0, minimum=0),
     ),
 )  # fmt: skip

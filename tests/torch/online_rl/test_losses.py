@@ -4,6 +4,7 @@ functions themselves."""
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -23,7 +24,12 @@ from agentc_backends.trainers.online_rl.losses import (
     imitation_loss,
     policy_gradient_loss,
 )
-from agentc_backends.trainers.online_rl.returns import best_share, group_advantages, to_go
+from agentc_backends.trainers.online_rl.returns import (
+    best_share,
+    group_advantages,
+    to_go,
+    unfiltered,
+)
 
 Q = Twin(torch.tensor([0.5, -1.0]), torch.tensor([0.2, -0.5]))
 V = Twin(torch.tensor([0.1, -0.2]), torch.tensor([0.3, 0.0]))
@@ -134,6 +140,23 @@ def test_the_best_tenth(returns: list[float], cut: float, kept: list[int]) -> No
     least, numbers = best_share(returns, 0.1)
     assert least == pytest.approx(cut)
     assert numbers == kept
+
+
+def test_a_filter_that_lets_all_through_is_told() -> None:
+    """Where nine of ten games are lost, the best tenth is all of them."""
+    returns = [0.0] * 95 + [7.0] * 5
+    curve: list[dict[str, Any]] = [{"actor": {}}, {}]
+    for share in (0.1, 0.05):
+        cutoff, best = best_share(returns, share)
+        actor = {"cutoff": cutoff, "imitated": float(len(best)), "kept": float(len(returns))}
+        curve.append({"actor": actor})
+        assert unfiltered(curve[-1:] * 3, share) == (None if share == 0.05 else (
+            "in 3 of 3 iterations more than twice the best 10% of episodes were imitated, 100 of "
+            "100 in the last of them: so many have a return of at least 0. Set `keep_share` below "
+            "the share of episodes that reach more"
+        ))  # fmt: skip
+    assert unfiltered(curve, 0.1) is None, "one of two"
+    assert unfiltered([], 0.1) is None
 
 
 def test_advantages_within_a_group() -> None:

@@ -24,8 +24,8 @@ from agentc_backends.trainers.online_rl.lowering import (
 
 _IMITATION: tuple[Field, ...] = (
     *ACTION_OPTIONS,
-    number("keep_share", "The share of the kept episodes, by their returns, that is imitated.", 0.1,
-           above=0, maximum=1),
+    number("keep_share", "The share of the kept episodes, by their returns, that is imitated, and "
+           "all that are as good as the worst of it.", 0.1, above=0, maximum=1),
     integer("window", "Of the newest so many episodes; null: of all in the buffer.", None,
             minimum=1, nullable=True),
 )  # fmt: skip

@@ -60,6 +60,7 @@ class FilteredLearner:
         return {
             "cutoff": cutoff,
             "imitated": float(len(best)),
+            "kept": float(len(kept)),
             "loss": statistics.fmean(losses),
             "grad_norm": statistics.fmean(norms),
         }

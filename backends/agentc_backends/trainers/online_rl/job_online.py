@@ -69,6 +69,7 @@ async def train(job: Job) -> None:
         publish_run,
         write_policy,
     )
+    from agentc_backends.trainers.online_rl.returns import unfiltered
     from agentc_backends.trainers.online_rl.run_critic import ENCODER
     from agentc_backends.trainers.online_rl.run_files import RunFiles
     from agentc_backends.trainers.online_rl.run_state import STATE, write_learner
@@ -165,6 +166,9 @@ async def train(job: Job) -> None:
         write_learner(job.out / STATE, learner)
         if "encoder" in settings.learner:
             write_encoder(job.input("encoder"), job.out / STATE / ENCODER)
+    share = settings.learner.get("keep_share")
+    if share is not None and (said := unfiltered(run.files.curve(), share)):
+        job.warn(said)
     run.files.close()
     job.facts(
         **{name: about[name] for name in ("iterations", "trajectories", "steps", "reply_tokens")},

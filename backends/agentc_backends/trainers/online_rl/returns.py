@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 
 def to_go(rewards: Sequence[float], discount: float) -> list[float]:
@@ -28,6 +29,23 @@ def best_share(returns: Sequence[float], share: float) -> tuple[float, list[int]
     above = min(below + 1, len(ordered) - 1)
     least = ordered[below] + (place - below) * (ordered[above] - ordered[below])
     return least, [number for number, one in enumerate(returns) if one >= least]
+
+
+def unfiltered(curve: Iterable[Mapping[str, Any]], share: float) -> str | None:
+    """What to say of a run of filtered BC whose filter let most through: episodes that are as good
+    as the worst of the best are imitated too, so that where few reach anything all of them are.
+    `curve` are the run's rows; None where at most half of the iterations were so."""
+    phases = [row["actor"] for row in curve if "kept" in row.get("actor", {})]
+    open_ones = [one for one in phases if one["imitated"] > 2 * max(share * one["kept"], 1)]
+    if 2 * len(open_ones) <= len(phases):
+        return None
+    last = open_ones[-1]
+    return (
+        f"in {len(open_ones)} of {len(phases)} iterations more than twice the best "
+        f"{100 * share:g}% of episodes were imitated, {last['imitated']:.0f} of "
+        f"{last['kept']:.0f} in the last of them: so many have a return of at least "
+        f"{last['cutoff']:g}. Set `keep_share` below the share of episodes that reach more"
+    )
 
 
 def group_advantages(returns: Sequence[float], divide: bool) -> list[float]:
