@@ -115,3 +115,35 @@ def test_a_spec_without_scales_is_told_how_one_begins(
     with Path(spec).open("a") as file:
         file.write(example + "\n")
     assert main(["plan", spec, "--scale", "smoke"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (
+            ["plan", "--until", "a", "--until", "b"],
+            "argument --until: typed twice: first a, then b",
+        ),
+        (["run", "-j", "2", "--jobs", "3"], "argument -j/--jobs: typed twice: first 2, then 3"),
+        (
+            ["plan", "-p", "k=1", "-p", "k=2"],
+            "argument -p/--param: typed twice: first k=1, then k=2",
+        ),
+        (
+            ["store", "ls", "--sort", "size", "--sort", "time"],
+            "argument --sort: typed twice: first",
+        ),
+    ],
+)
+def test_of_two_values_of_an_option_none_is_ignored(
+    typed: list[str], said: str, spec: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*typed, *([] if typed[0] == "store" else [spec])]
+    assert main(words) == 2
+    assert f"agentc {typed[0]}" in (error := capsys.readouterr().err)
+    assert said in error
+
+
+def test_the_same_value_again_is_none(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", spec, "--until", "expert", "--until", "expert"]) == 0
+    assert "expert" in capsys.readouterr().out

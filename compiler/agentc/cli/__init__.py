@@ -17,6 +17,7 @@ from contextlib import nullcontext
 from typing import Protocol, cast
 
 from agentc import __version__
+from agentc.cli.parser import CommandParser
 from agentc.collection import paused_collection
 from agentc.exit_codes import (
     EXIT_BUG,
@@ -168,7 +169,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
 
 def _parser_of(names: Sequence[str]) -> argparse.ArgumentParser:
     """The parser of some of the commands, whose modules it imports."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="agentc",
         description="Compile an experiment of LLM-agent research from one YAML spec, and run it.",
         epilog=_EPILOG,

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from agentc.cli.parser import typed_twice
 from agentc.diagnostics.diagnostic import Diagnostic
 from agentc.diagnostics.render import counts_of, render_json, render_text
 
@@ -197,7 +198,7 @@ def wants_colour(stream: TextIO) -> bool:
 
 
 class Param(argparse.Action):
-    """Collects `name=value` into a dict; the last of two equal names wins."""
+    """Collects `name=value` into a dict; a name may have one value."""
 
     def __call__(
         self,
@@ -206,8 +207,11 @@ class Param(argparse.Action):
         values: str | Sequence[object] | None,
         option_string: str | None = None,
     ) -> None:
-        given = parse_param(parser, str(values))
-        setattr(namespace, self.dest, {**getattr(namespace, self.dest), **given})
+        given, held = parse_param(parser, str(values)), getattr(namespace, self.dest)
+        for name, value in given.items():
+            if held.get(name, value) != value:
+                raise typed_twice(self, f"{name}={held[name]}", f"{name}={value}")
+        setattr(namespace, self.dest, {**held, **given})
 
 
 def parse_param(parser: argparse.ArgumentParser, text: str) -> dict[str, str]:
