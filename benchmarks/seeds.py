@@ -121,7 +121,7 @@ def table(scores: Scores, *baselines: str) -> list[str]:
     tasks = " and ".join(str(len(scores[each][0])) for each in baselines)
     named = ", ".join(f"`{each}`" for each in baselines)
     lines = [
-        f"{seeds} seeds, {tasks} held-out goals; 95 % intervals, bootstrap over seeds and goals.",
+        f"{seeds} seeds, {tasks} tasks; 95 % intervals, bootstrap over seeds and tasks.",
         "",
         f"| evaluation | mean reward | difference from {named} | of each seed |",
         "|---|---|---|---|",

@@ -23,7 +23,7 @@ def test_a_constant_gain_has_no_spread() -> None:
     better = [{task: reward + 0.5 for task, reward in run.items()} for run in sft]
     lines = table({"evaluate_sft": sft, "eto.1.evaluate": better}, "evaluate_sft")
     assert differences(lines, "eto.1.evaluate") == [0.5, 0.5, 0.5]
-    assert "2 seeds, 2 held-out goals" in lines[0]
+    assert "2 seeds, 2 tasks" in lines[0]
 
 
 def test_a_gain_of_one_seed_alone_may_be_none() -> None:
@@ -46,7 +46,7 @@ def test_each_evaluation_is_held_against_the_baseline_on_its_tasks() -> None:
         "eto_seen": [{"a": 0.75}],
     }
     lines = table(scores, "sft_seen", "sft_unseen")
-    assert "1 and 2 held-out goals" in lines[0]
+    assert "1 and 2 tasks" in lines[0]
     assert differences(lines, "eto_seen")[0] == 0.25
     assert differences(lines, "eto_unseen")[0] == 0.5
     assert differences(lines, "sft_seen") == differences(lines, "sft_unseen") == []
