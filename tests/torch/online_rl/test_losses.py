@@ -157,6 +157,8 @@ def test_a_filter_that_lets_all_through_is_told() -> None:
         ))  # fmt: skip
     assert unfiltered(curve, 0.1) is None, "one of two"
     assert unfiltered([], 0.1) is None
+    few = {"actor": {"cutoff": 0.0, "imitated": 9.0, "kept": 9.0}}
+    assert unfiltered([few], 0.1) is None, "a tenth of nine is none"
 
 
 def test_advantages_within_a_group() -> None:

@@ -35,8 +35,9 @@ def unfiltered(curve: Iterable[Mapping[str, Any]], share: float) -> str | None:
     """What to say of a run of filtered BC whose filter let most through: episodes that are as good
     as the worst of the best are imitated too, so that where few reach anything all of them are.
     `curve` are the run's rows; None where at most half of the iterations were so."""
-    phases = [row["actor"] for row in curve if "kept" in row.get("actor", {})]
-    open_ones = [one for one in phases if one["imitated"] > 2 * max(share * one["kept"], 1)]
+    steps = [row["actor"] for row in curve if "kept" in row.get("actor", {})]
+    phases = [one for one in steps if share * one["kept"] >= 1]  # of fewer, one is too many
+    open_ones = [one for one in phases if one["imitated"] > 2 * share * one["kept"]]
     if 2 * len(open_ones) <= len(phases):
         return None
     last = open_ones[-1]
