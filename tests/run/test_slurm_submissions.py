@@ -101,9 +101,30 @@ def test_job_whose_submission_was_taken_without_an_answer_is_not_there_twice(
     assert code == EXIT_DONE, said
     assert said[1:] == [
         "SLURM took job 7 and did not say so: cancelled, submitted anew",
+        "waiting for 1 job in the queue",
         "SLURM answers: going on",
     ]
     assert (plan.folder / "cancelled").read_text() == "--quiet 7\n"
+
+
+def test_job_that_was_known_when_the_controller_went_is_let_finish(
+    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here it ends on its own while it is waited for."""
+    asked: list[str] = []
+
+    def queue(*_: object) -> tuple[slurm_queue.QueuedJob, ...]:
+        asked.append("queue")
+        job = slurm_queue.QueuedJob("7", "RUNNING", "None", None)
+        return (job,) if len(asked) < 3 else ()
+
+    monkeypatch.setattr(slurm_queue, "queued_jobs", queue)
+    monkeypatch.setattr(drive, "submitted", lambda _: {"7": "rollout/1"})
+    code, said = drive_refused(plan, monkeypatch, AWAY, times=1)
+    assert code == EXIT_DONE, said
+    assert said[1:] == ["waiting for 1 job in the queue", "SLURM answers: going on"]
+    assert len(asked) == 3
+    assert not (plan.folder / "cancelled").exists()
 
 
 def test_submission_that_slurm_will_never_take_ends_the_run(

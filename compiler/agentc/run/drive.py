@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -31,8 +31,6 @@ OWN_LOG = "snakemake-{token}.log"
 LOOK_S = 0.25
 _QUEUE_S = 5.0
 _PAUSE_S = 5.0
-_CLEAR_S = 90.0
-"""For jobs that are being ended to leave the queue."""
 _REFUSALS = 20
 """So often in a row SLURM may answer and take no job: a quarter of an hour."""
 
@@ -89,7 +87,8 @@ def drive(
             view.say(
                 f"SLURM takes no jobs ({refusals[0].message}): waiting for it; Ctrl-C ends this"
             )
-            _await_slurm(options, observer, view, pause=min(60.0, _PAUSE_S * refused))
+            pause = min(60.0, _PAUSE_S * refused)
+            _await_slurm(options, submitted(text), observer, view, pause)
 
 
 def _drive_once(
@@ -169,24 +168,37 @@ def _await_the_others(options: DriverOptions, observer: Observer, view: RunView)
         _pass_time(_QUEUE_S, observer, view)
 
 
-def _await_slurm(options: DriverOptions, observer: Observer, view: RunView, pause: float) -> None:
-    """Until SLURM answers and has none of the run's jobs: its answer to a submission may be what
-    was lost, and Snakemake, which knows of no job, would submit that one a second time."""
+def _await_slurm(
+    options: DriverOptions, known: Collection[str], observer: Observer, view: RunView, pause: float
+) -> None:
+    """Until SLURM answers and has none of the run's jobs. It may have taken one and lost its
+    answer: Snakemake, which has no number of that, would submit it a second time, so it is
+    cancelled. Those that are `known` by number are let finish."""
     tokens = () if options.token is None else (options.token,)
+    reported = False
     _pass_time(pause, observer, view)
-    while not slurm_queue.answers() or not _take_back(tokens, view):
+    while (left := _take_back(tokens, known, view)) != 0:
+        if left and not reported:
+            view.say(f"waiting for {counted(left, 'job')} in the queue")
+            reported = True
         _pass_time(_QUEUE_S, observer, view)
     view.say("SLURM answers: going on")
 
 
-def _take_back(tokens: Sequence[str], view: RunView) -> bool:
-    """Cancel what SLURM has of these runs; whether nothing is left of it."""
+def _take_back(tokens: Sequence[str], known: Collection[str], view: RunView) -> int | None:
+    """Cancel what SLURM has of these runs and nobody knows of. How many of their jobs are in the
+    queue yet; None where SLURM does not answer."""
+    if not slurm_queue.answers():
+        return None
     with suppress(slurm_queue.QueueError):
-        if taken := slurm_queue.queued_jobs(tokens):
-            numbers = ", ".join(job.id for job in taken)
+        left = slurm_queue.queued_jobs(tokens)
+        lost = [job for job in left if job.id not in known and job.state != "COMPLETING"]
+        if lost:
+            numbers = ", ".join(job.id for job in lost)
             view.say(f"SLURM took job {numbers} and did not say so: cancelled, submitted anew")
-        return not slurm_queue.clear(tokens, _CLEAR_S)
-    return False
+            slurm_queue.cancel(lost)
+        return len(left)
+    return None
 
 
 def _pass_time(seconds: float, observer: Observer, view: RunView) -> None:
