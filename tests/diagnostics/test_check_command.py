@@ -132,7 +132,10 @@ def test_only_the_typed_command_is_imported(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "['agentc.cli.arguments', 'agentc.cli.check'] []"
+    assert (
+        done.stdout.strip()
+        == "['agentc.cli.arguments', 'agentc.cli.check', 'agentc.cli.parser'] []"
+    )
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from argcomplete.lexers import split_line
 from agentc.cli import COMMANDS
 from agentc.cli.arguments import Param
 from agentc.cli.completion_words import words_for
+from agentc.cli.parser import OnceAction
 
 
 def complete(
@@ -30,7 +31,7 @@ def complete(
     words = before[int(os.environ["_ARGCOMPLETE"]) :]
     typed = next((word for word in words if not word.startswith("-")), None)
     names = (typed,) if typed in COMMANDS else COMMANDS
-    safe_actions.add(Param)
+    safe_actions.update((Param, OnceAction))
     answer(
         parser_of([name for name in names if name is not None]),
         always_complete_options=False,
