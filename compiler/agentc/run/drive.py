@@ -81,14 +81,15 @@ def drive(
         if not all(again for again, _ in decided):
             return code
         if refusals:
-            refused = 1 if submitted(text) else refused + 1
+            known = submitted(text)
+            refused = 1 if known else refused + 1
             if refused > _REFUSALS:
                 return code
             view.say(
                 f"SLURM takes no jobs ({refusals[0].message}): waiting for it; Ctrl-C ends this"
             )
             pause = min(60.0, _PAUSE_S * refused)
-            _await_slurm(options, submitted(text), observer, view, pause)
+            _await_slurm(options, known, observer, view, pause)
 
 
 def _drive_once(

@@ -37,12 +37,12 @@ def unfiltered(curve: Iterable[Mapping[str, Any]], share: float) -> str | None:
     `curve` are the run's rows; None where at most half of the iterations were so."""
     steps = [row["actor"] for row in curve if "kept" in row.get("actor", {})]
     phases = [one for one in steps if share * one["kept"] >= 1]  # of fewer, one is too many
-    open_ones = [one for one in phases if one["imitated"] > 2 * share * one["kept"]]
-    if 2 * len(open_ones) <= len(phases):
+    crowded = [one for one in phases if one["imitated"] > 2 * share * one["kept"]]
+    if 2 * len(crowded) <= len(phases):
         return None
-    last = open_ones[-1]
+    last = crowded[-1]
     return (
-        f"in {len(open_ones)} of {len(phases)} iterations more than twice the best "
+        f"in {len(crowded)} of {len(phases)} iterations more than twice the best "
         f"{100 * share:g}% of episodes were imitated, {last['imitated']:.0f} of "
         f"{last['kept']:.0f} in the last of them: so many have a return of at least "
         f"{last['cutoff']:g}. Set `keep_share` below the share of episodes that reach more"
