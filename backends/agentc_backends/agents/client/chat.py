@@ -10,7 +10,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from agentc_backends.agents.client.errors import ContextOverflowError, InfrastructureError
+from agentc_backends.agents.client.errors import (
+    ContextOverflowError,
+    InfrastructureError,
+    ReplyRoomError,
+)
 from agentc_backends.agents.client.limits import RateLimits
 from agentc_backends.agents.client.retry import RetryPolicy
 from agentc_backends.agents.client.transport import Timeouts, Transport
@@ -48,7 +52,8 @@ class ChatClient:
 
     `url` may end in /v1 or not. Every method raises InfrastructureError, BadRequestError or
     ContextOverflowError, and EchoedSecretError where it is `guarded` and a reply holds the token.
-    Calls with the same `affinity` go to the same replica.
+    Calls with the same `affinity` go to the same replica. Where a prompt fits and its `max_tokens`
+    do not, the server is asked once more, for what it has room for.
     """
 
     def __init__(
@@ -116,7 +121,8 @@ class ChatClient:
         if token_ids:
             body["return_token_ids"] = True
         letters = sum(map(_letters, messages))
-        answer = await self._post("/v1/chat/completions", body, letters, max_tokens, affinity)
+        path = "/v1/chat/completions"
+        answer = await self._generated(path, body, letters, max_tokens, affinity)
         choice = _first_choice(answer)
         return _reply(answer, choice, _content(choice), _chat_scores(choice))
 
@@ -141,7 +147,8 @@ class ChatClient:
         }
         if logprobs:
             body["logprobs"] = 0
-        answer = await self._post("/v1/completions", body, len(prompt), max_tokens, affinity)
+        path = "/v1/completions"
+        answer = await self._generated(path, body, len(prompt), max_tokens, affinity)
         choice = _first_choice(answer)
         return _reply(answer, choice, str(choice.get("text", "")), _completion_scores(choice))
 
@@ -178,6 +185,17 @@ class ChatClient:
         """What the server serves: entries with `id` and, of local servers, `root`."""
         answer = await self._transport.call("GET", "/v1/models")
         return list(answer["data"])
+
+    async def _generated(
+        self, path: str, body: dict[str, Any], size: int, max_tokens: int | None, affinity: str
+    ) -> dict[str, Any]:
+        """The answer; of as many tokens as the context has room for where `max_tokens` are more."""
+        try:
+            return await self._post(path, body, size, max_tokens, affinity)
+        except ReplyRoomError as error:
+            # Without a number the server takes what is left, which is less than was requested.
+            body = {**body, "max_tokens": error.room}
+            return await self._post(path, body, size, error.room, affinity)
 
     async def _post(
         self, path: str, body: dict[str, Any], size: int, max_tokens: int | None, affinity: str

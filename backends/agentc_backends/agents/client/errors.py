@@ -29,7 +29,24 @@ class BadRequestError(ServiceError):
 
 
 class ContextOverflowError(BadRequestError):
-    """The prompt and the reply's limit do not fit into the model's context."""
+    """The prompt does not fit into the model's context, or leaves no room for a reply."""
+
+
+class ReplyRoomError(ContextOverflowError):
+    """The prompt fits, with less room behind it than the `max_tokens` of the request: `room`
+    tokens, or None where the server does not say how many. Clients ask again with it, once."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        room: int | None,
+        status: int = 400,
+        code: str | None = None,
+        param: str | None = None,
+    ) -> None:
+        super().__init__(message, status=status, code=code, param=param)
+        self.room = room
 
 
 class EchoedSecretError(ServiceError):

@@ -1,15 +1,16 @@
 """One JSON request with retries: what chat and environment clients share.
 
 Servers of this run are asked through `connections.py`, endpoints of others by httpx2. Neighbours:
-`retry.py`, `limits.py`, `routing.py`, `guard.py`, `errors.py`.
+`retry.py`, `limits.py`, `routing.py`, `guard.py`, `refusals.py`, `errors.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -18,9 +19,11 @@ from agentc_backends.agents.client.errors import (
     BadRequestError,
     ContextOverflowError,
     InfrastructureError,
+    ReplyRoomError,
 )
 from agentc_backends.agents.client.guard import Guard
 from agentc_backends.agents.client.limits import RateLimits, RequestGate
+from agentc_backends.agents.client.refusals import read_refusal, refusal_fields
 from agentc_backends.agents.client.retry import (
     RETRIED_STATUSES,
     Patience,
@@ -129,8 +132,11 @@ class Transport:
                     answer = _decoded(reply, method, url, guard)
                     guard.inspect(answer, f"{method} {url}")
                     return answer
-                if reply.status not in RETRIED_STATUSES:
-                    raise _refusal(reply, method, url, guard)
+                requested = None if body is None else body.get("max_tokens")
+                # llama.cpp of 2025 says with a 500 that a prompt is too long.
+                long = reply.status == 500 and read_refusal(reply.body) is not None
+                if reply.status not in RETRIED_STATUSES or long:
+                    raise _refusal(reply, method, url, guard, requested)
                 failure = f"{method} {url}: {reply.status} {_excerpt(reply, guard)}"
                 asked = retry_after(reply.headers)
                 # 429 and 503 say that nothing was done.
@@ -210,33 +216,22 @@ def _finished(reply: RawReply) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def _refusal(reply: RawReply, method: str, url: str, guard: Guard) -> BadRequestError:
-    try:
-        body = json.loads(reply.body)
-    except (ValueError, RecursionError):
-        body = None
-    error = body.get("error", body) if isinstance(body, dict) else None
-    details: Mapping[str, Any] = error if isinstance(error, dict) else {}
-    message = details.get("message") or (
-        error if isinstance(error, str) else _excerpt(reply, guard)
-    )
-    message = guard.clean(str(message))
-    code, param = details.get("code"), details.get("param")
-    kind = ContextOverflowError if is_overflow(code, message) else BadRequestError
+def _refusal(
+    reply: RawReply, method: str, url: str, guard: Guard, requested: int | None
+) -> BadRequestError:
+    """The error of a reply that refuses; `requested` is the request's `max_tokens`."""
+    fields, said = refusal_fields(reply.body)
+    message = guard.clean(said or _excerpt(reply, guard))
+    kind: Callable[..., BadRequestError] = BadRequestError
+    length = read_refusal(reply.body, requested)
+    if length is not None:
+        kind = ContextOverflowError
+        if length.fits and requested:
+            kind = partial(ReplyRoomError, room=length.room)
+    code, param = fields.get("code"), fields.get("param")
     return kind(
         f"{method} {url}: {reply.status} {message}",
         status=reply.status,
         code=None if code is None else guard.clean(str(code)),
         param=None if param is None else guard.clean(str(param)),
-    )
-
-
-def is_overflow(code: object, message: str) -> bool:
-    """Whether a refusal says that a prompt is longer than the model's context."""
-    # vLLM has no code of its own for it: OpenAI's sentence when the prompt is too long, a puzzling
-    # one when it fills the context to its last token.
-    return (
-        code == "context_length_exceeded"
-        or "maximum context length" in message
-        or "max_tokens must be at least 1, got 0" in message
     )

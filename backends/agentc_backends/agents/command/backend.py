@@ -37,7 +37,7 @@ _NEEDED = ("httpx2", "starlette", "uvicorn")
 """What the job itself needs of the software that it shares with the program."""
 
 ID = "rollout.command"
-VERSION = 1
+VERSION = 2
 
 OPTIONS: tuple[Field, ...] = (
     string("run", "A Python file, relative to the spec: the agent. It is run once for each episode "

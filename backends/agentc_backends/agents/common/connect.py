@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from agentc.runtime.servers.job_leases import OtherEnvironmentError, admit_inside
 from agentc_backends.agents import client
 from agentc_backends.agents.client.leased import chat_client, environment_client
-from agentc_backends.agents.common.episode import Reply, Step
+from agentc_backends.agents.common.episode import Reply, Step, is_cut_by_context
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompt import Message, seen_messages
 from agentc_backends.environments.server.inside import InsideEnvironment
@@ -104,6 +104,7 @@ class ChatPolicy:
             answer.finish_reason,
             answer.prompt_tokens,
             answer.completion_tokens,
+            cut_by_context=self._cut_by_context(answer),
         )
 
     async def reply_with_tokens(
@@ -137,7 +138,12 @@ class ChatPolicy:
             # Only the first token of a scored text has none.
             tuple(0.0 if score.logprob is None else score.logprob for score in scores),
             stopped_by=answer.stopped_by,
+            cut_by_context=self._cut_by_context(answer),
         )
+
+    def _cut_by_context(self, answer: client.ChatReply) -> bool:
+        most = self._decode["max_tokens"]
+        return is_cut_by_context(answer.finish_reason, answer.completion_tokens, most)
 
     async def score(self, ids: Sequence[int], affinity: str) -> list[float | None]:
         """The log-probability of each token after those before it. Raises ServiceError where the

@@ -49,6 +49,13 @@ class Reply:
     choice: ReplyChoice | None = None
     stopped_by: str | None = None
     """The stop text that ended it, whose tokens are the last ones then."""
+    cut_by_context: bool = False
+    """The context was full before the reply had its `max_tokens`."""
+
+
+def is_cut_by_context(stop: str, completion_tokens: int, max_tokens: int) -> bool:
+    """Whether a reply ended where the context did, with tokens of its limit left."""
+    return stop == "length" and 0 < completion_tokens < max_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +141,7 @@ class EpisodeRecord:
         # Where `sum` counts from: so many rewards were lost to an invalid reply.
         self._lost = 0
         self._forgotten = 0
+        self._cut_by_context = 0
         self.turns = 0
         self.invalid = 0
         self.stops: dict[str, int] = {}
@@ -154,6 +162,7 @@ class EpisodeRecord:
             message["cut"] = True
         self.messages.append(message)
         self.turns += 1
+        self._cut_by_context += reply.cut_by_context
         self.stops[reply.stop] = self.stops.get(reply.stop, 0) + 1
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
@@ -241,6 +250,7 @@ class EpisodeRecord:
             **({"choices": list(map(_recorded, self._choices))} if self._choices else {}),
             **({} if self._report is None else {"report": dict(self._report)}),
             **({"forgotten": self._forgotten} if self._forgotten else {}),
+            **({"cut_by_context": self._cut_by_context} if self._cut_by_context else {}),
             **({} if self._rules.prompt.memory == "all" else {"memory": self._rules.prompt.memory}),
             **({} if attempt.prefix is None else {"origin": attempt.prefix.origin()}),
         }

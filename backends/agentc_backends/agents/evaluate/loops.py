@@ -11,7 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agentc_backends.agents.common.parse import ActionSpace, ActionSpan, has_mark, parse_action
+from agentc_backends.agents.common.parse import (
+    ActionSpace,
+    ActionSpan,
+    parse_action,
+    whole_reply,
+)
 from agentc_backends.agents.common.prompt import ReplyFormat
 
 
@@ -43,8 +48,8 @@ def actions_of(row: Mapping[str, Any], rules: LoopRules) -> list[str]:
             reply, rules.reply_format, span=rules.action_span, space=rules.action_space
         )
         if action is None:
-            empty = rules.no_action == "whole_reply" and has_mark(reply)
-            action = "" if empty else reply.strip()
+            whole = rules.no_action == "whole_reply"
+            action = whole_reply(reply) if whole else reply.strip()
         found.append(action)
     return found
 

@@ -96,7 +96,13 @@ def record_of(
 def _reply(exchange: Exchange, shown: Message | None) -> Reply:
     """A reply as later requests show it, or as it was drawn."""
     text = exchange.reply["content"] if shown is None else shown["content"]
-    return Reply(text, exchange.finish_reason, exchange.prompt_tokens, exchange.completion_tokens)
+    return Reply(
+        text,
+        exchange.finish_reason,
+        exchange.prompt_tokens,
+        exchange.completion_tokens,
+        cut_by_context=exchange.cut_by_context,
+    )
 
 
 def _earn(rules: EpisodeRules, record: EpisodeRecord, steps: Sequence[Step]) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from agentc_backends.agents.common.episode import is_cut_by_context
+
 Message: TypeAlias = dict[str, Any]
 """As `servers/openai_api/conversation.py` reads it: role, content (a text), and `tool_calls` or
 `tool_call_id` where functions are called."""
@@ -33,10 +35,15 @@ class Exchange:
     token_ids: tuple[int, ...] | None
     logprobs: tuple[float, ...] | None
     stopped_by: str | None = None
+    cut_by_context: bool = False
 
 
 def exchange_of(
-    messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], answer: Mapping[str, Any]
+    messages: Sequence[Message],
+    tools: Sequence[Mapping[str, Any]],
+    answer: Mapping[str, Any],
+    *,
+    max_tokens: int,
 ) -> Exchange:
     """The exchange of a whole chat completion. Raises ValueError where it is none."""
     try:
@@ -49,18 +56,21 @@ def exchange_of(
         reply: Message = {"role": "assistant", "content": said.get("content") or ""}
         if said.get("tool_calls"):
             reply["tool_calls"] = [_call(call) for call in said["tool_calls"]]
+        stop = str(choice.get("finish_reason"))
+        drawn = int(told.get("completion_tokens", len(token_ids or ())))
         return Exchange(
             messages=tuple(_encodable(list(messages))),
             tools=tuple(_encodable(list(tools))),
             reply=_encodable(reply),
-            finish_reason=str(choice.get("finish_reason")),
+            finish_reason=stop,
             prompt_tokens=int(told.get("prompt_tokens", len(prompt_ids or ()))),
-            completion_tokens=int(told.get("completion_tokens", len(token_ids or ()))),
+            completion_tokens=drawn,
             prompt_ids=prompt_ids,
             token_ids=token_ids,
             logprobs=_logprobs(choice),
             # A number is a token that ended it, as its own end does.
             stopped_by=stopped_by if isinstance(stopped_by, str) else None,
+            cut_by_context=is_cut_by_context(stop, drawn, max_tokens),
         )
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise ValueError(f"a reply that is no chat completion: {str(answer)[:200]}") from error

@@ -63,7 +63,9 @@ class Passing:
         with the second. Raises ApiError where it is of no use."""
         try:
             self.upstream.guard.inspect(answer, "the model server")
-            exchange = exchange_of(self.asked, self.tools, answer)
+            exchange = exchange_of(
+                self.asked, self.tools, answer, max_tokens=self.sent["max_tokens"]
+            )
         except (ValueError, EchoedSecretError, InfrastructureError) as error:
             raise self.useless(str(error)) from error
         if heard:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from agentc_backends.agents.client.refusals import read_refusal
 from agentc_backends.agents.recorded.exchange import Exchange, Message
-from agentc_backends.agents.recorded.upstream import says_overflow
 
 _EXCERPT = 300
 
@@ -45,6 +45,7 @@ class RecordedSession:
 
     def refused(self, status: int, content: bytes) -> None:
         """The server refused the last request, with this body."""
-        self.overflowed = says_overflow(content)
+        self.overflowed = read_refusal(content) is not None
         said = content[:_EXCERPT].decode("utf-8", "replace")
-        self.failed = f"the model server: {status} {said}" if status >= 500 else None
+        broken = status >= 500 and not self.overflowed
+        self.failed = f"the model server: {status} {said}" if broken else None

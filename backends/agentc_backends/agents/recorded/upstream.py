@@ -14,8 +14,9 @@ from typing import Any
 from agentc_backends.agents.client.guard import Guard
 from agentc_backends.agents.client.leased import token_of
 from agentc_backends.agents.client.limits import RateLimits, RequestGate
+from agentc_backends.agents.client.refusals import read_refusal
 from agentc_backends.agents.client.routing import ranked
-from agentc_backends.agents.client.transport import Timeouts, is_overflow
+from agentc_backends.agents.client.transport import Timeouts
 from agentc_backends.http_library import httpx2
 
 _PATH = "/v1/chat/completions"
@@ -55,7 +56,22 @@ class LeasedModel:
 
     @asynccontextmanager
     async def chat(self, body: Mapping[str, Any], affinity: str) -> AsyncIterator[httpx2.Response]:
-        """The response to a chat request, its body unread. Raises httpx2.HTTPError."""
+        """The response to a chat request. One whose prompt leaves less room than its `max_tokens`
+        is asked again with what is left. Raises httpx2.HTTPError."""
+        async with self._asked(body, affinity) as response:
+            length = None
+            if response.status_code >= 400:
+                length = read_refusal(await response.aread(), body.get("max_tokens"))
+            if length is None or not length.fits or body.get("max_tokens") is None:
+                yield response
+                return
+        async with self._asked({**body, "max_tokens": length.room}, affinity) as response:
+            yield response
+
+    @asynccontextmanager
+    async def _asked(
+        self, body: Mapping[str, Any], affinity: str
+    ) -> AsyncIterator[httpx2.Response]:
         url = ranked(self._urls, affinity)[0] + _PATH
         content = json.dumps(body).encode()
         async with (
@@ -65,14 +81,3 @@ class LeasedModel:
             ) as response,
         ):
             yield response
-
-
-def says_overflow(refusal: bytes) -> bool:
-    """Whether the body of a refusal says that the prompt is longer than the context."""
-    try:
-        body = json.loads(refusal)
-    except (ValueError, RecursionError):
-        return False
-    error = body.get("error", body) if isinstance(body, dict) else None
-    details = error if isinstance(error, dict) else {}
-    return is_overflow(details.get("code"), str(details.get("message", error)))

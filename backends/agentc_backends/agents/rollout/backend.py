@@ -27,7 +27,7 @@ _HIDDEN = "privileged"
 _TELLING = frozenset({"logprobs", "token_ids", "scoring"})
 
 ID = "rollout.react"
-VERSION = 1
+VERSION = 2
 
 OPTIONS: tuple[Field, ...] = (
     *ACTION_OPTIONS,

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentc_backends.agents.common.episode import EpisodeRules
-from agentc_backends.agents.common.parse import ActionSpace, ActionSpan, has_mark, parse_action
+from agentc_backends.agents.common.parse import (
+    ActionSpace,
+    ActionSpan,
+    parse_action,
+    whole_reply,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,5 +37,5 @@ def action_of(rules: EpisodeRules, turns: TurnRules, reply: str) -> str | None:
         reply, rules.prompt.reply_format, span=turns.action_span, space=turns.action_space
     )
     if action is None and turns.no_action == "whole_reply":
-        return "" if has_mark(reply) else reply.strip()
+        return whole_reply(reply)
     return action

@@ -63,7 +63,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 BACKEND = StageBackend(
     id="sample.turns",
     kind="sample",
-    version=1,
+    version=2,
     doc="Candidates for turns of episodes, each with its tokens and log-probabilities; results do "
     "not depend on concurrency, and an interrupted run continues.",
     software=LIGHT,

@@ -146,7 +146,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 BACKEND = StageBackend(
     id="search.mcts",
     kind="search",
-    version=1,
+    version=2,
     doc="Agent-R's tree search: children of a node in one batch, many trees in flight, states of "
     "the environment copied where it can; the same trees at any concurrency, and an interrupted "
     "search continues with the next tree.",

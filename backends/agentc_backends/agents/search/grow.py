@@ -26,6 +26,7 @@ from agentc_backends.agents.common.parse import (
     ActionSpace,
     ActionSpan,
     has_mark,
+    last_line,
     parse_action,
     without_turn_numbers,
 )
@@ -313,7 +314,7 @@ class TreeSearch:
         )
         marked = has_mark(without_turn_numbers(reply) if numbered else reply)
         if action is None and rules.no_action == "last_line" and not marked:
-            action = reply.rsplit("\n", 1)[-1].strip()
+            action = last_line(reply)
         return action or ""
 
     def _different(self, acted: Sequence[tuple[Reply, str]]) -> list[tuple[Reply, str]]:

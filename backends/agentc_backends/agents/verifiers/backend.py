@@ -20,7 +20,7 @@ from agentc_backends.agents.recorded.lowering import own_context, recorded_job, 
 from agentc_backends.software import VERIFIERS
 
 ID = "rollout.verifiers"
-VERSION = 1
+VERSION = 2
 
 OPTIONS: tuple[Field, ...] = (
     Field(

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from agentc_backends.agents.client.errors import ContextOverflowError
-from agentc_backends.agents.common.episode import Reply
+from agentc_backends.agents.common.episode import Reply, is_cut_by_context
 from agentc_backends.agents.common.prompt import Message
 from agentc_backends.servers.transformers.chat_text import ChatText
 from agentc_backends.servers.transformers.reply_text import before_stops, decode, stop_test
@@ -67,7 +67,8 @@ class LivePolicy:
         text = decode(self.tokenizer, drawn.ids, special=False)
         text, stopped = before_stops(text, self.stops)
         stop = "length" if drawn.cut and not stopped else "stop"
-        return Reply(text.strip(), stop, len(prompt), len(drawn.ids), drawn.ids)
+        cut = is_cut_by_context(stop, len(drawn.ids), self.decode.max_tokens)
+        return Reply(text.strip(), stop, len(prompt), len(drawn.ids), drawn.ids, cut_by_context=cut)
 
     async def _drawn(self, prompt: Sequence[int], seed: int, room: int) -> Sampled:
         candidates = 1 if self.choice is None else self.choice.candidates

@@ -153,7 +153,7 @@ _WITH_CRITIC = CAPABILITIES | {"utterance_critic"}
 ARCHER = StageBackend(
     id="archer.online_rl",
     kind="online_rl",
-    version=3,
+    version=4,
     doc="ArCHer: a critic of whole utterances, learnt from everything that was played, and the "
     "policy by its advantages (Zhou et al., ICML 2024).",
     software=TORCH,
@@ -165,7 +165,7 @@ ARCHER = StageBackend(
 CHAI = StageBackend(
     id="chai.online_rl",
     kind="online_rl",
-    version=1,
+    version=2,
     doc="CHAI: the policy stays as it is, and of several candidates for each reply the one is said "
     "that a critic thinks best, which learns as ArCHer's does (Verma et al. 2022).",
     software=TORCH,
@@ -177,7 +177,7 @@ CHAI = StageBackend(
 FILTERED_BC = StageBackend(
     id="filtered_bc.online_rl",
     kind="online_rl",
-    version=2,
+    version=3,
     doc="Online filtered behaviour cloning: the policy imitates the best share of the episodes "
     "that it played.",
     software=TORCH,
@@ -190,7 +190,7 @@ FILTERED_BC = StageBackend(
 PPO = StageBackend(
     id="ppo.online_rl",
     kind="online_rl",
-    version=2,
+    version=3,
     doc="PPO on tokens (Schulman et al., 2017): clipped steps on the episodes of each iteration, "
     "by advantages over the values of a network of its own.",
     software=TORCH,

@@ -130,7 +130,7 @@ def _refuse_other_texts(view: StageView, context: LowerContext) -> None:
 TRL = StageBackend(
     id="trl.online_rl",
     kind="online_rl",
-    version=1,
+    version=2,
     doc="GRPO and RLOO by TRL's own trainers, on episodes of this project: a text and a mask for "
     "each, advantages within a group that played one task.",
     software=TORCH,
