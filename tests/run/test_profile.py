@@ -131,3 +131,59 @@ def test_gpus_are_counted_where_jobs_run_here(tmp_path: Path) -> None:
     assert "--resources" not in words(local({"resources": ["gpu=1"]}), gpus=4), "theirs holds"
     assert "--cores" not in words(local({"cores": 9}), gpus=4, cores=9)
     assert "--cores 9 " in words(local({"cores": 3}), gpus=4, cores=9)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('cluster: "sbatch -p {resources.partition}"\n', "write `executor: slurm`, or `executor:"),
+        ("jobs: 5\ncluster-config: c.yaml\n", ":2: `cluster-config` is an option of Snakemake 7"),
+        ("cluster-status: status.py\n", "`cluster-generic-status-cmd`"),
+        ("cluster-cancel: scancel\n", "`cluster-generic-cancel-cmd`"),
+        ("drmaa: ''\n", "`executor: drmaa`"),
+        ("use-singularity: true\n", "`software-deployment-method: apptainer`"),
+        ("use-conda: true\n", "`software-deployment-method: conda`"),
+        ("immediate-submit: true\n", "agentc submits a job when its inputs are there"),
+        ("no-shared-fs: true\n", "`shared-fs-usage: none`"),
+        ("kep-going: true\n", "did you mean `keep-going`?"),
+        ("default_resources: []\n", "did you mean `default-resources`?"),
+        ("executor: slurm\nslurm-logdirr: x\n", "did you mean `slurm-logdir`?"),
+        ("wholly-unheard-of: 1\n", "long options without `--`"),
+    ],
+)
+def test_keys_that_snakemake_does_not_take_are_rejected_by_name(
+    text: str, words: str, environ: dict[str, str], tmp_path: Path
+) -> None:
+    file = write(tmp_path / "mine", text)
+    with pytest.raises(ProfileError) as caught:
+        find(str(file), environ)
+    assert words in str(caught.value)
+    assert f"{file}:" in str(caught.value)
+
+
+def test_every_option_of_the_installed_snakemake_is_a_key(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    from snakemake.cli import get_argument_parser
+
+    options = {
+        option.removeprefix("--")
+        for action in get_argument_parser()._actions
+        for option in action.option_strings
+        if option.startswith("--")
+    } - {"executor", "help", "immediate-submit", "use-conda", "use-singularity", "use-envmodules"}
+    text = "".join(f"{name}: 1\n" for name in sorted(options))
+    file = write(tmp_path / "mine", f"executor: slurm\n__definitions__: []\n{text}")
+    assert find(str(file), environ).executor == "slurm"
+
+
+@pytest.mark.parametrize("command", ["plan", "preflight", "run"])
+def test_profile_of_snakemake_7_ends_each_command_before_any_work(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "old", "cluster: sbatch\njobs: 5\n")
+    spec = str(resources.data_directory() / "specs" / "quickstart.yaml")
+    store = str(tmp_path / "store")
+    assert main([command, spec, "--store", store, "--profile", str(file.parent)]) == 2
+    assert "`cluster` is an option of Snakemake 7; write" in capsys.readouterr().err
+    assert not (tmp_path / "store").exists()

@@ -22,6 +22,7 @@ from agentc import resources
 from agentc.diagnostics.suggest import did_you_mean
 from agentc.distribution import install_command
 from agentc.exit_codes import CommandError
+from agentc.placement.profile_keys import key_problems
 
 PROFILE_VARIABLE = "SNAKEMAKE_PROFILE"
 SLURM = "slurm"
@@ -155,11 +156,16 @@ def _snakemake_major() -> int:
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        value = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
+        text = file.read_text(encoding="utf-8")
+        value = yaml.safe_load(text)
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise ProfileError(f"cannot read the profile {file}: {error}") from None
     if value is None:
         return {}
     if not isinstance(value, dict):
         raise ProfileError(f"the profile {file} is no mapping of Snakemake's options")
+    problems = key_problems(file, text, value, str(value.get("executor") or "local"))
+    if problems:
+        lines = "".join(f"\n  {line}" for line in problems)
+        raise ProfileError(f"the profile has keys that Snakemake would not take:{lines}")
     return value
