@@ -310,3 +310,28 @@ def test_a_store_that_cannot_be_read_is_no_bug(
     assert "bug" not in said
     assert ("is no folder" if what == "a file" else "too long") in said
     assert "free" not in said
+
+
+@pytest.mark.parametrize(
+    ("logs", "same"),
+    [
+        (("12:00:01 loading\nValueError: too large\n", "12:00:09 loading\nValueError: too large\n"), True),
+        (("base: step 1\nKeyError: 'x'\n", "next: step 1\nKeyError: 'x'\n"), True),
+        (("OSError: adapter without a base\n", "UnpicklingError: a pickle\n"), False),
+        (("OSError: 1 GB\n" + "at exit\n" * 5, "KeyError: 'x'\n" + "at exit\n" * 5), False),
+        (("no such file a.bin\n", "no such file b.bin\n"), False),
+        (("", ""), True),
+    ],
+)
+def test_the_same_reason_is_only_claimed_where_message_and_log_agree(
+    logs: tuple[str, str], same: bool, chain: TinyPlan, tmp_path: Path
+) -> None:
+    for name, text in zip(("base", "next"), logs, strict=True):
+        tell_status(chain, name, "failed", "its program exited with 1")
+        (chain.staging(name) / "logs" / "log.txt").write_text(text)
+    layout = StoreLayout(chain.store)
+    seen = Observer(layout, chain.jobs, since=0.0).look()
+    told = describe_failures(layout, chain.jobs, seen, tmp_path / "none.log")
+    assert ("next failed for the same reason as base" in told) is same
+    if not same:
+        assert f"| {logs[1].splitlines()[0]}" in told

@@ -4,6 +4,7 @@ being written where, how much is free and what helps, and the next run completes
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import subprocess
@@ -13,9 +14,12 @@ from pathlib import Path
 import pytest
 from tiny_plan import TinyPlan
 
+from agentc.run.observe import Observer
+from agentc.run.outcome import describe_failures
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.trouble import explain
 from agentc.store.objects import list_objects, verify_object
+from agentc.store.paths import StoreUnusableError, open_store
 
 SIZE = 2 << 20
 
@@ -115,3 +119,26 @@ def test_quota_and_permission_in_words(tmp_path: Path) -> None:
     refused = explain(PermissionError(errno.EACCES, "no"), "its claims", tmp_path / "locks")
     assert f"may not (EACCES; {tmp_path} is drwx" in refused
     assert "chmod -R g+rwX" in refused
+
+
+def test_wrapper_that_died_of_a_full_disk_gives_one_message(plan: TinyPlan, small: Path) -> None:
+    layout = StoreLayout(plan.store)
+    for name in ("second", "third"):
+        plan.job(name, rows=100)
+        staging = plan.staging(name)
+        staging.mkdir(parents=True)
+        state = {"state": "running", "pid": 2**22 + 1, "host": os.uname().nodename, "time": 0}
+        (staging / "status.json").write_text(json.dumps(state))
+    fill(small, 0)
+    seen = Observer(layout, plan.jobs, since=0.0).look()
+    told = describe_failures(layout, plan.jobs, seen, small / "none.log")
+    assert told.startswith("second failed: cannot write what the program made to ")
+    assert told.count("ENOSPC") == 1
+    assert "killed" not in told
+    assert "third failed for the same reason as second" in told
+
+
+@pytest.mark.parametrize("folder", ["/proc/agentc-none/store", "/sys/agentc-none"])
+def test_store_that_no_folder_can_be_made_for(folder: str) -> None:
+    with pytest.raises(StoreUnusableError, match=rf"^cannot create {folder}: .*takes no new"):
+        open_store(folder)

@@ -14,6 +14,7 @@ from agentc.plan.work import object_of
 from agentc.runtime.machine.stopping import says_stopped
 from agentc.runtime.program import read_json
 from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.trouble import full_disk_hint
 from agentc.runtime.store.visible import now_at
 from agentc.store.presence import listed_names, staged_names
 
@@ -128,7 +129,10 @@ class Observer:
         state = status.get("state")
         message = str(status.get("message") or "")
         if state in ACTIVE and _is_gone(status):
-            state, message = "killed", "its wrapper was killed"
+            # On a full disk a wrapper dies of it, and cannot write down why.
+            full = full_disk_hint("", self._layout.root)
+            state = "failed" if full else "killed"
+            message = full or "its wrapper was killed"
         began = self._began.setdefault(job_id, written)
         nothing: tuple[dict[str, Any], float] = ({}, 0.0)
         found = read_dated(staging / "progress.json") if state == "running" else nothing

@@ -19,6 +19,11 @@ from agentc.text import aligned
 
 _FULL = "(ENOSPC; "
 _FAILED = re.compile(r"agentc: job (?P<job>\S+) failed: (?P<why>.*)")
+_ERROR = re.compile(r"\s*(?:[\w.]+: )?[\w.]*(?:Error|Exception|Interrupt|Exit|error|Killed)\b")
+_VARIES = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]|\d\d:\d\d:\d\d(?:[.,]\d+)?|0x[0-9a-f]+|\bpid \d+|[0-9a-f]{16,}"
+)
+_LAST_LINES = 3
 _SWEEP = "sweep.json"
 _FEW_RUNS = 2
 _EACH = "The report has the tables of each cell of the sweep."
@@ -37,7 +42,7 @@ def describe_failures(
     # The last word about a job counts: another run may have taken one over that failed here.
     by_id = {one.id: one for one in seen}
     parts: list[str] = [*servers]
-    named: set[str] = set()
+    first: dict[tuple[str, ...], str] = {}
     for job in jobs:
         found = by_id.get(job["id"])
         if found is None or found.state not in ("failed", "killed"):
@@ -47,11 +52,14 @@ def describe_failures(
         if found.stopped:
             text = f"{found.id} was {sentence(found)}"
         tail = last_lines(log, 20)
-        if found.message in named and not found.stopped:
-            text = f"{found.id} failed for the same reason"
+        names = (found.id, str(job["stage"]), str(log.parents[1]), log.parents[1].name)
+        reason = _reason(found.message, tail, names)
+        if reason in first and not found.stopped:
+            text = f"{found.id} failed for the same reason as {first[reason]}"
         elif tail and not found.stopped:
             text += "\n" + "\n".join(f"  | {line}" for line in tail.splitlines())
-        named.add(found.message)
+        if not found.stopped:
+            first.setdefault(reason, found.id)
         text += f"\n  log: {log}" if log.exists() else ""
         parts.append(text)
     if not parts:
@@ -66,6 +74,23 @@ def describe_failures(
     parts.sort(key=lambda text: _FULL not in text)
     parts.append(f"Snakemake's log: {driver_log}")
     return "\n\n".join(parts)
+
+
+def _reason(message: str, tail: str, names: Sequence[str]) -> tuple[str, ...]:
+    """What two failed jobs have in common where they failed of the same: the message, the errors
+    among the last lines and the very last ones, without the job's own names, times and addresses.
+    """
+    if _FULL in message:
+        return (_FULL,)
+    lines = [line.rstrip() for line in tail.splitlines() if line.strip()]
+    last = len(lines) - _LAST_LINES
+    kept = [line for at, line in enumerate(lines) if at >= last or _ERROR.match(line)]
+    reason = []
+    for text in (message, *kept):
+        for name in sorted(filter(None, names), key=len, reverse=True):
+            text = re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w])", "JOB", text)
+        reason.append(_VARIES.sub("#", text))
+    return tuple(reason)
 
 
 def _messages_in(

@@ -13,10 +13,13 @@ from typing import Any
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.modes import adopt_umask
 from agentc.runtime.store.trouble import writing
+from agentc.runtime.store.visible import file_system
 from agentc.store.variant import variant_of
 
 STORE_VARIABLE = "AGENTC_STORE"
 DEFAULT = Path(".agentc") / "store"
+_OF_KERNEL = frozenset(["proc", "sysfs", "devpts", "cgroup", "cgroup2", "debugfs", "securityfs"])
+"""File systems that hold what the kernel shows, and no files of users."""
 
 
 def store_root(option: str | None) -> Path:
@@ -31,13 +34,27 @@ def open_store(option: str | None) -> StoreLayout:
     """
     root = look_into(option).root
     with writing("results", root):
-        root.mkdir(parents=True, exist_ok=True)
+        _create(root)
         if not os.access(root, os.W_OK | os.X_OK):
             read_only = os.statvfs(root).f_flag & os.ST_RDONLY
             raise OSError(errno.EROFS if read_only else errno.EACCES, "no write access", str(root))
     layout = StoreLayout(root)
     adopt_umask(layout)
     return layout
+
+
+def _create(root: Path) -> None:
+    """Make the store's folder. Raises StoreUnusableError where none can ever be."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        kind, point = file_system(root)
+        if error.errno == errno.ENOENT or kind in _OF_KERNEL:
+            raise StoreUnusableError(
+                f"cannot create {root}: {kind or 'the file system'} at {point or '/'} takes no new "
+                f"folders; --store or {STORE_VARIABLE} names another place"
+            ) from error
+        raise
 
 
 class StoreUnusableError(Exception):
