@@ -13,6 +13,7 @@ from agentc.backend_api import BackendTable, EnvironmentBackend
 from agentc.collection import paused_collection
 from agentc.diagnostics import Diagnostic, Sink
 from agentc.diagnostics.suggest import bounded_suggestions
+from agentc.front.apply_scale import scale_names
 from agentc.front.local_backends import with_local_backends
 from agentc.front.read_module import build_module
 from agentc.ir.module import Module
@@ -28,6 +29,7 @@ from agentc.plan.job import Plan
 from agentc.source.boundary import allowed_code, allowed_paths
 from agentc.source.load import load_file
 from agentc.source.read import folder_of, is_file
+from agentc.store.variant import FULL
 from agentc.syntax.nodes import Spec
 
 
@@ -84,7 +86,7 @@ def compile_spec(
     `allowed` are directories besides the spec's own that it may name, by default those of
     AGENTC_ALLOW_PATH; `code` are those whose Python it may bring along as backends, by default
     those of AGENTC_ALLOW_CODE. `ends` says after which rounds repeats have stopped: the plan is
-    that of so many.
+    that of so many. The scale `full` is None, the spec as it is written.
     """
     sink = Sink()
     lock = None
@@ -94,6 +96,8 @@ def compile_spec(
     # Read once, for every scale: a pipe has its text only once.
     directory = folder_of(path)
     source, root = load_file(path, sink)
+    if scale == FULL and FULL not in scale_names(root):
+        scale = None
     local = with_local_backends(
         root, table, directory, allowed_code() if code is None else code, sink
     )

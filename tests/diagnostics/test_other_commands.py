@@ -147,3 +147,40 @@ def test_of_two_values_of_an_option_none_is_ignored(
 def test_the_same_value_again_is_none(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", spec, "--until", "expert", "--until", "expert"]) == 0
     assert "expert" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["train", "spec.yaml"], "`agentc run SPEC`"),
+        (["eval"], "`agentc run SPEC --until STAGE`"),
+        (["clean"], "`agentc store gc --delete`"),
+        (["logs", "sft"], "logs/log.txt in its folder in the store"),
+        (["ps"], "`agentc status`"),
+        (["chek"], "did you mean `check`?"),
+        (["help", "chek"], "did you mean `check`?"),
+    ],
+)
+def test_a_command_of_another_tool_names_the_one_that_does_it_here(
+    words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert f"no command `{words[-1] if words[0] == 'help' else words[0]}`" in said
+    assert hint in said
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [
+        (["help"], "usage: agentc [-h]"),
+        (["help", "run"], "usage: agentc run "),
+        (["help", "store"], "usage: agentc store "),
+        (["help", "store", "gc"], "usage: agentc store gc "),
+    ],
+)
+def test_help_shows_a_command_as_git_does(
+    words: list[str], usage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 0
+    assert capsys.readouterr().out.startswith(usage)

@@ -69,6 +69,25 @@ _COLLECT_AFTER = 100_000
 _LISTING = frozenset({"store", "env", "data"})
 """Commands of several actions, which list what there is when none is named."""
 
+_IN_OTHER_TOOLS = {
+    ("train", "fit", "eval", "evaluate", "test", "launch", "start"): "trainings and evaluations are "
+    "stages of a spec; `agentc run SPEC` runs them, `agentc run SPEC --until STAGE` up to one",
+    ("resume", "continue", "retry"): "`agentc run SPEC` again resumes a run",
+    ("clean", "rm", "remove", "delete", "prune", "gc"): "`agentc store gc` lists what no run refers "
+    "to, `agentc store gc --delete` removes it; `agentc env rm NAME` removes a software environment",
+    ("logs", "log", "tail"): "the log of a job is logs/log.txt in its folder in the store, "
+    "STORE/staging/KIND/KEY while it runs or after it failed, STORE/objects/KIND/KEY once it is "
+    "done; logs of its servers are in the same folder. `agentc status` prints the end of the log of "
+    "each failed job, `agentc why STAGE` the key",
+    ("ls", "list", "ps"): "`agentc runs` lists runs, `agentc store ls` results, `agentc status` jobs",
+    ("show", "results"): "`agentc report` has the results of a run, `agentc plan SPEC` its jobs",
+    ("serve",): "`agentc env-serve` serves an environment; model servers are entries of `servers:`",
+    ("validate", "lint"): "`agentc check SPEC` checks a spec",
+    ("install", "sync"): "`agentc env sync SPEC` builds the software environments of a spec",
+    ("kill", "stop", "abort"): "`agentc cancel` ends a run",
+}
+"""Commands of other tools, and what does the same here."""
+
 _BRIEF = frozenset({"check", "plan", "cost", "compile"})
 
 _EPILOG = """\
@@ -147,10 +166,14 @@ def _is_brief(words: Sequence[str], arguments: argparse.Namespace) -> bool:
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
     typed = next((word for word in words if not word.startswith("-")), None)
+    if typed == "help" and words[0] == typed:
+        words = [*(word for word in words[1:] if not word.startswith("-")), "--help"]
+        typed = words[0] if len(words) > 1 else None
     if typed is not None and typed not in COMMANDS:
         from agentc.diagnostics.suggest import did_you_mean
 
-        hint = did_you_mean(typed, COMMANDS) or f"commands: {', '.join(COMMANDS)}"
+        instead = next((text for names, text in _IN_OTHER_TOOLS.items() if typed in names), None)
+        hint = instead or did_you_mean(typed, COMMANDS) or f"commands: {', '.join(COMMANDS)}"
         _parser_of(()).error(f"no command `{typed}`; {hint}")
     if not words:
         words = ["--help"]

@@ -46,7 +46,7 @@ def add_spec_arguments(
     parser.add_argument(
         "--scale",
         metavar="NAME",
-        help="one of the spec's `scales:`, such as smoke; default: the spec as it is written",
+        help="one of the spec's `scales:`, such as smoke; default: `full`, the spec as it is written",
     )
     parser.set_defaults(locked=False)
 

@@ -19,6 +19,7 @@ from agentc.diagnostics.render import counts_of, render_blocks, render_json_by_s
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.exit_codes import EXIT_DONE, EXIT_SPEC
+from agentc.store.variant import FULL
 from agentc.text import counted
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _report_unknown(arguments: argparse.Namespace, specs: Sequence[SpecFile], si
         if name not in known:
             _report(sink, "AGC306", f"{many} a param `{name}`", name, known)
     known = list(dict.fromkeys(name for names in scales for name in names))
-    if arguments.scale is not None and arguments.scale not in known:
+    if arguments.scale not in (None, FULL, *known):
         _report(sink, "AGC431", f"{many} a scale `{arguments.scale}`", arguments.scale, known)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,15 +16,12 @@ from agentc.cli.arguments import (
     show_diagnostics,
 )
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, CommandError
+from agentc.store.variant import FULL
 
 if TYPE_CHECKING:
     from agentc.runtime.store.layout import StoreLayout
     from agentc.store.known_runs import KnownRun
     from agentc.store.variant import Variant
-
-FULL = "full"
-"""What `--scale` calls the spec as it is written, where runs are chosen."""
-
 
 class NoRunError(CommandError):
     """None is meant; the message (empty when the reason was shown) and the exit code say why."""
@@ -67,7 +64,8 @@ def choose_run(
     runs = known_runs(layout)
     scale, params = arguments.scale, arguments.params
     if given is not None and names_spec(given):
-        return _of_spec(runs, _variant_of_spec(given, arguments), layout)
+        variant = _variant_of_spec(given, arguments)
+        return _of_spec(runs, variant, layout, any_variant=scale is None and not params)
     lost = {run.label: run.why for run in damaged_runs(layout)}
     if lost and (given in lost or not runs):
         why = lost.get(str(given)) or next(iter(lost.values()))
@@ -103,17 +101,26 @@ def choose_run(
     return found[0]
 
 
-def options_of(variant: Variant) -> str:
-    """What chooses a variant, beside its name."""
-    scale = FULL if variant.scale is None else variant.scale
-    return " ".join(_words(scale, variant.chosen))
+def _options_of(variant: Variant, scales: Collection[str | None]) -> str:
+    """What chooses a variant, beside its name, where runs have these scales."""
+    full = FULL if len(scales) > 1 else None
+    return " ".join(_words(variant.scale or full, variant.chosen))
 
 
-def _of_spec(runs: Sequence[KnownRun], variant: Variant, layout: StoreLayout) -> KnownRun:
+def _of_spec(
+    runs: Sequence[KnownRun], variant: Variant, layout: StoreLayout, *, any_variant: bool
+) -> KnownRun:
+    """The run of this variant; where `any_variant` was typed, the only one that there is."""
     found = next((run for run in runs if run.variant == variant), None)
     if found is not None:
         return found
     others = [run for run in runs if run.variant.name == variant.name]
+    if any_variant and len({run.label for run in others}) == 1:
+        print(
+            f"agentc: the only run of {variant.name} is {others[0].label}; this is that run",
+            file=sys.stderr,
+        )
+        return others[0]
     if not runs:
         raise NoRunError(f"nothing was run with the store {layout.root} yet")
     hint = f"of {variant.name} there are {_listed(others)}" if others else f"known: {_listed(runs)}"
@@ -169,6 +176,11 @@ def _words(scale: str | None, params: Mapping[str, object]) -> list[str]:
 
 def _listed(runs: Sequence[KnownRun]) -> str:
     most = 12
-    words = [f"`{run.label}` ({options_of(run.variant)})" for run in runs[:most]]
+    scales = {run.variant.scale for run in runs}
+    options = [_options_of(run.variant, scales) for run in runs[:most]]
+    words = [
+        f"`{run.label}`" + (f" ({text})" if text else "")
+        for run, text in zip(runs[:most], options, strict=True)
+    ]
     more = f" and {len(runs) - most} more" if len(runs) > most else ""
     return ", ".join(words) + more

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
+FULL = "full"
+"""What `--scale` calls the spec as it is written, where the spec declares no scale of that name."""
 _LONGEST = 120
 """Characters of a label; file systems take 255 bytes, and other names are made of it."""
 
