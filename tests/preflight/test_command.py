@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -160,6 +161,46 @@ def test_gpus_of_this_machine(look: Look, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     _, document = look(SPEC, "--offline")
     assert of(document, "gpus")[0]["verdict"] == "ok"
+    for name, value in (("CUDA_VISIBLE_DEVICES", ""), ("AGENTC_GPUS", "0")):
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        monkeypatch.setenv(name, value)
+        _, document = look(SPEC, "--offline")
+        (gpus,) = of(document, "gpus")
+        assert (gpus["verdict"], f"{name}={value} hides" in gpus["message"]) == ("warning", True)
+    monkeypatch.delenv("AGENTC_GPUS")
+    monkeypatch.setenv("PATH", os.defpath)  # no driver answers
+    code, document = look(SPEC, "--offline")
+    (gpus,) = of(document, "gpus")
+    assert (code, gpus["verdict"], gpus["about"]) == (7, "problem", ["sft"])
+    assert "`placement: {gpus: 0}`" in gpus["fix"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "check", "words"),
+    [
+        (SPEC, "gpus", "asks for 2 GPUs (spec.yaml:20), and this machine has 1"),
+        (SPEC.replace("lab/gated-10m", "lab/model-900b"), "disk", "`sft` up to"),
+    ],
+)
+def test_a_run_that_would_fail_ends_before_anything_is_measured(
+    spec: str,
+    check: str,
+    words: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    file = tmp_path / "spec.yaml"
+    file.write_text(spec)
+    assert main(["run", str(file), "--store", str(tmp_path / "store"), "--plain"]) == 7
+    said = capsys.readouterr().err
+    assert f"  {check}: " in said
+    assert words in said
+    assert "measuring" not in said
+    assert "`agentc run --force` starts the run all the same" in said
+    assert not (tmp_path / "plans").exists()
+    assert list((tmp_path / "store").iterdir()) == []
 
 
 def test_what_a_profile_makes_of_it(look: Look, tmp_path: Path) -> None:

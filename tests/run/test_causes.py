@@ -315,7 +315,13 @@ def test_a_store_that_cannot_be_read_is_no_bug(
 @pytest.mark.parametrize(
     ("logs", "same"),
     [
-        (("12:00:01 loading\nValueError: too large\n", "12:00:09 loading\nValueError: too large\n"), True),
+        (
+            (
+                "12:00:01 loading\nValueError: too large\n",
+                "12:00:09 loading\nValueError: too large\n",
+            ),
+            True,
+        ),
         (("base: step 1\nKeyError: 'x'\n", "next: step 1\nKeyError: 'x'\n"), True),
         (("OSError: adapter without a base\n", "UnpicklingError: a pickle\n"), False),
         (("OSError: 1 GB\n" + "at exit\n" * 5, "KeyError: 'x'\n" + "at exit\n" * 5), False),

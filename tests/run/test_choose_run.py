@@ -115,7 +115,7 @@ def test_the_only_run_of_a_spec_is_taken_and_full_is_a_scale_everywhere(
     run_it(layout, seed="1")
     for words in ((SPEC,), (SPEC, "--scale", "full", "-p", "seed=1"), ("quickstart",)):
         for command in ("report", "status"):
-            code, out, err = say(capsys, command, *words)
+            code, _, err = say(capsys, command, *words)
             assert code == 0, (command, words, err)
     assert "the only run of quickstart is quickstart@seed=1" in say(capsys, "report", SPEC)[2]
     code, _, err = say(capsys, "report", SPEC, "-p", "seed=2")
@@ -124,8 +124,14 @@ def test_the_only_run_of_a_spec_is_taken_and_full_is_a_scale_everywhere(
     code, _, err = say(capsys, "report", SPEC)
     assert (code, "`quickstart@seed=1` (-p seed=1)" in err) == (5, True)
     for command in ("check", "plan", "explain"):
-        said = say(capsys, command, SPEC if command != "explain" else "sft", *([SPEC] * (
-            command == "explain")), "--scale", "full")
+        said = say(
+            capsys,
+            command,
+            SPEC if command != "explain" else "sft",
+            *([SPEC] * (command == "explain")),
+            "--scale",
+            "full",
+        )
         assert said[0] == 0, said
     folder = SPEC.parent / "eto"
     assert say(capsys, "check", SPEC, folder / "webshop.yaml", "--scale", "full")[0] == 0

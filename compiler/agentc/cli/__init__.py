@@ -70,18 +70,26 @@ _LISTING = frozenset({"store", "env", "data"})
 """Commands of several actions, which list what there is when none is named."""
 
 _IN_OTHER_TOOLS = {
-    ("train", "fit", "eval", "evaluate", "test", "launch", "start"): "trainings and evaluations are "
-    "stages of a spec; `agentc run SPEC` runs them, `agentc run SPEC --until STAGE` up to one",
+    ("train", "fit", "eval", "evaluate", "test", "launch", "start"): (
+        "trainings and evaluations are stages of a spec; `agentc run SPEC` runs them, "
+        "`agentc run SPEC --until STAGE` up to one"
+    ),
     ("resume", "continue", "retry"): "`agentc run SPEC` again resumes a run",
-    ("clean", "rm", "remove", "delete", "prune", "gc"): "`agentc store gc` lists what no run refers "
-    "to, `agentc store gc --delete` removes it; `agentc env rm NAME` removes a software environment",
-    ("logs", "log", "tail"): "the log of a job is logs/log.txt in its folder in the store, "
-    "STORE/staging/KIND/KEY while it runs or after it failed, STORE/objects/KIND/KEY once it is "
-    "done; logs of its servers are in the same folder. `agentc status` prints the end of the log of "
-    "each failed job, `agentc why STAGE` the key",
-    ("ls", "list", "ps"): "`agentc runs` lists runs, `agentc store ls` results, `agentc status` jobs",
+    ("clean", "rm", "remove", "delete", "prune", "gc"): (
+        "`agentc store gc` lists what no run refers to, `agentc store gc --delete` removes it; "
+        "`agentc env rm NAME` removes a software environment"
+    ),
+    ("logs", "log", "tail"): (
+        "the log of a job is logs/log.txt in its folder in the store, STORE/staging/KIND/KEY while "
+        "it runs or after it failed, STORE/objects/KIND/KEY once it is done; logs of its servers "
+        "are beside it. `agentc status` prints the end of the log of each failed job, "
+        "`agentc why STAGE` the key"
+    ),
+    ("ls", "list", "ps"): (
+        "`agentc runs` lists runs, `agentc store ls` results, `agentc status` the jobs of a run"
+    ),
     ("show", "results"): "`agentc report` has the results of a run, `agentc plan SPEC` its jobs",
-    ("serve",): "`agentc env-serve` serves an environment; model servers are entries of `servers:`",
+    ("serve",): "`agentc env-serve` serves an environment; model servers stand under `servers:`",
     ("validate", "lint"): "`agentc check SPEC` checks a spec",
     ("install", "sync"): "`agentc env sync SPEC` builds the software environments of a spec",
     ("kill", "stop", "abort"): "`agentc cancel` ends a run",

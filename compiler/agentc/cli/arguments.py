@@ -46,7 +46,7 @@ def add_spec_arguments(
     parser.add_argument(
         "--scale",
         metavar="NAME",
-        help="one of the spec's `scales:`, such as smoke; default: `full`, the spec as it is written",
+        help="one of the spec's `scales:`, such as smoke; default: `full`, the spec as written",
     )
     parser.set_defaults(locked=False)
 
@@ -177,11 +177,16 @@ def show_found(compiled: Compilation, arguments: argparse.Namespace) -> None:
         return
     found = counts_of(compiled.diagnostics)
     if found:
-        words = ["agentc", "check", str(arguments.spec)]
-        words += [] if arguments.scale is None else ["--scale", arguments.scale]
-        words += [word for pair in arguments.params.items() for word in ("-p", "=".join(pair))]
         show = "shows it" if len(compiled.diagnostics) == 1 else "shows them"
-        print(f"{found}; `{shlex.join(words)}` {show}", file=sys.stderr)
+        print(f"{found}; `{same_spec('check', arguments)}` {show}", file=sys.stderr)
+
+
+def same_spec(command: str, arguments: argparse.Namespace) -> str:
+    """Another command for the spec that was typed, at the same scale and with the same params."""
+    words = ["agentc", command, str(arguments.spec)]
+    words += [] if arguments.scale is None else ["--scale", arguments.scale]
+    words += [word for pair in arguments.params.items() for word in ("-p", "=".join(pair))]
+    return shlex.join(words)
 
 
 def show_hint(diagnostics: Sequence[Diagnostic], stream: TextIO) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agentc.store.known_runs import KnownRun
     from agentc.store.variant import Variant
 
+
 class NoRunError(CommandError):
     """None is meant; the message (empty when the reason was shown) and the exit code say why."""
 

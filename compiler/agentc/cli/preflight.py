@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import time
-from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import (
     add_format_argument,
@@ -19,13 +18,6 @@ from agentc.cli.arguments import (
 from agentc.cli.stopping import with_stopped_rounds
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_PREFLIGHT, EXIT_SPEC
-
-if TYPE_CHECKING:
-    from agentc.backend_api import BackendTable
-    from agentc.compilation import Compilation
-    from agentc.placement import Requests
-    from agentc.plan.work import Work
-    from agentc.preflight import PreflightFinding
 
 HELP = "look for what would fail: cluster limits, disk, software, tokens, before anything is queued"
 
@@ -57,10 +49,12 @@ def execute(arguments: argparse.Namespace) -> int:
     """0 no problem, 1 errors in the spec, 2 no such profile, 5 no such stage, 7 something would
     fail."""
     from agentc.backend_api import load_backends
+    from agentc.cli.costing import cost_to_run
     from agentc.placement import read_requests
     from agentc.placement.profile import find_profile
     from agentc.plan.render import plan_document
     from agentc.plan.work import find_work
+    from agentc.preflight.every_check import every_check
     from agentc.preflight.render import findings_document, findings_text
     from agentc.runtime.store.layout import StoreLayout
     from agentc.store.paths import store_root
@@ -79,7 +73,9 @@ def execute(arguments: argparse.Namespace) -> int:
     compiled, _ = with_stopped_rounds(compiled, arguments, table, layout)
     assert compiled.plan is not None
     work = find_work(plan_document(compiled.plan), layout, arguments.until)
-    found = _look(work, compiled, table, requests, asks=not arguments.offline)
+    cluster = profile is not None and profile.queued
+    cost = cost_to_run(work, compiled, table, cores=100 if cluster else None, queued=cluster)
+    found = every_check(work, compiled, table, requests, cost, online=not arguments.offline)
     if arguments.format == "json":
         name = None if profile is None else profile.name
         print(json.dumps(findings_document(found, compiled.plan.name, name), indent=2))
@@ -87,56 +83,3 @@ def execute(arguments: argparse.Namespace) -> int:
         taken = time.monotonic() - started
         print(findings_text(found, taken, asked=not arguments.offline), end="")
     return EXIT_PREFLIGHT if any(each.verdict == "problem" for each in found) else 0
-
-
-def _look(
-    work: Work,
-    compiled: Compilation,
-    table: BackendTable,
-    requests: Requests | None,
-    *,
-    asks: bool,
-) -> list[PreflightFinding]:
-    from agentc.cli.costing import cost_to_run
-    from agentc.placement import settle_plan
-    from agentc.placement.profile import SLURM
-    from agentc.preflight import hub, offline
-    from agentc.preflight.browser import check_browsers
-    from agentc.preflight.cluster import check_cluster, read_cluster
-    from agentc.preflight.machine import check_machine, check_own_servers
-    from agentc.preflight.memory import check_memory
-    from agentc.preflight.minutes import check_minutes
-    from agentc.preflight.sandbox import check_boxes
-    from agentc.preflight.slurm_query import ask_slurm
-
-    assert compiled.plan is not None
-    profile = None if requests is None else requests.profile
-    cluster = profile is not None and profile.queued
-    estimates, expected = cost_to_run(
-        work, compiled, table, cores=100 if cluster else None, queued=cluster
-    )
-    settled = settle_plan(work.document, requests, [str(job["id"]) for job in work.missing])
-    files = hub.files_of(work.missing)
-    found = [
-        *offline.check_disk(work.layout, work, estimates, expected),
-        *offline.check_shared(work.layout, profile),
-        *offline.check_programs(profile),
-        *offline.check_software(compiled.plan, work, profile),
-        *offline.check_secrets(compiled, work),
-        *offline.check_ports(work, profile),
-        *check_boxes(work, table, elsewhere=cluster),
-        *check_browsers(work, table, elsewhere=cluster),
-        *offline.check_shapes(settled, table),
-        *check_memory(settled, here=not cluster),
-        *check_minutes(settled, estimates),
-        *check_own_servers(settled),
-        *([] if cluster else check_machine(settled)),
-        *hub.check_cached(files),
-    ]
-    if asks and profile is not None and profile.executor == SLURM and settled:
-        answered, silent = read_cluster(ask_slurm())
-        found += silent
-        found += [] if answered is None else check_cluster(settled, answered)
-    if asks:
-        found += hub.check_hub(files)
-    return found

@@ -13,6 +13,7 @@ from agentc.cli.arguments import (
     add_locked_argument,
     add_spec_arguments,
     compile_typed,
+    same_spec,
     show_diagnostics,
     show_found,
     wants_colour,
@@ -24,10 +25,13 @@ from agentc.exit_codes import EXIT_PREFLIGHT, EXIT_SPEC, EXIT_STORE, EXIT_USAGE
 from agentc.plan.work import Work, find_work
 
 if TYPE_CHECKING:
+    from agentc.backend_api import BackendTable
+    from agentc.compilation import Compilation
     from agentc.cost import Estimate, Summary
     from agentc.diagnostics import Diagnostic
     from agentc.placement.device_count import DeviceCount
     from agentc.placement.profile import Profile
+    from agentc.tracking.chosen import ChosenTracker
 
 HELP = "run what is missing of an experiment, and show its results"
 
@@ -77,6 +81,11 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--over-budget", action="store_true", help="run although the estimate exceeds `budget:`"
     )
     parser.add_argument(
+        "--force",
+        action="store_true",
+        help="run although `agentc preflight` has a problem, such as too few GPUs",
+    )
+    parser.add_argument(
         "--track",
         metavar="NAME[,NAME]",
         help="write curves and results to these trackers too, in place of those of the spec:"
@@ -89,12 +98,12 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """0 done, 1 errors in the spec, 2 no such profile, 3 a job failed, 4 no usable store, 5 no such
-    stage, 6 a claim with `gate: true` is not reproduced, 7 more GPUs are asked for than there are.
-    """
+    stage, 6 a claim with `gate: true` is not reproduced, 7 preflight has a problem."""
     from agentc.backend_api import load_backends
     from agentc.cli.costing import WORTH_MEASURING_S, cost_to_run
     from agentc.diagnostics import Sink
     from agentc.passes.lowering.secrets import report_missing
+    from agentc.placement.device_count import DeviceCount
     from agentc.placement.profile import find_profile, require_executor
     from agentc.plan.render import plan_document
     from agentc.run.driver import DriverOptions, at_once
@@ -129,6 +138,30 @@ def execute(arguments: argparse.Namespace) -> int:
     show_rounds(rounds)
     work = find_work(plan_document(compiled.plan), layout, arguments.until)
     queued, cores = profile is not None and profile.queued, at_once(profile, arguments.jobs)
+    trackers: tuple[ChosenTracker, ...] = ()
+    counted = DeviceCount()
+    if not arguments.dry_run:
+        # What would end the run is looked for before anything is measured, built or downloaded.
+        wanting = Sink()
+        written = () if compiled.module is None else compiled.module.track
+        trackers = choose_trackers(written, arguments.track, wanting, Path(arguments.spec).parent)
+        report_missing_secrets(trackers, os.environ, wanting)
+        stages = {str(job["stage"]) for job in work.missing}
+        report_missing(compiled.secrets, stages, os.environ, wanting)
+        needed = needed_by_plan(compiled.plan, {str(job["id"]) for job in work.missing})
+        report_lacking(needed, layout, wanting)
+        if wanting.has_errors:
+            show_diagnostics(wanting.sorted())
+            return EXIT_SPEC
+        try:
+            counted = _count_devices(work, profile)
+        except DevicesError as error:
+            print(f"agentc: {error}", file=sys.stderr)
+            return EXIT_USAGE
+        if work.missing and not arguments.force:
+            cost = cost_to_run(work, compiled, table, cores=cores, queued=queued)
+            if _would_fail(work, compiled, table, profile, cost, arguments):
+                return EXIT_PREFLIGHT
     estimates, expected = cost_to_run(
         work, compiled, table, cores=cores, queued=queued, measure_from=WORTH_MEASURING_S
     )
@@ -145,24 +178,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return EXIT_SPEC
     if arguments.dry_run:
         return 0
-    wanting = Sink()
-    written = () if compiled.module is None else compiled.module.track
-    trackers = choose_trackers(written, arguments.track, wanting, Path(arguments.spec).parent)
-    report_missing_secrets(trackers, os.environ, wanting)
-    stages = {str(job["stage"]) for job in work.missing}
-    report_missing(compiled.secrets, stages, os.environ, wanting)
-    needed = needed_by_plan(compiled.plan, {str(job["id"]) for job in work.missing})
-    report_lacking(needed, layout, wanting)
-    if wanting.has_errors:
-        show_diagnostics(wanting.sorted())
-        return EXIT_SPEC
-    try:
-        counted = _count_devices(work, profile)
-    except DevicesError as error:
-        print(f"agentc: {error}", file=sys.stderr)
-        return EXIT_USAGE
-    if counted is None:
-        return EXIT_PREFLIGHT
+    if counted.note:
+        print(counted.note)
     options = RunOptions(
         driver=DriverOptions(
             jobs=arguments.jobs,
@@ -187,9 +204,29 @@ def execute(arguments: argparse.Namespace) -> int:
     return steps.run(compiled, rounds, work, (estimates, expected))
 
 
-def _count_devices(work: Work, profile: Profile | None) -> DeviceCount | None:
-    """What there is of GPUs for the jobs that have to run; None, with a word to people, where some
-    of them could never run. Raises DevicesError, ProfileError."""
+def _would_fail(
+    work: Work,
+    compiled: Compilation,
+    table: BackendTable,
+    profile: Profile | None,
+    cost: tuple[Mapping[str, Estimate], Summary | None],
+    arguments: argparse.Namespace,
+) -> bool:
+    """Whether the offline half of preflight has a problem, which is printed."""
+    from agentc.placement import read_requests
+    from agentc.preflight.every_check import every_check
+    from agentc.preflight.render import problems_text
+
+    requests = None if profile is None else read_requests(profile)
+    found = every_check(work, compiled, table, requests, cost, online=False)
+    if not any(each.verdict == "problem" for each in found):
+        return False
+    print(problems_text(found, same_spec("preflight", arguments)), file=sys.stderr)
+    return True
+
+
+def _count_devices(work: Work, profile: Profile | None) -> DeviceCount:
+    """What there is of GPUs for the jobs that have to run. Raises DevicesError, ProfileError."""
     from agentc.placement import read_requests, settle_plan
     from agentc.placement.device_count import DeviceCount, count_devices
 
@@ -197,14 +234,8 @@ def _count_devices(work: Work, profile: Profile | None) -> DeviceCount | None:
         return DeviceCount()
     requests = None if profile is None else read_requests(profile)
     settled = settle_plan(work.document, requests, [str(job["id"]) for job in work.missing])
-    found, lacking = count_devices(
-        settled, os.environ, queued=profile is not None and profile.queued
-    )
-    for short in lacking:
-        print(f"agentc: {short.message}\n  help: {short.fix}", file=sys.stderr)
-    if found.note and not lacking:
-        print(found.note)
-    return None if lacking else found
+    queued = profile is not None and profile.queued
+    return count_devices(settled, os.environ, queued=queued)[0]
 
 
 def _tell(work: Work, estimates: Mapping[str, Estimate], expected: Summary | None) -> None:

@@ -1,5 +1,5 @@
-"""Keys of a Snakemake profile against the options of the Snakemake that is installed. Snakemake takes
-an unknown key as a target to make, and says so only after software was built."""
+"""Keys of a Snakemake profile against the options of the installed Snakemake, which takes an
+unknown key as a target to make, and reports it only after software was built."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ _REMOVED_GROUPS = {
     "k8s-": _plugin("kubernetes"),
     "tibanna-": _plugin("tibanna"),
 }
-_OF_OTHER_PLUGINS = ("scheduler-", "report-", "storage-", "logger-", "slurm-jobstep-")
+_ACCEPTED = ("scheduler-", "report-", "storage-", "logger-", "slurm-jobstep-", "__", "?")
+"""How options of other plugins begin; the last two are templates of the profile itself (yte)."""
 _OPTION = re.compile(r'"--([a-z][a-z0-9-]*)"')
 
 
@@ -86,12 +87,10 @@ def key_problems(file: Path, text: str, settings: Mapping[str, Any], executor: s
         replacement = _removed(key, executor)
         if replacement is not None:
             problems.append(f"{where}: `{key}` is an option of Snakemake 7; {replacement}")
-        elif key in known or key.startswith(("__", "?")):  # the latter are templates (yte)
+        elif not known or key in known or key.startswith(_ACCEPTED):
             continue
-        elif not known or key.startswith(_OF_OTHER_PLUGINS):
-            continue
-        elif executor != "local" and key.startswith(f"{executor}-") and not of_plugin:
-            continue
+        elif not of_plugin and executor != "local" and key.startswith(f"{executor}-"):
+            continue  # the plugin is not installed, which `require_executor` reports
         elif key not in of_plugin:
             hint = did_you_mean(key, sorted(known | of_plugin))
             owner = _owner(key, executor)

@@ -9,8 +9,14 @@ from collections.abc import Iterator, Sequence
 from agentc.placement import ResolvedRequest
 from agentc.placement.device_count import DeviceShortfall, devices_lacking, devices_too_few
 from agentc.preflight.finding import PreflightFinding
-from agentc.runtime.machine.devices import DevicesError, machine_devices
+from agentc.runtime.machine.devices import (
+    GPUS_VARIABLE,
+    DevicesError,
+    gpus_hidden,
+    machine_devices,
+)
 from agentc.runtime.machine.prologue import memory_limit
+from agentc.text import counted
 
 
 def check_machine(settled: Sequence[ResolvedRequest]) -> Iterator[PreflightFinding]:
@@ -57,14 +63,17 @@ def _gpus(settled: Sequence[ResolvedRequest]) -> Iterator[PreflightFinding]:
             if each.number("gpus") == most
             for job in each.jobs
         )
+        hidden = gpus_hidden(os.environ)
+        asked = f"{counted(most, 'GPU', 'GPUs')} requested"
         yield PreflightFinding(
             check="gpus",
-            verdict="warning",
-            message=f"{most} GPUs are asked for, and this machine shows none: the work would be "
-            "done by the processor",
+            verdict="warning" if hidden else "problem",
+            message=f"{asked}, and {hidden} hides those of this machine: the CPU does the work"
+            if hidden
+            else f"{asked}, and this machine has none",
             about=tuple(stages),
-            fix="run it where there are GPUs, or set placement.gpus to 0 to say that it is meant "
-            "(it changes no key)",
+            fix="run it where there are GPUs (`--profile` submits to a cluster). To run on the "
+            f"CPU, write `placement: {{gpus: 0}}`, which changes no key, or set {GPUS_VARIABLE}=0",
         )
 
 

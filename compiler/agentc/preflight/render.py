@@ -36,6 +36,19 @@ def findings_text(found: Sequence[PreflightFinding], seconds: float, *, asked: b
     return "\n".join(lines) + "\n"
 
 
+def problems_text(found: Sequence[PreflightFinding], more: str) -> str:
+    """What ends a run before it starts; `more` is the command that shows the warnings."""
+    lines = ["agentc: this run would fail; nothing was started:"]
+    for each in found:
+        if each.verdict != "problem":
+            continue
+        stages = f" [{named(each.about)}]" if each.about else ""
+        lines.append(f"  {each.check}: {each.message}{stages}")
+        lines += [f"    help: {each.fix}"] if each.fix else []
+    lines.append(f"`{more}` shows every check; `agentc run --force` starts the run all the same")
+    return "\n".join(lines)
+
+
 def findings_document(
     found: Sequence[PreflightFinding], name: str, profile: str | None
 ) -> dict[str, Json]:

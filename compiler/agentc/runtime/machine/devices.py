@@ -54,7 +54,7 @@ def machine_devices(
     said, visible = _words(environ.get(GPUS_VARIABLE)), _words(environ.get(VISIBLE))
     text = environ.get(GPUS_VARIABLE, "").strip()
     count = int(text) if text.isdigit() else None
-    if count == 0 or (said is None and visible == []):
+    if gpus_hidden(environ):
         return ()
     listed = (ask or list_gpus)()
     names = _visible_names(visible, listed)
@@ -82,6 +82,16 @@ def machine_devices(
     if twice:
         raise DevicesError("%s is listed twice among the GPUs" % min(twice))
     return tuple(found)
+
+
+def gpus_hidden(environ: Mapping[str, str]) -> str:
+    """The setting by which somebody hides every GPU so that the CPU does the work; else ""."""
+    said, visible = environ.get(GPUS_VARIABLE), environ.get(VISIBLE)
+    if said is not None and said.strip().isdigit() and int(said) == 0:
+        return "%s=%s" % (GPUS_VARIABLE, said.strip())
+    if _words(said) is None and visible is not None and _words(visible) == []:
+        return "%s=%s" % (VISIBLE, visible)
+    return ""
 
 
 def may_have_gpus(environ: Mapping[str, str]) -> bool:

@@ -1,0 +1,64 @@
+"""Every check of preflight over what has to run: for `agentc preflight`, and without the online
+half for `agentc run`, before anything is measured, built or downloaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentc.backend_api import BackendTable
+from agentc.compilation import Compilation
+from agentc.cost import Estimate, Summary
+from agentc.placement import Requests, settle_plan
+from agentc.placement.profile import SLURM
+from agentc.plan.work import Work
+from agentc.preflight import hub, offline
+from agentc.preflight.browser import check_browsers
+from agentc.preflight.cluster import check_cluster, read_cluster
+from agentc.preflight.finding import PreflightFinding
+from agentc.preflight.machine import check_machine, check_own_servers
+from agentc.preflight.memory import check_memory
+from agentc.preflight.minutes import check_minutes
+from agentc.preflight.sandbox import check_boxes
+from agentc.preflight.slurm_query import ask_slurm
+
+
+def every_check(
+    work: Work,
+    compiled: Compilation,
+    table: BackendTable,
+    requests: Requests | None,
+    cost: tuple[Mapping[str, Estimate], Summary | None],
+    *,
+    online: bool,
+) -> list[PreflightFinding]:
+    """Findings about the jobs that have to run, under the profile of `requests`; `online` asks
+    SLURM and the model hub, too."""
+    assert compiled.plan is not None
+    profile = None if requests is None else requests.profile
+    cluster = profile is not None and profile.queued
+    estimates, expected = cost
+    settled = settle_plan(work.document, requests, [str(job["id"]) for job in work.missing])
+    files = hub.files_of(work.missing)
+    found = [
+        *offline.check_disk(work.layout, work, estimates, expected),
+        *offline.check_shared(work.layout, profile),
+        *offline.check_programs(profile),
+        *offline.check_software(compiled.plan, work, profile),
+        *offline.check_secrets(compiled, work),
+        *offline.check_ports(work, profile),
+        *check_boxes(work, table, elsewhere=cluster),
+        *check_browsers(work, table, elsewhere=cluster),
+        *offline.check_shapes(settled, table),
+        *check_memory(settled, here=not cluster),
+        *check_minutes(settled, estimates),
+        *check_own_servers(settled),
+        *([] if cluster else check_machine(settled)),
+        *hub.check_cached(files),
+    ]
+    if online and profile is not None and profile.executor == SLURM and settled:
+        answered, silent = read_cluster(ask_slurm())
+        found += silent
+        found += [] if answered is None else check_cluster(settled, answered)
+    if online:
+        found += hub.check_hub(files)
+    return found
