@@ -15,6 +15,7 @@ from toy_plan import job, plan
 
 from agentc.cli import main
 from agentc.graph.dot import dot_text
+from agentc.graph.measure import fitted, text_width
 from agentc.graph.mermaid import MOST_EDGES, mermaid_text
 from agentc.graph.page import page_text
 from agentc.graph.stages import StageGraph, stage_graph
@@ -205,3 +206,22 @@ def test_the_same_picture_everywhere(tmp_path: Path) -> None:
         for seed in ("0", "77")
     }
     assert len(pictures) == 1
+
+
+def test_no_label_runs_into_the_state() -> None:
+    """The widths are those of a real font, DejaVu Sans Bold; the labels are of wide letters."""
+    names = ["evaluate_backend_summed_up", "W" * 30, "m" * 24, "ill" * 12]
+    drawn = svg_text(graph_of(plan(*(job(name, "model") for name in names))), "headline")
+    seen = 0
+    for box in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}g"):
+        texts = list(box.findall("{http://www.w3.org/2000/svg}text"))
+        if len(texts) != 3:
+            continue
+        name, _, state = texts
+        end = float(name.get("x", "")) + text_width(name.text or "", 13, bold=True)
+        begin = float(state.get("x", "")) - text_width(state.text or "", 11)
+        assert end + 5 < begin, name.text
+        seen += 1
+    assert seen == len(names)
+    assert fitted("short", 200, 13) == "short"
+    assert fitted("W" * 30, 100, 13, bold=True) == "WWW…WWW"

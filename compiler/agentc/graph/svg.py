@@ -6,10 +6,13 @@ from html import escape
 from itertools import pairwise
 
 from agentc.graph.layout import HEIGHT, WIDTH, EdgeLine, Frame, lay_out
+from agentc.graph.measure import fitted, text_width
 from agentc.graph.stages import GraphNode, StageGraph
 from agentc.runtime.layers import Point
 
 _MARGIN = 20.0
+_GAP = 10.0
+_NAME_SIZE, _QUIET_SIZE = 13.0, 11.0
 _HEAD = 64.0
 _LEGEND = (
     ("changed", "changed, to run"),
@@ -119,9 +122,11 @@ def _tip(point: Point) -> str:
 def _box(node: GraphNode, corner: Point, links: bool) -> str:
     x, y = corner
     state = node.style
-    # A bold letter takes up to 8 units; the state stands right of the name.
-    label = _cut(node.label, int((WIDTH - 30 - 6 * len(_WORDS[state])) / 8))
+    # The state stands right of the name, a gap apart.
+    room = WIDTH - 14 - 8 - _GAP - text_width(_WORDS[state], _QUIET_SIZE)
+    label = fitted(node.label, room, _NAME_SIZE, bold=state != "unneeded")
     about = f"{node.backend}  {node.key}" if node.backend else node.note
+    about = fitted(about, WIDTH - 14 - 8, _QUIET_SIZE)
     tip = " · ".join(part for part in (node.id, node.kind, node.state_words, node.note) if part)
     link = f' href="#{escape(node.id)}"' if links and node.backend else ""
     tag = "a" if link else "g"
@@ -131,14 +136,10 @@ def _box(node: GraphNode, corner: Point, links: bool) -> str:
         f'<rect class="box" x="{x:.1f}" y="{y:.1f}" width="{WIDTH:.0f}" height="{HEIGHT:.0f}" '
         f'rx="6"/><rect class="stripe" x="{x:.1f}" y="{y:.1f}" width="5" height="{HEIGHT:.0f}" '
         f'rx="2"/><text class="name" x="{x + 14:.1f}" y="{y + 19:.1f}">{escape(label)}</text>'
-        f'<text class="quiet" x="{x + 14:.1f}" y="{y + 36:.1f}">{escape(_cut(about, 30))}</text>'
+        f'<text class="quiet" x="{x + 14:.1f}" y="{y + 36:.1f}">{escape(about)}</text>'
         f'<text class="quiet state" x="{x + WIDTH - 8:.1f}" y="{y + 19:.1f}" '
         f'text-anchor="end">{_WORDS[state]}</text></{tag}>'
     )
 
 
 _WORDS = {"changed": "changed", "run": "run", "cached": "✓", "unneeded": "–"}
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most // 2] + "…" + text[-(most - most // 2 - 1) :]

@@ -95,7 +95,9 @@ def _lines(found: Comparison) -> Iterator[str]:
     if found.same:
         yield f"{found.before} and {found.after}: the same {total} jobs, the same results"
     else:
-        yield f"{found.before} and {found.after}: {len(found.differing)} of {total} jobs differ"
+        # With the report, as `plan` counts.
+        differing = sum(diff.novelty != "same" for diff in found.jobs.values())
+        yield f"{found.before} and {found.after}: {differing} of {total} jobs differ"
     if found.params:
         yield f"params: {', '.join(change.text() for change in found.params)}"
     roots = _grouped((tuple(change_texts(d.changes)), d.id) for d in found.differing if d.changes)
