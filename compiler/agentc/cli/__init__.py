@@ -110,7 +110,7 @@ exit codes:
   0 done            1 the spec has errors    2 wrong command line    3 a job failed
   4 the store is damaged or unusable         5 a named thing was not found
   6 a claim with `gate: true` is not reproduced
-  7 `preflight` found what would fail         70 a bug in agentc
+  7 `preflight` or `run`: something would fail         70 a bug in agentc
   129 stopped by SIGHUP   130 interrupted (Ctrl-C)
   143 stopped by SIGTERM or `agentc cancel`
 `agentc diff` answers as diff(1) does: 0 same, 1 different, 2 trouble. `agentc data fetch` and

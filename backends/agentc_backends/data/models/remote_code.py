@@ -1,4 +1,4 @@
-"""Refuses code that model repositories and checkpoints ship: a spec cannot bring code of its own.
+"""Refuses code that model repositories and checkpoints ship: a spec cannot have it run.
 
 For the models' backends and for the servers of models alike.
 """
