@@ -12,15 +12,19 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.backends.pair.test_contrast import row
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
 from agentc.placement import read_requests, settle_plan
 from agentc.placement.profile import find_profile
 from agentc.plan.render import plan_document
+from agentc_backends.data.pair.contrast import build_pairs
+from agentc_backends.data.pair.rules import PairRules
 
 SPECS = Path(__file__).parents[1] / "specs"
 ETO = ("eto/alfworld", "eto/sciworld", "eto/webshop")
+SWEET = ("sweet_rl/backend", "sweet_rl/frontend", "sweet_rl/tiny")
 AGENT_R = ("agent_r/sciworld", "agent_r/textcraft", "agent_r/webshop")
 
 STATED = {
@@ -113,6 +117,21 @@ def test_trainings_ask_the_shipped_cluster_profile_for_what_they_load(name: str)
             mem_mb = asked[job["id"]]
             assert mem_mb is not None
             assert mem_mb >= job["memory"]["mem_mb"] > 16000, job["id"]
+
+
+@pytest.mark.parametrize("name", SWEET)
+def test_sweet_rl_keeps_rejected_dialogues_whole(name: str) -> None:
+    """ETO's cut after five rounds is no rule of SWEET-RL: the answer that failed is in the last
+    turn of a long dialogue."""
+    made = [job for job in jobs(name, "pair") if job["backend"] == "pair.contrast"]
+    assert made
+    for job in made:
+        config = {key: value for key, value in job["config"].items() if key != "on_empty"}
+        rules = PairRules(**{**config, "chosen_at_least": None})
+        rows = [row("1", 1.0, 2, who="w"), row("1", 0.0, 10, who="l", attempt=1)]
+        [pair], counts = build_pairs([], [rows], rules)
+        assert pair["rejected"][-1]["content"] == "l9"
+        assert counts.rejected_cut == 0
 
 
 @pytest.mark.parametrize("name", AGENT_R)

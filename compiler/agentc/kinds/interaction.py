@@ -171,7 +171,8 @@ PAIR_FIELDS: tuple[Field, ...] = (
     ),
     integer(
         "max_extra_rounds",
-        "A rejected exploration is cut so many rounds after the expert's length; null: never.",
+        "A rejected exploration is cut N rounds after the length of the chosen side (ETO's rule, "
+        "for pairs with an expert); null: never. With `sources: self` the default is null.",
         5,
         minimum=0,
         nullable=True,

@@ -246,12 +246,26 @@ CRITIC_FIELDS: tuple[Field, ...] = (
         0.0,
         minimum=0,
     ),
+    choice(
+        "nll_reduction",
+        "What that log-likelihood is a mean over: each `token` of a step alike, or each `row` "
+        "alike, of the means of its tokens (the released code).",
+        ("token", "row"),
+        "token",
+    ),
     string(
         "template",
-        "What stands before the first message's own text, inside the same message, with the hidden "
-        "text in place of `{privileged}`.",
+        "The words around the hidden text, which takes the place of `{privileged}`.",
         "In light that the final answer is: {privileged}.",
         pattern=r"\{privileged\}",
+    ),
+    choice(
+        "template_at",
+        "Where these words are: in the `first_message`, before its own text and an empty line, or "
+        "`before_begin_of_text`: before the first token of the conversation, with nothing between "
+        "(the released code; log_ratio).",
+        ("first_message", "before_begin_of_text"),
+        "first_message",
     ),
     choice(
         "pooling",

@@ -64,9 +64,10 @@ RANK_FIELDS: tuple[Field, ...] = (
     ),
     choice(
         "span",
-        "Which tokens are scored: `reply`, those of the candidate and its end; `published`, those "
-        "that open the reply and those of the candidate without its end, as the released script "
-        "has it.",
+        "Which tokens the critic scores: `reply`, those of the candidate and its end; `published`, "
+        "those that open the reply and those of the candidate without its end, as the released "
+        "script has it. The reference always scores the candidate and its end; with "
+        "`reference_context: sampler` and `published` both scores are the released script's.",
         ("reply", "published"),
         "reply",
     ),

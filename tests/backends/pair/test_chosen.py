@@ -55,6 +55,18 @@ def test_the_best_of_a_task_need_not_be_perfect() -> None:
     assert [pair for pair in pairs if pair[0] == 1] == [(1, 2, 0), (1, 2, 1)]
 
 
+@pytest.mark.parametrize(("extra", "last"), [(None, "l9"), (5, "l6")])
+def test_a_rejected_dialogue_is_whole_unless_a_number_of_rounds_is_set(
+    extra: int | None, last: str
+) -> None:
+    """The winner answers in its second turn, the loser's wrong answer is in its tenth."""
+    rows = [row("1", 1.0, 2, who="w"), row("1", 0.0, 10, who="l", attempt=1)]
+    [pair], counts = build_pairs([], [rows], replace(CODE, max_extra_rounds=extra))
+    assert pair["chosen"][-1]["content"] == "w1"
+    assert pair["rejected"][-1]["content"] == last
+    assert counts.rejected_cut == (extra is not None)
+
+
 def test_all_pairs_with_a_gap_of_a_tenth() -> None:
     """O4, whose flat indices are attempt x tasks + task: (0,2), (0,4), (5,1), (5,3)."""
     pairs, _ = paired(O4, PAGES)

@@ -69,6 +69,24 @@ def test_what_the_sampler_recorded_needs_no_job(tmp_path: Path) -> None:
     assert "scores" not in jobs["ranked"].draft.inputs
 
 
+def test_the_published_span_is_the_critics_side_only(tmp_path: Path) -> None:
+    """With the sampler's own scores that is the released ranking."""
+    plain, _ = compiled(tmp_path)
+    spans = {name: job.draft.config.get("span") for name, job in plain.items()}
+    assert (spans["ranked"], spans["ranked:reference"]) == ("reply", "reply")
+    jobs, errors = compiled(tmp_path, RANKED + "    span: published\n")
+    assert errors == []
+    assert jobs["ranked"].draft.config["span"] == "published"
+    assert jobs["ranked:reference"].draft.config == plain["ranked:reference"].draft.config
+    assert jobs["ranked:reference"].key == plain["ranked:reference"].key
+    assert jobs["ranked"].key != plain["ranked"].key
+    sampler = "    privileged: hidden\n    reference_context: sampler\n    span: published\n"
+    jobs, errors = compiled(tmp_path, sampler)
+    assert errors == []
+    assert [name for name, job in jobs.items() if job.stage == "ranked"] == ["ranked"]
+    assert jobs["ranked"].draft.config["span"] == "published"
+
+
 def test_a_reference_behind_hidden_texts_has_the_critic_s_words(tmp_path: Path) -> None:
     jobs, errors = compiled(tmp_path, RANKED + "    reference_context: privileged\n")
     assert errors == []
@@ -82,10 +100,6 @@ def test_a_reference_behind_hidden_texts_has_the_critic_s_words(tmp_path: Path) 
     [
         ("    privileged: hidden\n", "the stage names none"),
         ("    privileged: hidden\n    backend: advantage\n", "the stage names none"),
-        (
-            "    privileged: hidden\n    reference_context: sampler\n    span: published\n",
-            "no sampler records",
-        ),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, ranked: str, wrong: str) -> None:

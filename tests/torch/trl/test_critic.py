@@ -32,6 +32,7 @@ from agentc_backends.trainers.trl.critic_trainers import (
     ValueTrainer,
 )
 from agentc_backends.trainers.trl.job_critic import weighted_columns
+from agentc_backends.trainers.trl.likelihood import NllRules
 
 Make = Callable[..., CriticTrainer]
 CHOSEN, REJECTED = [[0.2, 0.4], [0.6]], [[-0.1, 0.3, 0.1], [-0.4, -0.2]]
@@ -63,6 +64,7 @@ def make_trainer(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Make:
             ref_model=None,
             reference_cache=root / f"reference_{made}.json",
             nll_weight=config["nll_weight"],
+            nll=NllRules(reduction=config.get("nll_reduction", "token")),
             args=DPOConfig(output_dir=str(root / "out"), use_cpu=True, **config["arguments"]),
             train_dataset=Dataset.from_dict(weighted_columns(encoded, 0, encoder.pad, how)),
             processing_class=encoder.tokenizer,
@@ -180,17 +182,23 @@ def by_hand(model: Any, reference: Any, rows: list[Any], settings: dict[str, Any
     losses = [
         -torch.nn.functional.logsigmoid(0.1 * (score(one) - score(other))) for one, other in rows
     ]
-    said = [value for one, _ in rows for _, value in log_probs(model, one)]
-    return sum(losses) / len(losses) - settings["nll_weight"] * sum(said) / len(said)
+    said = [[value for _, value in log_probs(model, one)] for one, _ in rows]
+    likelihood = sum(map(sum, said)) / sum(map(len, said))
+    if settings.get("nll_reduction") == "row":
+        likelihood = sum(sum(row) / len(row) for row in said) / len(said)
+    return sum(losses) / len(losses) - settings["nll_weight"] * likelihood
 
 
-@pytest.mark.parametrize("normalisation", ["turn", "trajectory", "none"])
+@pytest.mark.parametrize(
+    ("normalisation", "reduction"),
+    [("turn", "token"), ("trajectory", "token"), ("none", "token"), ("trajectory", "row")],
+)
 def test_a_model_of_two_layers_against_sums_by_hand(
-    make_trainer: Make, model: Path, normalisation: str
+    make_trainer: Make, model: Path, normalisation: str, reduction: str
 ) -> None:
     """Loss and gradients of a step, at weights that have left the reference; the same for
     micro-batches of 1, 2, 4 and 8."""
-    settings = {"normalisation": normalisation, "nll_weight": 0.2}
+    settings = {"normalisation": normalisation, "nll_weight": 0.2, "nll_reduction": reduction}
     rules = MaskRules(loss_on="assistant", max_length=256, truncation="error")
     encoded, _ = encode_pairs(load_encoder(model), pairs(8), rules, turns=True)
     reference, moved = load_model(model), load_model(model)
@@ -317,6 +325,33 @@ def test_hidden_text_stands_before_the_first_messages_text(model: Path, tmp_path
         assert len(other.ids) > len(one.ids)
         scored = [[i for i, t in zip(s.ids, s.trained, strict=True) if t] for s in (one, other)]
         assert scored[0] == scored[1]
+
+
+def test_hidden_text_can_stand_before_the_first_token(model: Path, tmp_path: Path) -> None:
+    """As in the released rows: the filled template, and the conversation as it would be alone."""
+    folder = write_rows(tmp_path / "hidden", "privileged.jsonl", hidden_texts(3))
+    hidden = HiddenTexts([folder], "In light that the final answer is: {privileged}.")
+    row = pairs(3)[1]
+    messages, opening = hidden.placed("before_begin_of_text", "t1", row["prompt"])
+    assert messages == row["prompt"]
+    assert opening == "In light that the final answer is: get oak planks."
+    assert hidden.placed("first_message", "t1", row["prompt"]) == (
+        hidden.in_front("t1", row["prompt"]), "",
+    )  # fmt: skip
+    encoder = load_encoder(model)
+    prefix = encoder.tokenizer(opening, add_special_tokens=False)["input_ids"]
+    for loss_on in ("assistant", "completion"):
+        rules = MaskRules(loss_on=loss_on, max_length=256, truncation="error")
+        [plain], _ = encode_pairs(encoder, [row], rules, turns=True)
+        [behind], counts = encode_pairs(encoder, [{**row, "opening": opening}], rules, turns=True)
+        for one, other in zip(plain, behind, strict=True):
+            assert other.ids == [*prefix, *one.ids]
+            assert other.trained == [*[False] * len(prefix), *one.trained]
+            assert other.turns == [*[-1] * len(prefix), *one.turns]
+        assert counts.longest == max(len(side.ids) for side in behind)
+    cut = MaskRules(loss_on="assistant", max_length=len(behind[0].ids) - 1, truncation="right")
+    [short], _ = encode_pairs(encoder, [{**row, "opening": opening}], cut)
+    assert short[0].ids == behind[0].ids[:-1]
 
 
 def test_an_agent_that_was_told_is_found_without_a_word_of_it(tmp_path: Path) -> None:

@@ -155,6 +155,10 @@ class ChatPolicy:
         the server does not tell."""
         return await self._chat.tokenize(messages, add_generation_prompt=opened)
 
+    async def spell(self, text: str) -> list[int]:
+        """The tokens of a text by itself. Raises ServiceError as `tokenize`."""
+        return await self._chat.tokenize(text)
+
     async def tokens_begun(self, messages: Sequence[Message]) -> list[int]:
         """The tokens of a conversation up to the last letter of its last message, which is not
         ended; none where the format has no such beginning. Raises ServiceError as `tokenize`."""

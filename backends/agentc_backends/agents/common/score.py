@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from agentc_backends.agents.client.errors import ContextOverflowError, InfrastructureError
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompt import Message
+from agentc_backends.agents.common.shown import Prompt
 
 Row: TypeAlias = dict[str, Any]
 Span: TypeAlias = Literal["reply", "published"]
@@ -24,17 +25,21 @@ class Scorer(Protocol):
 
     async def tokenize(self, messages: Sequence[Message], *, opened: bool = True) -> list[int]: ...
 
+    async def spell(self, text: str) -> list[int]: ...
+
     async def score(self, ids: Sequence[int], affinity: str) -> list[float | None]: ...
 
 
-async def turn_scores(turn: Row, prompt: Sequence[Message], span: Span, scorer: Scorer) -> Row:
+async def turn_scores(turn: Row, prompt: Prompt, span: Span, scorer: Scorer) -> Row:
     """The row of one turn, whose `prompt` the scorer is shown: `{"sum", "n"}` of each candidate.
     Raises InfrastructureError, FatalError."""
     affinity = turn["id"]
     asked: list[asyncio.Future[Row]] = []
     try:
-        before = await scorer.tokenize(prompt)
-        header = 0 if span == "reply" else await _header(prompt, before, scorer)
+        before = await scorer.tokenize(prompt.messages)
+        header = 0 if span == "reply" else await _header(prompt.messages, before, scorer)
+        if prompt.opening:
+            before = [*await scorer.spell(prompt.opening), *before]
         asked = [
             asyncio.ensure_future(_score(each, before, header, span, scorer, affinity))
             for each in turn["candidates"]

@@ -13,9 +13,20 @@ from agentc_backends.agents.common.advantage import Normalisation
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompt import Message
 from agentc_backends.data.chat.hidden_texts import HiddenTexts
+from agentc_backends.data.chat.privileged import FIRST_MESSAGE
 from agentc_backends.data.chat.rows import RowsError
 
 Row: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a model reads before a candidate: messages, and a text before their first token."""
+
+    messages: Sequence[Message]
+    opening: str = ""
+
+
 Sees: TypeAlias = Literal["history", "privileged"]
 _CRITIC = "agentc_critic.json"
 
@@ -29,6 +40,7 @@ class CriticNotes:
     template: str | None
     reference: str
     pooling: str | None
+    template_at: str = FIRST_MESSAGE
 
 
 def read_critic(folder: Path, *, head: bool = False) -> CriticNotes:
@@ -51,12 +63,13 @@ def read_critic(folder: Path, *, head: bool = False) -> CriticNotes:
         notes["template"],
         notes["reference"],
         notes.get("pooling"),
+        notes.get("template_at", FIRST_MESSAGE),
     )
 
 
 def shown_to_critic(
     critic: CriticNotes, hidden: Sequence[Path]
-) -> Callable[[Row], Sequence[Message]]:
+) -> Callable[[Row], Prompt]:
     """Makes the prompt of a turn for the critic: behind hidden texts exactly if it was trained
     behind them. Raises FatalError, as `prompts` does."""
     if critic.template is not None and not hidden:
@@ -64,26 +77,26 @@ def shown_to_critic(
             "the critic was trained behind hidden texts, and the stage has none: give it the "
             "`privileged` that the critic had"
         )
-    return prompts("privileged" if hidden else "history", critic.template, hidden)
+    return prompts("privileged" if hidden else "history", critic, hidden)
 
 
 def prompts(
-    sees: Sees, template: str | None, hidden: Sequence[Path]
-) -> Callable[[Row], Sequence[Message]]:
+    sees: Sees, critic: CriticNotes | None, hidden: Sequence[Path]
+) -> Callable[[Row], Prompt]:
     """Makes the prompt of a turn. Hidden texts, of the folders `hidden`, are kept in memory, and
     nothing is written of them. Raises FatalError where a critic's words and the texts do not go
     together; the function does where a task has none."""
-    if sees == "history":
-        return lambda turn: turn["prompt"]
-    if template is None:
+    if sees == "history" or critic is None:
+        return lambda turn: Prompt(turn["prompt"])
+    if critic.template is None:
         raise FatalError(
             "hidden texts are given, but the critic was trained without: leave `privileged` out"
         )
-    texts = HiddenTexts(hidden, template)
+    texts, template_at = HiddenTexts(hidden, critic.template), critic.template_at
 
-    def shown(turn: Row) -> Sequence[Message]:
+    def shown(turn: Row) -> Prompt:
         try:
-            return texts.in_front(turn["task_id"], turn["prompt"])
+            return Prompt(*texts.placed(template_at, turn["task_id"], turn["prompt"]))
         except RowsError as error:
             raise FatalError(str(error)) from error
 

@@ -17,7 +17,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     given = stage.scoped()
     sees, span = given.text("reference_context"), given.text("span")
     privileged = stage.inputs.get("privileged", ())
-    _refuse(given, stage, sees, span, bool(privileged))
+    _refuse(given, stage, sees, bool(privileged))
     placement: dict[str, Json] = {
         "concurrency": given.integer("concurrency"),
         "error_budget": given.number("error_budget"),
@@ -32,7 +32,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             "candidates",
         )
     else:
-        jobs.append(_reference_job(stage, context, sees, span, placement))
+        jobs.append(_reference_job(stage, context, sees, placement))
         inputs["scores"] = (f":{_REFERENCE}",)
     jobs.append(
         JobDraft(
@@ -54,11 +54,12 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 
 
 def _reference_job(
-    stage: StageView, context: LowerContext, sees: str, span: str, placement: dict[str, Json]
+    stage: StageView, context: LowerContext, sees: str, placement: dict[str, Json]
 ) -> JobDraft:
-    """It rests on the critic only where it is shown hidden text in the critic's words."""
+    """It rests on the critic only where it is shown hidden text in the critic's words. A reference
+    scores replies with their end, whatever `span` says of the critic: the released script takes
+    its reference from what the sampler recorded, and that is such a score."""
     view = stage.scoped()
-    view.get("span")
     view.get("reference_context")
     inputs = {"candidates": stage.inputs["candidates"]}
     inputs[_REFERENCE] = stage.inputs.get(_REFERENCE, ())
@@ -73,7 +74,7 @@ def _reference_job(
         software=LIGHT,
         program=("-m", "agentc_backends.agents.rank.job_reference"),
         view=view,
-        config={"context": sees, "span": span},
+        config={"context": sees, "span": "reply"},
         placement=placement,
         inputs=inputs,
         produces=CANDIDATE_SCORES.name,
@@ -95,7 +96,7 @@ def _scoring(view: StageView, context: LowerContext, served: str) -> LeaseDraft:
     return server
 
 
-def _refuse(view: StageView, stage: StageView, sees: str, span: str, hidden: bool) -> None:
+def _refuse(view: StageView, stage: StageView, sees: str, hidden: bool) -> None:
     """What cannot be, by settings and inputs alone."""
     if sees != "sampler" and not stage.inputs.get(_REFERENCE):
         view.refuse(
@@ -104,13 +105,6 @@ def _refuse(view: StageView, stage: StageView, sees: str, span: str, hidden: boo
             "names none",
             fix="name the model that the critic was trained against, or set reference_context: "
             "sampler",
-        )
-    if sees == "sampler" and span == "published":
-        view.refuse(
-            "span",
-            "`span: published` takes in the tokens that open a reply, of which no sampler records "
-            "log-probabilities",
-            fix="set span: reply, or reference_context: history",
         )
     if sees == "privileged" and not hidden:
         view.refuse(

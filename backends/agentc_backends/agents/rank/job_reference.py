@@ -21,8 +21,8 @@ async def score(job: Job) -> None:
     sees, span = job.config["context"], job.config["span"]
     job.config.assert_all_read()
     turns = stored_rows(job.input("candidates") / "candidates.jsonl")
-    template = read_critic(job.input("critic")).template if sees == "privileged" else None
-    shown = prompts(sees, template, job.inputs("privileged"))
+    critic = read_critic(job.input("critic")) if sees == "privileged" else None
+    shown = prompts(sees, critic, job.inputs("privileged"))
     rows = await score_turns(job, turns, shown, span)
     write_rows(
         job.out / "scores.jsonl",

@@ -18,9 +18,8 @@ from agentc_backends.agents.common.advantage import valued_turn
 from agentc_backends.agents.common.failures import OutOfTimeError
 from agentc_backends.agents.common.journal import Journal, stored_rows
 from agentc_backends.agents.common.program import run_job
-from agentc_backends.agents.common.prompt import Message
 from agentc_backends.agents.common.rest import WorkProgress
-from agentc_backends.agents.common.shown import read_critic, shown_to_critic
+from agentc_backends.agents.common.shown import Prompt, read_critic, shown_to_critic
 from agentc_backends.agents.rank.head_values import HeadScorer
 from agentc_backends.agents.rank.ranked import finish
 from agentc_backends.data.models.checkpoint import settle_libraries
@@ -60,7 +59,7 @@ def _valued(
     journal: Journal,
     turns: Sequence[Row],
     asked: Sequence[int],
-    shown: Callable[[Row], Sequence[Message]],
+    shown: Callable[[Row], Prompt],
     scorer: HeadScorer,
 ) -> list[Row]:
     """The values of the turns at these places; what the journal holds is not computed again. Raises
@@ -88,9 +87,9 @@ def _valued(
     return rows
 
 
-def _of_turn(turn: Row, prompt: Sequence[Message], scorer: HeadScorer) -> Row:
+def _of_turn(turn: Row, prompt: Prompt, scorer: HeadScorer) -> Row:
     """The row of one turn; too long a one has no values."""
-    before = scorer.encoder.encode_prompt(prompt)
+    before = scorer.encoder.encode_prompt(prompt.messages)
     replies = [candidate["tokens"] for candidate in turn["candidates"]]
     named = {"id": turn["id"], "task_id": turn["task_id"]}
     if scorer.window is not None and len(before) + max(map(len, replies)) > scorer.window:

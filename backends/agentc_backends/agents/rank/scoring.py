@@ -16,16 +16,16 @@ from agentc_backends.agents.client.leased import chat_client
 from agentc_backends.agents.common.connect import NO_REPLIES, ChatPolicy, lost_server
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.journal import Journal
-from agentc_backends.agents.common.prompt import Message
 from agentc_backends.agents.common.rest import WorkProgress, play_rest
 from agentc_backends.agents.common.runner import Row
 from agentc_backends.agents.common.score import Span, score_row, turn_scores
+from agentc_backends.agents.common.shown import Prompt
 
 
 async def score_turns(
     job: Job,
     turns: Sequence[Row],
-    prompt_of: Callable[[Row], Sequence[Message]],
+    prompt_of: Callable[[Row], Prompt],
     span: Span,
 ) -> list[Row]:
     """Rows of scores by the model that the job leases, in the order of the turns. What could

@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from agentc.runtime.program import read_rows
-from agentc_backends.data.chat.privileged import Message, with_privileged
+from agentc_backends.data.chat.privileged import (
+    FIRST_MESSAGE,
+    Message,
+    filled,
+    with_privileged,
+)
 from agentc_backends.data.chat.rows import RowsError
 from agentc_backends.data.chat.unsaid import unsaid_runs
 
@@ -33,6 +38,15 @@ class HiddenTexts:
     def in_front(self, task_id: str, messages: Sequence[Mapping[str, Any]]) -> list[Message]:
         """The conversation with the task's hidden text. Raises RowsError where there is none."""
         return with_privileged(messages, self._template, self._text(task_id))
+
+    def placed(
+        self, template_at: str, task_id: str, messages: Sequence[Mapping[str, Any]]
+    ) -> tuple[list[Message], str]:
+        """The conversation, and the text before its first token: the task's hidden text is in one
+        of the two. Raises RowsError where there is none."""
+        if template_at == FIRST_MESSAGE:
+            return self.in_front(task_id, messages), ""
+        return [dict(message) for message in messages], filled(self._template, self._text(task_id))
 
     def require_unseen(self, task_id: str, opening: Iterable[Mapping[str, Any]]) -> None:
         """Raises RowsError where an episode's opening holds a window of its hidden text, or all of

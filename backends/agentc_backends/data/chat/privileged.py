@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 
 PLACE = "{privileged}"
 """Where a template has the hidden text."""
+FIRST_MESSAGE = "first_message"
+"""The template stands in the first message; else before the conversation's first token."""
 
 Message: TypeAlias = dict[str, Any]
 
@@ -20,7 +22,12 @@ def with_privileged(
 ) -> list[Message]:
     """The conversation with the filled template before its first message's text, inside the same
     message, so that every chat template takes it; an empty line stands between."""
-    # Not `format`: hidden code is full of braces, and so may a template be.
-    prefix = template.replace(PLACE, text)
+    prefix = filled(template, text)
     first, *rest = (dict(message) for message in messages)
     return [{**first, "content": f"{prefix}\n\n{first['content']}"}, *rest]
+
+
+def filled(template: str, text: str) -> str:
+    """The template with the hidden text. Not by `format`: hidden code is full of braces, and so
+    may a template be."""
+    return template.replace(PLACE, text)

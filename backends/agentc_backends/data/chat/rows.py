@@ -131,12 +131,13 @@ def encode_pairs(
     `loss_on` "completion" everything from the first token after the prompt is: observations and
     the text that closes a turn included. The last reply of a side stands there as it was generated,
     those before it as later turns saw them (`raw`), as in the released code of SWEET-RL: one row
-    of tokens cannot hold both.
+    of tokens cannot hold both. The `opening` of a row is a text before the first token of both.
     """
     counts = RowCounts()
     kept: list[tuple[Side, Side]] = []
     for row in rows:
         prompt = row["prompt"]
+        opening = encoder.spell(row["opening"]) if "opening" in row else []
         sides = []
         for name in _SIDES:
             encoded = encoder.encode(as_generated([*prompt, *row[name]]))
@@ -145,12 +146,20 @@ def encode_pairs(
                 trained = [position >= start for position in range(len(encoded.ids))]
             else:
                 trained = [turn >= len(prompt) for turn in encoded.turns]
-            sides.append(Side(encoded.ids, trained, encoded.turns if turns else []))
+            side = Side(encoded.ids, trained, encoded.turns if turns else [])
+            sides.append(_behind(opening, side) if opening else side)
         fitted = _fit(row["id"], tuple(sides), rules, counts)
         if fitted is not None:
             kept.append((fitted[0], fitted[1]))
             counts.parted += any("raw" in m for name in _SIDES for m in row[name][:-1])
     return kept, _checked(counts, rules)
+
+
+def _behind(opening: list[int], side: Side) -> Side:
+    """A side behind tokens that are not trained."""
+    size = len(opening)
+    turns = [-1] * size + side.turns if side.turns else []
+    return Side(opening + side.ids, [False] * size + side.trained, turns)
 
 
 def in_parts(row: Row, trained: frozenset[int]) -> list[tuple[Sequence[Message], frozenset[int]]]:

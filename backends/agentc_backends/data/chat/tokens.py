@@ -117,7 +117,7 @@ class Encoder:
             segment = segments[bisect_right(starts, begin) - 1]
             turn = -1 if segment.turn is None else segment.turn
             if segment.content and token in self._control:
-                spelled = self._spell(text[begin:end])
+                spelled = self.spell(text[begin:end])
                 ids += spelled
                 turns += [turn] * len(spelled)
             else:
@@ -125,7 +125,7 @@ class Encoder:
                 turns.append(turn)
         return Encoded(ids, turns)
 
-    def _spell(self, text: str) -> list[int]:
+    def spell(self, text: str) -> list[int]:
         """Tokens of a text that holds no control token, whatever it looks like."""
         encoding = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
         ids: list[int] = encoding["input_ids"]

@@ -27,13 +27,14 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             f"`sources: {sources}` needs trajectories of an expert",
             fix="give the stage an `expert` input, or set `sources: self`",
         )
+    extra_rounds, facts = _extra_rounds(view, sources)
     config: dict[str, Json] = {
         "sources": sources,
         "margin": view.number("margin"),
         "on_tie": view.text("on_tie"),
         "on_null": view.text("on_null"),
         "directions": view.text("directions") if sources != "self" else "both",
-        "max_extra_rounds": view.get("max_extra_rounds"),
+        "max_extra_rounds": extra_rounds,
         "prompt_from": view.text("prompt_from") if sources != "self" else "winner",
         "max_per_task": view.get("max_per_task"),
         "contrast": view.text("contrast"),
@@ -63,8 +64,19 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             inputs=inputs,
             produces=PREFERENCE_PAIRS.name,
             contract={"min_rows": 0} if on_empty == "publish" else {},
+            extra_identity=facts,
         ),
     )
+
+
+def _extra_rounds(view: StageView, sources: str) -> tuple[Json, dict[str, Json]]:
+    """Where rejected sides are cut, and what that adds to the identity: the declared default is
+    ETO's, whose pairs have an expert. No other paper cuts, so pairs without one are whole unless
+    the spec itself sets a number."""
+    rounds = view.get("max_extra_rounds")
+    if sources != "self" or rounds is None or view.is_set("max_extra_rounds"):
+        return rounds, {}
+    return None, {"max_extra_rounds": None}
 
 
 def _chosen(view: StageView, sources: str) -> dict[str, Json]:

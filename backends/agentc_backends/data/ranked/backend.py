@@ -22,6 +22,9 @@ OPTIONS: tuple[Field, ...] = (
     number("length_ratio", "Draw pairs of like length alone: the longer side has at most so many "
            "times the characters of the shorter, so that with 1.5 questions meet questions and "
            "answers answers; null: any pair.", None, minimum=1, nullable=True),
+    choice("keep", "Which drawn pairs are kept: `distinct`, those whose sides differ in advantage and "
+           "in text and are not empty; `all`, as the released script does, ties, equal texts and "
+           "empty replies too.", ("distinct", "all"), "distinct"),
     choice("order", "`hash`: each turn draws by a seed of its own; `published`: one generator with "
            "the seed 42 draws for all turns in order and shuffles the pairs, as the released "
            "script does.", ("hash", "published"), "hash"),
@@ -54,6 +57,8 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
                 "`order: published` draws as the released script does, which knows no lengths",
                 fix="leave `order` out, or length_ratio",
             )
+    if view.text("keep") == "all":
+        config["keep"] = "all"
     on_empty = view.text("on_empty")
     if on_empty != "error":
         config["on_empty"] = on_empty
@@ -84,6 +89,8 @@ def _draws(view: StageView) -> dict[str, Json]:
     }
     if config["ranking"] == "random":
         view.leave("margin", "a random ranking has no distances")
+    elif view.text("keep") == "all":
+        view.leave("margin", "`keep: all` keeps pairs whatever their distance")
     else:
         config["margin"] = view.number("margin")
     if config["draw"] == "best_worst":

@@ -36,6 +36,7 @@ class RankedRules:
     margin: float
     seed: int
     length_ratio: float | None = None
+    keep: Literal["distinct", "all"] = "distinct"
 
 
 @dataclass(slots=True)
@@ -106,7 +107,7 @@ def _pairs_of(
     copies: Counter[tuple[int, int]] = Counter()
     for chosen, rejected in found:
         reason = _unfit(turn, scores, chosen, rejected, rules.margin)
-        if reason is not None:
+        if reason is not None and rules.keep == "distinct":
             counts.dropped[reason] += 1
             continue
         name = _texts(turn, chosen, rejected)

@@ -25,6 +25,7 @@ def critic_config(view: StageView, arguments: dict[str, Json]) -> dict[str, Json
         "beta": _beta(view, head),
         "template": _template(view),
         **(_of_a_head(view) if head else _of_log_ratios(view)),
+        **_template_at(view, head),
     }
     config: dict[str, Json] = {
         "arguments": arguments,
@@ -39,7 +40,12 @@ def critic_config(view: StageView, arguments: dict[str, Json]) -> dict[str, Json
     arguments["beta"] = made["beta"]
     arguments["disable_dropout"] = True
     arguments["precompute_ref_log_probs"] = True
-    return {**config, "nll_weight": view.number("nll_weight")}
+    config["nll_weight"] = view.number("nll_weight")
+    if not config["nll_weight"]:
+        view.leave("nll_reduction", "no likelihood is added without `nll_weight`")
+    elif view.text("nll_reduction") == "row":
+        config["nll_reduction"] = "row"
+    return config
 
 
 def _beta(view: StageView, head: bool) -> float:
@@ -64,6 +70,22 @@ def _template(view: StageView) -> Json:
     return None
 
 
+def _template_at(view: StageView, head: bool) -> dict[str, Json]:
+    """Where the words around a hidden text are, unless they are in the first message."""
+    if "privileged" not in view.inputs:
+        view.leave("template_at", "there is no `privileged` input whose texts it could place")
+        return {}
+    if view.text("template_at") == "first_message":
+        return {}
+    if head:
+        view.refuse(
+            "template_at",
+            "a head reads hidden texts in the first message",
+            fix="leave it out, or set parameterisation: log_ratio",
+        )
+    return {"template_at": "before_begin_of_text"}
+
+
 def _of_log_ratios(view: StageView) -> dict[str, Json]:
     if view.text("objective") != "bradley_terry":
         view.refuse(
@@ -85,7 +107,7 @@ def _of_log_ratios(view: StageView) -> dict[str, Json]:
 
 
 def _of_a_head(view: StageView) -> dict[str, Json]:
-    for name in ("normalisation", "reference_sees", "nll_weight"):
+    for name in ("normalisation", "reference_sees", "nll_weight", "nll_reduction"):
         view.leave(name, _PAIRS_ALONE)
     if view.text("sharding") != "none":
         view.refuse(

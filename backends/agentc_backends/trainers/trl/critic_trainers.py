@@ -32,7 +32,7 @@ class CriticTrainer(PairTrainer):
     reads, where that is something else.
 
     loss = -log sigmoid(beta (score+ - score-)) + nll_weight NLL(chosen), the mean over the pairs of
-    a step, and over the trained tokens of its chosen sides.
+    a step, and over the trained tokens of its chosen sides, or over their means (`nll`).
     """
 
     def __init__(
@@ -90,8 +90,12 @@ class CriticTrainer(PairTrainer):
         loss: torch.Tensor = (losses * real).sum() / pairs
         if self._nll_weight:
             # A step's pairs have a trained token each, unless all of them are empty ones.
-            likelihood = (found[:size] * mask[:size]).sum() / tokens.clamp(min=1)
-            loss = loss - self._nll_weight * likelihood
+            if self._nll.reduction == "row":
+                share = self._nll.share(found[:size], mask[:size], int(pairs), int(tokens))
+                loss = loss + self._nll_weight * share
+            else:
+                likelihood = (found[:size] * mask[:size]).sum() / tokens.clamp(min=1)
+                loss = loss - self._nll_weight * likelihood
         self._note(chosen.detach(), rejected.detach(), [each.detach() for each in scores])
         self._keep(self._places(inputs["completion_mask"]))
         return loss * self.accelerator.num_processes

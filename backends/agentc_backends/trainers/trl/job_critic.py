@@ -10,6 +10,7 @@ from typing import Any
 
 from agentc.runtime.program import Job, write_json
 from agentc_backends.data.chat.hidden_texts import HiddenTexts
+from agentc_backends.data.chat.privileged import FIRST_MESSAGE
 from agentc_backends.data.chat.rows import MaskRules, NoRowsError, Side, encode_pairs
 from agentc_backends.data.chat.tokens import Encoder, load_encoder
 from agentc_backends.data.chat.turn_weights import Normalisation, score_weights
@@ -18,6 +19,7 @@ from agentc_backends.trainers.common.program import run_trainer
 from agentc_backends.trainers.common.rows import Row, pairs_to_compare
 from agentc_backends.trainers.common.scoring import COUNT, ScoringSample, sample_of
 from agentc_backends.trainers.trl.job_dpo import pair_columns
+from agentc_backends.trainers.trl.likelihood import NllRules
 from agentc_backends.trainers.trl.session import train_with
 from agentc_backends.trainers.trl.sharding import ModelLayout, load_laid_out
 
@@ -30,7 +32,7 @@ def train(job: Job) -> None:
     FormatError, TrainingDivergedError."""
     made = job.config["critic"]
     rows = pairs_to_compare(job)
-    told = with_hidden_texts(job, rows, made["template"])
+    told = with_hidden_texts(job, rows, made["template"], made.get("template_at", FIRST_MESSAGE))
     if made["parameterisation"] == "value_head":
         from agentc_backends.trainers.trl.value_training import train_value_head
 
@@ -41,7 +43,9 @@ def train(job: Job) -> None:
         write_json(job.out / CRITIC_FILE, {**made, "reference": reference_of(job)})
 
 
-def with_hidden_texts(job: Job, rows: Sequence[Row], template: str | None) -> list[Row]:
+def with_hidden_texts(
+    job: Job, rows: Sequence[Row], template: str | None, template_at: str = FIRST_MESSAGE
+) -> list[Row]:
     """The pairs as the critic reads them: with the hidden text of their task, where the job has
     some. Raises RowsError, too where an opening shows that the agent was told one."""
     folders = job.inputs("privileged")
@@ -52,7 +56,8 @@ def with_hidden_texts(job: Job, rows: Sequence[Row], template: str | None) -> li
     for row in rows:
         begun = len(row["prompt"]) - 2 * row.get("shared_turns", 0)
         hidden.require_unseen(row["task_id"], row["prompt"][:begun])
-        told.append({**row, "prompt": hidden.in_front(row["task_id"], row["prompt"])})
+        messages, opening = hidden.placed(template_at, row["task_id"], row["prompt"])
+        told.append({**row, "prompt": messages, **({"opening": opening} if opening else {})})
     return told
 
 
@@ -71,6 +76,7 @@ def _train_log_ratio(job: Job, rows: list[Row], told: list[Row], made: dict[str,
     base = job.input("model")
     encoder, rules = load_encoder(base), MaskRules(**job.config["mask"])
     nll_weight: float = job.config["nll_weight"]
+    nll = NllRules(reduction=job.config.get("nll_reduction", "token"))
     normalisation: Normalisation = made["normalisation"]
     pairs, counts = encode_pairs(encoder, told, rules, turns=True)
     seen = pairs
@@ -91,6 +97,7 @@ def _train_log_ratio(job: Job, rows: list[Row], told: list[Row], made: dict[str,
             reference_cache=job.work / "reference_scores.json",
             reference_rows=others,
             nll_weight=nll_weight,
+            nll=nll,
             data_collator=CriticCollator(encoder.pad),
             layout=layout,
             **arguments,
