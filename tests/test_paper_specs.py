@@ -119,6 +119,46 @@ def test_trainings_ask_the_shipped_cluster_profile_for_what_they_load(name: str)
             assert mem_mb >= job["memory"]["mem_mb"] > 16000, job["id"]
 
 
+OTHER_TASKS: Mapping[str, tuple[str, Any]] = {
+    "webshop": ("catalogue", None),
+    "alfworld": ("games", "invented"),
+    "colbench_backend": ("tasks", "invented"),
+    "colbench_frontend": ("tasks", "invented"),
+    "twenty_questions": ("oracle", "table"),
+    "guess_my_city": ("oracle", "table"),
+}
+"""Settings, and what they are where the tasks are not the paper's."""
+VALUED = sorted(
+    str(path.relative_to(SPECS).with_suffix(""))
+    for path in SPECS.glob("*/*.yaml")
+    if "percent: true" in path.read_text("utf-8") or "tolerance:" in path.read_text("utf-8")
+)
+
+
+@pytest.mark.parametrize("name", VALUED)
+def test_a_papers_value_is_judged_on_its_tasks_only(name: str) -> None:
+    """By default these specs play invented tasks: no verdict, and the reason says why."""
+    module = compile_spec(SPECS / f"{name}.yaml", {}, load_backends()).module
+    assert module is not None
+    for claim in module.claims:
+        used = module.stages[claim.stages[0]].uses.get("environment")
+        if claim.relation != "value" or used is None:
+            continue
+        entry = module.environments[used]
+        setting, other = OTHER_TASKS.get(entry.backend.removeprefix("env."), ("", None))
+        given = entry.fields.get(setting)
+        default = "table" if setting == "oracle" else "invented" if setting == "games" else None
+        value = default if given is None else given.json
+        assert (claim.unmet is not None) == bool(setting and value == other), claim.name
+
+
+def test_with_published_tasks_the_papers_values_are_judged() -> None:
+    given = {"tasks": "train.jsonl", "test_tasks": "test.jsonl"}
+    module = compile_spec(SPECS / "sweet_rl" / "backend.yaml", given, load_backends()).module
+    assert module is not None
+    assert {claim.unmet for claim in module.claims} == {None}
+
+
 @pytest.mark.parametrize("name", SWEET)
 def test_sweet_rl_keeps_rejected_dialogues_whole(name: str) -> None:
     """ETO's cut after five rounds is no rule of SWEET-RL: the answer that failed is in the last

@@ -91,6 +91,39 @@ def test_claims_change_no_key_but_those_of_judge_and_report(tmp_path: Path) -> N
     assert {name for name, key in without.items() if found[name] != key} == {"report"}
 
 
+@pytest.mark.parametrize(
+    ("environment", "needs", "unmet"),
+    [
+        ("", "environment.recipes: {not: invented}", None),
+        (", recipes: invented", "environment.recipes: {not: invented}",
+         "`recipes` of `craft` is `invented`, and the claim needs another value"),
+        ("", "environment.max_depth: 3",
+         "`max_depth` of `craft` is not set, and the claim needs `3`"),
+        (", max_depth: 3", "environment.max_depth: 3", None),
+        (", max_depth: 3", "environment.max_depth: {not: null}", None),
+        ("", "environment.max_depth: {not: null}",
+         "`max_depth` of `craft` is not set, and the claim needs another value"),
+        ("", "params.printed: 67.4", None),
+        ("", "params.printed: 70, environment.recipes: invented",
+         "the param `printed` is `67.4`, and the claim needs `70`; `recipes` of `craft` is "
+         "`minecraft`, and the claim needs `invented`"),
+    ],
+)  # fmt: skip
+def test_a_claim_needs_settings_in_effect(
+    tmp_path: Path, environment: str, needs: str, unmet: str | None
+) -> None:
+    """By default or as the spec has them. What holds changes no key."""
+    spec = SPEC.replace("backend: textcraft}", f"backend: textcraft{environment}}}")
+    plain = plan_of(tmp_path, spec + CLAIMS).by_id()
+    with_needs = spec + CLAIMS.replace("    gate: true\n", f"    needs: {{{needs}}}\n    gate: true\n")
+    module = compiled(tmp_path, with_needs).module
+    assert module is not None
+    assert [claim.unmet for claim in module.claims] == [unmet, None]
+    plan = plan_of(tmp_path, with_needs).by_id()
+    assert (plan["claims"].key == plain["claims"].key) == (unmet is None)
+    assert plan["before"].key == plain["before"].key
+
+
 def test_the_claim_is_part_of_the_verdicts_key(tmp_path: Path) -> None:
     keys = set()
     for printed in ("67.4", "67.5"):

@@ -11,6 +11,7 @@ from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.span import Origin
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.front.claim_curves import COUNTS, are_alike, is_of_curves
+from agentc.front.claim_needs import unmet_needs
 from agentc.front.claim_reading import ClaimReading, WrittenClaim, number_of, setting_in_effect
 from agentc.front.claim_scores import (
     is_called,
@@ -127,6 +128,7 @@ def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim 
         reach=number_of(values["reach"]) if curves else None,
         percent=unit != 1.0,
         gate=values.get("gate") is True,
+        unmet=unmet_needs(written, stage, reading),
         over=over,
         origin=Origin(entry.key.span),
     )

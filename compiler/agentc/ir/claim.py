@@ -30,7 +30,8 @@ class Claim:
     another than `metric`. `n` is the paper's number of test tasks, `seeds` its number
     of training runs. `over` names swept params whose values are runs of one experiment; once the
     cells of the sweep are joined, `runs` are their stages, and `stage` and `difference_from` say
-    what these have in common.
+    what these have in common. `unmet` says which of its `needs` do not hold: such a claim is not
+    judged.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Claim:
     reach: float | None = None
     percent: bool = False
     gate: bool = False
+    unmet: str | None = None
     over: tuple[str, ...] = ()
     runs: tuple[Run, ...] = ()
     origin: Origin
@@ -65,6 +67,8 @@ class Claim:
         more: dict[str, Json] = {"runs": [list(run) for run in self.runs]} if self.runs else {}
         if self.difference_metric is not None:
             more["difference_metric"] = self.difference_metric
+        if self.unmet is not None:
+            more["unmet"] = self.unmet
         if self.reach is None:
             more["bounds"] = list(self.bounds)
         else:

@@ -229,6 +229,14 @@ CLAIM_FIELDS: tuple[Field, ...] = (
     integer("n", "Number of test tasks behind the paper's number.", minimum=1, nullable=True),
     integer("seeds", "Number of training runs that the paper took the mean of.", minimum=1,
             nullable=True),
+    Field(
+        name="needs",
+        schema={"type": ["object", "null"]},
+        doc="Settings without which the number is of something else, such as the published tasks: "
+        "`environment.SETTING` of the stage's environment or `params.NAME`, each with the value "
+        "that it must have, or `{not: VALUE}` for any other one. Where one differs, numbers are "
+        "shown and the verdict is `not judged`.",
+    ),
     strings("over", "Params of the `matrix` whose values are runs of one experiment, such as its "
             "seeds: the claim is about the mean of the runs."),
     boolean("gate", "`agentc run` and `agentc claims` exit with 6 when it is not reproduced.",

@@ -159,6 +159,25 @@ def test_the_reason_is_told_in_the_units_of_the_paper() -> None:
     assert sure["because"] == "our whole interval lies above the number"
 
 
+def test_a_claim_whose_needs_do_not_hold_is_not_judged_but_shown() -> None:
+    """Nor does it count among the claims against one baseline."""
+    unmet = "`tasks` of `code` is `invented`, and the claim needs another value"
+    found = verdict(claim(unmet=unmet), [0.6] * 200)
+    assert found["verdict"] == NOT_JUDGED
+    assert found["because"] == f"other tasks: {unmet}"
+    assert found["unmet"] == unmet
+    assert found["observed"]["mean"] == pytest.approx(0.6)
+    assert verdict(claim(), [0.6] * 200)["verdict"] != NOT_JUDGED
+    sides = [
+        claim(name=name, relation="above", value=0.0, difference_from="base", **more)
+        for name, more in (("one", {}), ("two", {"unmet": unmet}))
+    ]
+    measured = {"here": metrics([0.6, 0.9, 0.7] * 20), "base": metrics([0.1, 0.2, 0.1] * 20)}
+    one, two = judge_all(sides, measured, RULES, None)
+    assert (one["verdict"], one["family"]) == (REPRODUCED, 1)
+    assert two["verdict"] == NOT_JUDGED
+
+
 def test_a_reduced_scale_is_not_judged_but_shown() -> None:
     found = verdict(claim(), share(2000, 1200), scale="smoke")
     assert found["verdict"] == NOT_JUDGED

@@ -67,9 +67,7 @@ def read_critic(folder: Path, *, head: bool = False) -> CriticNotes:
     )
 
 
-def shown_to_critic(
-    critic: CriticNotes, hidden: Sequence[Path]
-) -> Callable[[Row], Prompt]:
+def shown_to_critic(critic: CriticNotes, hidden: Sequence[Path]) -> Callable[[Row], Prompt]:
     """Makes the prompt of a turn for the critic: behind hidden texts exactly if it was trained
     behind them. Raises FatalError, as `prompts` does."""
     if critic.template is not None and not hidden:

@@ -1,8 +1,9 @@
 """How much a run of RL had played when its return first reached a value: from its curve.
 
 Sample complexity, as ArCHer compares it with PPO's (Zhou et al., ICML 2024). The curve's points are
-noisy, so three in a row count together. Limits of one run are those of its games; `over_runs` makes
-one statement of several. A run that does not get there says only that it takes more than it played.
+noisy, so three in a row count together. What the policy plays before its first update is its start,
+and passes nothing. Limits of one run are those of its games; `over_runs` makes one statement of
+several. A run that does not get there says only that it takes more than it played.
 Neighbour: `judge/curves.py`, which holds claims against these.
 """
 
@@ -24,6 +25,8 @@ COUNTED: Mapping[str, str] = {
 """A metric, and the number of a row of the curve that it counts in."""
 WINDOW = 3
 """Points that count together."""
+_ACTOR = "actor"
+"""What a row of the curve has from the first update of the policy on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,30 +84,71 @@ class OverRuns:
 def curve_points(curve: Sequence[Mapping[str, Any]], counted: str) -> list[CurvePoint]:
     """Of the rows of curve.jsonl: the policy's evaluations where the run has some, else the
     episodes that it trained on. What an iteration plays counts from that iteration on."""
-    series = "evaluation" if any("evaluation" in row for row in curve) else "return"
+    series = _series(curve)
     return [
         CurvePoint(float(row[counted]), *_spread(row[series])) for row in curve if series in row
     ]
 
 
+def points_of_start(curve: Sequence[Mapping[str, Any]]) -> int:
+    """How many of the first points are of the policy that the run starts from. An iteration plays
+    before it learns, so the first that updates the policy is one of them. Where the policy is never
+    updated by itself, but chosen by its critic, only the first iteration is."""
+    first = next((at for at, row in enumerate(curve) if _ACTOR in row), 0)
+    series = _series(curve)
+    return sum(series in row for row in curve[: first + 1])
+
+
+def mean_of_start(points: Sequence[CurvePoint], start: int) -> float | None:
+    """The mean of the first `start` points; None where there are none."""
+    return fmean(point.mean for point in points[:start]) if start else None
+
+
+def has_risen(
+    points: Sequence[CurvePoint],
+    start: int,
+    at: float,
+    confidence: float,
+    window: int = WINDOW,
+) -> bool:
+    """Whether the points of a passage at `at` are shown to lie above those of the start. The
+    passage is the first of many windows, each of which could have been it (Bonferroni)."""
+    end = next((n for n, point in enumerate(points) if point.played == at), None)
+    if end is None or not start:
+        return end is not None
+    before, few = points[:start], points[max(start, end + 1 - window) : end + 1]
+    rise = fmean(point.mean for point in few) - fmean(point.mean for point in before)
+    error = math.hypot(_error(before), _error(few))
+    freedom = max(1, sum(point.n - 1 for point in (*before, *few)))
+    looks = max(1, len(points) - start)
+    return rise > error * t_quantile(1 - (1 - confidence) / 2 / looks, freedom)
+
+
 def first_passage(
-    points: Sequence[CurvePoint], reach: float, confidence: float, window: int = WINDOW
+    points: Sequence[CurvePoint],
+    reach: float,
+    confidence: float,
+    window: int = WINDOW,
+    start: int = 0,
 ) -> Passage:
     """At the last of the first `window` points in a row whose mean is at least `reach`: by then it
     has been seen.
 
     The limits: the first at which a mean of that height is not ruled out, and the first at which a
     lower one is. All windows are looked at, so each limit is one of as many (Bonferroni). A curve
-    of fewer points is one window. Raises ValueError where there is no point.
+    of fewer points is one window. Windows of the first `start` points alone are of a policy that
+    has learned nothing, and are left out. Raises ValueError where there is no point.
     """
     if not points:
         raise ValueError("a curve without points passes nothing")
     window = min(window, len(points))
-    windows = [points[n : n + window] for n in range(len(points) - window + 1)]
+    windows = [
+        points[n : n + window] for n in range(len(points) - window + 1) if n + window > start
+    ]
     at, low, high, end = math.inf, math.inf, math.inf, points[-1].played
     for few in windows:
         mean = fmean(point.mean for point in few)
-        error = math.sqrt(sum(point.sd**2 / point.n for point in few)) / window
+        error = _error(few)
         freedom = max(1, sum(point.n - 1 for point in few))
         off = error * t_quantile(1 - (1 - confidence) / 2 / len(windows), freedom)
         played = few[-1].played
@@ -183,6 +227,15 @@ def _rank(runs: int, confidence: float) -> int | None:
             break
         rank = left
     return rank
+
+
+def _series(curve: Sequence[Mapping[str, Any]]) -> str:
+    return "evaluation" if any("evaluation" in row for row in curve) else "return"
+
+
+def _error(points: Sequence[CurvePoint]) -> float:
+    """The standard error of the mean of points."""
+    return math.sqrt(sum(point.sd**2 / point.n for point in points)) / len(points)
 
 
 def _spread(told: Mapping[str, Any]) -> tuple[float, float, int]:

@@ -21,6 +21,8 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     facts: dict[str, Json] = {"claims": claims, "stages": judged}
     if reduced is not None:
         facts["scale"] = reduced
+    if any(claim.get("reach") is not None for claim in claims):
+        facts["curves"] = "above their start"  # what counts as reached; other claims keep their keys
     return (
         JobDraft(
             kind="judge",

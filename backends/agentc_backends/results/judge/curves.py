@@ -1,26 +1,33 @@
 """Verdicts on claims about curves: how much a run of RL played until it reached a return, by itself
 or as a share of what another one played (`inference/passages.py`).
 
-Such a claim has no printed noise to be held against: it is of a side, and what is shown is an
-interval over seeds, or over the games of one run, which is said.
+Such a claim has no printed noise to be compared with: it is of a side, and what is shown is an
+interval over seeds, or over the games of one run, which the reason says. A policy that never learns
+reproduces none: a run that starts at the return is not judged, and one that passes it has to be
+shown to have risen above its start.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agentc_backends.results.inference.passages import (
     COUNTED,
+    CurvePoint,
     KnownWithin,
     OverRuns,
     Passage,
     count,
     curve_points,
     first_passage,
+    has_risen,
+    mean_of_start,
     of_one_run,
     over_runs,
+    points_of_start,
     ratio,
 )
 from agentc_backends.results.judge.rules import (
@@ -35,12 +42,33 @@ Pair = tuple[Mapping[str, Any], Mapping[str, Any] | None]
 """What is known of a run, and of the one that it is held against (`measured.read_metrics`)."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Curve:
+    """The points of a run, the first `start` of which are of the policy that it starts from."""
+
+    name: str
+    points: Sequence[CurvePoint]
+    start: int
+
+
 def judge_curves(claim: Claim, runs: Sequence[Pair], confidence: float) -> dict[str, Any]:
     """What an entry of claims.json says besides the claim itself, its reason too."""
     of_ratio = runs[0][1] is not None
     # One run's limits of a ratio hold together where each is wrong half as often.
     each = 1 - (1 - confidence) / 2 if of_ratio else confidence
-    passages = [(_passage(claim, one, each), _other(claim, other, each)) for one, other in runs]
+    curves = [
+        (
+            _curve(claim, claim["stage"], one),
+            None if other is None else _curve(claim, claim["difference_from"], other),
+        )
+        for one, other in runs
+    ]
+    if there := _there_already(claim, curves):
+        return {"because": there}
+    passages = [
+        (_passage(claim, one, each), None if other is None else _passage(claim, other, each))
+        for one, other in curves
+    ]
     known = [count(one) if other is None else ratio(one, other) for one, other in passages]
     found = of_one_run(*passages[0]) if len(passages) == 1 else over_runs(known, confidence)
     never = _never(claim, passages)
@@ -50,8 +78,13 @@ def judge_curves(claim: Claim, runs: Sequence[Pair], confidence: float) -> dict[
     holds = found.high < value if side == "below" else found.low > value
     fails = found.low > value if side == "below" else found.high < value
     verdict = REPRODUCED if holds else NOT_REPRODUCED if fails else WITHIN_NOISE
+    flat = None
+    if verdict == REPRODUCED:
+        flat = _not_risen(claim, curves, passages, confidence)
+    if flat is not None:
+        verdict = WITHIN_NOISE
     within = [_on_side(each, side, value) for each in known]
-    parts = [_reason(verdict, side), _how(found), never, _in_each(within, side, verdict)]
+    parts = [flat or _reason(verdict, side), _how(found), never, _in_each(within, side, verdict)]
     return {
         "verdict": verdict,
         "because": "; ".join(filter(None, parts)),
@@ -76,13 +109,47 @@ def _observed(found: OverRuns, confidence: float) -> dict[str, Any]:
     }
 
 
-def _passage(claim: Claim, run: Mapping[str, Any], confidence: float) -> Passage:
+def _curve(claim: Claim, name: str, run: Mapping[str, Any]) -> _Curve:
     points = curve_points(run["curve"], COUNTED[claim["metric"]])
-    return first_passage(points, claim["reach"], confidence)
+    return _Curve(name, points, points_of_start(run["curve"]))
 
 
-def _other(claim: Claim, run: Mapping[str, Any] | None, confidence: float) -> Passage | None:
-    return None if run is None else _passage(claim, run, confidence)
+def _passage(claim: Claim, curve: _Curve, confidence: float) -> Passage:
+    return first_passage(curve.points, claim["reach"], confidence, start=curve.start)
+
+
+def _there_already(claim: Claim, curves: Sequence[tuple[_Curve, _Curve | None]]) -> str | None:
+    """Which run begins at the return that is to be reached, if one does: its passage would measure
+    the noise of its first games."""
+    for curve in (each for pair in curves for each in pair if each is not None):
+        mean = mean_of_start(curve.points, curve.start)
+        if mean is not None and mean >= claim["reach"]:
+            return (
+                f"{curve.name} starts at {mean:.4g}, and {claim['reach']:g} is reached before "
+                "anything is learned: claim a `reach` above the start"
+            )
+    return None
+
+
+def _not_risen(
+    claim: Claim,
+    curves: Sequence[tuple[_Curve, _Curve | None]],
+    passages: Sequence[tuple[Passage, Passage | None]],
+    confidence: float,
+) -> str | None:
+    """Which run passes the return without having risen above its start, as far as its games show,
+    where the claim rests on that run's passage."""
+    place = 0 if claim["relation"] == "below" else 1
+    for pair, passed in zip(curves, passages, strict=True):
+        curve, passage = pair[place], passed[place]
+        if curve is None or passage is None or math.isinf(passage.at):
+            continue
+        if not has_risen(curve.points, curve.start, passage.at, confidence):
+            return (
+                f"{curve.name} is not shown to have risen above its start where it reaches "
+                f"{claim['reach']:g}"
+            )
+    return None
 
 
 def _on_side(known: KnownWithin, side: str, value: float) -> bool:

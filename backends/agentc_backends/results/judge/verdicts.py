@@ -30,6 +30,8 @@ from agentc_backends.results.judge.rules import (
 )
 from agentc_backends.results.judge.wording import explain
 
+UNMET = "other tasks"
+"""Why a claim with conditions that do not hold is not judged; the conditions follow."""
 OTHER_TASKS = "the evaluations were made on different tasks"
 NO_SCORE = "no task has a score"
 
@@ -45,6 +47,8 @@ def judge_all(
     judged = [judge(claim, metrics, rules) for claim in claims]
     families: dict[str, list[dict[str, Any]]] = {}
     for claim, entry in zip(claims, judged, strict=True):
+        if claim.get("unmet") is not None:
+            continue
         if entry["p_side"] is not None and claim["difference_from"] is not None:
             measured = f"{claim['metric']} {claim.get('difference_metric') or ''}"
             families.setdefault(f"{measured} {_baselines(claim)}", []).append(entry)
@@ -62,6 +66,9 @@ def judge_all(
                 NOT_JUDGED,
                 f"nothing is judged at the reduced scale {scale}",
             )
+        elif claim.get("unmet") is not None:
+            because = f"{UNMET}: {claim['unmet']}"
+            entry |= {"verdict": NOT_JUDGED, "because": because, "unmet": claim["unmet"]}
     return judged
 
 

@@ -62,4 +62,10 @@ CLAIMS: tuple[Code, ...] = (
         "a second judge",
         "One stage of kind judge judges every claim of the spec.",
     ),
+    Code(
+        "AGC450",
+        "a condition that no spec can meet",
+        "`needs` of a claim names settings: `environment.SETTING` of the environment of its stage, "
+        "or `params.NAME`, each with the value that it must have, or `{not: VALUE}`.",
+    ),
 )
