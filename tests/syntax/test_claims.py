@@ -115,7 +115,9 @@ def test_a_claim_needs_settings_in_effect(
     """By default or as the spec has them. What holds changes no key."""
     spec = SPEC.replace("backend: textcraft}", f"backend: textcraft{environment}}}")
     plain = plan_of(tmp_path, spec + CLAIMS).by_id()
-    with_needs = spec + CLAIMS.replace("    gate: true\n", f"    needs: {{{needs}}}\n    gate: true\n")
+    with_needs = spec + CLAIMS.replace(
+        "    gate: true\n", f"    needs: {{{needs}}}\n    gate: true\n"
+    )
     module = compiled(tmp_path, with_needs).module
     assert module is not None
     assert [claim.unmet for claim in module.claims] == [unmet, None]

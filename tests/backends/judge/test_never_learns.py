@@ -1,5 +1,5 @@
-"""No bundled spec has a claim about curves that a policy which never learns reproduces: its curve is
-its start and noise."""
+"""No bundled spec has a claim about curves that a policy which never learns reproduces: its curve
+is its start and noise."""
 
 from __future__ import annotations
 

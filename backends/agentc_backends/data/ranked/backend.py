@@ -22,9 +22,9 @@ OPTIONS: tuple[Field, ...] = (
     number("length_ratio", "Draw pairs of like length alone: the longer side has at most so many "
            "times the characters of the shorter, so that with 1.5 questions meet questions and "
            "answers answers; null: any pair.", None, minimum=1, nullable=True),
-    choice("keep", "Which drawn pairs are kept: `distinct`, those whose sides differ in advantage and "
-           "in text and are not empty; `all`, as the released script does, ties, equal texts and "
-           "empty replies too.", ("distinct", "all"), "distinct"),
+    choice("keep", "Which drawn pairs are kept: `distinct`, those whose sides differ in advantage "
+           "and in text and are not empty; `all`, as the released script does, ties, equal texts "
+           "and empty replies too.", ("distinct", "all"), "distinct"),
     choice("order", "`hash`: each turn draws by a seed of its own; `published`: one generator with "
            "the seed 42 draws for all turns in order and shuffles the pairs, as the released "
            "script does.", ("hash", "published"), "hash"),

@@ -14,15 +14,18 @@ PAPERS_OWN = "paper"
 def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     """One job. Claims name stages, so the names belong to the key, like all of the claims."""
     view = stage.scoped()
-    claims: list[Json] = [dict(claim) for claim in context.claims()]
+    stated = context.claims()
+    claims: list[Json] = [dict(claim) for claim in stated]
     judged: list[Json] = list(stage.inputs.get("of", ()))
     scale = context.experiment().get("scale")
     reduced = None if scale == PAPERS_OWN else scale
     facts: dict[str, Json] = {"claims": claims, "stages": judged}
     if reduced is not None:
         facts["scale"] = reduced
-    if any(claim.get("reach") is not None for claim in claims):
-        facts["curves"] = "above their start"  # what counts as reached; other claims keep their keys
+    if any(claim.get("reach") is not None for claim in stated):
+        facts["curves"] = (
+            "above their start"  # what counts as reached; other claims keep their keys
+        )
     return (
         JobDraft(
             kind="judge",
