@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from agentc_backends.agents.client.errors import ContextOverflowError, InfrastructureError
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompt import Message
-from agentc_backends.agents.common.shown import Prompt
+from agentc_backends.agents.common.shown import CandidatePrompt
 
 Row: TypeAlias = dict[str, Any]
 Span: TypeAlias = Literal["reply", "published"]
@@ -30,7 +30,7 @@ class Scorer(Protocol):
     async def score(self, ids: Sequence[int], affinity: str) -> list[float | None]: ...
 
 
-async def turn_scores(turn: Row, prompt: Prompt, span: Span, scorer: Scorer) -> Row:
+async def turn_scores(turn: Row, prompt: CandidatePrompt, span: Span, scorer: Scorer) -> Row:
     """The row of one turn, whose `prompt` the scorer is shown: `{"sum", "n"}` of each candidate.
     Raises InfrastructureError, FatalError."""
     affinity = turn["id"]

@@ -20,7 +20,7 @@ Row: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class CandidatePrompt:
     """What a model reads before a candidate: messages, and a text before their first token."""
 
     messages: Sequence[Message]
@@ -67,7 +67,9 @@ def read_critic(folder: Path, *, head: bool = False) -> CriticNotes:
     )
 
 
-def shown_to_critic(critic: CriticNotes, hidden: Sequence[Path]) -> Callable[[Row], Prompt]:
+def shown_to_critic(
+    critic: CriticNotes, hidden: Sequence[Path]
+) -> Callable[[Row], CandidatePrompt]:
     """Makes the prompt of a turn for the critic: behind hidden texts exactly if it was trained
     behind them. Raises FatalError, as `prompts` does."""
     if critic.template is not None and not hidden:
@@ -80,21 +82,21 @@ def shown_to_critic(critic: CriticNotes, hidden: Sequence[Path]) -> Callable[[Ro
 
 def prompts(
     sees: Sees, critic: CriticNotes | None, hidden: Sequence[Path]
-) -> Callable[[Row], Prompt]:
+) -> Callable[[Row], CandidatePrompt]:
     """Makes the prompt of a turn. Hidden texts, of the folders `hidden`, are kept in memory, and
     nothing is written of them. Raises FatalError where a critic's words and the texts do not go
     together; the function does where a task has none."""
     if sees == "history" or critic is None:
-        return lambda turn: Prompt(turn["prompt"])
+        return lambda turn: CandidatePrompt(turn["prompt"])
     if critic.template is None:
         raise FatalError(
             "hidden texts are given, but the critic was trained without: leave `privileged` out"
         )
     texts, template_at = HiddenTexts(hidden, critic.template), critic.template_at
 
-    def shown(turn: Row) -> Prompt:
+    def shown(turn: Row) -> CandidatePrompt:
         try:
-            return Prompt(*texts.placed(template_at, turn["task_id"], turn["prompt"]))
+            return CandidatePrompt(*texts.placed(template_at, turn["task_id"], turn["prompt"]))
         except RowsError as error:
             raise FatalError(str(error)) from error
 

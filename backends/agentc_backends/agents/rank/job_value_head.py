@@ -19,7 +19,7 @@ from agentc_backends.agents.common.failures import OutOfTimeError
 from agentc_backends.agents.common.journal import Journal, stored_rows
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.rest import WorkProgress
-from agentc_backends.agents.common.shown import Prompt, read_critic, shown_to_critic
+from agentc_backends.agents.common.shown import CandidatePrompt, read_critic, shown_to_critic
 from agentc_backends.agents.rank.head_values import HeadScorer
 from agentc_backends.agents.rank.ranked import finish
 from agentc_backends.data.models.checkpoint import settle_libraries
@@ -59,7 +59,7 @@ def _valued(
     journal: Journal,
     turns: Sequence[Row],
     asked: Sequence[int],
-    shown: Callable[[Row], Prompt],
+    shown: Callable[[Row], CandidatePrompt],
     scorer: HeadScorer,
 ) -> list[Row]:
     """The values of the turns at these places; what the journal holds is not computed again. Raises
@@ -87,7 +87,7 @@ def _valued(
     return rows
 
 
-def _of_turn(turn: Row, prompt: Prompt, scorer: HeadScorer) -> Row:
+def _of_turn(turn: Row, prompt: CandidatePrompt, scorer: HeadScorer) -> Row:
     """The row of one turn; too long a one has no values."""
     before = scorer.encoder.encode_prompt(prompt.messages)
     replies = [candidate["tokens"] for candidate in turn["candidates"]]

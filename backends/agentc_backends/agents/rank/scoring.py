@@ -19,13 +19,13 @@ from agentc_backends.agents.common.journal import Journal
 from agentc_backends.agents.common.rest import WorkProgress, play_rest
 from agentc_backends.agents.common.runner import Row
 from agentc_backends.agents.common.score import Span, score_row, turn_scores
-from agentc_backends.agents.common.shown import Prompt
+from agentc_backends.agents.common.shown import CandidatePrompt
 
 
 async def score_turns(
     job: Job,
     turns: Sequence[Row],
-    prompt_of: Callable[[Row], Prompt],
+    prompt_of: Callable[[Row], CandidatePrompt],
     span: Span,
 ) -> list[Row]:
     """Rows of scores by the model that the job leases, in the order of the turns. What could

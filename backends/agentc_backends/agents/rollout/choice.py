@@ -29,7 +29,7 @@ from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompt import Message, seen_messages
 from agentc_backends.agents.common.score import Scorer, turn_scores
 from agentc_backends.agents.common.seeds import draw_seed
-from agentc_backends.agents.common.shown import Prompt, read_critic, shown_to_critic
+from agentc_backends.agents.common.shown import CandidatePrompt, read_critic, shown_to_critic
 
 Row = dict[str, Any]
 _T = TypeVar("_T")
@@ -54,7 +54,7 @@ class Chooser:
     policy: Drawn
     critic: Scorer
     reference: Scorer
-    shown: Callable[[Row], Prompt]
+    shown: Callable[[Row], CandidatePrompt]
     normalisation: Normalisation
     candidates: int
 
@@ -108,7 +108,7 @@ class ChosenReplies:
             critic, reference = await _together(
                 [
                     turn_scores(turn, chooser.shown(turn), "reply", chooser.critic),
-                    turn_scores(turn, Prompt(said), "reply", chooser.reference),
+                    turn_scores(turn, CandidatePrompt(said), "reply", chooser.reference),
                 ]
             )
         # What the critic is shown may hold a hidden text, which a server may quote.
