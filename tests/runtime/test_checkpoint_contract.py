@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.runtime.contract_cases import check
 
-from agentc.runtime.contracts.checkpoint_contract import read_header
+from agentc.runtime.model_folder.safetensors import read_header
 
 
 def checkpoint(folder: Path) -> Path:
@@ -110,7 +110,7 @@ def test_real_safetensors_header_is_read(tmp_path: Path) -> None:
     numpy = pytest.importorskip("numpy")
     path = tmp_path / "x.safetensors"
     safetensors.save_file({"w": numpy.zeros((2, 3), dtype="float16")}, str(path))
-    assert read_header(path)["w"]["shape"] == [2, 3]
+    assert read_header(path)["w"].shape == (2, 3)
 
 
 CRITIC: dict[str, Any] = {

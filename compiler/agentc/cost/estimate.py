@@ -41,7 +41,8 @@ class Estimate:
     `cached` job they are what it did cost.
 
     `basis` is for people: `prior`, `3 like jobs`, `its own run`, `in the store`. `like` counts the
-    finished jobs that the time rests on.
+    finished jobs that the time rests on. `unknown` names the model of a job that obtains one of
+    which nothing says how large it is.
     """
 
     id: str
@@ -57,6 +58,7 @@ class Estimate:
     basis: str
     like: int = 0
     asked: Quantity = ZERO
+    unknown: str = ""
 
     @property
     def gpu_hours(self) -> Quantity:
@@ -202,6 +204,8 @@ class Estimator:
             times[ground] = self.time(subject, work)
         seconds, like = times[ground]
         basis = "not known" if subject.forecast == "unknown" and not like else _basis(like)
+        if work.model is not None and not work.model.known and basis == PRIOR:
+            basis = f"{PRIOR}, size of the model unknown"
         own = self._own_times(subject)
         if own:
             seconds = Quantity(weighted_median([(wall, 1.0) for wall in own]), _AGAIN)
@@ -220,6 +224,7 @@ class Estimator:
             gpus=subject.gpus,
             basis=basis,
             like=like,
+            unknown=_unknown(subject, work),
         )
 
     def time(self, subject: JobProfile, work: Workload) -> tuple[Quantity, int]:
@@ -261,6 +266,13 @@ class Estimator:
 
 def _basis(like: int) -> str:
     return PRIOR if not like else "1 like job" if like == 1 else f"{like} like jobs"
+
+
+def _unknown(subject: JobProfile, work: Workload) -> str:
+    """The model that a job obtains, where its size is not known."""
+    if subject.forecast != "weights" or work.model is None or work.model.known:
+        return ""
+    return str(subject.config.get("repo") or subject.config.get("path") or subject.stage)
 
 
 def _model_tokens(subject: JobProfile, work: Workload) -> Quantity:

@@ -4,7 +4,9 @@ Neighbours: `workload.py`, which forecasts; `observe.py`, which learns from the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from agentc.cost.amounts import Rows, Workload, candidates_of
 from agentc.cost.parameters import ModelShape, shape_of_count
@@ -57,11 +59,11 @@ def measured(subject: JobProfile, forecast: Workload) -> Workload:
         return float(found) if isinstance(found, (int, float)) and found >= 0 else None
 
     work, output = forecast, forecast.output
-    count, turns = fact("parameters"), fact(subject.counts.replies)
+    count, turns = fact("parameters") or _by_bytes(output, facts), fact(subject.counts.replies)
     if count and isinstance(output, ModelShape):
         usual = shape_of_count(Quantity(count))
         known = output if output.parameters.spread < 0.1 else usual
-        output = replace(known, parameters=Quantity(count), trained=output.trained)
+        output = replace(known, parameters=Quantity(count), trained=output.trained, known=True)
         work = replace(work, model=output)
     made = fact(subject.counts.made)
     if made and isinstance(output, Rows):
@@ -97,6 +99,14 @@ def measured(subject: JobProfile, forecast: Workload) -> Workload:
             steps=Quantity(steps or max(1.0, passed / batch)),
         )
     return replace(work, output=output)
+
+
+def _by_bytes(output: object, facts: Mapping[str, Any]) -> float | None:
+    """The weights of a model by the bytes of their files, in 16 bits, where its size was not known
+    otherwise."""
+    size = facts.get("weight_bytes")
+    unknown = isinstance(output, ModelShape) and not output.known
+    return size / 2 if unknown and isinstance(size, (int, float)) and size > 0 else None
 
 
 def tokens_of(subject: JobProfile) -> float | None:

@@ -69,6 +69,7 @@ def learn(
     for subject in subjects.values():
         with suppress(TypeError, ValueError):
             _observe_tasks(past, subject)
+            _observe_size(past, subject)
 
     def settle(subject: JobProfile, piece: Piece) -> Quantity:
         # What follows from a guess is compared with what follows from the truth.
@@ -109,6 +110,13 @@ def actual_wall(manifest: Mapping[str, Any]) -> float | None:
     if manifest.get("attempts") not in (None, 1) or resumed or not isinstance(wall, (int, float)):
         return None
     return float(wall)
+
+
+def _observe_size(past: Past, subject: JobProfile) -> None:
+    repo, revision = subject.config.get("repo"), subject.config.get("revision")
+    count = (subject.measured.get("facts") or {}).get("parameters")
+    if isinstance(repo, str) and isinstance(count, (int, float)) and count > 0:
+        past.parameters[repo, str(revision)] = float(count)
 
 
 def _observe_tasks(past: Past, subject: JobProfile) -> None:

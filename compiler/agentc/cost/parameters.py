@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentc.cost.quantity import Quantity
@@ -49,19 +49,22 @@ PUBLISHED: dict[str, float] = {
 """All weights, embeddings included, as the model cards and the hub's safetensors indexes give them.
 Keys are how repository names start, after the owner, in small letters."""
 
-_UNKNOWN = Quantity(7e9, 1.0)
+ASSUMED = Quantity(7e9, 1.0)
+"""Weights of a model of which nothing says how large it is."""
 _IN_NAME = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)(b|m)(?![a-z])")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
     """Weights and blocks of a model; `trained` is False for random weights, whose episodes run
-    differently from those of a model that can talk."""
+    differently from those of a model that can talk. `known` is False where nothing says how large
+    the model is, and the size of a usual one is assumed."""
 
     parameters: Quantity
     layers: float
     width: float
     trained: bool
+    known: bool = True
 
     @property
     def cache_bytes(self) -> float:
@@ -81,6 +84,13 @@ def shape_of_settings(settings: Mapping[str, Any]) -> ModelShape:
     count = layers * block + tables * int(settings["vocab_size"]) * hidden + hidden
     # The vocabulary may come out smaller than asked for; nothing else is uncertain.
     return ModelShape(Quantity(float(count), 0.02), layers, hidden, trained=False)
+
+
+def shape_of_folder(size: Mapping[str, Any]) -> ModelShape:
+    """A model in a folder, by what its files say (`plan.job.ModelSize`)."""
+    usual = shape_of_count(Quantity(float(size["parameters"])))
+    layers, width = size.get("layers") or usual.layers, size.get("hidden") or usual.width
+    return ModelShape(usual.parameters, layers, width, trained=True)
 
 
 def shape_of_encoder(settings: Mapping[str, Any]) -> ModelShape:
@@ -103,7 +113,7 @@ def shape_of_text_encoder(settings: Mapping[str, Any]) -> ModelShape:
 
 def shape_of_name(name: str) -> ModelShape:
     """A downloaded model, by its repository or folder: published, else `7b` in the name (names
-    round), else anything."""
+    round), else of a size that nobody knows."""
     short = name.rstrip("/").rsplit("/", 1)[-1].lower()
     short = re.sub(r"^meta-(?=llama)", "", short)
     found = max((key for key in PUBLISHED if _starts(short, key)), key=len, default=None)
@@ -111,7 +121,7 @@ def shape_of_name(name: str) -> ModelShape:
         return shape_of_count(Quantity(PUBLISHED[found]))
     match = _IN_NAME.search(short)
     if match is None:
-        return shape_of_count(_UNKNOWN)
+        return replace(shape_of_count(ASSUMED), known=False)
     experts, number, unit = match.groups()
     count = float(number) * (1e9 if unit == "b" else 1e6)
     if experts:  # experts share their attention blocks

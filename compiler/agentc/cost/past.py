@@ -60,11 +60,12 @@ class Refined:
 
 @dataclass(slots=True)
 class Past:
-    """Samples by (quantity, backend), and numbers of tasks that were met, by (environment backend,
-    identity, split) and by who met them."""
+    """Samples by (quantity, backend), numbers of tasks that were met, by (environment backend,
+    identity, split) and by who met them, and weights of models by (repository, revision)."""
 
     samples: dict[tuple[str, str], list[PastJob]] = field(default_factory=dict)
     tasks: dict[tuple[str, str, str], dict[str, float]] = field(default_factory=dict)
+    parameters: dict[tuple[str, str], float] = field(default_factory=dict)
     _memo: dict[object, Refined] = field(default_factory=dict)
 
     def add(self, name: str, backend: str, sample: PastJob) -> None:
@@ -103,6 +104,7 @@ class Past:
                 key: {name: count for name, count in counts.items() if name != source}
                 for key, counts in self.tasks.items()
             },
+            parameters=dict(self.parameters),
         )
 
     def refined(self, name: str, backend: str, prior: Quantity, traits: Traits) -> Refined:

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from agentc.cost.estimate import Estimate
+from agentc.cost.parameters import ASSUMED
 from agentc.cost.quantity import Quantity, sum_in_step
 from agentc.cost.summary import Band, Summary
 from agentc.kinds.field import Json
 from agentc.plan.stage_names import FEWEST_CELLS, of_all_cells
-from agentc.text import aligned, counted, shown_count, shown_size, shown_time
+from agentc.text import aligned, counted, shown_count, shown_size, shown_time, some
 
 _NOTHING: Mapping[str, str] = {}
 _FOLD = 40
@@ -66,6 +67,8 @@ def total_lines(summary: Summary, cached: int, *, queued: bool = False) -> list[
         asked = _band_count(summary.asked)
         lines.append(f"  asked       {asked}  tokens of models that environments ask")
     lines.append(f"  disk        {_band_bytes(summary.disk)}")
+    if summary.unknown:
+        lines.append(f"  {_unknown(summary)}")
     chain = " > ".join(_shortened(summary.path))
     lines.append(
         f"longest chain: {shown_time(summary.path_seconds)}, however many"
@@ -99,7 +102,14 @@ def summary_sentence(summary: Summary) -> str:
         text += f", {shown_count(summary.gpu_hours.median)} GPU-hours"
     if summary.tokens.median:
         text += f", {shown_count(summary.tokens.median)} tokens"
-    return f"{text}, {shown_size(summary.disk.median)} of disk{_busy(summary)}"
+    assumed = f"; {_unknown(summary)}" if summary.unknown else ""
+    return f"{text}, {shown_size(summary.disk.median)} of disk{assumed}{_busy(summary)}"
+
+
+def _unknown(summary: Summary) -> str:
+    """That the sums rest on an assumption about a model."""
+    billions = ASSUMED.median / 1e9
+    return f"size of {some(summary.unknown)} unknown: {billions:g} billion weights are assumed"
 
 
 def _busy(summary: Summary) -> str:
@@ -155,6 +165,7 @@ def total_entry(summary: Summary) -> dict[str, Json]:
         "asked_tokens": _quantiles(summary.asked),
         "disk_bytes": _quantiles(summary.disk),
         "share_of_cores": round(summary.share, 3),
+        **({"models_of_unknown_size": list(summary.unknown)} if summary.unknown else {}),
         "longest_chain": list(summary.path),
         "longest_chain_s": round(summary.path_seconds, 3),
     }

@@ -55,6 +55,8 @@ class JobProfile:
     cpus: int = 1
     gpus: int = 0
     stage: str = ""
+    model_size: Mapping[str, Any] = field(default_factory=dict)
+    """Of the model in a folder that a job of a plan takes (`plan.job.ModelSize`)."""
     measured: Mapping[str, Any] = field(default_factory=dict)
     """A manifest's `facts`, times and leases; empty for a job of a plan."""
     likeness: Hashable = None
@@ -205,6 +207,7 @@ def _subject(
         prompt_characters=_characters(prompt) if isinstance(prompt, dict) else 0,
         cpus=cpus,
         gpus=gpus,
+        model_size=source.get("model_size") or {},
         measured=measured,
         likeness=likeness,
     )

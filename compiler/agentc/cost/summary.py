@@ -43,7 +43,8 @@ class Summary:
     while their clients run), tokens, those through models that environments ask (`asked`), bytes.
     `path` is the chain of jobs that the wall time
     cannot go below, `path_seconds` its length; `spent_seconds` is what the store's part took.
-    `share` is how much of the cores others leave to it, `alone` the wall time without them."""
+    `share` is how much of the cores others leave to it, `alone` the wall time without them.
+    `unknown` are the models of which nothing says how large they are."""
 
     jobs: int
     cores: int
@@ -59,6 +60,7 @@ class Summary:
     spent_seconds: float
     share: float = 1.0
     alone: float = 0.0
+    unknown: tuple[str, ...] = ()
 
 
 def summarise(
@@ -142,6 +144,7 @@ def summarise(
         path=tuple(jobs[number].id for number in path),
         path_seconds=sum(medians[number] for number in path),
         spent_seconds=spent,
+        unknown=tuple(dict.fromkeys(e.unknown for e in estimates.values() if e.unknown)),
     )
 
 

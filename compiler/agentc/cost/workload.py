@@ -6,8 +6,9 @@ by the past; what the store has measured replaces it (`measured.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from agentc.cost.amounts import (
     CHOSEN_PASSES,
@@ -28,10 +29,13 @@ from agentc.cost.amounts import (
 )
 from agentc.cost.asked import with_asked
 from agentc.cost.experience import forecast_experience
+from agentc.cost.hub_cache import cached_size
 from agentc.cost.measured import fact_behind, measured
 from agentc.cost.parameters import (
     ModelShape,
+    shape_of_count,
     shape_of_encoder,
+    shape_of_folder,
     shape_of_name,
     shape_of_settings,
     shape_of_text_encoder,
@@ -165,19 +169,35 @@ class Forecaster:
 
     def _model(self, subject: JobProfile) -> Workload:
         config = subject.config
-        if "intermediate_size" in config:
+        if subject.model_size.get("parameters"):
+            shape = shape_of_folder(subject.model_size)
+        elif "intermediate_size" in config:
             shape = shape_of_settings(config)
         elif "hidden_size" in config:
             shape = shape_of_text_encoder(config)
         elif "patch_size" in config:
             shape = shape_of_encoder(config)
         else:
-            shape = shape_of_name(str(config.get("repo") or config.get("path") or ""))
+            shape = self._downloaded(config)
         rows = sum_in_step(rows.count.times(rows.tokens) for rows in self.rows_of(subject))
         # A hub model of a billion weights and more is stored in 16 bits.
         width = 4 if shape.parameters.median < 1e9 else 2
-        disk = total([shape.parameters.times(width), Quantity(5e4, 0.5)])
+        files = subject.model_size.get("file_bytes")
+        stored = Quantity(float(files)) if files else shape.parameters.times(width)
+        disk = total([stored, Quantity(5e4, 0.5)])
         return Workload(tokens=rows, model=shape, output=shape, disk=disk)
+
+    def _downloaded(self, config: Mapping[str, Any]) -> ModelShape:
+        """A model of the hub: as the store or the hub's cache has it, else by its name."""
+        repo, revision = str(config.get("repo") or ""), str(config.get("revision") or "")
+        seen = self._past.parameters.get((repo, revision))
+        if seen is not None:
+            return shape_of_count(Quantity(seen))
+        named = shape_of_name(repo or str(config.get("path") or ""))
+        if named.parameters.spread == 0 or not repo:
+            return named
+        cached = cached_size(repo, revision)
+        return named if cached is None else shape_of_folder(cached)
 
     def _expert(self, subject: JobProfile) -> Workload:
         tasks, label, limit = self.tasks_of(subject)

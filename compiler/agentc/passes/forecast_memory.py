@@ -1,9 +1,11 @@
-"""forecast_memory: note what each job that holds a model is expected to need.
+"""forecast_memory: note what each job that holds a model is expected to need, and how large a model
+is that lies in a folder.
 
 Requires: a plan, with shared servers in it.
 Ensures: a job that trains or serves a model of a known shape, by a backend that says what it keeps,
 has `memory`, and so has a shared server; on GPUs it has at least the cores that it keeps busy,
-unless the spec says how many. No key depends on it.
+unless the spec says how many. A job that takes a model from a folder has its `model_size`. No key
+depends on either.
 """
 
 from __future__ import annotations
@@ -20,9 +22,12 @@ from agentc.passes.checks.subject import subjects_of
 from agentc.passes.context import PassContext
 from agentc.passes.lowering.leases import is_own_model, taker_of
 from agentc.passes.unit import Unit
-from agentc.plan.job import Job, JobMemory, Server
+from agentc.plan.job import Job, JobMemory, ModelSize, Server
 from agentc.runtime.lease_roles import is_model_server
+from agentc.runtime.model_folder.config import of_text
+from agentc.runtime.model_folder.folder import ModelFolder
 
+_LARGEST = 10**9
 Asking = TypeVar("Asking", Job, Server)
 
 
@@ -32,8 +37,12 @@ def forecast_memory(unit: Unit, context: PassContext) -> Unit:
     if plan is None or module is None:
         return unit
     stages: dict[tuple[str, str], JobMemory] = {}
+    sizes: dict[str, ModelSize] = {}
     alike: dict[Hashable, JobMemory | None] = {}
     for subject in subjects_of(module, context.table, context.boundary):
+        folder = subject.folders.get(subject.stage.id)
+        if folder is not None and folder.content.parameters:
+            sizes[subject.stage.id] = _size(folder.content)
         for role, holder in holders_of(subject).items():
             ground = holder.ground
             if ground not in alike:
@@ -42,10 +51,15 @@ def forecast_memory(unit: Unit, context: PassContext) -> Unit:
             memory = alike[ground]
             if memory is not None:
                 stages[subject.stage.id, role] = memory
-    if not stages:
+    if not stages and not sizes:
         return unit
     each: dict[Hashable, JobMemory] = {}
-    jobs = tuple(_with_memory(job, stages, each) for job in plan.jobs)
+    jobs = tuple(
+        replace(job, model_size=sizes[job.stage])
+        if job.stage in sizes
+        else _with_memory(job, stages, each)
+        for job in plan.jobs
+    )
     by_id = plan.by_id()
     servers = tuple(
         _equipped(replace(server, memory=stages.get((by_id[server.clients[0]].stage, role))))
@@ -54,6 +68,19 @@ def forecast_memory(unit: Unit, context: PassContext) -> Unit:
         for server in plan.servers
     )
     return replace(unit, plan=replace(plan, jobs=jobs, servers=servers))
+
+
+def _size(folder: ModelFolder) -> ModelSize:
+    def written(name: str) -> int:
+        found = of_text(folder.config, name)
+        return found if isinstance(found, int) and 0 < found < _LARGEST else 0
+
+    return ModelSize(
+        parameters=folder.parameters,
+        file_bytes=folder.file_bytes,
+        layers=written("num_hidden_layers"),
+        hidden=written("hidden_size"),
+    )
 
 
 def _with_memory(

@@ -95,6 +95,17 @@ class JobMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSize:
+    """The size of the model that a job takes from a folder: weights, bytes of their files, and
+    blocks and width by its config.json, 0 where that does not say."""
+
+    parameters: int
+    file_bytes: int
+    layers: int = 0
+    hidden: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One unit of work with one artifact: what its backend drafted, and what the compiler adds.
     `key` is empty until `assign_keys` has run.
@@ -116,6 +127,7 @@ class Job:
     asked: Mapping[str, ResourceRequest] = field(default_factory=dict)
     resources: Resources = Resources()
     memory: JobMemory | None = None
+    model_size: ModelSize | None = None
     round: int | None = None
     key: str = ""
 

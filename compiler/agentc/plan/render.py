@@ -16,6 +16,7 @@ from agentc.plan.job import (
     Job,
     JobMemory,
     Lease,
+    ModelSize,
     Plan,
     ResourceRequest,
     Resources,
@@ -86,7 +87,8 @@ _LAYOUTS: Mapping[type, _Layout] = {
         unwritten=("name", "software", "view", "inputs", "leases", "extra_identity"),
         filled=("secrets",),
     ),
-    Job: _layout(Job, filled=("memory",)),
+    Job: _layout(Job, filled=("memory", "model_size")),
+    ModelSize: _layout(ModelSize, filled=("layers", "hidden")),
     JobMemory: _layout(JobMemory, filled=("staging", "card", "room")),
     LeaseDraft: _layout(
         LeaseDraft,

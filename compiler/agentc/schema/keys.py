@@ -34,9 +34,11 @@ class Place:
     steps: tuple[str, ...] = ()
 
 
-def as_mapping(node: Node, place: Place, sink: Sink, expected: str) -> Mapping | None:
-    """The node if it is a mapping; else an error. Nothing (or null) is an empty one; for what is
-    unknown, an error has been reported."""
+def as_mapping(
+    node: Node, place: Place, sink: Sink, expected: str, fix: str | None = None
+) -> Mapping | None:
+    """The node if it is a mapping; else an error, with `fix` as its remedy. Nothing (or null) is an
+    empty one; for what is unknown, an error has been reported."""
     if isinstance(node, Mapping):
         return node
     if isinstance(node, Unknown):
@@ -48,6 +50,7 @@ def as_mapping(node: Node, place: Place, sink: Sink, expected: str) -> Mapping |
         f"{place.what} cannot be {described(node)}",
         node.span,
         expected=expected,
+        fix=fix,
         steps=place.steps,
     )
     return None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from agentc.backend_api import BackendTable
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds import KINDS, MODEL_KIND, Kind, kind_named
+from agentc.kinds.field import HUB_ID
 from agentc.schema import language, repeats
 from agentc.schema.keys import Place, as_mapping, checked_name, misspelt_use, read_keys
 from agentc.source.tree import Entry, Mapping, Node, Scalar, described
@@ -17,10 +20,24 @@ def read_model(name: Scalar, node: Node, sink: Sink, table: BackendTable) -> Sta
     kind = kind_named(MODEL_KIND)
     assert kind is not None
     place = Place(f"models.{name.text}", f"model `{name.text}`")
-    mapping = as_mapping(node, place, sink, "a mapping with `backend` and its settings")
+    expected = "a mapping with `repo` and `revision`, with `path`, or with another `backend`"
+    mapping = as_mapping(node, place, sink, expected, _as_model(name, node))
     if mapping is None:
         return StageDecl(name=name, kind=None, span=name.span)
     return _read(name, kind, mapping, language.MODEL_KEYS, place, sink, table)
+
+
+def _as_model(name: Scalar, node: Node) -> str | None:
+    """What to write where a model is a text: a repository of the hub, or a directory."""
+    if not isinstance(node, Scalar) or not node.text.strip():
+        return None
+    written = node.text.strip()
+    if not re.match(HUB_ID, written) or "/" not in written:
+        return f"write `{name.text}: {{path: {written}}}` for a directory"
+    return (
+        f"write `{name.text}: {{repo: {written}, revision: main}}`, then run `agentc lock`, which "
+        f"pins the commit; for a directory write `{name.text}: {{path: {written}}}`"
+    )
 
 
 def read_stage_or_repeat(

@@ -13,8 +13,9 @@ from tests.runtime.test_checkpoint_contract import write_weights
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
-from agentc_backends.data.models.checkpoint import CheckpointError
-from agentc_backends.data.models.encoders.take import check_directory_of, check_encoder_directory
+from agentc.runtime.model_folder.folder import Needs
+from agentc_backends.data.models.checkpoint import CheckpointError, check_directory
+from agentc_backends.data.models.encoders.take import check_encoder_directory, require_type
 from agentc_backends.data.models.text_encoders.take import TYPES
 
 SPEC = """\
@@ -106,9 +107,9 @@ def test_what_is_no_encoder_is_not_taken(
 
 def test_a_model_that_speaks_is_no_encoder_of_texts(tmp_path: Path) -> None:
     folder = encoder(tmp_path / "reads", "gpt2")
-    (folder / "tokenizer.json").write_text("{}")
+    found = check_directory(folder, needs=Needs(tokenizer=False, language=False))
     with pytest.raises(CheckpointError, match="'gpt2'; expected albert or bert"):
-        check_directory_of(folder, TYPES, ("tokenizer.json", ""))
+        require_type(found, TYPES, "reads")
 
 
 def test_the_contract_of_encoders(tmp_path: Path) -> None:

@@ -201,7 +201,9 @@ def load_encoder(model: Path) -> Encoder:
     """The encoder of a checkpoint directory, by its agentc_chat.json (absent: `tokenizer`)."""
     from transformers import AutoTokenizer
 
-    return Encoder(AutoTokenizer.from_pretrained(str(model)), chat_format_of(model))
+    return Encoder(
+        AutoTokenizer.from_pretrained(str(model), trust_remote_code=False), chat_format_of(model)
+    )
 
 
 def chat_format_of(model: Path) -> str:

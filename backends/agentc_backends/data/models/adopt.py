@@ -37,10 +37,11 @@ WANTED = (
 """Patterns of the files of a checkpoint; all else of a repository stays where it is."""
 
 
-def adopt(source: Path, job: Job, chat_format: str, *, link: bool) -> None:
-    """Fill `job.out` from `source`; with `link`, weights are hard-linked where the file system
-    allows, which is only safe when nobody changes them. Raises CheckpointError, FormatError."""
-    check_directory(source)
+def adopt(source: Path, job: Job, chat_format: str, *, shown: str, link: bool) -> None:
+    """Fill `job.out` from `source`, which messages call `shown`; with `link`, weights are
+    hard-linked where the file system allows, which is only safe when nobody changes them. Raises
+    CheckpointError, FormatError."""
+    folder = check_directory(source, shown)
     for pattern in WANTED:
         for path in sorted(source.glob(pattern)):
             _take(path, job.out / path.name, link=link)
@@ -49,7 +50,11 @@ def adopt(source: Path, job: Job, chat_format: str, *, link: bool) -> None:
     settle_tokenizer(job.out)
     settle_chat_format(job.out, chat_format)
     weights = sorted(job.out.glob("*.safetensors"))
-    job.facts(weight_files=len(weights), weight_bytes=sum(p.stat().st_size for p in weights))
+    job.facts(
+        parameters=folder.parameters,
+        weight_files=len(weights),
+        weight_bytes=sum(p.stat().st_size for p in weights),
+    )
 
 
 def _take(source: Path, target: Path, *, link: bool) -> None:
@@ -67,7 +72,7 @@ def _write_generation_config(directory: Path) -> None:
     from transformers import AutoConfig, GenerationConfig
 
     try:
-        config = AutoConfig.from_pretrained(str(directory))
+        config = AutoConfig.from_pretrained(str(directory), trust_remote_code=False)
     except ValueError as error:
         raise CheckpointError(f"config.json is not understood: {error}") from None
     GenerationConfig.from_model_config(config).save_pretrained(str(directory))
@@ -80,6 +85,6 @@ def _split_template(directory: Path) -> None:
 
     if (directory / "chat_template.jinja").exists():
         return
-    template = AutoTokenizer.from_pretrained(str(directory)).chat_template
+    template = AutoTokenizer.from_pretrained(str(directory), trust_remote_code=False).chat_template
     if isinstance(template, str):
         (directory / "chat_template.jinja").write_text(template, encoding="utf-8")

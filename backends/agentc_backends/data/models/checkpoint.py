@@ -10,13 +10,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from agentc.runtime.model_folder.config import quantisation_of
+from agentc.runtime.model_folder.folder import (
+    LANGUAGE_MODEL,
+    ModelFolder,
+    Needs,
+    read_model_folder,
+)
+from agentc.runtime.model_folder.weights import GGUF, PICKLES
 from agentc_backends.data.chat.formats import FormatError, format_named
 from agentc_backends.data.chat.line_ends import ends_of_format
 from agentc_backends.data.chat.tokens import CHAT_FILE, require_tokens
 from agentc_backends.data.models.scored_rows import SCORED_FILE
 
 WEIGHT_SUFFIXES = (".safetensors", ".safetensors.index.json")
-PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack", ".npz", ".gguf")
+_OTHER_WEIGHTS = (*PICKLES, GGUF)
 
 
 class CheckpointError(ValueError):
@@ -42,20 +50,22 @@ def settle_libraries() -> None:
     warnings.filterwarnings("ignore", category=FutureWarning)
 
 
-def check_directory(directory: Path) -> None:
-    """Raise CheckpointError unless `directory` holds a model in Hugging Face layout whose weights
-    are safetensors only."""
-    if not (directory / "config.json").is_file():
-        raise CheckpointError(f"{directory.name} has no config.json: not a model directory")
-    if not (directory / "tokenizer.json").is_file():
+def check_directory(directory: Path, shown: str = "", needs: Needs = LANGUAGE_MODEL) -> ModelFolder:
+    """What a model directory holds. Raises CheckpointError unless it is a whole model, by the rules
+    of `agentc check`; `shown` is its name in messages."""
+    folder = read_model_folder(directory, shown or directory.name, needs)
+    if folder.faults:
+        raise CheckpointError("; ".join(map(str, folder.faults)))
+    return folder
+
+
+def require_unquantised(directory: Path) -> None:
+    """Raise CheckpointError for a checkpoint whose weights are quantised: they are not trained."""
+    method = quantisation_of(json.loads((directory / "config.json").read_text(encoding="utf-8")))
+    if method:
         raise CheckpointError(
-            f"{directory.name} has no tokenizer.json; save it with a fast tokenizer first"
-        )
-    if not any(path.suffix == ".safetensors" for path in directory.iterdir()):
-        pickled = sorted(p.name for p in directory.iterdir() if p.suffix in PICKLES)
-        found = f" (found {', '.join(pickled)}, which can run code when read)" if pickled else ""
-        raise CheckpointError(
-            f"{directory.name} has no .safetensors weights{found}; convert them first"
+            f"the weights of the model are quantised ({method}), and such weights cannot be "
+            "trained; start from the model that was quantised"
         )
 
 
@@ -68,7 +78,7 @@ def settle_chat_format(directory: Path, chat_format: str) -> None:
     """
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(str(directory))
+    tokenizer = AutoTokenizer.from_pretrained(str(directory), trust_remote_code=False)
     if chat_format == "tokenizer":
         if not tokenizer.chat_template:
             raise CheckpointError(
@@ -98,7 +108,7 @@ def settle_tokenizer(directory: Path) -> None:
     from transformers import AutoTokenizer
 
     path = directory / "tokenizer.json"
-    tokenizer = AutoTokenizer.from_pretrained(str(directory))
+    tokenizer = AutoTokenizer.from_pretrained(str(directory), trust_remote_code=False)
     if not tokenizer.is_fast:
         return  # refused by name where it is used
     loaded = tokenizer.backend_tokenizer
@@ -123,7 +133,7 @@ def companion_files(directory: Path) -> Iterator[Path]:
     for path in sorted(directory.iterdir()):
         if not path.is_file() or path.name in own:
             continue
-        if path.name.endswith(WEIGHT_SUFFIXES) or path.suffix in PICKLES:
+        if path.name.endswith(WEIGHT_SUFFIXES) or path.suffix in _OTHER_WEIGHTS:
             continue
         if path.suffix in (".json", ".jinja", ".model", ".txt"):
             yield path
@@ -138,7 +148,11 @@ def load_model(directory: Path, attention: str = "sdpa") -> Any:
 
     logging.disable_progress_bar()
     return AutoModelForCausalLM.from_pretrained(
-        str(directory), dtype=torch.float32, attn_implementation=attention, use_safetensors=True
+        str(directory),
+        dtype=torch.float32,
+        attn_implementation=attention,
+        use_safetensors=True,
+        trust_remote_code=False,
     )
 
 

@@ -10,6 +10,7 @@ import os
 import sys
 from pathlib import Path
 
+from agentc.runtime.model_folder.folder import ADAPTER_FILE
 from agentc.runtime.program import Job, load_job
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.models.adopt import WANTED, adopt
@@ -35,7 +36,7 @@ def take(job: Job) -> None:
     revision: str = job.config["revision"]
     chat_format: str = job.config["chat_format"]
     job.config.assert_all_read()
-    adopt(download(repo, revision), job, chat_format, link=True)
+    adopt(download(repo, revision), job, chat_format, shown=repo, link=True)
     job.facts(repo=repo, revision=revision)
 
 
@@ -51,7 +52,9 @@ def download(repo: str, revision: str) -> Path:
     )
 
     try:
-        return Path(snapshot_download(repo, revision=revision, allow_patterns=list(WANTED)))
+        return Path(
+            snapshot_download(repo, revision=revision, allow_patterns=[*WANTED, ADAPTER_FILE])
+        )
     except GatedRepoError:
         raise CheckpointError(
             f"{repo} is gated: accept its terms on the hub and set `token: {{secret: HF_TOKEN}}`"

@@ -34,9 +34,7 @@ def take(job: Job) -> None:
     chat_format: str = job.config["chat_format"]
     job.config.assert_all_read()
     source = Path(os.environ.get(SPEC_DIRECTORY, ".")) / Path(written).expanduser()
-    if not source.is_dir():
-        raise CheckpointError(f"{source} is not a directory; path is relative to the spec")
-    adopt(source, job, chat_format, link=False)
+    adopt(source, job, chat_format, shown=written, link=False)
     # After the copy: a change before or during it must not end up under the planned key.
     if content_digest(source) != planned:
         raise CheckpointError(f"{source} has changed since the run was planned; run it again")

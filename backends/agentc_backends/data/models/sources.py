@@ -10,6 +10,12 @@ from agentc.backend_api import JobDraft, LowerContext, StageView
 from agentc.kinds.field import Json
 
 
+_REVISIONS = (
+    "`revision: main`, then run `agentc lock`, which pins the commit; another branch, a tag or the "
+    "40 hex digits of a commit will do too"
+)
+
+
 def from_hub(draft: JobDraft, context: LowerContext, example: str) -> JobDraft:
     """The draft of a job that takes a repository at a commit, `example` of its kind."""
     source, pinned = _hub_source(draft.view, context, draft.backend, example)
@@ -32,11 +38,11 @@ def _hub_source(
 ) -> tuple[dict[str, Json], dict[str, Json]]:
     """Config and extra identity of a repository at a commit. Refuses a revision that may move."""
     for name, shown in (
-        ("repo", example),
-        ("revision", "the 40 hex digits of a commit, or a branch that `agentc lock` pins"),
+        ("repo", f"repo: {example}"),
+        ("revision", _REVISIONS),
     ):
         if not view.is_set(name):
-            view.refuse(name, f"{backend} needs `{name}`", fix=f"set {name}: {shown}")
+            view.refuse(name, f"{backend} needs `{name}`", fix=f"set {shown}")
     repo, revision = view.get("repo"), view.get("revision")
     commit = None
     if isinstance(repo, str) and isinstance(revision, str):
@@ -59,13 +65,19 @@ def _directory_source(
     content has to enter the key."""
     path, digest = view.get("path"), None
     if not isinstance(path, str):
-        view.refuse("path", f"{backend} needs `path`", fix="set path: <a model directory>")
+        view.refuse(
+            "path",
+            f"{backend} needs `path`",
+            fix="set path: <a model directory>; for a model of the Hugging Face hub set `repo` and "
+            "`revision`",
+        )
     else:
         digest = context.digest_of(path)
         if digest is None:
+            # What a directory lacks is said by the rule of model directories.
             view.refuse(
                 "path",
-                f"there is no readable directory {path}",
+                f"there is no directory {path} whose files can all be read",
                 fix="give a directory in Hugging Face layout, relative to the spec or absolute",
             )
     return {"path": path, "digest": digest}, {"files": digest}

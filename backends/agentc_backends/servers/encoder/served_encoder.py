@@ -30,7 +30,7 @@ class ServedEncoder:
         self.root = root
         self._lock = threading.Lock()
         self._torch: Any = torch
-        self._prepare: Any = CLIPImageProcessorPil.from_pretrained(root)
+        self._prepare: Any = CLIPImageProcessorPil.from_pretrained(root, trust_remote_code=False)
         self._model = _loaded(root)
 
     def features(self, picture: bytes) -> list[float]:
@@ -62,7 +62,11 @@ def _loaded(root: str) -> Any:
     if written not in kinds:
         raise ValueError(f"a model of type {written!r}; expected {' or '.join(kinds)}")
     loaded, about = kinds[written].from_pretrained(
-        root, dtype=torch.float32, use_safetensors=True, output_loading_info=True
+        root,
+        dtype=torch.float32,
+        use_safetensors=True,
+        output_loading_info=True,
+        trust_remote_code=False,
     )
     missing = sorted(about["missing_keys"])
     if missing:

@@ -14,7 +14,11 @@ from agentc.runtime.machine.rendezvous import RendezvousError
 from agentc.runtime.program import Job, load_job
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.rows import NoRowsError, RowCounts, RowsError
-from agentc_backends.data.models.checkpoint import settle_libraries
+from agentc_backends.data.models.checkpoint import (
+    CheckpointError,
+    require_unquantised,
+    settle_libraries,
+)
 from agentc_backends.trainers.common.endings import TrainingFailedError, TrainingOutOfTimeError
 from agentc_backends.trainers.common.kept import keep_model
 from agentc_backends.trainers.common.launch import die_with_launcher, end_worker, relaunch
@@ -41,6 +45,8 @@ def _status_of(name: str, train: Callable[[Job], None], job: Job) -> int:
     settle_libraries()
     on_empty = job.config.get("on_empty", "error")
     try:
+        for base in job.inputs("model"):
+            require_unquantised(base)
         train(job)
     except NoRowsError as error:
         if first_process():
@@ -49,7 +55,7 @@ def _status_of(name: str, train: Callable[[Job], None], job: Job) -> int:
             return 1
         if first_process():
             keep_model(job, str(error))
-    except (FormatError, RowsError, TrainingFailedError) as error:
+    except (FormatError, RowsError, CheckpointError, TrainingFailedError) as error:
         if first_process():
             print(f"{name}: {error}", file=sys.stderr)
         return 1

@@ -49,8 +49,8 @@ def load_encoder(
     from transformers import AutoModel, AutoTokenizer
 
     torch.manual_seed(seed)
-    encoder = AutoModel.from_pretrained(str(folder), dtype=torch.float32)
-    tokenizer = AutoTokenizer.from_pretrained(str(folder))
+    encoder = AutoModel.from_pretrained(str(folder), dtype=torch.float32, trust_remote_code=False)
+    tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
     return _reader(encoder, tokenizer, policy_tokenizer, pool, longest)
 
 
@@ -61,9 +61,9 @@ def untrained_encoder(
     critic. Raises ValueError as `load_encoder` does, OSError for a folder that has no encoder."""
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-    config = AutoConfig.from_pretrained(str(folder))
-    encoder = AutoModel.from_config(config, dtype=torch.float32)
-    tokenizer = AutoTokenizer.from_pretrained(str(folder))
+    config = AutoConfig.from_pretrained(str(folder), trust_remote_code=False)
+    encoder = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
+    tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
     return _reader(encoder, tokenizer, policy_tokenizer, pool, longest)
 
 

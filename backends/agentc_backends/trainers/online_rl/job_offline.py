@@ -16,7 +16,7 @@ from agentc.runtime.program import Job, read_rows
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.data.chat.formats import FormatError
-from agentc_backends.data.models.checkpoint import load_model, settle_libraries
+from agentc_backends.data.models.checkpoint import settle_libraries
 
 _PACKAGES = ("torch", "transformers")
 
@@ -61,6 +61,7 @@ async def train(job: Job) -> None:
     from agentc_backends.trainers.online_rl.publishing import (
         clear,
         keep_policy,
+        load_policy,
         publish_run,
         write_policy,
     )
@@ -71,7 +72,7 @@ async def train(job: Job) -> None:
     from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
 
     base = job.input("policy")
-    model = load_model(base).eval()
+    model = load_policy(base)
     tokenizer = load_tokenizer(str(base))
     ends = ends_of(model, tokenizer)
     rows = [

@@ -17,7 +17,7 @@ from agentc_backends.agents.common.connect import connect
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.tasks import read_rules, tasks_of
 from agentc_backends.agents.rollout.turns import TurnRules
-from agentc_backends.data.models.checkpoint import load_model, settle_libraries
+from agentc_backends.data.models.checkpoint import settle_libraries
 
 _PACKAGES = ("torch", "transformers")
 _ON_OVERFLOW = "`on_overflow: error` makes that a failure of the stage."
@@ -66,6 +66,7 @@ async def train(job: Job) -> None:
     from agentc_backends.trainers.online_rl.publishing import (
         clear,
         keep_policy,
+        load_policy,
         publish_run,
         write_policy,
     )
@@ -81,7 +82,7 @@ async def train(job: Job) -> None:
         rules, turns, asked = read_rules(config, meta), config.read_as(TurnRules), None
         settings = config.read_as(OnlineSettings)
         config.assert_all_read()
-        model = load_model(base).eval()
+        model = load_policy(base)
         tokenizer = load_tokenizer(str(base))
         sampler, chat = Sampler(model), ChatText(str(base), tokenizer)
         ends, context = ends_of(model, tokenizer), context_of(model, tokenizer)

@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from agentc.runtime.program import each_row, write_json, write_rows
-from agentc_backends.data.models.checkpoint import companion_files
+from agentc_backends.agents.common.failures import FatalError
+from agentc_backends.data.models.checkpoint import (
+    CheckpointError,
+    companion_files,
+    load_model,
+    require_unquantised,
+)
 from agentc_backends.trainers.online_rl.run_files import CURVE, EPISODES, EVALUATIONS, RunFiles
 
 RUN_FILE = "run.json"
@@ -28,6 +34,15 @@ def clear(out: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink()
+
+
+def load_policy(base: Path) -> Any:
+    """The model that a run starts from. Raises FatalError for one that cannot be trained."""
+    try:
+        require_unquantised(base)
+    except CheckpointError as error:
+        raise FatalError(str(error)) from None
+    return load_model(base).eval()
 
 
 def write_policy(policy: Any, base: Path, out: Path) -> None:

@@ -11,11 +11,13 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from agentc.runtime.program import Job, JobConfig
 from agentc_backends.data.chat.rows import MaskRules, RowCounts, Side
+from agentc_backends.data.models.lora_targets import require_lora_targets
 from agentc_backends.data.models.scored_rows import ScoredRows, write_scored_rows
 from agentc_backends.trainers.common.attention import require_attention
 from agentc_backends.trainers.common.processes import agreed, first_process
@@ -66,6 +68,11 @@ class TrainerSettings:
         """What follows a flag."""
         return self.flags[self.flags.index(flag) + 1]
 
+    def words(self, flag: str) -> tuple[str, ...]:
+        """All words that follow a flag, none where it is not set."""
+        behind = self.flags[self.flags.index(flag) + 1 :] if flag in self.flags else ()
+        return tuple(takewhile(lambda word: not word.startswith("-"), behind))
+
 
 def read_settings(config: JobConfig) -> TrainerSettings:
     """The settings of a job's config."""
@@ -103,6 +110,7 @@ def train_with(
         seed=settings.value("--train.seed"),
     )
     require_attention(settings.word("--ds.attn_implementation"))
+    require_lora_targets(job.input("model"), settings.words("--ds.lora.target_modules"))
     save_every = steps_between_saves(len(schedule.held), settings.save_every)
     # Where DeepSpeed compiles operators; a shared folder's forgotten lock would stop every run.
     os.environ["TORCH_EXTENSIONS_DIR"] = str(job.work / _OPERATORS)

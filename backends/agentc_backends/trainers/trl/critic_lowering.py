@@ -7,6 +7,7 @@ from __future__ import annotations
 from agentc.backend_api import StageView
 from agentc.kinds.field import Json
 from agentc_backends.trainers.common.lowering import token_mask
+from agentc_backends.trainers.trl.adapters import read_adapters
 
 _PAIRS_ALONE = "a value head is no log-ratio"
 
@@ -32,7 +33,7 @@ def critic_config(view: StageView, arguments: dict[str, Json]) -> dict[str, Json
         "critic": made,
         "mask": token_mask(view, "assistant"),
         "save_dtype": view.text("save_dtype"),
-        "lora": view.get("lora"),
+        "lora": read_adapters(view),
     }
     if head:
         del arguments["max_length"]

@@ -85,10 +85,10 @@ def empty_model(directory: Path, attention: str) -> Any:
     from accelerate import init_empty_weights
     from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
 
-    config = AutoConfig.from_pretrained(str(directory))
+    config = AutoConfig.from_pretrained(str(directory), trust_remote_code=False)
     with init_empty_weights(include_buffers=False):
         model = AutoModelForCausalLM.from_config(
-            config, dtype=torch.float32, attn_implementation=attention
+            config, dtype=torch.float32, attn_implementation=attention, trust_remote_code=False
         )
     model.tie_weights()
     if (directory / "generation_config.json").exists():

@@ -145,6 +145,7 @@ def _model(settings: Mapping[str, Any], machine: MachineSettings) -> str:
         "    type=AutoTokenizer.from_pretrained,",
         "    pretrained_model_name_or_path=pretrained_model_name_or_path,",
         "    padding_side='right',",
+        "    trust_remote_code=False,",
         ")",
         "model = dict(",
         "    type=SupervisedFinetune,",
@@ -156,6 +157,7 @@ def _model(settings: Mapping[str, Any], machine: MachineSettings) -> str:
         "        torch_dtype=torch.float32,",
         f"        attn_implementation={settings['attention']!r},",
         "        use_safetensors=True,",
+        "        trust_remote_code=False,",
         "    ),",
     ]
     lora = settings["lora"]

@@ -94,7 +94,7 @@ def export(
     logging.disable_progress_bar()
     weights = _weights(trained)
     llm = AutoModelForCausalLM.from_pretrained(
-        str(model), torch_dtype=torch.float32, use_safetensors=True
+        str(model), torch_dtype=torch.float32, use_safetensors=True, trust_remote_code=False
     )
     if lora is None:
         llm.load_state_dict(weights, strict=True)

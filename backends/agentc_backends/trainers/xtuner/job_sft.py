@@ -10,6 +10,7 @@ from agentc.runtime.program import Job
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.rows import MaskRules, Side, encode_rows, warn_of_forgotten
 from agentc_backends.data.chat.tokens import Encoder, load_encoder
+from agentc_backends.data.models.lora_targets import require_lora_targets
 from agentc_backends.trainers.common.attention import require_attention
 from agentc_backends.trainers.common.deadline import Deadline
 from agentc_backends.trainers.common.endings import TrainingFailedError
@@ -41,6 +42,7 @@ def train(job: Job) -> None:
     require_attention(settings["attention"])
     base, model = job.input("model"), job.work / "model"
     into_transformers_4(base, model)
+    require_lora_targets(model, (settings["lora"] or {}).get("targets") or ())
     encoder = _encoder(model)
     sides, counts = encode_rows(encoder, chosen, MaskRules(**mask))
     warn_of_forgotten(job, counts)

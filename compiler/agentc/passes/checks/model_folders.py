@@ -1,63 +1,94 @@
-"""Model folders: what the config.json of each model directory says that a spec names.
+"""Model directories that a spec names: what each holds, by the rules of
+`agentc.runtime.model_folder`, which jobs use too.
 
-Read where the spec may read, and only files: everything else about such a path (that it is there,
-that it lies inside) is said by lowering.
+Read where the spec may read. That a path leads elsewhere is said by lowering.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 from agentc.ir.module import Module, Stage
-from agentc.kinds.groups import MODEL_SOURCES
-from agentc.memory.config_file import (
-    CONFIG_FILE,
-    MOST_BYTES,
-    ConfigFileError,
-    ConfiguredShape,
-    shape_in,
-)
+from agentc.kinds.artifacts import CHECKPOINT, TEXT_ENCODER, VISION_ENCODER
+from agentc.kinds.groups import MODEL_SOURCES, makers
+from agentc.memory.config_file import ConfiguredShape, shape_of
+from agentc.runtime.model_folder.folder import LANGUAGE_MODEL, Needs, read_model_folder
+from agentc.runtime.model_folder.folder import ModelFolder as FolderContent
 from agentc.source.boundary import Boundary, OutsideError
-from agentc.source.read import UnreadableError, is_file, read_named
+
+ENCODER_SOURCES = (*makers(VISION_ENCODER), *makers(TEXT_ENCODER))
+_NEEDS = {
+    CHECKPOINT: LANGUAGE_MODEL,
+    TEXT_ENCODER: Needs(language=False),
+    VISION_ENCODER: Needs(language=False, tokenizer=False),
+}
+_REMEMBERED = 64
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """`found` is None for a type of model that is not known, and where `trouble` says why the file
-    cannot be understood."""
+    """`shape` is None for a type of model that is not known, and where the content has faults."""
 
-    found: ConfiguredShape | None
-    trouble: str = ""
+    content: FolderContent
+    shape: ConfiguredShape | None
+
+    @property
+    def readable(self) -> bool:
+        """Whether there is a model in it."""
+        return bool(self.content.config)
 
 
 def read_model_folders(module: Module, boundary: Boundary) -> dict[str, ModelFolder]:
-    """By stage id, the model directories of the module that have a config.json."""
-    read: dict[str, ModelFolder | None] = {}
+    """By stage id, what is at the paths of models and encoders."""
+    read: dict[tuple[str, Needs], ModelFolder | None] = {}
     found: dict[str, ModelFolder] = {}
     for stage in module.stages.values():
         path = _path(stage)
         if path is None:
             continue
-        if path not in read:
-            read[path] = _read(path, boundary)
-        folder = read[path]
+        needs = next(needs for artifact, needs in _NEEDS.items() if stage.kind in makers(artifact))
+        if (path, needs) not in read:
+            read[path, needs] = _read(path, needs, boundary)
+        folder = read[path, needs]
         if folder is not None:
             found[stage.id] = folder
     return found
 
 
 def _path(stage: Stage) -> str | None:
-    value = stage.fields.get("path") if stage.kind in MODEL_SOURCES else None
+    named = stage.kind in MODEL_SOURCES or stage.kind in ENCODER_SOURCES
+    value = stage.fields.get("path") if named else None
     return value.json if value is not None and isinstance(value.json, str) else None
 
 
-def _read(path: str, boundary: Boundary) -> ModelFolder | None:
+def _read(path: str, needs: Needs, boundary: Boundary) -> ModelFolder | None:
     try:
-        place = boundary.find(path) / CONFIG_FILE
-        if not is_file(place) or not boundary.holds(place):
-            return None
-        return ModelFolder(shape_in(read_named(place, MOST_BYTES + 1)))
-    except (OutsideError, UnreadableError, OSError):
+        place = boundary.find(path)
+    except OutsideError:
         return None
-    except ConfigFileError as error:
-        return ModelFolder(None, str(error))
+    marks = _marks(place, boundary)
+    return None if marks is None else _remembered(place, path, needs, marks)
+
+
+def _marks(place: Path, boundary: Boundary) -> tuple[object, ...] | None:
+    """What changes when files do; None where one may not be read."""
+    marks: list[object] = []
+    try:
+        with os.scandir(place) as entries:
+            for entry in entries:
+                if not boundary.holds(Path(entry.path)):
+                    return None
+                state = entry.stat()
+                marks.append((entry.name, state.st_size, state.st_mtime_ns, state.st_ino))
+    except (OSError, ValueError, RuntimeError):
+        return (object(),)  # unlike any other: what it is may change
+    return tuple(marks)
+
+
+@lru_cache(_REMEMBERED)
+def _remembered(place: Path, path: str, needs: Needs, _marks: tuple[object, ...]) -> ModelFolder:
+    content = read_model_folder(place, path, needs)
+    return ModelFolder(content, shape_of(content.sizes))

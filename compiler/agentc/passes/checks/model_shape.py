@@ -31,8 +31,8 @@ def model_shape(subject: StageContext, role: str = "") -> Architecture | None:
     if model is None:
         return None
     folder = subject.folders.get(model.name)
-    if folder is not None:
-        return None if folder.found is None else folder.found.shape
+    if folder is not None and folder.readable:
+        return None if folder.shape is None else folder.shape.shape
     return model.derive(_shape)
 
 
@@ -61,7 +61,7 @@ def model_context(subject: StageContext, role: str = "") -> ModelContext | None:
     if model is None:
         return None
     folder = subject.folders.get(model.name)
-    if folder is not None and not is_made(model):
+    if folder is not None and folder.readable and not is_made(model):
         source = model.text("repo") or model.text("path") or ""
         return _written_context(model.name, source, folder)
     return model.derive(_context)
@@ -95,9 +95,9 @@ def _context(model: Settings) -> ModelContext | None:
 
 
 def _written_context(name: str, source: str, folder: ModelFolder) -> ModelContext | None:
-    if folder.found is None or folder.found.stretched:
+    if folder.shape is None or folder.shape.stretched:
         return None
-    tokens = folder.found.shape.context
+    tokens = folder.shape.shape.context
     return ModelContext(
         name=name,
         tokens=tokens,

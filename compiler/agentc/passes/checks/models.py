@@ -1,10 +1,14 @@
-"""Rules about models: the chat format that a model was trained with, and its own config.json."""
+"""Rules about models: the chat format that a model was trained with, and what a model directory
+holds."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from agentc.diagnostics.codes.code import Code
+from agentc.kinds.groups import MODEL_SOURCES, REINFORCED, TRAINERS
+from agentc.passes.checks.model_folders import ENCODER_SOURCES
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext
 
@@ -19,6 +23,9 @@ _FAMILIES = (
     ("qwen", "chatml"),
 )
 """Words in the names of published models, and the format that those were trained with."""
+
+_QUANTISED = re.compile(r"[-_](awq|gptq|gguf|fp8|bnb-[48]bit|int[48])(?![a-z])", re.IGNORECASE)
+"""Words in the names of repositories whose weights are quantised."""
 
 
 def format_of_family(subject: StageContext) -> Iterator[Finding]:
@@ -39,16 +46,35 @@ def format_of_family(subject: StageContext) -> Iterator[Finding]:
     )
 
 
-def config_is_read(subject: StageContext) -> Iterator[Finding]:
-    """The config.json of a model directory is one that can be read."""
+def folder_holds_model(subject: StageContext) -> Iterator[Finding]:
+    """A model directory holds a whole model: configuration, fast tokenizer, safetensors weights,
+    which go together."""
     folder = subject.folders.get(subject.stage.id)
-    if folder is None or not folder.trouble:
-        return
-    yield Finding(
-        message=f"the model's config.json cannot be understood: {folder.trouble}",
-        path="path",
-        fix="save the model again with `save_pretrained`, or give the directory that was meant",
-    )
+    if folder is None or not subject.stage.backend.endswith(".path"):
+        return  # what another backend takes is its own business
+    for fault in folder.content.faults:
+        yield Finding(message=fault.message, path="path", fix=fault.fix)
+
+
+def quantised_not_trained(subject: StageContext) -> Iterator[Finding]:
+    """A model whose weights are quantised is not trained."""
+    for role in ("model", "policy"):
+        model = subject.model(role) if subject.stage.inputs.get(role) else None
+        if model is None:
+            continue
+        folder, repo = subject.folders.get(model.name), model.text("repo") or ""
+        method = folder.content.quantisation if folder is not None else ""
+        by_name = None if method else _QUANTISED.search(repo)
+        if not method and by_name is None:
+            continue
+        shown = method or f"`{by_name.group(1) if by_name else ''}` in `{repo}`"
+        yield Finding(
+            message=f"the weights of `{model.name}` are quantised ({shown}), and such weights "
+            "cannot be trained",
+            path=role,
+            severity="error" if method else "warning",
+            fix="start from the model that was quantised",
+        )
 
 
 MODELS: tuple[Rule, ...] = (
@@ -67,12 +93,23 @@ MODELS: tuple[Rule, ...] = (
     Rule(
         code=Code(
             "AGC662",
-            "a model's config.json that cannot be read",
-            "A model directory tells by its config.json which model it holds and how large it is. "
-            "This one is no JSON, or a size in it is missing or is none, so that the job would end "
-            "when it loads the model.",
+            "a directory that is no whole model",
+            "A model directory holds config.json, tokenizer.json and weights as safetensors. "
+            "`agentc check` reads the first two and the headers of the third. Something is "
+            "missing, incomplete or does not go together, so that the model's job would end, or a "
+            "later one would.",
         ),
-        kinds=("model",),
-        check=config_is_read,
+        kinds=(*MODEL_SOURCES, *ENCODER_SOURCES),
+        check=folder_holds_model,
+    ),
+    Rule(
+        code=Code(
+            "AGC663",
+            "training of quantised weights",
+            "Weights that are quantised (AWQ, GPTQ, bitsandbytes, FP8) have lost what gradients "
+            "change. Such a checkpoint can be served, not trained.",
+        ),
+        kinds=(*TRAINERS, *REINFORCED),
+        check=quantised_not_trained,
     ),
 )

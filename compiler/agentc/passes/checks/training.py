@@ -6,27 +6,18 @@ import math
 from collections.abc import Iterator
 
 from agentc.diagnostics.codes.code import Code
-from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds.artifacts import SFT_DATASET
 from agentc.kinds.groups import REWORKERS, TRAINERS, kinds_where
+from agentc.passes.checks.model_shape import model_shape
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext, place
+from agentc.runtime.model_folder.lora_targets import modules_of, target_faults, usual_modules
 from agentc.text import counted
 
 _FROM_OUTSIDE = kinds_where(lambda kind: kind.produces == SFT_DATASET and not kind.reworks)
 _MOST_WARMUP = 0.5
 _HIGHEST_LR = 0.1
 """AdamW moves every weight by about `lr` a step; published fine-tuning stays below 0.01."""
-_LINEAR_LAYERS = (
-    "q_proj",
-    "k_proj",
-    "v_proj",
-    "o_proj",
-    "gate_proj",
-    "up_proj",
-    "down_proj",
-)
-"""Linear layers of the architectures that model.scratch makes (llama, qwen2)."""
 
 
 def warmup_leaves_training(subject: StageContext) -> Iterator[Finding]:
@@ -121,20 +112,29 @@ def adapters_low_rank(subject: StageContext) -> Iterator[Finding]:
 
 
 def adapters_find_layers(subject: StageContext) -> Iterator[Finding]:
-    """`lora.targets` are layers of the model, where this spec makes it."""
-    model = subject.scratch_model()
-    if model is None:
+    """`lora.targets` are layers of the model, where its files, its name or this spec say which
+    those are."""
+    targets = subject.settings.texts("lora.targets")
+    known = _adaptable(subject) if targets else None
+    if known is None:
         return
-    for number, target in enumerate(subject.settings.texts("lora.targets")):
-        if any(layer == target or layer.endswith(f".{target}") for layer in _LINEAR_LAYERS):
-            continue
+    for fault in target_faults(targets, *known, exact=False):
         yield Finding(
-            message=f"no layer of `{model.name}` is called `{target}`",
-            path=f"lora.targets.{number}",
-            expected=f"one of {listed(_LINEAR_LAYERS)}",
+            message=fault.message,
+            path=f"lora.targets.{fault.number}",
             notes=("PEFT leaves out names that it does not find, as long as it finds one",),
-            fix=did_you_mean(target, _LINEAR_LAYERS) or "leave `targets` out to adapt them all",
+            fix=fault.fix,
         )
+
+
+def _adaptable(subject: StageContext) -> tuple[tuple[str, ...], bool] | None:
+    """The modules of the model, and whether its embeddings are tied; None where nobody knows."""
+    model = subject.model("model")
+    folder = None if model is None else subject.folders.get(model.name)
+    if folder is not None and folder.content.tensors:
+        return modules_of(folder.content.tensors), folder.content.tied
+    shape = model_shape(subject, "model")
+    return None if shape is None else (usual_modules(), shape.tied)
 
 
 def examples_not_trained(subject: StageContext) -> Iterator[Finding]:

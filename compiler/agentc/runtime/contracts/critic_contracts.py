@@ -10,8 +10,9 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional
 
-from agentc.runtime.contracts.checkpoint_contract import check_checkpoint, read_header
+from agentc.runtime.contracts.checkpoint_contract import check_checkpoint
 from agentc.runtime.contracts.row_contracts import is_finite, rows_of, shown
+from agentc.runtime.model_folder.safetensors import read_header
 
 if TYPE_CHECKING:
     from agentc.runtime.contracts.artifacts import Artifact
@@ -112,14 +113,14 @@ def _critic_findings(value: Mapping[str, Any]) -> Iterator[Any]:
 def _head_findings(artifact: Artifact) -> Iterator[str]:
     """One row of float32 weights, as wide as the model, and one bias."""
     try:
-        tensors: Dict[str, Any] = read_header(artifact.data / HEAD)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        yield "not a whole safetensors file: %s" % error
+        tensors = read_header(artifact.data / HEAD)
+    except ValueError as error:
+        yield "not a whole safetensors file: it %s" % error
         return
-    found: Dict[str, List[int]] = {name: tensor["shape"] for name, tensor in tensors.items()}
+    found: Dict[str, List[int]] = {name: [*tensor.shape] for name, tensor in tensors.items()}
     if {name: len(shape) for name, shape in found.items()} != _HEAD_SHAPES:
         yield "expected weight and bias, found %s" % shown(found)
     elif math.prod(found["bias"]) != 1 or found["weight"][0] != 1:
         yield "expected one score, found the shapes %s" % shown(found)
-    if any(tensor["dtype"] != "F32" for tensor in tensors.values()):
+    if any(tensor.dtype != "F32" for tensor in tensors.values()):
         yield "expected float32"

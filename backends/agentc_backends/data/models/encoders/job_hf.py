@@ -20,7 +20,7 @@ def main() -> int:
     return run_download("encoder.hf", take_encoder)
 
 
-def run_download(name: str, take: Callable[[Path, Job], None]) -> int:
+def run_download(name: str, take: Callable[[Path, Job, str], None]) -> int:
     """The job of that backend: `take` fills `job.out` from the downloaded directory, and may raise
     CheckpointError."""
     job = load_job()
@@ -31,7 +31,7 @@ def run_download(name: str, take: Callable[[Path, Job], None]) -> int:
     revision: str = job.config["revision"]
     job.config.assert_all_read()
     try:
-        take(download(repo, revision), job)
+        take(download(repo, revision), job, repo)
     except CheckpointError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1

@@ -19,7 +19,7 @@ def main() -> int:
     return run_copy("encoder.path", take_encoder)
 
 
-def run_copy(name: str, take: Callable[[Path, Job], None]) -> int:
+def run_copy(name: str, take: Callable[[Path, Job, str], None]) -> int:
     """The job of that backend: `take` fills `job.out` from the directory, and may raise
     CheckpointError."""
     job = load_job()
@@ -28,9 +28,7 @@ def run_copy(name: str, take: Callable[[Path, Job], None]) -> int:
     job.config.assert_all_read()
     try:
         source = Path(os.environ.get(SPEC_DIRECTORY, ".")) / Path(written).expanduser()
-        if not source.is_dir():
-            raise CheckpointError(f"{source} is not a directory; path is relative to the spec")
-        take(source, job)
+        take(source, job, written)
         # After the copy: a change before or during it must not end up under the planned key.
         if content_digest(source) != planned:
             raise CheckpointError(f"{source} has changed since the run was planned; run it again")

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agentc.runtime.model_folder.folder import Needs
 from agentc.runtime.program import Job
-from agentc_backends.data.models.encoders.take import check_directory_of, take_files
+from agentc_backends.data.models.checkpoint import check_directory
+from agentc_backends.data.models.encoders.take import require_type, take_files
 
 WANTED = (
     "config.json",
@@ -24,8 +26,7 @@ TYPES = (
 code of the repository's."""
 
 
-def take_text_encoder(source: Path, job: Job) -> None:
-    """Fill `job.out` from `source`. Raises CheckpointError."""
-    needed = ("tokenizer.json", "save it with a fast tokenizer first")
-    check_directory_of(source, TYPES, needed)
+def take_text_encoder(source: Path, job: Job, shown: str) -> None:
+    """Fill `job.out` from `source`, which messages call `shown`. Raises CheckpointError."""
+    require_type(check_directory(source, shown, Needs(language=False)), TYPES, shown)
     take_files(source, WANTED, job)

@@ -1,0 +1,26 @@
+"""Fault: what is wrong with a model directory, for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Sequence
+
+_MOST_NAMES = 3
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong, and what to do about it."""
+
+    message: str
+    fix: str
+
+    def __str__(self) -> str:
+        return "%s; %s" % (self.message, self.fix)
+
+
+def shortened(names: Sequence[str]) -> str:
+    """A few of many names."""
+    text = ", ".join(name[:120] for name in names[:_MOST_NAMES])
+    more = len(names) - _MOST_NAMES
+    return text if more <= 0 else "%s and %d more" % (text, more)

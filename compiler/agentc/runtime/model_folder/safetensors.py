@@ -1,0 +1,100 @@
+"""Headers of safetensors files: the types and shapes of the tensors, without their values."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, Optional, Tuple
+
+_LARGEST_HEADER = 1 << 25
+_LFS = b"version https://git-lfs"
+_BITS = {
+    "BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "U16": 16, "I16": 16,
+    "F16": 16, "BF16": 16, "U32": 32, "I32": 32, "F32": 32, "U64": 64, "I64": 64, "F64": 64,
+    "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "C64": 64,
+}  # fmt: skip
+
+
+class HeaderError(ValueError):
+    """A file whose header does not describe it; the message follows the file's name."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """The type and the shape of a tensor."""
+
+    dtype: str
+    shape: Tuple[int, ...]
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers it has."""
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+    @property
+    def bits(self) -> Optional[int]:
+        """Of each number; None of a type that is not known."""
+        return _BITS.get(self.dtype)
+
+
+def read_header(path: Path) -> Dict[str, Tensor]:
+    """The tensors of a file by name. Raises HeaderError, OSError."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        start = file.read(len(_LFS))
+        if start.startswith(_LFS):
+            raise HeaderError("is a pointer of Git LFS, not the weights")
+        if len(start) < 9:
+            raise HeaderError("is empty" if not start else "is shorter than a header")
+        length = int.from_bytes(start[:8], "little")
+        if length > _LARGEST_HEADER or start[8:9] != b"{":
+            raise HeaderError("is no safetensors file: the header claims %d bytes" % length)
+        if 8 + length > size:
+            raise HeaderError("is truncated: it ends within its header")
+        file.seek(8)
+        content = file.read(length)
+    try:
+        header = json.loads(content)
+    except (ValueError, RecursionError):
+        raise HeaderError("has a header that is no JSON") from None
+    if not isinstance(header, dict):
+        raise HeaderError("has a header without tensors")
+    header.pop("__metadata__", None)
+    tensors: Dict[str, Tensor] = {}
+    end = 0
+    for name, entry in header.items():
+        tensors[name], last = _tensor(name, entry)
+        end = max(end, last)
+    whole = 8 + length + end
+    if size < whole:
+        raise HeaderError("is truncated: it has %d of %d bytes" % (size, whole))
+    if size > whole:
+        raise HeaderError("has %d bytes, but its header describes %d" % (size, whole))
+    return tensors
+
+
+def _tensor(name: str, entry: Any) -> Tuple[Tensor, int]:
+    """A tensor, and where its values end."""
+    wrong = HeaderError("has a header that does not describe the tensor %s" % name[:200])
+    if not isinstance(entry, dict):
+        raise wrong
+    dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
+    if not isinstance(dtype, str) or not _sizes(shape) or not _sizes(offsets) or len(offsets) != 2:
+        raise wrong
+    tensor = Tensor(dtype, tuple(shape))
+    begin, end = offsets
+    bits = tensor.bits
+    if end < begin or (bits is not None and (tensor.numbers * bits + 7) // 8 != end - begin):
+        raise wrong
+    return tensor, end
+
+
+def _sizes(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in value
+    )

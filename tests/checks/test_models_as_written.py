@@ -1,0 +1,54 @@
+"""Models as people write them who come from other trainers: each answer says what to write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentc.backend_api import load_backends
+from agentc.compilation import compile_spec
+
+SPEC = """
+agentc: 1
+name: written
+models: {base: MODEL}
+environments: {craft: {backend: textcraft}}
+prompts: {react: {instruction: Craft the goal.}}
+stages:
+  expert: {kind: expert, split: train, limit: 8}
+  sft: {kind: sft, model: STARTS_FROM, data: expert, lr: 1e-5, global_batch: 1, max_length: 64}
+"""
+NAME = "Qwen/Qwen2.5-0.5B-Instruct"
+PINNED = f"{{repo: {NAME}, revision: main}}"
+TABLE = load_backends()
+KNOWN = "{repo: a/b, revision: 0123456789012345678901234567890123456789}"
+
+
+@pytest.mark.parametrize(
+    ("model", "starts_from", "expected"),
+    [
+        (NAME, "base", [("AGC203", f"write `base: {PINNED}`, then run `agentc lock`")]),
+        ("./weights", "base", [("AGC203", "write `base: {path: ./weights}` for a directory")]),
+        (f"{{path: {NAME}}}", "base", [("AGC662", "did you mean `repo`?")]),
+        (f"{{repo: {NAME}}}", "base", [("AGC603", "`revision: main`, then run `agentc lock`")]),
+        (PINNED, "base", [("AGC603", "run `agentc lock`")]),
+        (
+            f"{{backend: huggingface, name: {NAME}}}",
+            "base",
+            [("AGC601", "did you mean `hf`?"), ("AGC201", "did you mean `repo`?")],
+        ),
+        (KNOWN, NAME, [("AGC401", f"write `models: {{base: {PINNED}}}`")]),
+        (KNOWN, "Qwen/Qwen3", [("AGC401", "{repo: Qwen/Qwen3, revision: main}")]),
+        ("{backend: path}", "base", [("AGC603", "set `repo` and `revision`")]),
+    ],
+)
+def test_the_remedy_can_be_copied(
+    model: str, starts_from: str, expected: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SPEC.replace("MODEL", model).replace("STARTS_FROM", starts_from))
+    found = compile_spec(spec, {}, TABLE).diagnostics
+    assert [each.code for each in found if each.severity == "error"] == [c for c, _ in expected]
+    for each, (_, fix) in zip(found, expected, strict=False):
+        assert fix in (each.fix or "")

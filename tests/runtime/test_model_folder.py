@@ -1,0 +1,435 @@
+"""Model folders that are no whole models: each is refused by name, with what to do, by the rules
+that `agentc check` and the jobs share."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.model_folder import (
+    CONFIG,
+    llama_shapes,
+    tokenizer_text,
+    write_model_folder,
+    write_safetensors,
+)
+
+from agentc.backend_api import load_backends
+from agentc.compilation import compile_spec
+from agentc.runtime.model_folder.folder import Needs, read_model_folder
+from agentc.runtime.model_folder.lora_targets import modules_of, target_faults
+from agentc_backends.data.models.checkpoint import CheckpointError, check_directory
+
+Spoil = Callable[[Path], object]
+SPEC = """
+agentc: 1
+name: folders
+stages:
+  base: {kind: model, path: model}
+"""
+
+
+def config(**changes: Any) -> Spoil:
+    """Writes a config.json with changes; a value of None takes a setting out."""
+    written = {name: value for name, value in {**CONFIG, **changes}.items() if value is not None}
+    return lambda folder: (folder / "config.json").write_text(json.dumps(written))
+
+
+def text(name: str, content: str) -> Spoil:
+    return lambda folder: (folder / name).write_text(content)
+
+
+def without(*names: str) -> Spoil:
+    return lambda folder: [(folder / name).unlink() for name in names]
+
+
+def renamed(name: str, to: str) -> Spoil:
+    return lambda folder: (folder / name).rename(folder / to)
+
+
+def only(**files: str) -> Spoil:
+    """Nothing but these files; `_` in a name stands for a dot."""
+
+    def spoil(folder: Path) -> None:
+        for path in folder.iterdir():
+            path.unlink()
+        for name, content in files.items():
+            (folder / name.replace("__", ".")).write_text(content)
+
+    return spoil
+
+
+def cut(size: int) -> Spoil:
+    def spoil(folder: Path) -> None:
+        path = folder / "model.safetensors"
+        os.truncate(path, path.stat().st_size - size)
+
+    return spoil
+
+
+def header(value: object) -> Spoil:
+    written = value if isinstance(value, str) else json.dumps(value)
+    content = struct.pack("<Q", len(written)) + written.encode()
+    return lambda folder: (folder / "model.safetensors").write_bytes(content)
+
+
+def sharded(*, shards: int = 2, index: Callable[[dict[str, str]], object] | None = None) -> Spoil:
+    """Two shards with an index, of which some are there."""
+
+    def spoil(folder: Path) -> None:
+        shapes = llama_shapes()
+        (folder / "model.safetensors").unlink()
+        placed = {}
+        for number in (1, 2):
+            name = f"model-0000{number}-of-00002.safetensors"
+            own = dict(list(shapes.items())[number - 1 :: 2])
+            placed |= dict.fromkeys(own, name)
+            if number <= shards:
+                write_safetensors(folder / name, own)
+        found = {"weight_map": placed} if index is None else index(placed)
+        if found is not None:
+            (folder / "model.safetensors.index.json").write_text(json.dumps(found))
+
+    return spoil
+
+
+def copied_into_both(folder: Path) -> None:
+    sharded()(folder)
+    shapes = llama_shapes()
+    write_safetensors(folder / "model-00002-of-00002.safetensors", shapes)
+
+
+def weights(shapes: dict[str, tuple[int, ...]]) -> Spoil:
+    return lambda folder: write_safetensors(folder / "model.safetensors", shapes)
+
+
+def inside(folder: Path) -> None:
+    write_model_folder(folder / "checkpoint-100")
+    only_files = [path for path in folder.iterdir() if path.is_file()]
+    for path in only_files:
+        path.unlink()
+
+
+def several(*steps: Spoil) -> Spoil:
+    return lambda folder: [step(folder) for step in steps]
+
+
+ADAPTER = '{"base_model_name_or_path": "acme/base"}'
+LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+SHARD = "model-00002-of-00002.safetensors"
+FAULTS: dict[str, tuple[Spoil, str, str]] = {
+    # What is there instead of a model.
+    "empty": (only(), "model is empty: it holds no config.json", "directory that was meant"),
+    "no configuration": (
+        without("config.json"),
+        "model holds no config.json, so it is no model directory",
+        "directory that was meant",
+    ),
+    "one level too high": (
+        inside,
+        "model holds no config.json, but checkpoint-100 does",
+        "did you mean `path: model/checkpoint-100`?",
+    ),
+    "adapter": (
+        only(adapter_config__json=ADAPTER, adapter_model__safetensors=""),
+        "model is a PEFT adapter for acme/base, not a whole model",
+        "merge it into its base model",
+    ),
+    "model and adapter": (
+        text("adapter_config.json", ADAPTER),
+        "model holds a model and a PEFT adapter (adapter_config.json), which would be ignored",
+        "remove the adapter's files",
+    ),
+    "pipe": (
+        lambda folder: os.mkfifo(folder / "pipe"),
+        "model holds pipe, which cannot be read",
+        "remove it",
+    ),
+    # Formats of weights.
+    "GGUF only": (
+        only(m__gguf="GGUF"),
+        "model holds m.gguf: GGUF weights, which are quantised for llama.cpp, cannot be read",
+        "give a directory with the model's safetensors weights",
+    ),
+    "GGUF with a configuration": (
+        several(renamed("model.safetensors", "m.gguf")),
+        "model holds m.gguf: GGUF weights, which are quantised for llama.cpp, cannot be read",
+        "give a directory with the model's safetensors weights",
+    ),
+    "pickle": (
+        renamed("model.safetensors", "pytorch_model.bin"),
+        "model has no .safetensors weights, but pytorch_model.bin, which can run code when it is "
+        "read",
+        "save it with `save_pretrained`",
+    ),
+    "no weights": (
+        without("model.safetensors"),
+        "model has no weights: there is no model.safetensors in it",
+        "copy or download the weights too",
+    ),
+    "other name": (
+        renamed("model.safetensors", "weights.safetensors"),
+        "model has no model.safetensors; transformers does not read weights.safetensors",
+        "save it again with `save_pretrained`",
+    ),
+    # Configuration.
+    "configuration cut off": (
+        text("config.json", '{\n "model_type": "llama",\n'),
+        "the model's config.json cannot be understood: it is no JSON (line 3)",
+        "save the model again",
+    ),
+    "no type": (
+        config(model_type=None),
+        "the model's config.json cannot be understood: it has no `model_type`",
+        "save the model again",
+    ),
+    "a size that is none": (
+        config(hidden_size=-4),
+        "the model's config.json cannot be understood: its `hidden_size` is -4, not a size",
+        "save the model again",
+    ),
+    "classifier": (
+        config(architectures=["LlamaForSequenceClassification"]),
+        "model is a LlamaForSequenceClassification, which writes no text",
+        "whose class ends with ForCausalLM",
+    ),
+    # Tokenizer.
+    "no tokenizer": (without("tokenizer.json"), "model has no tokenizer.json", "a fast tokenizer"),
+    "slow tokenizer": (
+        renamed("tokenizer.json", "tokenizer.model"),
+        "model has no tokenizer.json, only tokenizer.model",
+        "a fast tokenizer",
+    ),
+    "tokenizer cut off": (
+        text("tokenizer.json", "{"),
+        "model: tokenizer.json is no JSON",
+        "save the tokenizer again",
+    ),
+    "more tokens than rows": (
+        text("tokenizer.json", tokenizer_text(322, 3)),
+        "model: the tokenizer has 322 tokens, the embeddings 320 rows",
+        "`model.resize_token_embeddings(322)`",
+    ),
+    "tokens added by tokenizer_config.json": (
+        text("tokenizer_config.json", '{"added_tokens_decoder": {"320": {"content": "<pad>"}}}'),
+        "model: the tokenizer has 321 tokens, the embeddings 320 rows",
+        "`model.resize_token_embeddings(321)`",
+    ),
+    "other vocab_size": (
+        config(vocab_size=384),
+        "model: config.json has a `vocab_size` of 384, the embeddings have 320 rows",
+        "`resize_token_embeddings`",
+    ),
+    # Files of weights.
+    "truncated": (
+        cut(100),
+        "model: model.safetensors is truncated: it has 52556 of 52656 bytes",
+        "copy or download the file again",
+    ),
+    "header only begun": (
+        cut(52_000),
+        "model: model.safetensors is truncated: it ends within its header",
+        "copy or download the file again",
+    ),
+    "too long": (
+        lambda folder: os.truncate(folder / "model.safetensors", 60_000),
+        "model: model.safetensors has 60000 bytes, but its header describes 52656",
+        "copy or download the file again",
+    ),
+    "empty file": (
+        text("model.safetensors", ""),
+        "model: model.safetensors is empty",
+        "copy or download the file again",
+    ),
+    "pointer of Git LFS": (
+        text("model.safetensors", LFS),
+        "model: model.safetensors is a pointer of Git LFS, not the weights",
+        "`git lfs pull`",
+    ),
+    "no safetensors": (
+        text("model.safetensors", "<html>not found</html>"),
+        "model: model.safetensors is no safetensors file: the header claims 8029423821061908540 "
+        "bytes",
+        "copy or download the file again",
+    ),
+    "header without JSON": (
+        header("{not JSON"),
+        "model: model.safetensors has a header that is no JSON",
+        "copy or download the file again",
+    ),
+    "tensor with another size": (
+        header({"a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 12]}}),
+        "model: model.safetensors has a header that does not describe the tensor a",
+        "copy or download the file again",
+    ),
+    "no tensors": (
+        header({}),
+        "model: its safetensors files hold no tensor",
+        "copy or download the file again",
+    ),
+    "missing shard": (
+        sharded(shards=1),
+        f"model lacks {SHARD}, which model.safetensors.index.json names",
+        "copy or download what is missing again",
+    ),
+    "shards without an index": (
+        sharded(index=lambda placed: None),
+        f"model holds model-00001-of-00002.safetensors, {SHARD} without "
+        "model.safetensors.index.json, which says where each tensor is",
+        "copy or download the index too",
+    ),
+    "index of another model": (
+        sharded(index=lambda placed: {"weight_map": {**placed, "model.more.weight": SHARD}}),
+        f"model: {SHARD} lacks model.more.weight, which model.safetensors.index.json places there",
+        "copy or download the file again",
+    ),
+    "index that leads elsewhere": (
+        sharded(index=lambda placed: {"weight_map": {"a": "../other/model.safetensors"}}),
+        "model: model.safetensors.index.json does not say which file holds which tensor",
+        "save the model again",
+    ),
+    "two files with one tensor": (
+        copied_into_both,
+        f"model: model-00001-of-00002.safetensors and {SHARD} both hold model.embed_tokens.weight",
+        "into an empty directory",
+    ),
+    "layers left out": (
+        config(num_hidden_layers=3),
+        "model: the weights have 1 of the 3 layers of config.json; they would be initialised at "
+        "random",
+        "copy or download the weights again",
+    ),
+    "no head": (
+        weights(llama_shapes(head=False)),
+        "model: the weights have no lm_head.weight, and config.json does not tie the embeddings; "
+        "they would be initialised at random",
+        "copy or download the weights again",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_a_broken_folder(case: str, tmp_path: Path) -> None:
+    spoil, message, fix = FAULTS[case]
+    folder = write_model_folder(tmp_path / "model")
+    assert read_model_folder(folder, "model").faults == ()
+
+    spoil(folder)
+    (fault,) = read_model_folder(folder, "model").faults
+    assert fault.message == message
+    assert fix in fault.fix
+    with pytest.raises(CheckpointError) as refused:
+        check_directory(folder)
+    assert str(refused.value) == str(fault)
+
+
+@pytest.mark.parametrize(
+    ("path", "message", "fix"),
+    [
+        ("nowhere/at/all", "there is no readable directory nowhere/at/all", "relative to the spec"),
+        (
+            "Qwen/Qwen2.5-0.5B-Instruct",
+            "there is no readable directory Qwen/Qwen2.5-0.5B-Instruct",
+            "did you mean `repo`? For a repository of the Hugging Face hub write "
+            "`{repo: Qwen/Qwen2.5-0.5B-Instruct, revision: main}`, then run `agentc lock`",
+        ),
+        ("m.gguf", "m.gguf is a file: GGUF weights", "safetensors weights"),
+        ("m.safetensors", "m.safetensors is a file, not a model", "directory that it lies in"),
+    ],
+)
+def test_a_path_that_is_no_directory(path: str, message: str, fix: str, tmp_path: Path) -> None:
+    for name in ("m.gguf", "m.safetensors"):
+        (tmp_path / name).write_bytes(b"weights")
+    (fault,) = read_model_folder(tmp_path / path, path).faults
+    assert fault.message.startswith(message)
+    assert fix in fault.fix
+
+
+TABLE = load_backends()
+
+
+@pytest.mark.parametrize("case", ["empty", "more tokens than rows", "missing shard"])
+def test_check_reports_what_the_job_would(case: str, tmp_path: Path) -> None:
+    spoil, message, _ = FAULTS[case]
+    folder = write_model_folder(tmp_path / "model")
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SPEC)
+    assert compile_spec(spec, {}, TABLE).diagnostics == ()
+
+    spoil(folder)
+    (found,) = compile_spec(spec, {}, TABLE).diagnostics
+    assert (found.code, found.message) == ("AGC662", message)
+    assert (found.span.line, found.span.column) == (5, 23)
+
+
+def test_shards_and_tied_embeddings_are_whole(tmp_path: Path) -> None:
+    folder = write_model_folder(tmp_path / "model")
+    sharded()(folder)
+    found = read_model_folder(folder, "model")
+    assert found.faults == ()
+    assert found.parameters == sum(tensor.numbers for tensor in found.tensors.values()) == 12848
+    assert found.file_bytes > 4 * found.parameters
+
+    tied = write_model_folder(tmp_path / "tied", {**CONFIG, "tie_word_embeddings": True})
+    weights(llama_shapes(head=False))(tied)
+    assert read_model_folder(tied, "tied").faults == ()
+    assert read_model_folder(tied, "tied").tied
+
+
+def test_an_encoder_of_pictures_needs_no_tokenizer(tmp_path: Path) -> None:
+    folder = write_model_folder(tmp_path / "clip", {"model_type": "clip"}, {"text.weight": (2, 2)})
+    (folder / "tokenizer.json").unlink()
+    assert read_model_folder(folder, "clip", Needs(tokenizer=False, language=False)).faults == ()
+    assert len(read_model_folder(folder, "clip").faults) == 1
+
+
+def test_quantised_weights_are_counted_unpacked(tmp_path: Path) -> None:
+    settings = {"quant_method": "awq", "bits": 4}
+    folder = write_model_folder(tmp_path / "awq", {**CONFIG, "quantization_config": settings})
+    content = {"q.qweight": {"dtype": "I32", "shape": [8, 4], "data_offsets": [0, 128]}}
+    written = json.dumps(content).encode()
+    path = folder / "model.safetensors"
+    path.write_bytes(struct.pack("<Q", len(written)) + written + bytes(128))
+    found = read_model_folder(folder, "awq")
+    assert (found.quantisation, found.parameters) == ("awq", 8 * 4 * 8)
+
+
+@pytest.mark.parametrize(
+    ("targets", "tied", "message", "fix"),
+    [
+        (
+            ["q_proj", "v_porj"],
+            False,
+            "`lora.targets` names `v_porj`; the model has `q_proj`, `k_proj`, `v_proj`, `o_proj`, "
+            "`gate_proj`, `up_proj`, `down_proj`",
+            "did you mean `v_proj`?",
+        ),
+        (["all-linear"], False, "`lora.targets` names `all-linear`", "leave `targets` out"),
+        (["input_layernorm"], False, "`lora.targets` names `input_layernorm`", "leave `targets`"),
+        (["self_attn"], False, "`lora.targets` names `self_attn`", "leave `targets`"),
+        (["lm_head"], True, "`lora.targets` names `lm_head`, which is tied", "leave `lm_head` out"),
+        (["embed_tokens"], True, "`lora.targets` names `embed_tokens`, which is tied", "leave"),
+        (["lm_head", "embed_tokens", "down_proj"], False, "", ""),
+        (["model.layers.0.self_attn.q_proj", "mlp.up_proj"], True, "", ""),
+    ],
+)
+def test_targets_of_adapters(targets: list[str], tied: bool, message: str, fix: str) -> None:
+    folder_tensors = {name: read_tensor(shape) for name, shape in llama_shapes(head=True).items()}
+    modules = modules_of(folder_tensors)
+    for exact in (True, False):
+        faults = target_faults(targets, modules, tied, exact=exact)
+        assert len(faults) == bool(message)
+        for fault in faults:
+            assert fault.message.startswith(message)
+            assert fix in fault.fix
+
+
+def read_tensor(shape: tuple[int, ...]) -> Any:
+    from agentc.runtime.model_folder.safetensors import Tensor
+
+    return Tensor("F32", shape)
