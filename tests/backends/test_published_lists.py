@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.support.model_folder import write_model_folder
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
@@ -135,8 +136,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [{"asin": asin, "name": asin, **plain} for asin in told]
     (place / "people.json").write_text(json.dumps(rows))
     (place / "told.json").write_text(json.dumps(told))
-    (place / "model").mkdir()
-    (place / "model" / "config.json").write_text("{}")
+    write_model_folder(place / "model")
     return place
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.emit.bundles import files
+from tests.support.model_folder import write_model_folder
 
 from agentc.cli import main
 from agentc.diagnostics import Sink
@@ -137,13 +138,13 @@ def with_model(spec: Path, path: str) -> None:
 
 def test_files_beside_the_spec_come_along(spec: Path, tmp_path: Path) -> None:
     model = tmp_path / "models" / "tiny"
-    model.mkdir(parents=True)
-    (model / "config.json").write_text("{}")
+    write_model_folder(model)
     (model / ".cache").write_text("x")
     with_model(spec, "models/tiny")
     bundle = tmp_path / "bundle"
     assert main(["bundle", str(spec), "-o", str(bundle)]) == 0
-    assert (bundle / "models/tiny/config.json").read_text() == "{}"
+    written = (model / "config.json").read_text()
+    assert (bundle / "models/tiny/config.json").read_text() == written
     # The digest leaves hidden files out, and so does the bundle; the spec there is the same spec.
     assert not (bundle / "models/tiny/.cache").exists()
     assert main(["check", "--locked", str(bundle / "spec.yaml")]) == 0
@@ -153,8 +154,7 @@ def test_files_elsewhere_are_named(
     spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = tmp_path / "model"
-    model.mkdir()
-    (model / "config.json").write_text("{}")
+    written = (write_model_folder(model) / "config.json").read_text()
     inner = tmp_path / "specs"
     inner.mkdir()
     spec = Path(shutil.move(spec, inner / "spec.yaml"))
@@ -164,7 +164,7 @@ def test_files_elsewhere_are_named(
     assert main(words) == 0
     assert "lies outside of the spec's folder: ../model" in capsys.readouterr().out
     assert "- `../model`, content " in (bundle / "README.md").read_text()
-    assert (model / "config.json").read_text() == "{}"
+    assert (model / "config.json").read_text() == written
 
 
 def test_nothing_is_written_over(

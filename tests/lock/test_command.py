@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from locking import codes, lock_of
+from tests.support.model_folder import CONFIG, write_model_folder
 
 from agentc import resources
 from agentc.cli import main
@@ -167,8 +168,7 @@ def test_a_broken_lock_stops_only_locked_commands(
 
 def test_a_directory_is_locked_by_content(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = spec.parent / "model"
-    model.mkdir()
-    (model / "config.json").write_text("{}")
+    write_model_folder(model)
     text = spec.read_text()
     head, rest = text.split("models:\n", 1)
     _, stages = rest.split("stages:\n", 1)
@@ -177,7 +177,7 @@ def test_a_directory_is_locked_by_content(spec: Path, capsys: pytest.CaptureFixt
     assert main(["lock", str(spec)]) == 0
     assert list(lock_of(spec).section("files")) == ["model"]
     assert codes(capsys, spec, "--locked") == (0, [])
-    (model / "config.json").write_text("{ }")
+    write_model_folder(model, {**CONFIG, "rope_theta": 5000.0})
     code, found = codes(capsys, spec, "--locked")
     assert (code, found) == (1, ["error AGC742", "error AGC743"])
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.model_folder import write_model_folder
 
 from agentc.backend_api import load_backends
 from agentc.compilation import Compilation, compile_spec
@@ -45,8 +46,8 @@ stages:
 def compiled(
     folder: Path, config: str | None, card: str = "80", path: str = "weights"
 ) -> Compilation:
-    (folder / "weights").mkdir(exist_ok=True)
-    (folder / "weights" / "model.safetensors").write_bytes(b"")
+    write_model_folder(folder / "weights", shapes={"weight": (2, 2)})
+    (folder / "weights" / "config.json").unlink()
     if config is not None:
         (folder / "weights" / "config.json").write_text(config)
     spec = folder / "spec.yaml"
@@ -126,10 +127,9 @@ def test_the_file_speaks_and_the_name_of_the_folder_does_not(tmp_path: Path) -> 
     found = compiled(tmp_path, '{"model_type": "mamba"}', path="llama-2-7b").plan
     assert found is not None
     assert all(job.memory is None for job in found.jobs)
-    # Without the file its name is all there is.
-    (tmp_path / "weights" / "config.json").unlink()
-    named = compiled(tmp_path, None, path="llama-2-7b").diagnostics
-    assert {each.code for each in named} == {"AGC660"}, "seven billion weights"
+    # Without the file there is no model, and nothing follows from the name.
+    (missing,) = compiled(tmp_path, None, path="llama-2-7b").diagnostics
+    assert missing.code == "AGC662"
 
 
 def test_its_positions_are_the_longest_row(tmp_path: Path) -> None:
@@ -155,7 +155,9 @@ def test_nothing_is_read_outside_of_the_spec_or_from_a_pipe(tmp_path: Path) -> N
     compiled(inside, None)
     file = inside / "weights" / "config.json"
     file.symlink_to(outside)
-    assert {each.code for each in compiled(inside, None).diagnostics}.isdisjoint({"AGC662"})
+    found = compile_spec(inside / "spec.yaml", {}, TABLE).diagnostics
+    assert {each.code for each in found}.isdisjoint({"AGC662"})
     file.unlink()
     os.mkfifo(file)
-    assert {each.code for each in compiled(inside, None).diagnostics}.isdisjoint({"AGC662"})
+    (pipe,) = compile_spec(inside / "spec.yaml", {}, TABLE).diagnostics
+    assert pipe.message == "weights holds config.json, which cannot be read"

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.support.model_folder import write_model_folder
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
@@ -40,8 +41,7 @@ def test_what_the_papers_measure_can_be_written(path: Path, tmp_path: Path) -> N
     text = path.read_text("utf-8")
     base = yaml.safe_load((HERE / "base.yaml").read_text("utf-8"))
     (tmp_path / "trajectories.json").write_text(TRAJECTORIES, "utf-8")
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config.json").write_text("{}", "utf-8")
+    write_model_folder(tmp_path / "model")
     spec = tmp_path / "probe.yaml"
     spec.write_text(yaml.safe_dump(whole(yaml.safe_load(text), base), sort_keys=False), "utf-8")
     found = compile_spec(spec, {}, load_backends())

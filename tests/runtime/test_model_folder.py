@@ -127,7 +127,7 @@ FAULTS: dict[str, tuple[Spoil, str, str]] = {
     "empty": (only(), "model is empty: it holds no config.json", "directory that was meant"),
     "no configuration": (
         without("config.json"),
-        "model holds no config.json, so it is no model directory",
+        "model holds no config.json, so it is not a model directory",
         "directory that was meant",
     ),
     "one level too high": (
@@ -163,8 +163,7 @@ FAULTS: dict[str, tuple[Spoil, str, str]] = {
     ),
     "pickle": (
         renamed("model.safetensors", "pytorch_model.bin"),
-        "model has no .safetensors weights, but pytorch_model.bin, which can run code when it is "
-        "read",
+        "model has no .safetensors weights (found pytorch_model.bin, which can run code when read)",
         "save it with `save_pretrained`",
     ),
     "no weights": (

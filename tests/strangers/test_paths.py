@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.model_folder import write_model_folder
 from tests.support.patience import PATIENCE_S
 
 from agentc.cli import main
@@ -28,10 +29,7 @@ stages:
 def folder(tmp_path: Path) -> Path:
     """A folder with a spec's place `here`, and a model in `here/model` and in `there/model`."""
     for name in ("here", "there"):
-        model = tmp_path / name / "model"
-        model.mkdir(parents=True)
-        (model / "config.json").write_text("{}")
-        (model / "model.safetensors").write_bytes(b"weights")
+        write_model_folder(tmp_path / name / "model")
     return tmp_path
 
 
@@ -123,7 +121,7 @@ def test_a_directory_is_allowed_by_option_or_variable(folder: Path, check: Check
 
 
 def test_a_link_inside_of_a_model_does_not_lead_out(folder: Path, check: Check) -> None:
-    (folder / "here" / "model" / "tokenizer.json").symlink_to("/etc/passwd")
+    (folder / "here" / "model" / "README.md").symlink_to("/etc/passwd")
     code, shown = check("model")
     assert code == 1
     assert "error[AGC123]" in shown
@@ -138,14 +136,14 @@ def test_devices_are_not_read(name: str, folder: Path) -> None:
     assert code == 1
     if name == "/dev/zero":
         code, shown = check_apart(folder, "model", "--allow-path", "/dev")
-        assert "no readable directory" in shown
+        assert "model holds endless, which cannot be read" in shown
 
 
 def test_a_pipe_does_not_hang(folder: Path) -> None:
     os.mkfifo(folder / "here" / "model" / "pipe")
     code, shown = check_apart(folder, "model")
     assert code == 1
-    assert "no readable directory" in shown
+    assert "model holds pipe, which cannot be read" in shown
 
 
 def test_a_spec_reached_by_a_link_counts_from_where_it_lies(folder: Path, check: Check) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.support.model_folder import write_model_folder
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
@@ -35,8 +36,7 @@ body: {kind: revise, trees: searched, policy: base, alpha: 0.5}
 
 
 def found(folder: Path, more: str) -> list[tuple[str, str]]:
-    (folder / "model").mkdir()
-    (folder / "model" / "config.json").write_text("{}")
+    write_model_folder(folder / "model")
     (folder / "revise.yaml").write_text(TEMPLATE)
     spec = folder / "idle.yaml"
     spec.write_text(SPEC.replace("PARTS", more))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.model_folder import write_model_folder
 
 from agentc.backend_api import load_backends
 from agentc.compilation import Compilation, compile_spec
@@ -38,8 +39,7 @@ splits: {test: {range: [0, 31]}, train: {range: [31, 538]}}
 
 @pytest.fixture
 def compiled(tmp_path: Path) -> Any:
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config.json").write_text("{}")
+    write_model_folder(tmp_path / "model")
 
     def run(settings: str = PLAIN, split: str = "test", more: str = "") -> Compilation:
         indented = "".join(f"    {line}\n" for line in settings.splitlines())

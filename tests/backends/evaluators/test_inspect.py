@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.support.built_environment import ROOT, built_python
+from tests.support.model_folder import write_model_folder
 
 from agentc.cli import main
 from agentc_backends.evaluators.common.running import ModelServer
@@ -151,8 +152,7 @@ def test_a_file_of_ones_own_is_in_plan_and_key(
 ) -> None:
     monkeypatch.setenv("AGENTC_ALLOW_PATH", str(tmp_path))
     folder = tmp_path / "specs"
-    (folder / "model").mkdir(parents=True)
-    (folder / "model" / "config.json").write_text("{}")
+    write_model_folder(folder / "model")
     (tmp_path / "sums.py").write_text("first = 1\n")
 
     def scores(tasks: str) -> dict[str, Any]:
@@ -188,8 +188,7 @@ def test_a_task_that_cannot_be_is_refused_by_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], backend: str, task: str, said: str
 ) -> None:
     text = SPEC.replace("BACKEND", f"backend: {backend}").replace("TASKS", f'tasks: ["{task}"]')
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config.json").write_text("{}")
+    write_model_folder(tmp_path / "model")
     (tmp_path / "own.yaml").write_text(text)
     assert main(["check", str(tmp_path / "own.yaml")]) != 0
     assert said in capsys.readouterr().err

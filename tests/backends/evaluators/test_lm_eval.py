@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.model_folder import write_model_folder
 
 from agentc.cli import main
 from agentc_backends.evaluators.common.running import ModelServer
@@ -119,8 +120,7 @@ TASK = "task: own\noutput_type: generate_until\n"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config.json").write_text("{}")
+    write_model_folder(tmp_path / "model")
     (tmp_path / "own.yaml").write_text(TASK)
     (tmp_path / "own.jsonl").write_text("{}\n")
     return tmp_path

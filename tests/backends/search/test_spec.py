@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.model_folder import write_model_folder
 
 from agentc.cli import main
 
@@ -37,8 +38,7 @@ RELEASED = (
 
 
 def written(folder: Path, more: str = "", world: str = "textcraft", style: str = "react") -> str:
-    (folder / "model").mkdir(exist_ok=True)
-    (folder / "model" / "config.json").write_text("{}")
+    write_model_folder(folder / "model")
     path = folder / "trees.yaml"
     path.write_text(SPEC.replace("WORLD", world).replace("FORMAT", style) + more)
     return str(path)

@@ -248,6 +248,20 @@ class TestPath:
         assert status == 1
         assert message in err
 
+    def test_more_tokens_than_embeddings_are_refused(
+        self, adopt: Adopt, made: Path, tmp_path: Path
+    ) -> None:
+        """Training would end at the first such token, by an index out of range."""
+        source = shutil.copytree(made, tmp_path / "source")
+        model = AutoModelForCausalLM.from_pretrained(source)
+        tokens = model.config.vocab_size
+        model.resize_token_embeddings(tokens - 2)
+        model.save_pretrained(source)
+        status, err, _ = adopt(source)
+        assert status == 1
+        assert f"the tokenizer has {tokens} tokens, the embeddings {tokens - 2} rows" in err
+        assert "Traceback" not in err
+
     def test_a_format_that_the_tokenizer_cannot_write_is_refused(
         self, adopt: Adopt, made: Path, tmp_path: Path
     ) -> None:

@@ -30,6 +30,8 @@ from tests.torch.trl.jobs import (
 from tests.torch.trl.programs import run_program
 
 from agentc.runtime.contracts.artifacts import check_artifact
+from agentc_backends.data.models.checkpoint import CheckpointError
+from agentc_backends.data.models.lora_targets import require_lora_targets
 from agentc_backends.data.models.scored_rows import SCORED_FILE
 
 CHECKPOINT_FILES = {
@@ -203,6 +205,30 @@ def test_lora_trains_adapters_and_writes_merged_weights(
     changed = {name.split(".")[-2] for name in before if not before[name].equal(after[name])}
     assert changed == {"q_proj", "v_proj"}
     assert steps(root)[-1]["loss"] < steps(root)[0]["loss"]
+
+
+@pytest.mark.parametrize("kind", ["sft", "dpo"])
+def test_a_target_that_is_no_layer_ends_the_job(
+    inputs: dict[str, dict[str, list[Path]]], tmp_path: Path, kind: str
+) -> None:
+    """PEFT would adapt q_proj alone, and say nothing of the other."""
+    lora = {"rank": 4, "targets": ["q_proj", "v_porj"]}
+    status, _, err = run_program(trainer_job(tmp_path, kind, inputs[kind], max_steps=1, lora=lora))
+    assert (status, err.count("\n")) == (1, 1)
+    assert "`lora.targets` names `v_porj`; the model has `q_proj`, `k_proj`, `v_proj`" in err
+    assert "did you mean `v_proj`?" in err
+
+
+def test_targets_are_checked_against_the_model_itself(model: Path) -> None:
+    require_lora_targets(model, ["q_proj", "model.layers.0.mlp.up_proj"])
+    for target, words in (
+        ("lm_head", "which is tied"),
+        ("embed_tokens", "which is tied"),
+        ("mlp", "the model has `q_proj`"),
+        ("model.layers.9.mlp.up_proj", "the model has `q_proj`"),
+    ):
+        with pytest.raises(CheckpointError, match=words):
+            require_lora_targets(model, ["q_proj", target])
 
 
 def test_merged_weights_act_as_the_adapters_did(

@@ -9,7 +9,6 @@ from dataclasses import replace
 from agentc.backend_api import JobDraft, LowerContext, StageView
 from agentc.kinds.field import Json
 
-
 _REVISIONS = (
     "`revision: main`, then run `agentc lock`, which pins the commit; another branch, a tag or the "
     "40 hex digits of a commit will do too"

@@ -35,11 +35,6 @@ class ModelFolder:
     content: FolderContent
     shape: ConfiguredShape | None
 
-    @property
-    def readable(self) -> bool:
-        """Whether there is a model in it."""
-        return bool(self.content.config)
-
 
 def read_model_folders(module: Module, boundary: Boundary) -> dict[str, ModelFolder]:
     """By stage id, what is at the paths of models and encoders."""

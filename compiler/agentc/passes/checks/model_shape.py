@@ -31,7 +31,7 @@ def model_shape(subject: StageContext, role: str = "") -> Architecture | None:
     if model is None:
         return None
     folder = subject.folders.get(model.name)
-    if folder is not None and folder.readable:
+    if folder is not None:
         return None if folder.shape is None else folder.shape.shape
     return model.derive(_shape)
 
@@ -61,7 +61,7 @@ def model_context(subject: StageContext, role: str = "") -> ModelContext | None:
     if model is None:
         return None
     folder = subject.folders.get(model.name)
-    if folder is not None and folder.readable and not is_made(model):
+    if folder is not None and not is_made(model):
         source = model.text("repo") or model.text("path") or ""
         return _written_context(model.name, source, folder)
     return model.derive(_context)

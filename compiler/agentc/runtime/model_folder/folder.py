@@ -155,7 +155,7 @@ def _read(directory: Path, shown: str, needs: Needs) -> ModelFolder:
         with (directory / CONFIG_FILE).open("rb") as file:
             config = read_config(file.read(MOST_BYTES + 1))
         faults += _type_faults(config, shown, needs)
-        sizes = sizes_of(config)
+        sizes = sizes_of(config) if needs.language else None
     except ConfigFileError as error:
         message = "the model's config.json cannot be understood: %s" % error
         faults.append(Fault(message, _SAVE_AGAIN))
@@ -202,7 +202,7 @@ def _no_config(directory: Path, names: Set[str], shown: str) -> Fault:
         return gguf_fault("%s holds %s" % (shown, shortened(files)))
     if not names and not any(directory.iterdir()):
         return Fault("%s is empty: it holds no config.json" % shown, _SAVE_AGAIN)
-    return Fault("%s holds no config.json, so it is no model directory" % shown, _SAVE_AGAIN)
+    return Fault("%s holds no config.json, so it is not a model directory" % shown, _SAVE_AGAIN)
 
 
 def _inner_model(directory: Path) -> str:

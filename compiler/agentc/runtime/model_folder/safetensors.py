@@ -83,10 +83,11 @@ def _tensor(name: str, entry: Any) -> Tuple[Tensor, int]:
     wrong = HeaderError("has a header that does not describe the tensor %s" % name[:200])
     if not isinstance(entry, dict):
         raise wrong
-    dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
-    if not isinstance(dtype, str) or not _sizes(shape) or not _sizes(offsets) or len(offsets) != 2:
+    dtype: Any = entry.get("dtype")
+    shape, offsets = _sizes(entry.get("shape")), _sizes(entry.get("data_offsets"))
+    if not isinstance(dtype, str) or shape is None or offsets is None or len(offsets) != 2:
         raise wrong
-    tensor = Tensor(dtype, tuple(shape))
+    tensor = Tensor(dtype, shape)
     begin, end = offsets
     bits = tensor.bits
     if end < begin or (bits is not None and (tensor.numbers * bits + 7) // 8 != end - begin):
@@ -94,7 +95,9 @@ def _tensor(name: str, entry: Any) -> Tuple[Tensor, int]:
     return tensor, end
 
 
-def _sizes(value: Any) -> bool:
-    return isinstance(value, list) and all(
+def _sizes(value: Any) -> Optional[Tuple[int, ...]]:
+    if isinstance(value, list) and all(
         isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in value
-    )
+    ):
+        return tuple(value)
+    return None

@@ -117,7 +117,7 @@ def _without_weights(names: Collection[str], shown: str) -> Fault:
     pickled = [name for name in sorted(names) if name.lower().endswith(PICKLES)]
     if pickled:
         return Fault(
-            "%s has no .safetensors weights, but %s, which can run code when it is read"
+            "%s has no .safetensors weights (found %s, which can run code when read)"
             % (shown, shortened(pickled)),
             "load the model where you trust it, and save it with `save_pretrained`, which writes "
             "safetensors",
