@@ -47,8 +47,7 @@ def format_of_family(subject: StageContext) -> Iterator[Finding]:
 
 
 def folder_holds_model(subject: StageContext) -> Iterator[Finding]:
-    """A model directory holds a whole model: configuration, fast tokenizer, safetensors weights,
-    which go together."""
+    """A model directory holds configuration, fast tokenizer and weights that go together."""
     folder = subject.folders.get(subject.stage.id)
     if folder is None or not subject.stage.backend.endswith(".path"):
         return  # what another backend takes is its own business

@@ -112,8 +112,7 @@ def adapters_low_rank(subject: StageContext) -> Iterator[Finding]:
 
 
 def adapters_find_layers(subject: StageContext) -> Iterator[Finding]:
-    """`lora.targets` are layers of the model, where its files, its name or this spec say which
-    those are."""
+    """Every name in `lora.targets` is a layer of the model, where its layers are known."""
     targets = subject.settings.texts("lora.targets")
     known = _adaptable(subject) if targets else None
     if known is None:
