@@ -411,9 +411,10 @@ def test_quantised_weights_are_counted_unpacked(tmp_path: Path) -> None:
         (["all-linear"], False, "`lora.targets` names `all-linear`", "leave `targets` out"),
         (["input_layernorm"], False, "`lora.targets` names `input_layernorm`", "leave `targets`"),
         (["self_attn"], False, "`lora.targets` names `self_attn`", "leave `targets`"),
-        (["lm_head"], True, "`lora.targets` names `lm_head`, which is tied", "leave `lm_head` out"),
-        (["embed_tokens"], True, "`lora.targets` names `embed_tokens`, which is tied", "leave"),
-        (["lm_head", "embed_tokens", "down_proj"], False, "", ""),
+        (["lm_head"], True, "`lora.targets` names `lm_head`; the model has", "leave `lm_head` out"),
+        (["lm_head"], False, "`lora.targets` names `lm_head`; the model has", "leave `lm_head`"),
+        (["embed_tokens"], True, "`lora.targets` names `embed_tokens`; the model has", "leave"),
+        (["embed_tokens", "down_proj"], False, "", ""),
         (["model.layers.0.self_attn.q_proj", "mlp.up_proj"], True, "", ""),
     ],
 )

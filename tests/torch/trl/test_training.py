@@ -222,8 +222,8 @@ def test_a_target_that_is_no_layer_ends_the_job(
 def test_targets_are_checked_against_the_model_itself(model: Path) -> None:
     require_lora_targets(model, ["q_proj", "model.layers.0.mlp.up_proj"])
     for target, words in (
-        ("lm_head", "which is tied"),
-        ("embed_tokens", "which is tied"),
+        ("lm_head", "leave `lm_head` out"),
+        ("embed_tokens", "leave `embed_tokens` out"),
         ("mlp", "the model has `q_proj`"),
         ("model.layers.9.mlp.up_proj", "the model has `q_proj`"),
     ):

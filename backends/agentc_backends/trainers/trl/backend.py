@@ -21,7 +21,6 @@ from agentc_backends.trainers.common.lowering import (
     warmed_schedule,
 )
 from agentc_backends.trainers.common.saves import SAVES
-from agentc_backends.trainers.trl.adapters import read_adapters
 from agentc_backends.trainers.trl.critic_lowering import critic_config
 from agentc_backends.trainers.trl.memory import critic_memory, dpo_memory, sft_memory
 
@@ -44,7 +43,7 @@ def _lower_sft(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         },
         "mask": token_mask(view, view.text("loss_on")),
         **row_choice(view),
-        "lora": read_adapters(view),
+        "lora": view.get("lora"),
         "save_dtype": view.text("save_dtype"),
     }
     return (training_job(view, SFT, config),)
@@ -61,7 +60,7 @@ def _lower_dpo(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         },
         **_likelihood(view),
         "mask": token_mask(view, view.text("score_on")),
-        "lora": read_adapters(view),
+        "lora": view.get("lora"),
         "save_dtype": view.text("save_dtype"),
     }
     return (training_job(view, DPO, config),)

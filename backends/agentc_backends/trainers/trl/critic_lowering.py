@@ -7,7 +7,6 @@ from __future__ import annotations
 from agentc.backend_api import StageView
 from agentc.kinds.field import Json
 from agentc_backends.trainers.common.lowering import token_mask
-from agentc_backends.trainers.trl.adapters import read_adapters
 
 _PAIRS_ALONE = "a value head is no log-ratio"
 
@@ -33,7 +32,7 @@ def critic_config(view: StageView, arguments: dict[str, Json]) -> dict[str, Json
         "critic": made,
         "mask": token_mask(view, "assistant"),
         "save_dtype": view.text("save_dtype"),
-        "lora": read_adapters(view),
+        "lora": view.get("lora"),
     }
     if head:
         del arguments["max_length"]

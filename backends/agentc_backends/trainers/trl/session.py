@@ -20,7 +20,6 @@ from agentc_backends.trainers.common.precision import save_as, saved_as
 from agentc_backends.trainers.common.processes import agreed, first_process, process_count
 from agentc_backends.trainers.common.program import record_facts
 from agentc_backends.trainers.common.scoring import ScoringSample, score_rows
-from agentc_backends.trainers.trl.adapters import lora_config
 from agentc_backends.trainers.trl.sharding import (
     ModelLayout,
     empty_model,
@@ -65,7 +64,7 @@ def train_with(
     layout = read_layout(job)
     require_lora_targets(base, (config["lora"] or {}).get("targets") or ())
     args = arguments_class(**config["arguments"], **_machine_arguments(job, layout))
-    lora, save_dtype = lora_config(config["lora"]), config.get("save_dtype", "auto")
+    lora, save_dtype = _lora_config(config["lora"]), config.get("save_dtype", "auto")
     config.assert_all_read()
     multiple = args.per_device_train_batch_size * process_count()
     global_batch = multiple * args.gradient_accumulation_steps
@@ -110,6 +109,21 @@ def _machine_arguments(job: Job, layout: ModelLayout) -> dict[str, Any]:
         # Shares that lie in the memory of the CPU are summed there.
         arguments["ddp_backend"] = "cuda:nccl,cpu:gloo"
     return arguments
+
+
+def _lora_config(lora: Mapping[str, Any] | None) -> Any:
+    """The PEFT configuration of a `lora` mapping, or None."""
+    if lora is None:
+        return None
+    from peft import LoraConfig
+
+    return LoraConfig(
+        r=lora["rank"],
+        lora_alpha=lora["alpha"],
+        lora_dropout=lora["dropout"],
+        target_modules=lora["targets"] or "all-linear",
+        task_type="CAUSAL_LM",
+    )
 
 
 def _fit(trainer: Any, job: Job) -> None:

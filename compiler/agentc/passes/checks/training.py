@@ -114,26 +114,24 @@ def adapters_low_rank(subject: StageContext) -> Iterator[Finding]:
 def adapters_find_layers(subject: StageContext) -> Iterator[Finding]:
     """Every name in `lora.targets` is a layer of the model, where its layers are known."""
     targets = subject.settings.texts("lora.targets")
-    known = _adaptable(subject) if targets else None
-    if known is None:
-        return
-    for fault in target_faults(targets, *known, exact=False):
+    modules, tied = _adaptable(subject) if targets else (None, False)
+    for fault in target_faults(targets, modules, tied, exact=False):
         yield Finding(
             message=fault.message,
             path=f"lora.targets.{fault.number}",
-            notes=("PEFT leaves out names that it does not find, as long as it finds one",),
+            notes=(fault.note,) if fault.note else (),
             fix=fault.fix,
         )
 
 
-def _adaptable(subject: StageContext) -> tuple[tuple[str, ...], bool] | None:
-    """The modules of the model, and whether its embeddings are tied; None where nobody knows."""
+def _adaptable(subject: StageContext) -> tuple[tuple[str, ...] | None, bool]:
+    """The modules of the model, None where nobody knows, and whether its embeddings are tied."""
     model = subject.model("model")
     folder = None if model is None else subject.folders.get(model.name)
     if folder is not None and folder.content.tensors:
         return modules_of(folder.content.tensors), folder.content.tied
     shape = model_shape(subject, "model")
-    return None if shape is None else (usual_modules(), shape.tied)
+    return (None, False) if shape is None else (usual_modules(), shape.tied)
 
 
 def examples_not_trained(subject: StageContext) -> Iterator[Finding]:

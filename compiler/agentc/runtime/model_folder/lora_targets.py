@@ -16,6 +16,9 @@ OUTPUT_EMBEDDINGS = ("lm_head", "embed_out")
 _ENDS = (*INPUT_EMBEDDINGS, *OUTPUT_EMBEDDINGS)
 _USUAL = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 _MOST_NAMES = 12
+_TIED = "`%s` is tied: input and output embeddings are the same weights, and an adapter changes one"
+_READ_PAST = "losses are computed from the weights of `%s` themselves, past any adapter on it"
+_IGNORED = "PEFT leaves out names that it does not find, as long as it finds one"
 
 
 @dataclass(frozen=True)
@@ -25,9 +28,11 @@ class TargetFault:
     number: int
     message: str
     fix: str
+    note: str = ""
 
     def __str__(self) -> str:
-        return "%s; %s" % (self.message, self.fix)
+        note = " (%s)" % self.note if self.note else ""
+        return "%s%s; %s" % (self.message, note, self.fix)
 
 
 def modules_of(tensors: Mapping[str, Tensor]) -> Tuple[str, ...]:
@@ -47,27 +52,28 @@ def usual_modules() -> Tuple[str, ...]:
 
 
 def target_faults(
-    targets: Sequence[str], modules: Iterable[str], tied: bool, *, exact: bool
+    targets: Sequence[str], modules: Optional[Iterable[str]], tied: bool, *, exact: bool
 ) -> List[TargetFault]:
-    """One for each target that no module matches, or that is on tied embeddings. `modules` are
-    dotted names; with `exact` they are those of the model in memory, else those of its files, which
-    may begin otherwise."""
-    names = tuple(modules)
-    last = {name.rpartition(".")[2] for name in names}
+    """One for each target that no module matches, or that is on embeddings that cannot be adapted.
+
+    `modules` are dotted names, None where nobody knows them; with `exact` they are those of the
+    model in memory, else those of its files, which may begin otherwise.
+    """
+    names = None if modules is None else tuple(modules)
+    last = {name.rpartition(".")[2] for name in names or ()}
     free = _in_order(last.difference(_ENDS))
+    has = "; the model has %s" % _listed(free) if free else ""
     faults: List[TargetFault] = []
     for number, target in enumerate(targets):
         end = target.rpartition(".")[2]
-        if tied and end in _ENDS:
-            message = "`lora.targets` names `%s`, which is tied: input and output embeddings are "
-            message += "the same weights, and an adapter changes only one of them"
-            fix = "leave `%s` out; the model also has %s" % (target, _listed(free))
-            faults.append(TargetFault(number, message % target, fix))
-        elif not (_matches(target, names) if exact else end in last):
+        message = "`lora.targets` names `%s`%s" % (target, has)
+        if end in OUTPUT_EMBEDDINGS or (tied and end in INPUT_EMBEDDINGS):
+            note = _TIED if tied else _READ_PAST
+            faults.append(TargetFault(number, message, "leave `%s` out" % target, note % end))
+        elif names is not None and not (_matches(target, names) if exact else end in last):
             near = _nearest(target, free)
             fix = "did you mean `%s`?" % near if near else "leave `targets` out to adapt them all"
-            message = "`lora.targets` names `%s`; the model has %s" % (target, _listed(free))
-            faults.append(TargetFault(number, message, fix))
+            faults.append(TargetFault(number, message, fix, _IGNORED))
     return faults
 
 
