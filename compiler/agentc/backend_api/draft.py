@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, Protocol
 
 from agentc.backend_api.declare import SoftwareEnvironment
@@ -119,6 +120,8 @@ class JobDraft:
     the environment's declaration). `resume` says that the program continues from its work folder.
     `secrets` maps environment variables of the program to names of secrets (`view.secret`); only
     the names are ever written.
+    `expected` is what lowering has counted for estimates, such as the rows of a local file
+    (`{"rows", "characters": of a row}`). It enters no key, and the program does not get it.
     """
 
     kind: str
@@ -138,6 +141,7 @@ class JobDraft:
     secrets: Mapping[str, str] = field(default_factory=dict)
     resume: bool = False
     processes: int = 1
+    expected: Mapping[str, Json] = field(default_factory=dict)
 
 
 class LowerContext(Protocol):
@@ -183,6 +187,11 @@ class LowerContext(Protocol):
     def digest_of(self, path: str) -> str | None:
         """SHA-256 over the content of a file or directory outside the store (relative paths start
         at the spec), for `extra_identity`; None when there is none."""
+        ...
+
+    def local_file(self, path: str) -> Path | None:
+        """Where a file outside the store is, as `digest_of` takes it, for a backend that reads a
+        part of it; None when there is none. What is made of it is a function of its digest."""
         ...
 
     def is_directory(self, path: str) -> bool:

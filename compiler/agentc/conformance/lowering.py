@@ -25,7 +25,7 @@ def check_lowers(subject: BackendUnderTest) -> None:
     assert kind is not None
     last = outcome.jobs[-1]
     demand(last.id == TESTED, f"the last job is called {last.id!r}; it is the one without a `name`")
-    made, yields = last.draft.produces, kind.product(subject.start.get("output")).name
+    made, yields = last.draft.produces, kind.product(subject.start.get(kind.product_setting)).name
     demand(made == yields, f"the last job produces {made}; a `{kind.name}` yields {yields}")
     of = last.draft.backend
     demand(of == backend.id, f"the last job says that it is of {of}")

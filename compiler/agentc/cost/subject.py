@@ -57,6 +57,8 @@ class JobProfile:
     stage: str = ""
     model_size: Mapping[str, Any] = field(default_factory=dict)
     """Of the model in a folder that a job of a plan takes (`plan.job.ModelSize`)."""
+    expected: Mapping[str, Any] = field(default_factory=dict)
+    """What lowering counted (`JobDraft.expected`)."""
     measured: Mapping[str, Any] = field(default_factory=dict)
     """A manifest's `facts`, times and leases; empty for a job of a plan."""
     likeness: Hashable = None
@@ -208,6 +210,7 @@ def _subject(
         cpus=cpus,
         gpus=gpus,
         model_size=source.get("model_size") or {},
+        expected=source.get("expected") or {},
         measured=measured,
         likeness=likeness,
     )

@@ -130,10 +130,16 @@ def forecast_revise(guesses: Guesses, subject: JobProfile) -> Workload:
 
 
 def forecast_dataset(subject: JobProfile) -> Workload:
-    """Conversations from outside, of which nothing is known before but how many are drawn."""
-    limit = subject.setting("limit")
-    rows = Quantity(float(limit)) if isinstance(limit, int) else prior("dataset_rows")
+    """Conversations from outside: those of a local file were counted, of others nothing is known
+    but how many are drawn."""
+    limit, counted = subject.setting("limit"), subject.expected.get("rows")
+    rows = Quantity(float(counted)) if isinstance(counted, int) else prior("dataset_rows")
+    if isinstance(limit, int):
+        rows = Quantity(float(limit if counted is None else min(limit, counted)))
     tokens = prior("dataset_tokens")
+    if characters := subject.expected.get("characters"):
+        each = prior("characters_per_token")
+        tokens = Quantity(characters / each.median, each.spread)
     label = str(subject.config.get("repo") or subject.config.get("path") or "")
     output = Rows(count=rows, turns=Quantity(3, 0.5), tokens=tokens, label=f"data {label}")
     return Workload(rows=rows, output=output, disk=rows.times(row_bytes(tokens)))

@@ -67,7 +67,7 @@ def lacking(stage: Stage, metric: Metric) -> str | None:
     says it: None where it does, and "" where no setting of it would do."""
     kind = kind_named(stage.kind)
     if kind is not None and kind.products:
-        kind = kind.of_stage(stage.inputs, setting_in_effect(kind, stage, "output"))
+        kind = kind.of_stage(stage.inputs, setting_in_effect(kind, stage, kind.product_setting))
     if kind is None or kind.produces is not METRICS:
         return ""
     if metric.of_two or metric.of_curve or metric.of_revisions:

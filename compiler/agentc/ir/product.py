@@ -11,5 +11,7 @@ from agentc.kinds.artifacts import ArtifactType
 def product_of(stage: Stage) -> ArtifactType | None:
     """The type of its artifact; None of a kind that does not exist."""
     kind = kind_named(stage.kind)
-    output = stage.fields.get("output")
-    return None if kind is None else kind.product(None if output is None else output.json)
+    if kind is None:
+        return None
+    value = stage.fields.get(kind.product_setting)
+    return kind.product(None if value is None else value.json)

@@ -9,6 +9,7 @@ from agentc.kinds.field import (
     secret,
     seed,
     string,
+    strings,
 )
 
 DATASET_FIELDS: tuple[Field, ...] = (
@@ -18,9 +19,17 @@ DATASET_FIELDS: tuple[Field, ...] = (
            pattern="^[0-9a-f]{40}$"),
     string("file", "A file of the repository (dataset.hf).", nullable=True),
     secret("token", "The hub's token, as `{secret: HF_TOKEN}` (dataset.hf)."),
-    choice("format", "`messages`: {messages: [{role, content}]}; `sharegpt`: {conversations: "
-           "[{from, value}]}; `alpaca`: {instruction, input, output}.",
-           ("messages", "sharegpt", "alpaca"), "messages"),
+    choice("format", "How a record is written. `messages`: {messages: [{role, content}]}; "
+           "`sharegpt`: {conversations: [{from, value}]}; `alpaca`: {instruction, input, output}; "
+           "`prompt_completion`: {prompt, completion}; `preference`: {prompt, chosen, rejected}, "
+           "which makes PreferencePairs. docs/datasets.md lists the fields of each.",
+           ("messages", "sharegpt", "alpaca", "prompt_completion", "preference"), "messages"),
+    strings("ignore_fields", "Fields of the records to leave out, such as `label`; those of a turn "
+            "with a dot, such as `messages.name`. Any other field that the format does not read is "
+            "an error."),
+    choice("reasoning", "What becomes of `reasoning_content` of a reply: an `error`, or `think`, "
+           "<think>...</think> before the reply, trained with it and not shown to later turns.",
+           ("error", "think"), "error"),
     choice("task_ids", "What names a record's task, by which `pair` finds the expert's trajectory "
            "of an explored one: `as_written`, its `task_id`, if it has one; `eto_webshop`, "
            "`eto_sciworld`, `eto_alfworld`, what the trajectories that ETO's authors published "
@@ -32,7 +41,8 @@ DATASET_FIELDS: tuple[Field, ...] = (
             "such as 3 where an instruction is answered by OK before the task; null: all before "
             "the first reply.", None, minimum=1, nullable=True),
     choice("on_malformed", "A conversation whose turns do not alternate or that holds no reply: "
-           "`drop` it with a count, or fail.", ("error", "drop"), "error"),
+           "`drop` it with a count and a warning, or fail. A file of which no record is left always "
+           "fails.", ("error", "drop"), "error"),
     integer("limit", "Draw at most so many conversations; null: all.", None, minimum=1,
             nullable=True),
     seed("seed", "Seed of the draw."),

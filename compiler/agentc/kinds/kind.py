@@ -51,8 +51,9 @@ class Kind:
     of the stage that refers to an entry of the section of that name). `default_backend` is what
     `backend: auto` prefers when several backends can do the work. The inputs of a kind that
     `gathers` are filled in by the compiler. With `named` a stage gives its inputs names of its own,
-    under the key that is the role's name; each is such a role. With `products` the word under
-    `output` says what a stage makes; `produces` is then what it makes where that is not known.
+    under the key that is the role's name; each is such a role. With `products` the value of the
+    field `product_setting` says what a stage makes; `produces` is what it makes under other values,
+    and where the value is not known.
 
     What the rest says is asked by rules, the cost model and reports, instead of a kind's name:
     `trains` has a model trained on rows, with the fields that trainers share; `acts` has a policy
@@ -82,6 +83,7 @@ class Kind:
     forecast: Forecast = "rows"
     named: Role | None = None
     products: Mapping[str, ArtifactType] = field(default_factory=dict)
+    product_setting: str = "output"
 
     def has(self, name: str) -> bool:
         """Whether it has a field of that name."""
@@ -98,15 +100,15 @@ class Kind:
         known = {own.name for own in self.roles}
         return (*self.roles, *(replace(self.named, name=n) for n in names if n not in known))
 
-    def product(self, output: object) -> ArtifactType:
-        """What a stage makes that says this under `output`, or nothing."""
-        return self.products.get(str(output), self.produces)
+    def product(self, value: object) -> ArtifactType:
+        """What a stage makes that has this value of `product_setting`, or none."""
+        return self.products.get(str(value), self.produces)
 
-    def of_stage(self, names: Iterable[str], output: object) -> Kind:
+    def of_stage(self, names: Iterable[str], value: object) -> Kind:
         """The kind as one stage has it: with the inputs that it names, and what it makes."""
         if self.named is None and not self.products:
             return self
-        return replace(self, roles=self.roles_of(names), produces=self.product(output))
+        return replace(self, roles=self.roles_of(names), produces=self.product(value))
 
     def reads(self, artifact: ArtifactType) -> bool:
         """Whether an input accepts artifacts of that type."""

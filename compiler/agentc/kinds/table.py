@@ -129,9 +129,11 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="dataset",
-        doc="Obtain conversations from a file or from a hub.",
+        doc="Obtain conversations or preference pairs from a file or from a hub.",
         produces=SFT_DATASET,
         fields=DATASET_FIELDS,
+        products={"preference": PREFERENCE_PAIRS},
+        product_setting="format",
         counts=Counts(made="rows"),
         forecast="conversations",
     ),

@@ -69,7 +69,8 @@ def _needs(job: Job) -> list[str]:
 
 def _written(job: Job) -> list[str]:
     try:
-        for part in (job.draft.config, job.draft.placement, job.identity, job.draft.contract):
+        draft = job.draft
+        for part in (draft.config, draft.placement, job.identity, draft.contract, draft.expected):
             plain_json(part)
     except TypeError as error:
         return [f"{job.id} cannot be written down: {error}"]

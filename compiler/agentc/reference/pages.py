@@ -105,7 +105,11 @@ def backends_page(table: BackendTable) -> str:
 def _kind_section(kind: Kind) -> list[str]:
     lines = [f"## `kind: {kind.name}`", "", *folded(kind.doc), ""]
     made = [f"{each.name} (`{word}`)" for word, each in kind.products.items()]
-    produced = f"by its `output` one of {', '.join(made)}" if made else kind.produces.name
+    produced = kind.produces.name
+    if made and kind.produces in kind.products.values():
+        produced = f"by its `{kind.product_setting}` one of {', '.join(made)}"
+    elif made:
+        produced += f", or by its `{kind.product_setting}` {', '.join(made)}"
     lines += [*folded(f"Produces: {produced}."), ""]
     if kind.named is not None:
         accepts = ", ".join(accepted.name for accepted in kind.named.accepts)

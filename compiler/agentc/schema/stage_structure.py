@@ -123,14 +123,14 @@ def _read(
     if mapping.partial:
         return StageDecl(name=name, kind=None, span=name.span)
     named = _named(keys.get(naming[0]), kind, place, sink) if naming else {}
-    output = keys.get("output")
-    made = output.value if output is not None else None
+    deciding = keys.get(kind.product_setting)
+    made = deciding.value if deciding is not None else None
     if kind.products and isinstance(made, Scalar) and "{{" in made.text:
         sink.error(
             "AGC203",
-            f"`output` of {place.what} cannot be an expression",
+            f"`{kind.product_setting}` of {place.what} cannot be an expression",
             made.span,
-            expected=f"one of {listed(list(kind.products), 20)}",
+            expected=f"one of {listed(_choices(kind, kind.product_setting), 20)}",
             notes=("what a stage makes has to be known before anything is computed",),
         )
         return StageDecl(name=name, kind=None, span=name.span)
@@ -161,6 +161,11 @@ def _read(
         ),
         keys={key: entry.key.span for key, entry in [*keys.items(), *named.items()]},
     )
+
+
+def _choices(kind: Kind, name: str) -> list[str]:
+    choices = next((field.schema.get("enum") for field in kind.fields if field.name == name), None)
+    return [str(choice) for choice in choices] if isinstance(choices, list) else []
 
 
 def _named(entry: Entry | None, kind: Kind, place: Place, sink: Sink) -> dict[str, Entry]:

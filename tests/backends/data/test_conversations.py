@@ -11,7 +11,7 @@ import pytest
 
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc_backends.data.datasets.conversations import ReadRules, rows_of
-from agentc_backends.data.datasets.records import DatasetError, read_records
+from agentc_backends.data.datasets.records import DatasetError, Record, read_records
 from agentc_backends.environments.sciworld.tasks import task_named
 
 SHARED = Path(os.environ.get("AGENTC_SHARED", Path(__file__).parents[4] / "shared")) / "data"
@@ -24,7 +24,8 @@ def rules(layout: Any = "messages", **changes: Any) -> ReadRules:
 
 
 def read(records: list[Any], **changes: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    rows, counts = rows_of(enumerate(records), "file", rules(**changes))
+    numbered = (Record(number, number + 1, value) for number, value in enumerate(records))
+    rows, counts = rows_of(numbered, "file", rules(**changes))
     return rows, counts.facts(rows)
 
 
@@ -86,7 +87,12 @@ def test_marks_of_fine_tuning_files_and_own_rows_are_kept() -> None:
     [
         ([], "is not an object"),
         ({}, "has no list of turns"),
-        ({"messages": [{"role": "tool", "content": "x"}]}, "has a message of role 'tool'"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "has tool where user has its turn"),
+        ({"messages": [{"role": "judge", "content": "x"}]}, "has a turn from 'judge'"),
+        (
+            {"messages": [GOOD["messages"][0], {"role": "assistant", "content": None}]},
+            "has an assistant turn without text",
+        ),
         ({"messages": [{"role": "user", "content": None}]}, "has a user turn without text"),
         ({"messages": GOOD["messages"][1:]}, "has assistant where user has its turn"),
         ({"messages": GOOD["messages"][:1]}, "holds no reply"),
@@ -122,9 +128,11 @@ def test_one_list_or_one_object_a_line(tmp_path: Path) -> None:
     lines, whole = tmp_path / "a.jsonl", tmp_path / "a.json"
     lines.write_text("\ufeff" + json.dumps(GOOD) + "\n\n" + json.dumps(GOOD))
     whole.write_text(" \n" + json.dumps([GOOD, GOOD], indent=1))
-    assert list(read_records(lines)) == list(read_records(whole)) == [(0, GOOD), (1, GOOD)]
+    assert list(read_records(lines)) == [(0, 1, GOOD), (1, 3, GOOD)]
+    assert [(number, value) for number, _, value in read_records(whole)] == [(0, GOOD), (1, GOOD)]
+    assert [line for _, line, _ in read_records(whole)] == [3, 15]
     lines.write_text(json.dumps(GOOD) + "\n{broken\n")
-    with pytest.raises(DatasetError, match="line 2"):
+    with pytest.raises(DatasetError, match=r"a\.jsonl:2: not JSON"):
         list(read_records(lines))
     lines.write_bytes(b'{"a": "\xff"}')
     with pytest.raises(DatasetError, match="UTF-8"):

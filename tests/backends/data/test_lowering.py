@@ -10,6 +10,7 @@ import pytest
 
 from agentc.cli import main
 
+TALK = {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}
 SPEC = """\
 agentc: 1
 name: data
@@ -21,7 +22,8 @@ stages:
 
 def written(folder: Path, settings: str) -> str:
     folder.mkdir(exist_ok=True)
-    (folder / "talk.json").write_text("[]")
+    if not (folder / "talk.json").exists():
+        (folder / "talk.json").write_text(json.dumps([TALK]))
     path = folder / "data.yaml"
     path.write_text(SPEC + "".join(f"    {line}\n" for line in settings.split("; ")))
     return str(path)
@@ -73,9 +75,9 @@ def test_what_cannot_be_had_is_refused(
 def test_the_content_of_the_file_is_the_key(tmp_path: Path) -> None:
     spec = written(tmp_path, PATH)
     before = job(spec)
-    (tmp_path / "talk.json").write_text("[1]")
+    (tmp_path / "talk.json").write_text(json.dumps([TALK, TALK]))
     assert job(spec)["key"] != before["key"]
-    (tmp_path / "talk.json").write_text("[]")
+    (tmp_path / "talk.json").write_text(json.dumps([TALK]))
     assert job(spec)["key"] == before["key"]
 
 
@@ -98,3 +100,118 @@ def test_a_share_of_everything_leaves_no_agent_rows(
     assert "leaves no place for agent rows" in message
     spec.write_text(spec.read_text().replace("general_share: 1.0", "general_share: 0.5"))
     assert faults(capsys, str(spec)) == []
+
+
+def checked(
+    folder: Path, capsys: pytest.CaptureFixture[str], text: str, settings: str = ""
+) -> list[dict[str, Any]]:
+    """What `check` says of a data file with this text."""
+    folder.mkdir(exist_ok=True)
+    (folder / "d.jsonl").write_text(text)
+    spec = written(folder, "path: d.jsonl" + (f"; {settings}" if settings else ""))
+    capsys.readouterr()
+    main(["check", "--format", "json", spec])
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["diagnostics"]
+    return [one for one in found if one["severity"] == "error"]
+
+
+def lines(*records: Any) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+PAIR = {"prompt": "q", "chosen": "a", "rejected": "b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "says", "fix"),
+    [
+        (
+            lines({"prompt": "hi", "completion": "there"}),
+            "",
+            "d.jsonl:1: record 0 is not in the format `messages`; its fields are `prompt`, "
+            "`completion`",
+            "set `format: prompt_completion`",
+        ),
+        (lines(TALK, PAIR), "", "d.jsonl:2: record 1 is not in the", "set `format: preference`"),
+        (lines(PAIR), "on_malformed: drop", "record 0 is not in the", "set `format: preference`"),
+        (lines(TALK) + "{broken", "", "d.jsonl:2: not JSON", "write one object a line"),
+        (lines(TALK, {**TALK, "label": False}), "", "`label`", "`ignore_fields: [label]`"),
+        ("[\n" + json.dumps(TALK) + ",\n" + json.dumps({}) + "\n]", "", "d.jsonl:3: record 1", ""),
+        ("", "", "none of the 0 records of d.jsonl can be read", ""),
+        (lines({"messages": []}), "on_malformed: drop", "none of the 1 records", ""),
+    ],
+)
+def test_check_reads_a_local_file(
+    text: str,
+    settings: str,
+    says: str,
+    fix: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (error,) = checked(tmp_path, capsys, text, settings)
+    assert error["code"] == "AGC603"
+    assert says in error["message"]
+    assert fix in (error["fix"] or "")
+    assert "on_malformed" not in (error["fix"] or "")
+
+
+def test_a_malformed_conversation_can_be_dropped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = lines(TALK, {"messages": TALK["messages"][1:]})
+    (error,) = checked(tmp_path, capsys, text)
+    assert "d.jsonl:2: record 1 has assistant where user has its turn" in error["message"]
+    assert "`on_malformed: drop`" in error["fix"]
+    assert checked(tmp_path, capsys, text, "on_malformed: drop") == []
+
+
+def test_preferences_are_pairs_for_whoever_takes_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stages = "  base: {kind: model}\n  tuned: {kind: KIND, model: base, data: general}\n"
+    for record, layout, kind, takes in (
+        (PAIR, "preference", "dpo", True),
+        (PAIR, "preference", "sft", True),
+        (TALK, "messages", "dpo", False),
+        (TALK, "messages", "sft", True),
+    ):
+        (tmp_path / "d.jsonl").write_text(lines(record))
+        spec = Path(written(tmp_path, f"path: d.jsonl; format: {layout}"))
+        spec.write_text(spec.read_text() + stages.replace("KIND", kind))
+        assert ("AGC501" not in [code for code, _ in faults(capsys, str(spec))]) == takes
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("reward: 1.0", "a pair has a reward for each side"),
+        ("prompt_length: 3", "a pair has a reward for each side"),
+    ],
+)
+def test_settings_that_mean_nothing_for_pairs_are_refused(
+    settings: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (error,) = checked(tmp_path, capsys, lines(PAIR), f"format: preference; {settings}")
+    assert (error["code"], said in error["message"]) == ("AGC602", True)
+
+
+def test_rows_of_a_local_file_are_counted_for_the_estimate(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text(lines(*[TALK] * 7))
+    counted = job(written(tmp_path, "path: d.jsonl"))
+    assert counted["expected"] == {"rows": 7, "characters": 2}
+
+
+def test_a_long_file_is_read_in_part_and_counted(tmp_path: Path) -> None:
+    from agentc_backends.data.datasets.conversations import ReadRules
+    from agentc_backends.data.datasets.survey import MOST_RECORDS, survey
+
+    rules = ReadRules(format="messages", on_malformed="error", limit=None, seed=0)
+    path = tmp_path / "long.jsonl"
+    path.write_text(lines(*[TALK] * MOST_RECORDS) + "{broken\n" * 9)
+    assert survey(path, rules).rows == MOST_RECORDS + 9
+    wide = {"messages": [{"role": "user", "content": "q" * 10_000}, TALK["messages"][1]]}
+    path.write_text(lines(*[wide] * 1000))
+    assert survey(path, rules).rows == 1000
+    path.write_text(json.dumps([wide] * 1000))
+    assert survey(path, rules).rows == pytest.approx(1000, rel=0.01)

@@ -23,6 +23,12 @@ def tools_of_row(messages: Sequence[Message]) -> Tools:
     return tools
 
 
+def has_functions(messages: Sequence[Message]) -> bool:
+    """Whether a conversation declares functions, or holds results of some that it does not declare,
+    as published data may."""
+    return bool(tools_of_row(messages)) or any(m["role"] == "tool" for m in messages)
+
+
 def requested(messages: Sequence[Message]) -> tuple[list[dict[str, Any]], Tools]:
     """The messages and functions of a request to a server: roles and texts, a number for each
     result. Replies stay texts with their calls inside, so that a prompt goes on from the tokens
@@ -41,7 +47,7 @@ def requested(messages: Sequence[Message]) -> tuple[list[dict[str, Any]], Tools]
 def in_plain_text(messages: Sequence[Message]) -> Sequence[Message]:
     """The conversation with functions and results as texts of the system and the user; as many
     messages as before, with their marks. Raises FormatError as `plain_messages` does."""
-    if not tools_of_row(messages):
+    if not has_functions(messages):
         return messages
     plain = plain_messages(*requested(messages))
     marked = [{n: v for n, v in message.items() if n != "tools"} for message in messages]

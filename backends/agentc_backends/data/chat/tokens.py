@@ -23,7 +23,7 @@ from agentc_backends.data.chat.formats import (
     TextSegment,
     format_named,
 )
-from agentc_backends.data.chat.functions import in_plain_text, requested, tools_of_row
+from agentc_backends.data.chat.functions import has_functions, in_plain_text, requested
 from agentc_backends.data.chat.shipped import Renderer, shipped_segments
 from agentc_backends.data.chat.tool_templates import TemplateTools, readable, tools_of
 
@@ -147,17 +147,17 @@ class Encoder:
     def _expressed(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The conversation, whose functions and results are plain texts where the chat format has
         no place for them. Raises FormatError for a template that writes them in its own way."""
-        if not tools_of_row(messages):
+        if not has_functions(messages):
             return messages
         if readable(self.format_tools()) is TemplateTools.RENDERED:
             return messages
         return in_plain_text(messages)
 
     def _render_shipped(self, messages: Sequence[Message], generate: bool) -> str:
-        if not tools_of_row(messages):
+        if not has_functions(messages):
             return self._apply(messages, generate)
         said, tools = requested(messages)
-        return self._apply(said, generate, tools=list(tools))
+        return self._apply(said, generate, tools=list(tools) or None)
 
     def _apply(self, messages: Sequence[Message], generate: bool, **how: Any) -> str:
         if not self.tokenizer.chat_template:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from agentc.backend_api import JobDraft, LowerContext, SoftwareEnvironment, StageBackend, StageView
-from agentc.kinds.artifacts import SFT_DATASET
+from agentc.kinds.artifacts import PREFERENCE_PAIRS, SFT_DATASET
 from agentc.kinds.field import Json
 from agentc_backends.software import LIGHT, TORCH
 
-_VERSION = 1
+_VERSION = 2
+_FORMATS = ("messages", "sharegpt", "alpaca", "prompt_completion", "preference")
 
 
 def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
@@ -33,8 +36,25 @@ def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
                 f"there is no readable file {path}",
                 fix="give a JSON or JSONL file, relative to the spec or absolute",
             )
-    config: dict[str, Json] = {"path": path, "digest": digest, **_reading(view)}
-    return (replace(_draft("path", LIGHT, view, config), extra_identity={"files": digest}),)
+    reading = _reading(view)
+    config: dict[str, Json] = {"path": path, "digest": digest, **reading}
+    place = context.local_file(path) if isinstance(path, str) and digest is not None else None
+    expected = {} if place is None else _expected(view, place, reading)
+    draft = _draft("path", LIGHT, view, config)
+    return (replace(draft, extra_identity={"files": digest}, expected=expected),)
+
+
+def _expected(view: StageView, place: Path, reading: Mapping[str, Any]) -> dict[str, Json]:
+    """The rows of a local file, for estimates. Refuses what its job would end with."""
+    # Other commands load this module too, and read no data.
+    from agentc_backends.data.datasets.conversations import ReadRules
+    from agentc_backends.data.datasets.survey import survey
+
+    found = survey(place, ReadRules(**reading))
+    if found.trouble is not None:
+        view.refuse("path", found.trouble.reason, fix=found.trouble.fix or None)
+        return {}
+    return {"rows": found.rows, "characters": round(found.characters)} if found.rows else {}
 
 
 def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
@@ -80,12 +100,19 @@ def _reading(view: StageView) -> dict[str, Json]:
     more: dict[str, Json] = {}
     if (ids := view.text("task_ids")) != "as_written":
         more["task_ids"] = ids
+    layout = view.text("format")
     for name in ("reward", "prompt_length"):
-        if (value := view.get(name)) is not None:
+        if layout == "preference":
+            view.leave(name, "a pair has a reward for each side, and a prompt of its own")
+        elif (value := view.get(name)) is not None:
             more[name] = value
+    if ignored := view.get("ignore_fields"):
+        more["ignore_fields"] = ignored
+    if (reasoning := view.text("reasoning")) != "error":
+        more["reasoning"] = reasoning
     return {
         **more,
-        "format": view.text("format"),
+        "format": layout,
         "on_malformed": view.text("on_malformed"),
         "limit": limit,
         "seed": 0 if limit is None else view.integer("seed"),
@@ -104,7 +131,7 @@ def _draft(
         view=view,
         config=config,
         inputs={},
-        produces=SFT_DATASET.name,
+        produces=(PREFERENCE_PAIRS if config["format"] == "preference" else SFT_DATASET).name,
     )
 
 
@@ -115,7 +142,7 @@ PATH = StageBackend(
     doc="Conversations from a JSON or JSONL file of this machine.",
     software=LIGHT,
     lower=_lower_path,
-    capabilities=frozenset({"offline", "messages", "sharegpt", "alpaca"}),
+    capabilities=frozenset({"offline", *_FORMATS}),
 )
 
 HF = StageBackend(
@@ -125,5 +152,5 @@ HF = StageBackend(
     doc="Conversations from a JSON or JSONL file of a Hugging Face data set at a pinned commit.",
     software=TORCH,
     lower=_lower_hf,
-    capabilities=frozenset({"messages", "sharegpt", "alpaca"}),
+    capabilities=frozenset(_FORMATS),
 )

@@ -39,7 +39,7 @@ def take(job: Job) -> None:
     rules = job.config.read_as(ReadRules)
     job.config.assert_all_read()
     source = download(repo, revision, file)
-    write_conversations(source, PurePosixPath(file).stem, rules, job)
+    write_conversations(source, PurePosixPath(file).name, rules, job)
     job.facts(repo=repo, revision=revision, file=file)
 
 

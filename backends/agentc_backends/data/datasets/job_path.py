@@ -36,7 +36,7 @@ def take(job: Job) -> None:
     source = Path(os.environ.get(SPEC_DIRECTORY, ".")) / Path(written).expanduser()
     if not source.is_file():
         raise DatasetError(f"{source} is not a file; path is relative to the spec")
-    write_conversations(source, source.stem, rules, job)
+    write_conversations(source, source.name, rules, job)
     # After reading: a change before or during it must not end up under the planned key.
     if content_digest(source) != planned:
         raise DatasetError(f"{source} has changed since the run was planned; run it again")

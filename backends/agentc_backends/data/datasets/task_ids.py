@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
-from agentc_backends.data.datasets.records import MalformedError
+from agentc_backends.data.datasets.fields import Fields
+from agentc_backends.data.datasets.records import FieldError, MalformedError
 
 TaskIds: TypeAlias = Literal["as_written", "eto_webshop", "eto_sciworld", "eto_alfworld"]
 
@@ -50,13 +51,19 @@ SCIWORLD_TASKS = (
 """By ETO's number: the names of ScienceWorld 1.0, `task-1-boil` and so on, in the order of text."""
 
 
-def task_id_of(record: Mapping[str, Any], ids: TaskIds) -> str | None:
-    """The task of a record; None where it names none. Raises MalformedError where it should."""
+def task_id_of(fields: Fields, ids: TaskIds) -> str | None:
+    """The task of a record; None where it names none. Raises MalformedError where it should, and
+    FieldError for a `task_id` that is no text."""
     if ids == "as_written":
-        task = record.get("task_id")
-        return task if isinstance(task, str) and task else None
+        task = fields.take("task_id")
+        if isinstance(task, int) and not isinstance(task, bool):
+            task = str(task)
+        if task is not None and not isinstance(task, str):
+            raise FieldError(f"has a `task_id` that is no text: {task!r}")
+        return task or None
     name, read = _READERS[ids]
-    found = read(str(record.get(name, "")))
+    written = fields.take(name)
+    found = read("" if written is None else str(written))
     if found is None:
         raise MalformedError(f"has no `{name}` that `task_ids: {ids}` can read")
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.backend_api import BackendTable, StageBackend, StageView
@@ -82,13 +83,17 @@ class ModuleContext(ModuleLeases):
             known[path] = digest
         return known[path]
 
+    def local_file(self, path: str) -> Path | None:
+        place = self._boundary.find(path)
+        return place if self.digest_of(path) is not None and place.is_file() else None
+
     def is_directory(self, path: str) -> bool:
         return self._boundary.find(path).is_dir()
 
     def content_of(self, path: str) -> bytes | None:
         """The content of a file that an environment's or server's entry names."""
-        place = self._boundary.find(path)
-        if self.digest_of(path) is None or not place.is_file():
+        place = self.local_file(path)
+        if place is None:
             return None
         try:
             content = place.read_bytes()

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Finding = Tuple[str, Optional[int], Optional[str], str]
 
 _MARKS = {"cut", "loss", "raw", "tools"}
+_CALL = "<tool_call>"
+"""What a call of a function begins with, in the text of a reply."""
 ENDS = ("success", "failure", "limit", "overflow", "error")
 OUTCOMES = ("win", "lose", "self")
 SOURCES = ("expert", "policy")
@@ -79,7 +81,8 @@ def check_pairs(artifact: Artifact) -> Iterator[Finding]:
 def message_findings(messages: Any, first: Optional[str] = None) -> Iterator[str]:
     """What is wrong with a list of messages: roles, contents, alternation. A leading system
     message is allowed unless `first` names the role that must open; behind one with functions
-    (`tools`), or behind what `first` opens, results of the role `tool` may answer the agent."""
+    (`tools`), behind what `first` opens, or behind a call, results of the role `tool` may answer
+    the agent."""
     if not isinstance(messages, list) or not messages:
         yield "expected a non-empty list of messages"
         return
@@ -106,8 +109,10 @@ def message_findings(messages: Any, first: Optional[str] = None) -> Iterator[str
             answers = ("user", "tool")
         if opens:
             expected = "user"
-        elif role == "tool" and (
-            role not in answers or index == 0 or messages[index - 1]["role"] != "assistant"
+        elif role == "tool" and not (
+            index
+            and messages[index - 1]["role"] == "assistant"
+            and (role in answers or _CALL in str(messages[index - 1]["content"]))
         ):
             yield "message %d: a result of a function, where none is called" % index
             return

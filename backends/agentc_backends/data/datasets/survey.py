@@ -1,0 +1,98 @@
+"""A look at a local file while a spec is compiled: the first record that cannot be read, and how
+many rows there are. The work is bounded; the job reads all of the file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from agentc_backends.data.datasets.conversations import ReadRules, RowReader, messages_of
+from agentc_backends.data.datasets.records import (
+    DatasetError,
+    Record,
+    record_of_line,
+    records_of_list,
+)
+
+MOST_RECORDS = 5_000
+MOST_BYTES = 4 << 20
+"""Bounds of what is read. The rest of a file counts by its lines, or, of one JSON list, by its
+size."""
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """`rows` of the whole file, which of a long one is an estimate, and the `characters` of a row on
+    average; `trouble` is the first error, with which the job would end."""
+
+    rows: int = 0
+    characters: float = 0.0
+    trouble: DatasetError | None = None
+
+
+def survey(path: Path, rules: ReadRules) -> Survey:
+    """What the beginning of a file holds under these rules. Files that are asked about again, as
+    each stage is by every pass that lowers it, are read once."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return Survey()
+    # Limit and seed choose among rows that were read.
+    rules = replace(rules, limit=None, seed=0, ignore_fields=tuple(rules.ignore_fields))
+    return _survey(path, stat.st_size, stat.st_mtime_ns, rules)
+
+
+@lru_cache(maxsize=64)
+def _survey(path: Path, size: int, _changed: int, rules: ReadRules) -> Survey:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES)
+            is_list = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["
+            whole = len(data) == size
+            lines = data.count(b"\n")
+            while not is_list and (piece := file.read(_PIECE)):
+                lines += piece.count(b"\n")
+    except OSError:
+        return Survey()
+    reader = RowReader(path.name, rules)
+    rows = characters = records = 0
+    try:
+        for record in _records(data, path.name, is_list=is_list, whole=whole):
+            records += 1
+            if records <= MOST_RECORDS and (row := reader.row(record)) is not None:
+                rows += 1
+                characters += sum(len(message["content"]) for message in messages_of(row))
+            if records == MOST_RECORDS and not is_list:
+                records += max(0, lines - record.line)
+                break
+        else:
+            if not whole:
+                records = records * size // len(data) if is_list else max(records, lines)
+        if reader.counts.records == records:
+            reader.require_rows(rows)
+    except DatasetError as error:
+        return Survey(trouble=error)
+    share = rows / max(1, reader.counts.records)
+    return Survey(round(records * share), characters / max(1, rows))
+
+
+def _records(data: bytes, file: str, *, is_list: bool, whole: bool) -> Iterator[Record]:
+    """The records of the beginning of a file, whose last line or character may be cut."""
+    if not whole:
+        data = data[: data.rfind(b"\n") + 1 or len(data)]
+    lines = io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", "strict" if whole else "ignore")
+    try:
+        if is_list:
+            yield from records_of_list(lines.read(), file, whole=whole)
+            return
+        number = 0
+        for line, text in enumerate(lines, start=1):
+            if text.strip():
+                yield Record(number, line, record_of_line(text, line, file))
+                number += 1
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"{file} is not UTF-8 text: {error.reason}") from None
