@@ -35,12 +35,14 @@ stages:
            placement: {gpus: 1}}
   revise: {kind: revise, trees: search, policy: base, alpha: 0.5, max_revision: "{{ cap }}",
            judge: {once_per: "{{ once_per }}"}, placement: {gpus: 1}}
-  general: {kind: dataset, backend: path, path: general.jsonl, limit: 5000}
+  general: {kind: dataset, backend: path, path: general.jsonl, limit: 5000,
+            format: prompt_completion}
   mixture: {kind: mix, agent: revise, general: general, general_share: 0.8, share_of: total,
             on_shortage: fewer}
   sft: {kind: sft, backend: trl, model: base, data: mixture, lr: 1e-5, global_batch: 8,
         max_length: 2048, loss_on: marked, placement: {gpus: 1}}
 """
+TALK = '{"prompt": "How many doors?", "completion": "Three."}\n'
 Plan = Callable[..., dict[str, Any]]
 
 
@@ -48,7 +50,7 @@ Plan = Callable[..., dict[str, Any]]
 def plan(tmp_path: Path, table: BackendTable) -> Plan:
     """plan.json of the spec, with values of its params."""
     (tmp_path / "trees.yaml").write_text(SPEC, encoding="utf-8")
-    (tmp_path / "general.jsonl").write_text("{}\n", encoding="utf-8")
+    (tmp_path / "general.jsonl").write_text(TALK * 5000, encoding="utf-8")
 
     def planned(**params: str) -> dict[str, Any]:
         compiled = compile_spec(tmp_path / "trees.yaml", params, table)

@@ -20,8 +20,9 @@ from agentc.diagnostics import render_text
 
 HERE = Path(__file__).parent
 FRAGMENTS = sorted((HERE / "fragments").glob("*.yaml"))
-TRAJECTORIES = """[{"id": "a", "reward": 1.0, "conversations": [
-    {"from": "human", "value": "Craft."}, {"from": "gpt", "value": "Action: inventory"}]}]"""
+TRAJECTORIES = """[{"id": "webshop_7", "reward": 1.0, "conversations": [
+    {"from": "human", "value": "Shop."}, {"from": "gpt", "value": "OK"},
+    {"from": "human", "value": "A lamp."}, {"from": "gpt", "value": "Action: search[lamp]"}]}]"""
 
 
 TRAINING = {"max_length": 2048, "global_batch": 16, "processes": 1, "lr": 1e-5}

@@ -7,6 +7,7 @@ code. Used by the generated support matrix.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from agentc.backend_api.declare import SoftwareEnvironment, StageBackend
 from agentc.backend_api.draft import LeaseDraft
@@ -70,6 +71,9 @@ class _SampleContext:
 
     def digest_of(self, path: str) -> str | None:
         return "0" * 64
+
+    def local_file(self, path: str) -> Path | None:
+        return None
 
     def is_directory(self, path: str) -> bool:
         return False

@@ -41,8 +41,8 @@ DATASET_FIELDS: tuple[Field, ...] = (
             "such as 3 where an instruction is answered by OK before the task; null: all before "
             "the first reply.", None, minimum=1, nullable=True),
     choice("on_malformed", "A conversation whose turns do not alternate or that holds no reply: "
-           "`drop` it with a count and a warning, or fail. A file of which no record is left always "
-           "fails.", ("error", "drop"), "error"),
+           "`drop` it with a count and a warning, or fail. A file always fails where no record is "
+           "left.", ("error", "drop"), "error"),
     integer("limit", "Draw at most so many conversations; null: all.", None, minimum=1,
             nullable=True),
     seed("seed", "Seed of the draw."),

@@ -139,6 +139,12 @@ PAIR = {"prompt": "q", "chosen": "a", "rejected": "b"}
         ("[\n" + json.dumps(TALK) + ",\n" + json.dumps({}) + "\n]", "", "d.jsonl:3: record 1", ""),
         ("", "", "none of the 0 records of d.jsonl can be read", ""),
         (lines({"messages": []}), "on_malformed: drop", "none of the 1 records", ""),
+        (
+            lines(TALK),
+            "ignore_fields: [lable]",
+            "`lable`, which no record of d.jsonl has",
+            "remove",
+        ),
     ],
 )
 def test_check_reads_a_local_file(
@@ -169,7 +175,8 @@ def test_a_malformed_conversation_can_be_dropped(
 def test_preferences_are_pairs_for_whoever_takes_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stages = "  base: {kind: model}\n  tuned: {kind: KIND, model: base, data: general}\n"
+    base = f"{{kind: model, backend: hf, repo: demo/base, revision: {'0123456789' * 4}}}"
+    settings = "lr: 1e-5, global_batch: 2, max_length: 64"
     for record, layout, kind, takes in (
         (PAIR, "preference", "dpo", True),
         (PAIR, "preference", "sft", True),
@@ -178,8 +185,10 @@ def test_preferences_are_pairs_for_whoever_takes_them(
     ):
         (tmp_path / "d.jsonl").write_text(lines(record))
         spec = Path(written(tmp_path, f"path: d.jsonl; format: {layout}"))
-        spec.write_text(spec.read_text() + stages.replace("KIND", kind))
-        assert ("AGC501" not in [code for code, _ in faults(capsys, str(spec))]) == takes
+        more = f", beta: 0.1, {settings}" if kind == "dpo" else f", {settings}"
+        tuned = f"  tuned: {{kind: {kind}, model: base, data: general{more}}}\n"
+        spec.write_text(spec.read_text() + f"  base: {base}\n{tuned}")
+        assert [code for code, _ in faults(capsys, str(spec))] == ([] if takes else ["AGC501"])
 
 
 @pytest.mark.parametrize(

@@ -63,14 +63,18 @@ class ReadCounts:
             "unused_fields": dict(sorted(self.ledger.unused.items())),
         }
 
-    def warnings(self, rules: ReadRules) -> list[str]:
+    def absent(self) -> list[str]:
+        """Names in `ignore_fields` that no record has."""
+        return sorted(self.ledger.ignore - {*self.ledger.ignored})
+
+    def warnings(self) -> list[str]:
         """What a person should know of rows that were made all the same."""
         found = []
         if self.malformed:
             reasons = "; ".join(f"{reason} ({n})" for reason, n in self.malformed.most_common(5))
             dropped = sum(self.malformed.values())
             found.append(f"{dropped} of {self.records} records were dropped: {reasons}")
-        if absent := sorted({*rules.ignore_fields} - {*self.ledger.ignored}):
+        if absent := self.absent():
             found.append(f"`ignore_fields` names what no record has: {', '.join(absent)}")
         if self.marked:
             found.append(
@@ -125,6 +129,15 @@ class RowReader:
         if first is None:
             raise DatasetError(reason)
         raise DatasetError(f"{reason}; {first.reason}", "" if first.fix == _DROP else first.fix)
+
+    def require_ignored(self) -> None:
+        """Raises DatasetError where `ignore_fields` names what no record has, which is a slip."""
+        if absent := self.counts.absent():
+            names = ", ".join(f"`{name}`" for name in absent)
+            raise DatasetError(
+                f"`ignore_fields` names {names}, which no record of {self.file} has",
+                f"remove {names}, or correct the spelling",
+            )
 
     def _row(self, name: str, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -192,9 +205,7 @@ class RowReader:
                 row[own] = fields.take(own)
         return row
 
-    def _first_reply(
-        self, messages: Sequence[Message], fixed: int | None, fields: Fields
-    ) -> int:
+    def _first_reply(self, messages: Sequence[Message], fixed: int | None, fields: Fields) -> int:
         """The place of the first reply that is the record's own."""
         first = next((at for at, m in enumerate(messages) if m["role"] == "assistant"), None)
         if first is None:

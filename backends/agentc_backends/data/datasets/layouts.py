@@ -7,11 +7,11 @@ README.md has a table of their fields. Neighbours: `turns.py` (what a turn becom
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from agentc_backends.data.datasets.fields import Fields, Ledger, says_something
+from agentc_backends.data.datasets.fields import Fields
 from agentc_backends.data.datasets.records import FieldError, MalformedError
 from agentc_backends.data.datasets.turns import (
     Message,
@@ -137,7 +137,9 @@ def _from_preference(fields: Fields, reader: TurnReader) -> Pair:
             chosen, prompt = prompt[-1:], prompt[:-1]
     else:
         raise FieldError(f"has a `{other}` side and no `chosen` one")
-    if not prompt or any(turns[:1] and turns[0]["role"] != "assistant" for turns in (chosen, rejected)):
+    if not prompt or any(
+        turns[:1] and turns[0]["role"] != "assistant" for turns in (chosen, rejected)
+    ):
         chosen, rejected, shared = _without_prompt(chosen, rejected)
         if prompt and shared[-len(prompt) :] != prompt:
             raise FieldError(f"has a `{name}` that is not what both sides begin with")
@@ -204,7 +206,9 @@ def _pair_prompt(fields: Fields, reader: TurnReader) -> tuple[str, list[Message]
     """What stands before both sides, with the name of its field; empty where the sides hold it."""
     if fields.has("instruction"):
         return "instruction", _instruction(fields)
-    name, value = fields.one_of(("prompt", "conversations", "messages", "question", "query", "input"))
+    name, value = fields.one_of(
+        ("prompt", "conversations", "messages", "question", "query", "input")
+    )
     prompt = _messages(value, name, user, reader) if name else []
     return name, [*_history(fields), *prompt]
 

@@ -26,8 +26,8 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """`rows` of the whole file, which of a long one is an estimate, and the `characters` of a row on
-    average; `trouble` is the first error, with which the job would end."""
+    """`rows` of the whole file (an estimate where it is long), mean `characters` of a row, and
+    `trouble`, the first error, with which the job would end."""
 
     rows: int = 0
     characters: float = 0.0
@@ -74,6 +74,7 @@ def _survey(path: Path, size: int, _changed: int, rules: ReadRules) -> Survey:
                 records = records * size // len(data) if is_list else max(records, lines)
         if reader.counts.records == records:
             reader.require_rows(rows)
+            reader.require_ignored()
     except DatasetError as error:
         return Survey(trouble=error)
     share = rows / max(1, reader.counts.records)

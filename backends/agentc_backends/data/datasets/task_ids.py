@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from agentc_backends.data.datasets.fields import Fields
 from agentc_backends.data.datasets.records import FieldError, MalformedError

@@ -128,13 +128,17 @@ class TurnReader:
         if number is not None:
             self.ledger.unused[fields.path("tool_call_id")] += 1
         fields.unused("name")
-        if isinstance(number, str) and calls and "" not in calls:
-            if len(answers) >= len(calls) or calls[len(answers)] != number:
-                raise FieldError(
-                    f"has results in another order than their calls (`{fields.path('tool_call_id')}"
-                    f"` {number!r})",
-                    "write the results in the order of the calls",
-                )
+        if (
+            number is not None
+            and calls
+            and "" not in calls
+            and number not in calls[len(answers) :][:1]
+        ):
+            raise FieldError(
+                f"has results in another order than their calls (`{fields.path('tool_call_id')}` "
+                f"{number!r})",
+                "write the results in the order of the calls",
+            )
         answers.append(str(number))
         if found and found[-1]["role"] == "tool":
             text = f"{found.pop()['content']}{_RESULT_CLOSES}\n{_RESULT_OPENS}{text}"

@@ -16,7 +16,7 @@ def write_conversations(source: Path, file: str, rules: ReadRules, job: Job) -> 
     write_rows(job.out / name, rows)
     facts = counts.facts(rows)
     job.facts(**facts)
-    for warning in counts.warnings(rules):
+    for warning in counts.warnings():
         job.warn(warning)
     print(", ".join(f"{key} {value}" for key, value in facts.items()))
     job.progress(len(rows), len(rows), "rows", force=True)
