@@ -72,7 +72,7 @@ def test_a_file_of_a_pinned_commit(
         ({"revision": OLD}, f"some/data has no commit {OLD}"),
         ({"file": "data/none.json"}, "some/data has no file data/none.json"),
         ({"repo": "no/such/name"}, "is no name of a repository"),
-        ({"format": "alpaca"}, "record 0 of talk has no text under `instruction`"),
+        ({"format": "alpaca"}, "talk.json:1: record 0 is not in the format `alpaca`"),
     ],
 )
 def test_what_cannot_be_had_is_said(
