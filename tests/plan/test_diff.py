@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from typing import Any
 
+import pytest
 from toy_plan import job, plan
 
 from agentc.plan.diff import Change, compare_plans, explain_root
@@ -146,3 +147,21 @@ def test_lists_of_mappings_say_what_differs_inside() -> None:
     assert "'" not in grown.text(), "no Python in a message"
     nested = Change(path="facts.runs", before=[["a", True]], after=[["b", None]])
     assert nested.text() == "runs: [a, true] -> [b, null]"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "facts.files.lengths.py",
+        "facts.code.vault.py",
+        "environment server.code.vault.py",
+        "policy server.facts.files.lengths.py",
+    ],
+)
+def test_a_file_that_changed_is_named(path: str) -> None:
+    name = ".".join(path.split(".")[-2:])
+    for before, after, words in (
+        ("4fda", "ef7f", "changed"), (None, "ef7f", "is new"), ("4fda", None, "is gone"),
+    ):  # fmt: skip
+        assert Change(path=path, before=before, after=after).text() == f"{name} {words}"
+    assert "->" in Change(path="settings.files.x", before="a", after="b").text()

@@ -6,6 +6,7 @@ Pure: `plan`, `why`, `run` and the report all show what this module finds.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
@@ -15,8 +16,9 @@ from agentc.plan.record import JobRecord, flat_paths, read_records
 from agentc.text import some
 
 Novelty: TypeAlias = Literal["same", "changed", "new", "gone"]
-_FILES = ("facts.files.", "facts.code.")
-"""Files of a spec by name, with their digests: of a script, and of backends of its own."""
+_FILE = re.compile(r"(?:[^.]* server\.)?(?:facts\.)?(?:files|code)\.(?P<name>.+)")
+"""Files of a spec by name, with their digests: of a script, and of backends of its own, whose
+environment is a server of the job."""
 _LONG = 60
 _MOST_INSIDE = 5
 """Differences inside of one list that a line names."""
@@ -39,9 +41,9 @@ class Change:
 
     def text(self) -> str:
         """One line for people: `beta: 0.1 -> 0.5`."""
-        told = next((place for place in _FILES if self.path.startswith(place)), None)
-        if told is not None:
-            file = self.path.removeprefix(told)
+        match = _FILE.fullmatch(self.path)
+        if match is not None:
+            file = match["name"]
             if self.before is not None and self.after is not None:
                 return f"{file} changed"
             return f"{file} is {'new' if self.before is None else 'gone'}"
