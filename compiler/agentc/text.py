@@ -5,7 +5,12 @@ Whatever prints uses it, so that one thing is worded in one way. Imports nothing
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import textwrap
 from collections.abc import Collection, Iterable, Sequence
+from typing import TextIO
 
 
 def aligned(
@@ -24,6 +29,66 @@ def aligned(
         )
         lines.append((indent + "  ".join(cells)).rstrip())
     return lines
+
+
+def fitted(
+    rows: Sequence[Sequence[str]],
+    width: int | None,
+    *,
+    right: Collection[int] = (),
+    indent: str = "",
+    drop: Sequence[int] = (),
+) -> list[str]:
+    """The rows, the first of which has the heads, in so many columns of a terminal: aligned; else
+    without the columns of `drop`, one after the other; else a line for each cell. None: aligned."""
+    kept = range(len(rows[0])) if rows else range(0)
+    for left_out in range(len(drop) + 1):
+        columns = [n for n in kept if n not in drop[:left_out]]
+        part = [[row[n] for n in columns] for row in rows]
+        ends = [at for at, n in enumerate(columns) if n in right]
+        lines = aligned(part, right=ends, indent=indent)
+        if width is None or max(map(len, lines), default=0) <= width:
+            return lines
+    return [line for row in rows[1:] for line in _stacked(rows[0], row, width, indent)]
+
+
+def _stacked(
+    heads: Sequence[str], row: Sequence[str], width: int | None, indent: str
+) -> Iterable[str]:
+    yield from wrapped(row[0], width, indent)
+    for head, cell in zip(heads[1:], row[1:], strict=True):
+        if cell not in ("", "-"):
+            yield from wrapped(f"{head}: {cell}", width, f"{indent}  ")
+
+
+def wrapped(text: str, width: int | None, indent: str = "", hanging: str = "  ") -> list[str]:
+    """A text in lines of so many columns, those after the first one `hanging` further in; None: in
+    one line. A word that is longer than a line stays whole, so that a path can be copied."""
+    if width is None:
+        return [indent + text]
+    return textwrap.wrap(
+        text,
+        max(width, 20),
+        initial_indent=indent,
+        subsequent_indent=indent + hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def terminal_width(stream: TextIO) -> int | None:
+    """Columns of the terminal that a stream writes to; None for a file or a pipe."""
+    if not stream.isatty():
+        return None
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except (OSError, ValueError):
+        return shutil.get_terminal_size().columns
+
+
+def print_wrapped(text: str) -> None:
+    """Print a sentence in the width of the terminal, if it goes to one."""
+    print("\n".join(wrapped(text, terminal_width(sys.stdout))))
 
 
 def counted(count: float, noun: str, several: str | None = None) -> str:

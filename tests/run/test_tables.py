@@ -6,8 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from agentc.run.claims import render_verdicts
 from agentc.run.outcome import tables
 from agentc.runtime.store.layout import StoreLayout
+from agentc.text import wrapped
 
 
 def put(layout: StoreLayout, produces: str, kind: str, file: str, content: Any) -> dict[str, Any]:
@@ -108,3 +112,46 @@ def test_a_sweep_over_two_seeds_says_what_they_tell(tmp_path: Path) -> None:
     report = put(layout, "Report", "report", "sweep.json", {"tables": [table]})
     text = tables({"jobs": [report]}, layout)
     assert "two runs (eto) say little of how runs differ" in text
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 130])
+@pytest.mark.parametrize("several", [False, True])
+def test_tables_fit_the_terminal(width: int, several: bool, tmp_path: Path) -> None:
+    layout = StoreLayout(tmp_path)
+    rows = [row("evaluate_a_long_name", None), row("eto", difference(0.125, True))]
+    rows += [row("rft", difference(0.01, False))] if several else []
+    value = {"baseline": "sft", "rows": rows, "confidence": 0.95, "notes": ["two protocols " * 9]}
+    document = {"jobs": [put(layout, "Comparison", "compare", "comparison.json", value)]}
+    shown = tables(document, layout, width)
+    assert max(map(len, shown.splitlines())) <= width, shown
+    for number in ("0.500 [0.400, 0.600]", "+0.069 [-0.031, +0.169]", "4, 0, 47"):
+        assert number in shown, "no number is cut"
+    if width == 40:
+        assert "  eto\n    tasks: 51 x 2\n    reward: 0.500 [0.400, 0.600]" in shown
+    wide = tables(document, layout)
+    assert max(map(len, wide.splitlines())) > 100, "a file has whole lines"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 130])
+def test_verdicts_fit_the_terminal(width: int) -> None:
+    claim = {
+        "name": "rft_helps_on_parcels", "what": "RFT over SFT", "relation": "above", "value": 0.0,
+        "observed": {**mean(0.156), "n": 51, "p_value": 0.00338}, "verdict": "reproduced",
+        "because": "the interval excludes 0 after Holm's correction over three claims " * 2,
+    }  # fmt: skip
+    shown = render_verdicts({"claims": [claim]}, colour=False, width=width)
+    assert max(map(len, shown.splitlines())) <= width, shown
+    assert "0.156 [0.056, 0.256]" in shown
+    assert "reproduced" in shown
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(None, 1), (80, 3), (130, 2)])
+def test_an_estimate_is_wrapped_between_words(columns: int | None, lines: int) -> None:
+    text = (
+        "estimate: about 2.2 h with -j 2 (34 min to 10 h), 2.6 GPU-hours, 24M tokens, 94 GB of "
+        "disk; this machine is busy: a run gets about 0.12 of 2 cores now (66 min alone)"
+    )
+    found = wrapped(text, columns)
+    assert len(found) == lines
+    assert " ".join(line.strip() for line in found) == text
+    assert wrapped("/a/long/path/that/no/line/holds", 20) == ["/a/long/path/that/no/line/holds"]

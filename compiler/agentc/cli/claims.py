@@ -17,6 +17,7 @@ from agentc.cli.arguments import (
 from agentc.cli.choose_run import add_run_choice, choose_run
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_CLAIM, EXIT_NOT_FOUND, EXIT_SPEC
+from agentc.text import terminal_width
 
 if TYPE_CHECKING:
     from agentc.plan.work import Document
@@ -70,7 +71,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         print(json.dumps(verdicts, ensure_ascii=False, indent=2, sort_keys=True))
     else:
-        print(render_verdicts(verdicts, colour=wants_colour(sys.stdout)))
+        width = terminal_width(sys.stdout)
+        print(render_verdicts(verdicts, colour=wants_colour(sys.stdout), width=width))
     shut = shut_gates(verdicts)
     if shut:
         print(gate_message(shut), file=sys.stderr)

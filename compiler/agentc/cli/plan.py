@@ -26,6 +26,7 @@ from agentc.exit_codes import EXIT_SPEC
 from agentc.kinds.field import Json
 from agentc.plan.ranks import rank_commands
 from agentc.plan.review import Review
+from agentc.text import print_wrapped
 
 if TYPE_CHECKING:
     from agentc.cost import Estimate, Summary
@@ -129,7 +130,7 @@ def execute(arguments: argparse.Namespace) -> int:
         for line in round_lines(rounds):
             print(line)
         if expected is not None:
-            print(f"estimate: {summary_sentence(expected)}{_rests_on(work, expected)}")
+            print_wrapped(f"estimate: {summary_sentence(expected)}{_rests_on(work, expected)}")
         if needs := memory_text((*work.missing, *_shared_servers(work.document))):
             print("\n" + needs, end="")
         if requests is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from agentc.cli.costing import cost_to_run
 from agentc.cli.stopping import show_rounds, with_stopped_rounds
 from agentc.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_STORE
+from agentc.text import print_wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +69,7 @@ class RunSteps:
                     show_rounds([each for each in after if each not in rounds])
                     return code
                 if not begun and cost[1] is not None:
-                    print(f"estimate with all rounds: {summary_sentence(cost[1])}")
+                    print_wrapped(f"estimate with all rounds: {summary_sentence(cost[1])}")
                 begun = True
                 towards = work_towards(plan_document(step.plan), self.layout, step.objects())
                 estimates, _ = self._cost(towards, compiled)

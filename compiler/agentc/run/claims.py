@@ -6,12 +6,12 @@ The judge's job writes claims.json (`agentc_backends.results.judge`); the report
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentc.plan.work import Document, object_of
 from agentc.runtime.store.layout import StoreLayout
+from agentc.text import wrapped
 
 _GATE = "AGC720"
 _COLOURS = {
@@ -55,7 +55,7 @@ def gate_message(names: Sequence[str]) -> str:
     return f"agentc: {_GATE}: not reproduced, and a gate of the spec: {', '.join(names)}"
 
 
-def render_verdicts(verdicts: Mapping[str, Any], *, colour: bool) -> str:
+def render_verdicts(verdicts: Mapping[str, Any], *, colour: bool, width: int | None = None) -> str:
     """The table of claims, each with the reason for its verdict below it."""
     claims: Sequence[Mapping[str, Any]] = verdicts.get("claims") or []
     # A hypothesis of one's own has no paper.
@@ -68,15 +68,22 @@ def render_verdicts(verdicts: Mapping[str, Any], *, colour: bool) -> str:
     head = f"claims, with {_percent(verdicts.get('confidence', 0.95))} intervals"
     if scale is not None:
         head += f"; not judged at scale {scale}"
-    lines = [head]
+    lines = wrapped(head, width)
+    longest = 2 + sum(widths) + 2 * len(widths) + max(len(row[3]) for row in rows)
+    stacks = width is not None and longest > width
     for row, claim in zip(rows, [None, *claims], strict=True):
-        cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
         verdict = row[3]
         if colour and verdict in _COLOURS:
             verdict = f"{_COLOURS[verdict]}{verdict}{_PLAIN}"
-        lines.append(f"  {cells}  {verdict}")
+        if not stacks:
+            cells = "  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=False))
+            lines.append(f"  {cells}  {verdict}")
+        elif claim is not None:
+            lines.append(f"  {row[0]}: {verdict}")
+            for side, cell in zip(sides, row[1:], strict=False):
+                lines += wrapped(f"{side} {cell}", width, "    ")
         if claim is not None:
-            lines += _wrapped(f"{_subject(claim)}: {claim['because']}", colour)
+            lines += _faint(f"{_subject(claim)}: {claim['because']}", width or _WIDTH, colour)
     return "\n".join(lines)
 
 
@@ -155,6 +162,6 @@ def _percent(share: float) -> str:
     return f"{100 * share:.4g}%"
 
 
-def _wrapped(text: str, colour: bool) -> Iterable[str]:
-    for line in textwrap.wrap(text, _WIDTH - 6):
-        yield f"      {_FAINT}{line}{_PLAIN}" if colour else f"      {line}"
+def _faint(text: str, width: int, colour: bool) -> Iterable[str]:
+    for line in wrapped(text, width, "      ", hanging=""):
+        yield f"{_FAINT}{line}{_PLAIN}" if colour else line

@@ -49,7 +49,7 @@ from agentc.software.needed import Needed
 from agentc.store.in_use import plan_in_use
 from agentc.store.paths import RunFolder
 from agentc.store.variant import variant_of
-from agentc.text import counted
+from agentc.text import counted, print_wrapped, terminal_width
 from agentc.tracking.attend import Trackers, trackers_beside
 from agentc.tracking.chosen import ChosenTracker
 from agentc.tracking.process import Followed
@@ -116,7 +116,7 @@ def _run(
         return code
     print(f"{name}: {counted(len(work.missing), 'job')} to run, {_there(work)}")
     if options.expected:
-        print(f"estimate: {options.expected}")
+        print_wrapped(f"estimate: {options.expected}")
     observer = Observer(layout, work.missing, since=began)
     servers = ServerWatch(layout, work.document, since=began)
     log = directory / DRIVER_LOG
@@ -165,7 +165,7 @@ def _run(
             print(f"\n{text}", file=sys.stderr)
         else:
             expected = f"; expected: {options.expected}" if options.expected else ""
-            print(f"{name}: done in {time.time() - began:.0f} s{expected}")
+            print_wrapped(f"{name}: done in {time.time() - began:.0f} s{expected}")
             code = _show_results(work, options)
     record.close(code, [] if code == EXIT_DONE else [one.id for one in observer.failures()])
     return code
@@ -249,12 +249,13 @@ def _show_results(work: Work, options: RunOptions) -> int:
     """Print what the run found; the exit code is that of a gate that it met."""
     if not options.results:
         return EXIT_DONE
-    found = outcome.tables(work.document, work.layout)
+    width = terminal_width(sys.stdout)
+    found = outcome.tables(work.document, work.layout, width)
     if found:
         print(f"\n{found}")
     verdicts = claims.find_verdicts(work.document, work.layout)
     if verdicts is not None:
-        print(f"\n{claims.render_verdicts(verdicts, colour=options.colour)}")
+        print(f"\n{claims.render_verdicts(verdicts, colour=options.colour, width=width)}")
     page = outcome.report_path(work.document, work.layout)
     if page is not None:
         print(f"\nreport: {shown_report(page, work)}")

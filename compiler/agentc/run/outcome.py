@@ -15,7 +15,7 @@ from agentc.runtime.program import read_json
 from agentc.runtime.servers.lease import last_lines
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.trouble import full_disk_hint
-from agentc.text import aligned
+from agentc.text import fitted, wrapped
 
 _FULL = "(ENOSPC; "
 _FAILED = re.compile(r"agentc: job (?P<job>\S+) failed: (?P<why>.*)")
@@ -109,23 +109,25 @@ def _messages_in(
     ]
 
 
-def tables(document: Document, layout: StoreLayout) -> str:
-    """The tables of a sweep, else the comparisons of the plan that exist, else its metrics."""
+def tables(document: Document, layout: StoreLayout, width: int | None = None) -> str:
+    """The tables of a sweep, else the comparisons of the plan that exist, else its metrics, in so
+    many columns of a terminal."""
     comparisons, metrics, sweeps = [], [], []
     for job in document["jobs"]:
         name = object_of(job)
         if job["produces"] == "Report" and (layout.data(name) / _SWEEP).exists():
-            sweeps += [_sweep(table) for table in read_json(layout.data(name) / _SWEEP)["tables"]]
+            found = read_json(layout.data(name) / _SWEEP)["tables"]
+            sweeps += [_sweep(table, width) for table in found]
         if job["produces"] == "Comparison" and layout.is_published(name):
             value = read_json(layout.data(name) / "comparison.json")
-            comparisons.append(_comparison(str(job["stage"]), value))
+            comparisons.append(_comparison(str(job["stage"]), value, width))
         elif job["produces"] == "Metrics" and layout.is_published(name):
             metrics.append((str(job["stage"]), read_json(layout.data(name) / "metrics.json")))
     if sweeps:
         return "\n\n".join([*sweeps, _EACH]) if comparisons else "\n\n".join(sweeps)
     if comparisons:
         return "\n\n".join(comparisons)
-    return _metrics(metrics) if metrics else ""
+    return _metrics(metrics, width) if metrics else ""
 
 
 def report_path(document: Document, layout: StoreLayout) -> Path | None:
@@ -138,7 +140,7 @@ def report_path(document: Document, layout: StoreLayout) -> Path | None:
     return None
 
 
-def _comparison(title: str, value: Mapping[str, Any]) -> str:
+def _comparison(title: str, value: Mapping[str, Any], width: int | None) -> str:
     found = value.get("rows") or []
     several = sum(bool(row.get("difference")) for row in found) > 1
     looped = any("loops" in row for row in found)
@@ -162,12 +164,11 @@ def _comparison(title: str, value: Mapping[str, Any]) -> str:
             cells += [_interval(rate), ", ".join(counts) if rate else "-"]
         rows.append(cells)
     head = f"{title}: means with {_confidence(value)}; differences are paired, to "
-    lines = [head + str(value.get("baseline")), _aligned(rows)]
-    lines += [f"  note: {note}" for note in [*(value.get("notes") or []), *_cautions(found)]]
-    return "\n".join(lines)
+    notes = [*(value.get("notes") or []), *_cautions(found)]
+    return _table(head + str(value.get("baseline")), rows, notes, width)
 
 
-def _sweep(table: Mapping[str, Any]) -> str:
+def _sweep(table: Mapping[str, Any], width: int | None) -> str:
     """Evaluations pooled over seeds, as the report has them."""
     found = table.get("rows") or []
     several = sum(bool(row.get("difference")) for row in found) > 1
@@ -185,9 +186,7 @@ def _sweep(table: Mapping[str, Any]) -> str:
     head += f": means with {_confidence(table)}"
     if table.get("baseline"):
         head += f"; differences are paired, to {table['baseline']}"
-    lines = [head, _aligned(rows)]
-    lines += [f"  note: {note}" for note in _cautions(found)]
-    return "\n".join(lines)
+    return _table(head, rows, _cautions(found), width)
 
 
 def _difference_heads(several: bool, moved: str = "better, worse, equal") -> list[str]:
@@ -244,7 +243,7 @@ def _confidence(value: Mapping[str, Any]) -> str:
     return f"{100 * confidence:.4g}% intervals" if isinstance(confidence, float) else "intervals"
 
 
-def _metrics(found: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+def _metrics(found: Sequence[tuple[str, Mapping[str, Any]]], width: int | None) -> str:
     """One row for each evaluation, and one for each number of attempts that it took the best of."""
     looped = any("loops" in (value.get("asked") or {}) for _, value in found)
     rows = [["", "tasks", "reward", "success", *(["loops"] if looped else [])]]
@@ -257,7 +256,7 @@ def _metrics(found: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
         for name, both in scores.items():
             loops = [_interval(asked.get("loops"))] if looped else []
             rows.append([name, _tried(value), *map(_interval, both), *loops])
-    return _aligned(rows)
+    return "\n".join(_fitted(rows, width))
 
 
 def _interval(value: Any, signed: bool = False) -> str:
@@ -270,5 +269,23 @@ def _interval(value: Any, signed: bool = False) -> str:
     return text
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(aligned(rows, right=range(1, len(rows[0])), indent="  "))
+def _table(
+    head: str, rows: Sequence[Sequence[str]], notes: Iterable[str], width: int | None
+) -> str:
+    lines = [*wrapped(head, width), *_fitted(rows, width)]
+    lines += [line for note in notes for line in wrapped(f"note: {note}", width, "  ")]
+    return "\n".join(lines)
+
+
+def _fitted(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
+    """A table in the width that there is: what is left out first is what another column has too."""
+    heads = list(rows[0])
+    drop = ["tasks"]
+    if "p (Holm)" in heads:
+        drop.append("p")
+    if {"reward", "success"} <= {*heads} and all(
+        row[heads.index("reward")] == row[heads.index("success")] for row in rows[1:]
+    ):
+        drop.insert(0, "success")
+    columns = [heads.index(name) for name in drop if name in heads]
+    return fitted(rows, width, right=range(1, len(heads)), indent="  ", drop=columns)
