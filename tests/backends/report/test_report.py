@@ -12,9 +12,11 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
+from tests.backends.report.conftest import ExampleStore
 from tests.support.patience import PATIENCE_S
 
 from agentc.runtime.contracts.artifacts import check_artifact
+from agentc_backends.results.report import costs, exports, tables
 from agentc_backends.results.report.collect import Collection, collect
 from agentc_backends.results.report.lineage import learning_curves
 from agentc_backends.results.report.page import embedded_json, render_page
@@ -387,3 +389,34 @@ def test_best_of_k_and_loops_stand_in_the_tables(
     assert "1: 2.50, 3: 0.25" in text
     assert "difference of loops" in text
     assert "0.875 [0.800, 0.900] 80, 15, 5" in text
+
+
+def test_servers_are_counted_beside_their_clients(tmp_path: Path) -> None:
+    """A model server works while its clients wait: its time, memory and GPUs are its own row."""
+    store = ExampleStore(tmp_path)
+    facts = {"prompt_tokens": 900, "completion_tokens": 40}
+    clients = [
+        store.add(name, "rollout", "Trajectories", {}, facts=facts, wall_s=10.0)
+        for name in ("explore", "again")
+    ]
+    folder = store.root / "objects" / "session" / "shared"
+    folder.mkdir(parents=True)
+    lease = {"role": "policy", "backend": "serve.transformers", "ready_s": 4.2}
+    session = {
+        "kind": "session", "type": "Session", "wall_s": 3600.0, "started": 1.0,
+        "members": {name: name for name in clients}, "hardware": {"gpus_given": ["0", "1"]},
+        "leases": [{**lease, "copies": [{"cpu_s": 20.0, "max_rss_mb": 900.0},
+                                        {"cpu_s": 22.0, "max_rss_mb": 800.0}]}],
+    }  # fmt: skip
+    (folder / "artifact.json").write_text(json.dumps(session))
+    collection = collect(store.inputs, ())
+    (server,) = costs.servers(collection)
+    assert (server["cpu_s"], server["max_rss_mb"], server["gpu_hours"]) == (42.0, 900.0, 2.0)
+    assert server["name"] == "policy server of explore, again"
+    rows = [*tables.jobs(collection), server]
+    assert costs.totals(rows)["tokens_in"] == 1800
+    assert costs.totals(rows)["cpu_s"] == 2 * 16.0 + 42.0
+    exported = exports.result_tables(collection, {})[-1]
+    assert ("policy server of explore, again", "server", 3600.0) in [
+        tuple(row[:3]) for row in exported.rows
+    ]

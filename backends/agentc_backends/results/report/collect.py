@@ -62,10 +62,12 @@ class ExperimentJob:
 
 @dataclass(frozen=True)
 class Collection:
-    """Every job that the report knows, parents before children."""
+    """Every job that the report knows, parents before children. `sessions` are manifests of the
+    servers that several of them shared."""
 
     nodes: tuple[ExperimentJob, ...]
     by_object: Mapping[str, ExperimentJob] = field(default_factory=dict)
+    sessions: tuple[Mapping[str, Any], ...] = ()
 
     def of_type(self, *types: str) -> list[ExperimentJob]:
         return [node for node in self.nodes if node.type in types]
@@ -107,7 +109,7 @@ def collect(
         for _, parent in node.parents:
             inside.setdefault(parent, stage)
             pending.append(parent)
-    return Collection(_ordered(found), found)
+    return Collection(_ordered(found), found, tuple(_sessions(roots, found)))
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -130,6 +132,20 @@ def iterate_lines(path: Path) -> Iterator[dict[str, Any]]:
 def _manifest(name: str, roots: Iterable[Path]) -> Path | None:
     places = (root / name / "artifact.json" for root in roots)
     return next((place for place in places if place.is_file()), None)
+
+
+def _sessions(
+    roots: Iterable[Path], found: Mapping[str, ExperimentJob]
+) -> Iterator[Mapping[str, Any]]:
+    """A session is no input of anything: it is known by its members. A job names the servers that
+    it used, so a store without any is not searched."""
+    if not any(node.manifest.get("leases") for node in found.values()):
+        return
+    for root in sorted(roots):
+        for path in sorted(root.glob("session/*/artifact.json")):
+            manifest = json.loads(path.read_text("utf-8"))
+            if not found.keys().isdisjoint((manifest.get("members") or {}).values()):
+                yield manifest
 
 
 def _part(manifest: Mapping[str, Any], name: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from agentc.runtime.result_tables import ColumnKind, ResultTable, table_text
-from agentc_backends.results.report import claims, searches, sweep, tables, turns
+from agentc_backends.results.report import claims, costs, searches, sweep, tables, turns
 from agentc_backends.results.report.collect import Collection
 
 _MOST_ROWS = 1000
@@ -19,7 +19,8 @@ _MOST_ROWS = 1000
 _TYPES = {"csv": ("CSV", "text/csv"), "latex": ("LaTeX", "application/x-tex"),
           "json": ("JSON", "application/json")}  # fmt: skip
 _SUFFIX = {"csv": "csv", "latex": "tex", "json": "json"}
-_JOBS = ("kind", "wall_s", "cpu_s", "max_rss_mb", "attempts")
+_JOBS = ("kind", "wall_s", "cpu_s", "max_rss_mb", "tokens_in", "tokens_out", "gpu_hours",
+         "attempts")  # fmt: skip
 
 Columns: TypeAlias = tuple[tuple[str, ColumnKind], ...]
 
@@ -41,7 +42,7 @@ def result_tables(collection: Collection, experiment: Mapping[str, Any]) -> tupl
         *(_evaluations(table) for table in tables.evaluations(collection)),
         *(_claims(node) for node in claims.claim_tables(collection)),
         *(_plain(name, title, rows) for name, title, rows in plain if rows),
-        _jobs(tables.jobs(collection)),
+        _jobs([*tables.jobs(collection), *costs.servers(collection)]),
     ]
     return tuple(found)
 

@@ -23,6 +23,7 @@ from agentc_backends.results.report import (
     browser,
     charts,
     claims,
+    costs,
     exports,
     graph,
     origin,
@@ -69,6 +70,7 @@ def render_page(
         found = exports.result_tables(collection, experiment)
     script = "".join(map(_file, ("page.js", "episodes.js")))
     episodes = browser.episode_stages(collection, trajectories)
+    jobs, servers = tables.jobs(collection), costs.servers(collection)
     blocks = episodes.pop("blocks")
     environment = Environment(
         autoescape=True,
@@ -116,7 +118,9 @@ def render_page(
         made_pages=pages.page_pictures(collection),
         graph=graph.draw_graph(collection),
         types=[kind for kind in _DRAWN if collection.of_type(kind)],
-        jobs=tables.jobs(collection),
+        jobs=jobs,
+        servers=servers,
+        totals=costs.totals([*jobs, *servers]),
         total_s=tables.total_seconds(collection),
         software=tables.software(collection),
         machines=tables.machines(collection),

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean
 from typing import Any
 
+from agentc_backends.results.report import costs
 from agentc_backends.results.report.collect import Collection, ExperimentJob
 
 _SHOWN_JSON = 20_000
@@ -114,6 +115,7 @@ def scale_of(intervals: Iterable[Mapping[str, Any]]) -> tuple[float, float]:
 def jobs(collection: Collection) -> list[dict[str, Any]]:
     """What each job was given and what it cost."""
     longest = max((_seconds(node) for node in collection.nodes), default=0.0) or 1.0
+    shared = costs.members(collection)
     rows = []
     for node in collection.nodes:
         manifest = node.manifest
@@ -130,6 +132,8 @@ def jobs(collection: Collection) -> list[dict[str, Any]]:
                 "share": _seconds(node) / longest,
                 "cpu_s": manifest.get("cpu_s"),
                 "max_rss_mb": manifest.get("max_rss_mb"),
+                **costs.tokens(manifest),
+                "gpu_hours": None if node.object in shared else costs.gpu_hours(manifest),
                 "attempts": manifest.get("attempts"),
                 "started": manifest.get("started"),
                 "environment": environment.get("name", ""),
