@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -134,7 +135,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("sample", "other"):
         (folder / name).mkdir()
         (folder / name / "config.json").write_text(f'{{"name": "{name}"}}')
-        (folder / f"{name}.jsonl").write_text(f'{{"name": "{name}"}}\n')
+        turns = [{"role": "user", "content": name}, {"role": "assistant", "content": "Yes."}]
+        (folder / f"{name}.jsonl").write_text(json.dumps({"messages": turns}))
         (folder / f"{name}.py").write_text(f'print("{name}")\n')
     (folder / "sample.lock").write_text(f"sample==1.0 --hash=sha256:{'0' * 64}\n")
     for name in ("prompt", "other"):

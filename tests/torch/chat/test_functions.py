@@ -100,3 +100,19 @@ def test_a_notation_of_another_kind_is_refused() -> None:
     tokenizer.chat_template = (TEMPLATES / "llama3_1.jinja").read_text()
     with pytest.raises(FormatError, match="a notation that"):
         Encoder(tokenizer, "tokenizer").encode(episode(None))
+
+
+def test_results_without_declared_functions_are_written_like_others(
+    both: tuple[Encoder, ChatText],
+) -> None:
+    """Published data may hold calls and results, and no functions."""
+    encoder, _ = both
+    messages = [message for message in episode(None) if message["role"] != "system"]
+    text = "".join(segment.text for segment in encoder.segments(messages))
+    assert "<tools>" not in text
+    assert text.count("<tool_response>\nInventory: nothing\n</tool_response>") == 1
+    (row,), _ = encode_rows(encoder, [{"id": "a", "messages": messages, "prompt_length": 1}], RULES)
+    prompt = encoder.encode_prompt(messages[:-2])
+    assert row.ids[: len(prompt)] == prompt
+    assert not row.trained[len(prompt) - 1]
+    assert row.trained[len(prompt)]
