@@ -11,6 +11,9 @@ import pytest
 from agentc.backend_api import BackendTable
 from agentc.compilation import compile_spec
 from agentc.cost import estimate_plan
+from agentc.cost.amounts import Rows
+from agentc.cost.subject import subject_of_job
+from agentc.cost.trees import forecast_dataset
 from agentc.plan.render import plan_document
 from agentc.runtime.store.layout import StoreLayout
 
@@ -112,3 +115,18 @@ def test_a_finished_revision_counts_its_rows(
     assert found["revise"].basis == "in the store"
     # Twelve rows and four times as many general ones.
     assert found["sft"].tokens.median < prior["sft"].tokens.median / 5
+
+
+@pytest.mark.parametrize(("limit", "rows"), [("5000", 3), ("2", 2)])
+def test_the_rows_of_a_local_file_are_counted(
+    limit: str, rows: int, plan: Plan, tmp_path: Path
+) -> None:
+    """Estimates were of 10,000 rows, or of `limit`, whatever the file held."""
+    (tmp_path / "general.jsonl").write_text(TALK * 3, encoding="utf-8")
+    spec = (tmp_path / "trees.yaml").read_text("utf-8")
+    (tmp_path / "trees.yaml").write_text(spec.replace("limit: 5000", f"limit: {limit}"), "utf-8")
+    (job,) = (job for job in plan()["jobs"] if job["id"] == "general")
+    found = forecast_dataset(subject_of_job(job, "a100"))
+    assert (found.rows.median, found.rows.spread) == (rows, 0.0)
+    assert isinstance(found.output, Rows)
+    assert found.output.tokens.median == pytest.approx(len("How many doors?Three.") / 4, abs=0.3)
