@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import nn
 from torch.optim import Adam
 
@@ -41,8 +42,12 @@ def unseen(body: nn.Module, filler: int) -> Iterator[None]:
     """Within it no token of a text sees the filling; positions are counted over it all the same."""
 
     def hide(_: nn.Module, positional: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        seen = named["attention_mask"] * (named["input_ids"] != filler)
-        return positional, {**named, "attention_mask": seen}
+        mask, filling = named["attention_mask"], named["input_ids"] == filler
+        if mask.dim() == 4:  # texts that replies share, where it is added to scores
+            mask = mask.masked_fill(filling[:, None, None], torch.finfo(mask.dtype).min)
+        else:
+            mask = mask * ~filling
+        return positional, {**named, "attention_mask": mask}
 
     handle = body.register_forward_pre_hook(hide, with_kwargs=True)
     try:

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -69,6 +70,22 @@ def box() -> CodeBox:
     if all(each.box is None for each in _probed()):
         pytest.skip(refusal([*_probed()]))
     return choose_box()
+
+
+@pytest.fixture(scope="session")
+def numpy_box() -> CodeBox:
+    """The same, whose interpreter has this process's numpy."""
+    found = find_spec("numpy")
+    if found is None or found.origin is None:
+        pytest.skip("numpy is not installed")
+    inside = boxed_interpreter(packages=(str(Path(found.origin).parents[1]),))
+    if subprocess.run(
+        [inside.program, "-c", f"import sys; assert sys.version_info[:2] == {sys.version_info[:2]}"]
+    ).returncode:
+        pytest.skip(f"{inside.program} is another Python than the one that numpy is for")
+    if all(each.box is None for each in _probed()):
+        pytest.skip(refusal([*_probed()]))
+    return choose_box("auto", inside)
 
 
 @pytest.fixture(scope="session")

@@ -88,6 +88,7 @@ _ANSWERS = {
     "unterminated": f"```python\n{_REFERENCE}",
     "prose": f"Here is the function.\n{_REFERENCE}",
     "float": "def f(x):\n    return x * 2.0\n",
+    "words like them": f"import  os, subprocess, shutil\n{_REFERENCE}# su do exit (\n",
     "forbidden words": f"import  os, subprocess, shutil\n{_REFERENCE}# sudo exit(\n",
     "exit": "def f(x):\n    raise SystemExit\n",
     "exit of one": "def f(x):\n    if x == 2: raise SystemExit\n    return x * 2\n",
@@ -101,6 +102,7 @@ _PUBLISHED = {
     "right after the marker": 0.0,
     "```py": 0.0,
     "prose": 0.0,
+    "forbidden words": 0.0,
     "exit": 0.0,
     "exit of one": 0.5,
     "none": 0.0,
@@ -113,7 +115,7 @@ def test_what_each_namespace_makes_of_an_answer(
     box: CodeBox, namespace: Namespace, less: dict[str, float]
 ) -> None:
     """`published`: the released evaluator's table, but that an exit ends a test, where it ended
-    the evaluator, and that words are not looked for in the text."""
+    the evaluator."""
     suite = suite_of(box, _REFERENCE, _CALLS, CallLimits(0.3, 300.0), namespace)
     scores = {name: score(verdicts(box, suite, answer)) for name, answer in _ANSWERS.items()}
     assert scores == {name: less.get(name, 1.0) for name in _ANSWERS}
@@ -142,7 +144,10 @@ def test_what_each_namespace_makes_of_an_answer(
         ("object()", "object()", "fail"),
         ("[None]", "[None]", "pass"),
         ("1 / 0", "1 / 0", "error"),
-        ("range(3)", "range(3)", "fail"),
+        ("range(3)", "range(3)", "pass"),
+        ("(n for n in [1])", "(n for n in [1])", "fail"),
+        ("{'a': 1}", "__import__('collections').Counter('a')", "pass"),
+        ("__import__('decimal').Decimal('0.5')", "0.5", "pass"),
     ],
 )
 def test_values_are_compared_as_python_does(
@@ -152,6 +157,76 @@ def test_values_are_compared_as_python_does(
     assert verdicts(box, suite, f"def f(): return {given}") == (verdict,)
     if verdict != "pass" and expected == given:
         assert 0 in suite.unusable, "that no answer can pass it is known beforehand"
+
+
+_ODD = """
+def f(n):
+    import collections, datetime, decimal, fractions
+    if n == 0: return collections.Counter("aab")
+    if n == 1: return datetime.date(2020, 2, 29)
+    if n == 2: return decimal.Decimal("0.10")
+    if n == 3: return fractions.Fraction(1, 3)
+    if n == 4: return collections.OrderedDict(a=1, b=2)
+    if n == 5: return range(3)
+    if n == 6: return [type(each) for each in (1, "a", None)]
+    if n == 7: return float("nan")
+    if n == 8: return object()
+    return None
+"""
+_RATIO = "def f(n):\n    return (n + 1) / 2 if n > 3 else {'n': n}\n"
+_NUMPY = f"""
+def f(n):
+    import numpy
+    return numpy.float64((n + 1) / 2) if n > 3 else {{'n': numpy.int64(n)}}
+"""
+_ORDERED = """
+def f(n):
+    from collections import OrderedDict
+    return (n + 1) / 2 if n > 3 else OrderedDict(n=n)
+"""
+_EQUAL = """
+def f(n):
+    class Any:
+        def __eq__(self, other): return True
+    return Any()
+"""
+_HALF_HELPED = "K = 2\ndef f(n):\n    return (n + 1) / K if n > 3 else {'n': n}\n"
+_TABLE = {
+    "numbers of numpy": (_RATIO, _NUMPY, 1.0, 1.0),
+    "an ordered dict": (_RATIO, _ORDERED, 1.0, 1.0),
+    "odd values": (_ODD, _ODD, 0.7, 0.7),
+    "import os": (_RATIO, f"import os\n{_RATIO}", 0.0, 1.0),
+    "sudo in a comment": (_RATIO, f"{_RATIO}# not by sudo\n", 0.0, 1.0),
+    "exit(": (_RATIO, f"{_RATIO}if f is None: exit(1)\n", 0.0, 1.0),
+    "argparse": (_RATIO, f"import argparse\n{_RATIO}", 0.0, 1.0),
+    "a constant": (_RATIO, _HALF_HELPED, 0.4, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", _TABLE)
+def test_the_released_evaluators_scores(request: pytest.FixtureRequest, name: str) -> None:
+    """Of `published`, what the released evaluator gives (measured beside it); of `fresh`, what an
+    answer is worth that is a module."""
+    reference, answer, *expected = _TABLE[name]
+    box = request.getfixturevalue("numpy_box" if "numpy" in answer else "box")
+    calls = [f"f({n})" for n in range(10)]
+    found = []
+    for namespace in ("published", "fresh"):
+        suite = suite_of(box, reference, calls, _PATIENT, namespace)
+        found.append(score(verdicts(box, suite, answer)))
+    assert found == expected
+
+
+def test_what_equals_everything_is_wrong(box: CodeBox) -> None:
+    """The released evaluator takes it for right."""
+    for namespace in ("published", "fresh"):
+        suite = suite_of(box, _RATIO, ["f(1)", "f(9)"], _PATIENT, namespace)
+        assert verdicts(box, suite, _EQUAL) == ("fail", "fail")
+
+
+def test_a_forbidden_word_is_a_verdict_of_its_own(box: CodeBox) -> None:
+    suite = suite_of(box, _RATIO, ["f(1)", "f(9)"], _PATIENT, "published")
+    assert verdicts(box, suite, f"{_RATIO}# sudo") == ("forbidden", "forbidden")
 
 
 def test_a_failure_costs_its_own_test_alone(each_box: CodeBox) -> None:

@@ -8,6 +8,7 @@ from agentc_backends.environments.guessing_games.cities import city_table
 from agentc_backends.environments.guessing_games.judges import (
     INVALID,
     REFUSAL,
+    UPSTREAM_REFUSAL,
     judge_city,
     judge_object,
 )
@@ -103,9 +104,9 @@ def test_who_names_a_city(city: str, question: str, upstream: bool, strict: bool
 @pytest.mark.parametrize(
     ("city", "raw", "upstream", "strict"),
     [
-        ("Paris", "I live in Paris.", REFUSAL, REFUSAL),
+        ("Paris", "I live in Paris.", UPSTREAM_REFUSAL, REFUSAL),
         ("Bombay", "It is called Mumbai today.", "It is called Mumbai today.", REFUSAL),
-        ("Lima", "The climate is mild.", REFUSAL, "The climate is mild."),
+        ("Lima", "The climate is mild.", UPSTREAM_REFUSAL, "The climate is mild."),
         ("Lima", "It is L-i-m-a.", "It is L-i-m-a.", REFUSAL),
     ],
 )
@@ -121,4 +122,4 @@ def test_a_leak_after_the_name_is_refused_and_the_game_won() -> None:
     verdict = judge_city(
         "upstream_v1", CITIES, secret(CITIES, "Paris"), "Is it Paris?", lambda: "Yes, Paris"
     )
-    assert (verdict.answer, verdict.won) == (REFUSAL, True)
+    assert (verdict.answer, verdict.won) == (UPSTREAM_REFUSAL, True)

@@ -22,6 +22,8 @@ from benchmarks.archer_released.ways import jointly_clipped, padded, unseen
 from torch import nn
 from transformers import GPT2Config, GPT2Model
 
+from agentc_backends.trainers.online_rl.shared_texts import reply_states
+
 CHECKOUT = os.environ.get("ARCHER_CHECKOUT")
 FILLER = 5
 
@@ -55,6 +57,20 @@ def test_a_reply_behind_filling_stands_at_its_end_and_does_not_see_it() -> None:
         seen = body(input_ids=ids, attention_mask=whole).last_hidden_state[0, -1]
     torch.testing.assert_close(found, placed)
     assert not torch.allclose(found, seen)
+
+
+def test_replies_behind_filling_may_share_a_text() -> None:
+    """Two drawn states may be one: their replies then stand in one text, with a mask of its own."""
+    torch.manual_seed(0)
+    body = GPT2Model(GPT2Config(vocab_size=9, n_positions=16, n_embd=8, n_layer=2, n_head=2)).eval()
+    prompts = padded([[3], [3], [1, 2]], FILLER)
+    rows = list(zip(prompts, [(4, 6), (7, 8, 6), (4,)], strict=True))
+    with torch.no_grad(), unseen(body, FILLER):
+        together, _, mask = reply_states(body, rows)
+        for number, row in enumerate(rows):
+            alone, _, _ = reply_states(body, [row])
+            length = int(mask[number].sum())
+            torch.testing.assert_close(together[number, :length], alone[0, :length])
 
 
 @pytest.mark.skipif(CHECKOUT is None, reason="ARCHER_CHECKOUT names no checkout of ArCHer")

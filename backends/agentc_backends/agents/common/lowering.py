@@ -66,7 +66,8 @@ def prompt_config(prompt: Prompt | None) -> dict[str, Json]:
     if prompt.observation_prefix != OBSERVATION_PREFIX:
         more["observation_prefix"] = prompt.observation_prefix
     if prompt.output_marker is not None:
-        more["output_marker"] = prompt.output_marker
+        # Not under its own name, which stood for seen text without the blanks around it.
+        more["output_split"] = prompt.output_marker
     if prompt.memory != "all":
         more["memory"] = prompt.memory
     return more | {

@@ -64,7 +64,7 @@ def read_prompt(config: Mapping[str, Any]) -> EpisodePrompt:
         # Left out at their defaults, so that they change no key of prompts without them.
         system=config.get("system"),
         observation_prefix=config.get("observation_prefix", OBSERVATION_PREFIX),
-        output_marker=config.get("output_marker"),
+        output_marker=config.get("output_split"),
         memory=config.get("memory", "all"),
     )
 
@@ -104,12 +104,13 @@ def seen_messages(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
 
 def agent_message(prompt: EpisodePrompt, reply: str) -> Message:
     """A reply as the agent's message: `content` is what the environment and later turns see, the
-    text between the first `output_marker` and the next; `raw`, the whole reply, is there where
-    that is only part of it. A reply without the marker is seen whole."""
+    text between the first `output_marker` and the next, blanks and all; `raw`, the reply up to the
+    next, is there where that is more. A reply without the marker is seen whole."""
     marker = prompt.output_marker
     if marker is None or marker not in reply:
         return _message("assistant", reply)
-    return {**_message("assistant", reply.split(marker)[1].strip()), "raw": reply}
+    thought, seen, *_ = reply.split(marker)
+    return {**_message("assistant", seen), "raw": f"{thought}{marker}{seen}"}
 
 
 def reply_text(prompt: EpisodePrompt, action: str, thought: str | None = None) -> str:

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 
 from agentc.runtime.program import load_job, read_rows, write_json
-from agentc_backends.agents.evaluate.metrics import Asked, measure, tell_asked
+from agentc_backends.agents.evaluate.metrics import Asked, measure, tell_asked, warn_unsolvable
 
 
 def main() -> int:
@@ -40,6 +40,7 @@ def main() -> int:
             "the replies were chosen by a critic that reads the hidden text of each task: the "
             "score is of policy and critic together, and of no agent that has to do without"
         )
+    warn_unsolvable(job, rows)
     tell_asked(job, metrics)
     return 0
 

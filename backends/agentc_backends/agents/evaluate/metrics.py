@@ -108,6 +108,28 @@ def measure(
     return metrics
 
 
+def unsolvable(rows: Iterable[Row]) -> dict[str, int]:
+    """Tasks with tests that no answer can pass, and how many those are, as environments report
+    them (`unusable`)."""
+    reports = ((row["task_id"], row.get("report") or {}) for row in rows)
+    return {task: told["unusable"] for task, told in reports if told.get("unusable")}
+
+
+def warn_unsolvable(job: Job, rows: Sequence[Row]) -> None:
+    """Count them in the manifest, and say what they cost."""
+    impossible = unsolvable(rows)
+    if not impossible:
+        return
+    tasks = len({row["task_id"] for row in rows})
+    job.facts(unsolvable={"tasks": len(impossible), "tests": sum(impossible.values())})
+    job.warn(
+        f"{len(impossible)} of {tasks} tasks have tests that no answer can pass (their references "
+        "fail, or give None, NaN or an object without a value): success cannot exceed "
+        f"{1 - len(impossible) / tasks:.1%}. Leave these tasks out, or compare with evaluations "
+        "of the same tasks only"
+    )
+
+
 def tell_asked(job: Job, metrics: Mapping[str, Any]) -> None:
     """Say what else was measured, in the manifest and in the log."""
     more = {name: known["mean"] for name, known in metrics.get("asked", {}).items()}

@@ -8,6 +8,19 @@ import textwrap
 _BLOCK = re.compile(r"```([^\n`]*)(?:\n|\Z)(.*?)(?:```|\Z)", re.DOTALL)
 _PYTHON = re.compile(r"\{?\.?(?:python|py)[0-9.]*(?![^\s,;:{}])", re.IGNORECASE)
 
+# fmt: off
+_FORBIDDEN = (
+    "import os", "from os", "import sys", "from sys", "sudo", "transformers", "exit(", "quit(",
+    "argparse",
+)
+# fmt: on
+"""What the released evaluator looks for in the text of an answer, comments included."""
+
+
+def forbidden(reply: str, namespace: str) -> bool:
+    """Whether a reply scores 0 unseen, for a word in it."""
+    return namespace == "published" and any(word in reply for word in _FORBIDDEN)
+
 
 def code_of(reply: str, namespace: str) -> str:
     """By the rules that belong to a namespace."""

@@ -118,8 +118,8 @@ def _value(kind: str, code: Any, asked: Any) -> Any:
 
 
 def _encode(value: Any, most: int) -> str:
-    """As JSON, or _TooLargeError. Types are taken exactly: of a subclass, and of any other object,
-    no method is called."""
+    """As JSON, or _TooLargeError. Plain types are taken exactly; of any other value `_reduced`
+    says what it equals."""
     pieces: list[str] = []
     room = [most]
 
@@ -160,9 +160,15 @@ def _encode(value: Any, most: int) -> str:
         elif kind in _MANY:
             several(_MANY[kind], value, depth)
         elif kind is dict:
-            several("d", (part for pair in value.items() for part in pair), depth)
+            several("d", _flat(value.items()), depth)
         else:
-            say('["o"]')
+            tag, parts = _reduced(value)
+            if tag == "o":
+                say('["o"]')
+            elif tag == "=":
+                one(parts, depth + 1)
+            else:
+                several(tag, parts, depth)
 
     one(value, 0)
     return "".join(pieces)
@@ -177,3 +183,137 @@ def _text(value: Any) -> tuple[str, str]:
     if value.isascii() and value.isprintable() and '"' not in value and "\\" not in value:
         return "w", value
     return "u", value.encode("utf-8", "surrogatepass").hex()
+
+
+def _flat(pairs: Any) -> list[Any]:
+    return [part for pair in pairs for part in pair]
+
+
+_WHOLE = slice(None)
+_PLAIN: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (str, str.__str__),
+    (int, int.__int__),
+    (float, float.__float__),
+    (complex, lambda v: complex(complex.real.__get__(v), complex.imag.__get__(v))),
+    (bytes, lambda v: bytes.__getitem__(v, _WHOLE)),
+    (bytearray, lambda v: bytearray.__getitem__(v, _WHOLE)),
+    (list, lambda v: list.__getitem__(v, _WHOLE)),
+    (tuple, lambda v: tuple.__getitem__(v, _WHOLE)),
+    (set, lambda v: {*set.__iter__(v)}),
+    (frozenset, lambda v: frozenset(frozenset.__iter__(v))),
+    (dict, lambda v: dict(dict.items(v))),
+)
+"""What a value of a subclass is without what the subclass adds, by methods of the base alone: one
+that claims to equal everything equals what its base does."""
+
+
+def _reduced(value: Any) -> tuple[str, Any]:
+    """A tag of `values.py` and the parts of a value, or `=` and a value that it equals; `o` for
+    what equals nothing outside of its process."""
+    kind = type(value)
+    for find in (_of_numpy, _of_library):
+        found = find(value, kind)
+        if found is not None:
+            return found
+    for plain, base in _PLAIN:
+        if issubclass(kind, plain):
+            return "=", base(value)
+    named = _named(value, kind)
+    return ("name", (named,)) if named else ("o", ())
+
+
+def _class(module: str, name: str) -> Any:
+    """A class of a module that is loaded. Without the module no value is one of it."""
+    found = getattr(sys.modules.get(module), name, None)
+    return found if isinstance(found, type) else type(None)
+
+
+def _of_numpy(value: Any, kind: Any) -> tuple[str, Any] | None:
+    """A number, or an array of one, compares as its number does, with lists of one as well. Larger
+    arrays have no truth of a comparison."""
+    generic, array = _class("numpy", "generic"), _class("numpy", "ndarray")
+    if issubclass(kind, generic):
+        item = generic.item(value)
+        if type(item) is kind:  # wider than Python's own
+            item = float(value) if float(value) == value else object()
+        return "one", (item,)
+    if issubclass(kind, array):
+        return ("one", (array.item(value),)) if array.size.__get__(value) == 1 else ("o", ())
+    return None
+
+
+def _of_library(value: Any, kind: Any) -> tuple[str, Any] | None:
+    """Of Python's own classes that compare by value."""
+    if kind is range:
+        return "range", (value.start, value.stop, value.step)
+    if kind is slice:
+        return "slice", (value.start, value.stop, value.step)
+    if issubclass(kind, type({}.keys())):
+        return "keys", [*value]
+    if issubclass(kind, type({}.items())):
+        return "items", _flat(value)
+    if kind is type(type.__dict__):
+        return "=", {**value}
+    for module, name, tag, parts in _LIBRARY:
+        base = _class(module, name)
+        if issubclass(kind, base):
+            return tag, parts(base, value)
+    return None
+
+
+def _parts(*names: str) -> Callable[[Any, Any], Any]:
+    return lambda base, value: [getattr(base, name).__get__(value) for name in names]
+
+
+def _data(base: Any, value: Any) -> Any:
+    return object.__getattribute__(value, "data")
+
+
+_DATE, _TIME = ("year", "month", "day"), ("hour", "minute", "second", "microsecond")
+# fmt: off
+_LIBRARY: tuple[tuple[str, str, str, Callable[[Any, Any], Any]], ...] = (
+    ("collections", "OrderedDict", "ordered", lambda base, v: _flat(base.items(v))),
+    ("collections", "Counter", "counter", lambda base, v: _flat(dict.items(v))),
+    ("collections", "deque", "deque", lambda base, v: [*base.__iter__(v)]),
+    ("collections", "UserDict", "=", _data),
+    ("collections", "UserList", "=", _data),
+    ("collections", "UserString", "=", _data),
+    ("collections", "ChainMap", "=",
+     lambda base, v: {key: base.__getitem__(v, key) for key in base.__iter__(v)}),
+    ("decimal", "Decimal", "decimal", lambda base, v: (base.__str__(v),)),
+    ("fractions", "Fraction", "fraction", _parts("numerator", "denominator")),
+    ("datetime", "datetime", "datetime",
+     lambda base, v: (*_parts(*_DATE, *_TIME)(base, v), base.utcoffset(v))),
+    ("datetime", "date", "date", _parts(*_DATE)),
+    ("datetime", "time", "time", lambda base, v: (*_parts(*_TIME)(base, v), base.utcoffset(v))),
+    ("datetime", "timedelta", "delta", _parts("days", "seconds", "microseconds")),
+    ("datetime", "timezone", "zone", lambda base, v: (base.utcoffset(v, None),)),
+    ("array", "array", "array",
+     lambda base, v: (base.typecode.__get__(v), *base.tolist(v))),
+    ("types", "SimpleNamespace", "space",
+     lambda base, v: _flat(base.__dict__["__dict__"].__get__(v).items())),
+)
+# fmt: on
+"""Module, class, tag, and the parts by which it compares; a class before what it is made from."""
+
+
+def _named(value: Any, kind: Any) -> str:
+    """The name of a class or a function of Python's own or of a package, and of what is there once;
+    empty for what the answer defines, which is another one in each process."""
+    if value is Ellipsis or value is NotImplemented:
+        return repr(value)
+    if issubclass(kind, type):
+        module, name = (type.__dict__[word].__get__(value) for word in ("__module__", "__name__"))
+        if not type.__dict__["__flags__"].__get__(value) & _MADE_BY_CODE:
+            return f"{module}.{name}"
+    elif kind in (type(len), type(_named)):
+        module, name = value.__module__, value.__name__
+    else:
+        return ""
+    if type(module) is str is type(name) and getattr(sys.modules.get(module), name, None) is value:
+        return f"{module}.{name}" if module != _NAME else ""
+    return ""
+
+
+_MADE_BY_CODE = 1 << 9
+"""Of a class's flags: Py_TPFLAGS_HEAPTYPE."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from agentc_backends.environments.code_tests.answer import code_of
+from agentc_backends.environments.code_tests.answer import code_of, forbidden
 from agentc_backends.environments.code_tests.calls import (
     CallLimits,
     CallResult,
@@ -29,7 +29,7 @@ EQUALS_NOTHING = (
 )
 """Why no answer can pass a test whose reference does run."""
 
-CallVerdict: TypeAlias = Literal["pass", "fail", "no_answer"] | Failure
+CallVerdict: TypeAlias = Literal["pass", "fail", "no_answer", "forbidden"] | Failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +81,12 @@ def suites_of(
 
 
 def verdicts(box: Place, suite: CallSuite, reply: str | None) -> tuple[CallVerdict, ...]:
-    """What came of each test; of all of them `no_answer` where there is no reply. Raises
-    BoxError."""
+    """What came of each test; of all of them `no_answer` where there is no reply, and `forbidden`
+    where the namespace forbids a word of it. Raises BoxError."""
     if reply is None:
         return tuple("no_answer" for _ in suite.calls)
+    if forbidden(reply, suite.namespace):
+        return tuple("forbidden" for _ in suite.calls)
     source = code_of(reply, suite.namespace)
     results = make_calls(box, source, suite.calls, suite.limits, suite.namespace, suite.code)
     return tuple(_verdict(suite, number, result) for number, result in enumerate(results))

@@ -7,8 +7,18 @@ A line from a box is hostile text. It is JSON of bounded length; whatever is not
 from __future__ import annotations
 
 import json
+from array import array
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, ItemsView, KeysView
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
+_MALFORMED = (ValueError, TypeError, KeyError, IndexError, ArithmeticError, RecursionError)
+"""Too many brackets, members of sets that cannot be hashed, odd digits, no such day."""
 _decode = json.JSONDecoder().raw_decode
 """As `json.loads`, without its search for spaces: ten lines of each answer are read."""
 
@@ -23,6 +33,31 @@ class OpaqueValue:
     __slots__ = ()
 
 
+@dataclass(frozen=True, slots=True)
+class NamedValue:
+    """A class or a function of Python or of a package: it equals itself."""
+
+    name: str
+
+
+class OneNumber:
+    """A number of numpy, or an array of one: it equals its number, and lists of one that equals
+    it, however deep."""
+
+    __slots__ = ("_item",)
+
+    def __init__(self, item: Any) -> None:
+        self._item = item
+
+    def __eq__(self, other: object) -> bool:
+        while isinstance(other, (list, tuple)) and len(other) == 1:
+            other = other[0]
+        return bool(self._item == (other._item if isinstance(other, OneNumber) else other))
+
+    def __hash__(self) -> int:
+        return hash(self._item)
+
+
 def read_value(text: bytes) -> Any:
     """Raises MalformedValueError."""
     try:
@@ -30,8 +65,7 @@ def read_value(text: bytes) -> Any:
         if end != len(text):
             raise MalformedValueError("there is more behind it")
         return _value(read)
-    # Too many brackets, numbers as keys of sets that cannot be hashed, odd hexadecimal digits.
-    except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError) as error:
+    except _MALFORMED as error:
         raise MalformedValueError(str(error)) from None
 
 
@@ -39,17 +73,20 @@ def equal(one: Any, other: Any) -> bool:
     """Python's `==`: 1 is 1.0 and True, a list is no tuple, NaN and opaque values equal nothing."""
     try:
         return bool(one == other)
-    except RecursionError:
+    except (ArithmeticError, RecursionError):  # a signaling NaN raises
         return False
 
 
 def equals_nothing(value: Any) -> bool:
     """Whether it is opaque or NaN, or has such a member."""
-    if isinstance(value, dict):
-        return any(equals_nothing(part) for pair in value.items() for part in pair)
-    if isinstance(value, (list, tuple, set, frozenset)):
+    if isinstance(value, SimpleNamespace):
+        value = vars(value)
+    if isinstance(value, (dict, ItemsView)):
+        pairs = value.items() if isinstance(value, dict) else value
+        return any(equals_nothing(part) for pair in pairs for part in pair)
+    if isinstance(value, (list, tuple, set, frozenset, deque, array, KeysView)):
         return any(equals_nothing(member) for member in value)
-    return isinstance(value, OpaqueValue) or value != value
+    return isinstance(value, OpaqueValue) or not equal(value, value)
 
 
 def _value(read: Any) -> Any:
@@ -62,7 +99,7 @@ def _value(read: Any) -> Any:
         real, imaginary = parts
         return complex(float.fromhex(real), float.fromhex(imaginary))
     (part,) = parts
-    return _READERS[tag](part)
+    return _MADE[tag](*_members(part)) if tag in _MADE else _READERS[tag](part)
 
 
 def _plain(read: Any) -> str:
@@ -77,9 +114,52 @@ def _members(read: Any) -> list[Any]:
     return [_value(member) for member in read]
 
 
-def _pairs(read: Any) -> dict[Any, Any]:
-    members = _members(read)
+def _pairs(members: list[Any]) -> dict[Any, Any]:
     return dict(zip(members[::2], members[1::2], strict=True))
+
+
+def _moment(*parts: Any) -> datetime:
+    *whole, offset = parts
+    return datetime(*whole, tzinfo=None if offset is None else timezone(offset))
+
+
+def _clock(*parts: Any) -> time:
+    *whole, offset = parts
+    return time(*whole, tzinfo=None if offset is None else timezone(offset))
+
+
+def _decimal(text: Any) -> Decimal:
+    return Decimal(_plain(text))
+
+
+def _fraction(numerator: Any, denominator: Any) -> Fraction:
+    """Of integers alone: of a text with an exponent it would take all memory."""
+    if type(numerator) is not int or type(denominator) is not int:
+        raise TypeError("a fraction is made of integers")
+    return Fraction(numerator, denominator)
+
+
+_MADE: dict[str, Callable[..., Any]] = {
+    "range": range,
+    "slice": slice,
+    "keys": lambda *members: dict.fromkeys(members).keys(),
+    "items": lambda *members: _pairs([*members]).items(),
+    "ordered": lambda *members: OrderedDict(_pairs([*members])),
+    "counter": lambda *members: Counter(_pairs([*members])),
+    "deque": lambda *members: deque(members),
+    "decimal": _decimal,
+    "fraction": _fraction,
+    "date": date,
+    "datetime": _moment,
+    "time": _clock,
+    "delta": timedelta,
+    "zone": timezone,
+    "array": lambda code, *members: array(code, members),
+    "space": lambda *members: SimpleNamespace(**_pairs([*members])),
+    "name": NamedValue,
+    "one": OneNumber,
+}
+"""What the parts of a value are given to, by the tags of `boxed_calls.py`."""
 
 
 _READERS = {
@@ -93,5 +173,5 @@ _READERS = {
     "t": lambda part: tuple(_members(part)),
     "s": lambda part: set(_members(part)),
     "z": lambda part: frozenset(_members(part)),
-    "d": _pairs,
+    "d": lambda part: _pairs(_members(part)),
 }

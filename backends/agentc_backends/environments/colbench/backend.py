@@ -34,7 +34,10 @@ from agentc_backends.software import LIGHT, SANDBOX
 
 _ROUNDS = ColBenchSettings().rounds
 _OF_INVENTED = ("family", "invented_tasks", "invented_seed", "careless", "wander")
-_OF_MODEL = ("human_temperature", "human_max_tokens", "human_prompt")
+_OF_MODEL = (
+    *("human_temperature", "human_max_tokens", "human_prompt"),
+    *("human_system", "human_dialogue", "human_seed"),
+)
 
 
 def _lease(options: OptionView) -> LeaseDraft:
@@ -112,7 +115,9 @@ def _expected_expert(given: Mapping[str, Json]) -> ExpectedExpert:
 
 BACKEND = EnvironmentBackend(
     id="env.colbench_backend",
-    version=1,
+    # 1: values of other types than Python's plain ones equalled nothing, and `published` forbade no
+    # words
+    version=2,
     doc="ColBench's programming tasks: an agent asks a human who knows the reference, and answers "
     "with a Python function, which is tested in a sandbox. Invented tasks, or ColBench's own from "
     "a file.",

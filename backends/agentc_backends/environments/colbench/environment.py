@@ -74,6 +74,7 @@ class ColBenchEnvironment(DialogueEnvironment[CodeTask, CodeDialogue]):
         if episode.hear(action):
             try:
                 judged = self._world.judge.verdicts(episode.task, episode.answer)
+                episode.unusable = self._world.judge.unusable(episode.task)
             except BoxError as error:
                 raise self._failed(f"the sandbox fails: {error}") from error
             episode.verdicts = judged

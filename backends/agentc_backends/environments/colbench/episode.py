@@ -16,7 +16,7 @@ from agentc_backends.environments.colbench.dialogue import DialogueRounds, resto
 from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.tasks import CodeTask
 
-_VERDICTS = frozenset({"pass", "fail", "no_answer", *get_args(Failure)})
+_VERDICTS = frozenset({"pass", "fail", "no_answer", "forbidden", *get_args(Failure)})
 
 
 @dataclass(slots=True)
@@ -29,6 +29,8 @@ class CodeDialogue:
     answer: str | None = None
     answer_from: Literal["marker", "limit"] | None = None
     verdicts: tuple[CallVerdict, ...] | None = None
+    unusable: int = 0
+    """Tests that no answer can pass."""
 
     @property
     def done(self) -> bool:
@@ -65,6 +67,7 @@ class CodeDialogue:
             "tests": len(judged),
             "passed": judged.count("pass"),
             "verdicts": list(judged),
+            "unusable": self.unusable,
             "answer_from": self.answer_from,
             "human": self.rounds.report(),
         }

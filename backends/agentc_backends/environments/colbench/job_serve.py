@@ -49,6 +49,9 @@ def _human(settings: ColBenchSettings) -> Human:
         temperature=settings.human_temperature,
         max_tokens=settings.human_max_tokens,
         prompt=checked_text(settings.human_prompt, settings.human_prompt_sha256, PROMPT),
+        system=settings.human_system,
+        dialogue=settings.human_dialogue,
+        seeded=settings.human_seed == "text",
     )
 
 

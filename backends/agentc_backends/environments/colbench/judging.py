@@ -23,7 +23,7 @@ from agentc.runtime.sandbox.interpreter import (
 )
 from agentc.runtime.sandbox.kinds import CodeBox
 from agentc.runtime.sandbox.probe import choose_box
-from agentc_backends.environments.code_tests.answer import code_of
+from agentc_backends.environments.code_tests.answer import code_of, forbidden
 from agentc_backends.environments.code_tests.calls import CallLimits
 from agentc_backends.environments.code_tests.canaries import assert_holds
 from agentc_backends.environments.code_tests.places import CallPlaces
@@ -82,8 +82,8 @@ class AnswerJudge:
     def verdicts(self, task: CodeTask, answer: str | None) -> tuple[CallVerdict, ...]:
         """What came of each test. Raises BoxError."""
         suite = self._suites.of(task)
-        if answer is None:
-            return verdicts(self._box, suite, None)
+        if answer is None or forbidden(answer, self._namespace):
+            return verdicts(self._box, suite, answer)
         code = code_of(answer, self._namespace)
         if code == suite.source and not suite.unusable and repeatable(code):
             return tuple("pass" for _ in suite.calls)  # it gave what is expected
@@ -93,6 +93,10 @@ class AnswerJudge:
         judged = self._judge(suite, answer)
         self._keep(task, code, judged)
         return judged
+
+    def unusable(self, task: CodeTask) -> int:
+        """How many tests of a task no answer can pass. Raises BoxError."""
+        return len(self._suites.of(task).unusable)
 
     def close(self) -> None:
         """End all boxes."""
@@ -111,7 +115,9 @@ class AnswerJudge:
         held = 0
         for task in tasks[: 2 * _CEILING]:
             suite = self._suites.of(task)
-            if set(suite.unusable.values()) & set(EQUALS_NOTHING):
+            if set(suite.unusable.values()) & set(EQUALS_NOTHING) or forbidden(
+                task.reference, self._namespace
+            ):
                 continue
             judged = self._judge(suite, task.reference)
             if set(judged) != {"pass"}:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from agentc_backends.environments.colbench.humans.prompt import SYSTEM
 from agentc_backends.environments.colbench.splits import DEFAULT, INVENTED
 from agentc_backends.environments.server.settings import setting
 
@@ -60,8 +61,18 @@ class ColBenchSettings:
         "Of a model's replies.", 0.0, minimum=0, maximum=2)
     human_max_tokens: int = setting("Of a model's reply.", 4096, minimum=1, maximum=1_000_000)
     human_prompt: str | None = setting(
-        "A file of text with places for `{description}`, `{reference}` and `{dialogue}`, in place "
-        "of our own words.", None, rule=False)
+        "A file of text with places for `{description}`, `{reference}` and `{dialogue}`, or as "
+        "the released code names them, in place of our own words.", None, rule=False)
+    human_system: str = setting(
+        "The system message of a model that plays the human; the released one is `You are a "
+        "helpful assistant.`", SYSTEM, pattern="\\S", later=True)
+    human_dialogue: Literal["lines", "published"] = setting(
+        "How a model reads what was said. `lines`: a line for each reply. `published`: as the "
+        "released code writes it, the description first and `agent:` at the end.", "lines",
+        later=True)
+    human_seed: Literal["text", "none"] = setting(
+        "Of a model's replies. `text`: follows from what was said, so that a fork hears the same; "
+        "`none`: no seed is sent, as in the released code.", "text", later=True)
     guard: Literal["count", "cut", "refuse"] = setting(
         "What becomes of a human's reply with 40 characters of the reference in a row: it is "
         "counted, cut before them, or replaced by `I cannot write code.` (a model is asked once "

@@ -115,7 +115,8 @@ def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
 
 BACKEND = EnvironmentBackend(
     id="env.detective",
-    version=2,
+    # 2: an empty action under `actions: free` never reached the game
+    version=3,
     doc="Detective, the text adventure of ArCHer's experiments (or another Z-machine game), on "
     "jericho's interpreter. One task, so training and evaluation are on the same one; needs the "
     "game's file.",

@@ -204,7 +204,8 @@ class DetectiveEnvironment:
             allowed = command in game.legal(position)
             answer = "That is not among the actions that can be taken now.\n"
         else:
-            allowed = speakable(command) and not exploit
+            # To nothing at all the game itself has an answer.
+            allowed = (not command or speakable(command)) and not exploit
             answer = "That is not something a player can do.\n"
         if allowed:
             return None

@@ -126,7 +126,8 @@ def _declared(name: str, fields: tuple[Field, ...], doc: str) -> EnvironmentBack
 
     plain = EnvironmentBackend(
         id=f"env.{name}",
-        version=2,
+        # 2: `upstream_v1` joined blanks, and refused in words of ours
+        version=3,
         doc=doc,
         software=LIGHT,
         lease=_lease_of(name),

@@ -103,8 +103,10 @@ class GuessingEnvironment:
         world, secret = self._world, self._episode()
         if self._done:
             return _OVER, 0.0, True, False, {}
-        # A line break would let a player write answers of its own into the transcript.
-        question = " ".join(action.split())
+        # A line break would let a player write answers of its own into the transcript, as it may in
+        # the released environments.
+        upstream = world.settings.judge == "upstream_v1"
+        question = action if upstream else " ".join(action.split())
         verdict = world.game.judge(
             world.settings.judge,
             world.table.guessable,
@@ -112,7 +114,8 @@ class GuessingEnvironment:
             question,
             lambda: world.oracle.answer(secret.id, question),
         )
-        self._turns.append((question, " ".join(verdict.answer.split())))
+        answer = verdict.answer if upstream else " ".join(verdict.answer.split())
+        self._turns.append((question, answer))
         self._won = verdict.won
         self._lost = verdict.guess and not verdict.won and world.settings.guess == "final"
         return self._observation(), self._reward(), self._done, False, {}

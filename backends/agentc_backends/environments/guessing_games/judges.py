@@ -15,6 +15,7 @@ from agentc_backends.environments.guessing_games.secrets import Guessable, Secre
 
 INVALID = "Invalid Question."
 REFUSAL = "That would give my city away."
+UPSTREAM_REFUSAL = "I can't answer that question."
 _LONGEST = 1000
 
 
@@ -34,8 +35,11 @@ def judge_object(
     """One turn of Twenty Questions. `oracle` gives the raw answer and is called at most once."""
     if judge == "upstream_v1":
         answer = _upstream_word(oracle())
-        words = re.sub(r"[^a-zA-Z]+$", "", question).split(" ")
-        return Verdict(answer, answer == "Yes." and words[-1].lower() in secret.names)
+        while question and not question[-1].isalpha():
+            question = question[:-1]
+        return Verdict(
+            answer, answer == "Yes." and question.split(" ")[-1].lower() in secret.names
+        )
     return _strict(guessable, secret, question, lambda: _strict_word(oracle()))
 
 
@@ -45,7 +49,7 @@ def judge_city(
     """One turn of Guess My City. `oracle` gives the raw answer and is called at most once."""
     if judge == "upstream_v1":
         answer, city = oracle(), secret.names[0]
-        shown = REFUSAL if city in answer.lower() else answer
+        shown = UPSTREAM_REFUSAL if city in answer.lower() else answer
         return Verdict(shown, city in question.lower())
     return _strict(guessable, secret, question, lambda: _guarded(secret, oracle()))
 

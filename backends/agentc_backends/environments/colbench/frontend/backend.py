@@ -35,7 +35,10 @@ from agentc_backends.software import FRONTEND
 
 _DEFAULTS = FrontendSettings()
 _OF_INVENTED = ("invented_tasks", "invented_seed", "careless")
-_OF_MODEL = ("human_temperature", "human_max_tokens", "human_prompt", "human_pixels")
+_OF_MODEL = (
+    *("human_temperature", "human_max_tokens", "human_prompt", "human_pixels"),
+    *("human_labels", "human_seed"),
+)
 _FETCH = "`agentc data fetch tailwind` gets it and says what to write"
 
 
@@ -57,6 +60,13 @@ def _lease(options: OptionView) -> LeaseDraft:
         pages = () if found is None else [page for split in found.values() for page in split]
         if _has_stylesheet(options, settings, any(TAILWIND in p.reference for p in pages)):
             identity["stylesheet"] = SHA256
+    if len(settings.human_labels) not in (0, 3):
+        options.refuse(
+            "human_labels",
+            f"names {len(settings.human_labels)} texts, and there are three places",
+            fix="write the words before the agent's picture, before the wanted one, and in place "
+            "of the agent's where there is none",
+        )
     words = text_digest(options, "human_prompt", settings.human_prompt, _fault, "write some words")
     if words is not None:
         settings = replace(settings, human_prompt_sha256=words)
@@ -143,7 +153,9 @@ def _expected_expert(given: Mapping[str, Json]) -> ExpectedExpert:
 
 BACKEND = EnvironmentBackend(
     id="env.colbench_frontend",
-    version=2,  # 1: a browser of 2026-11 called one honest page in some hundred a crash
+    # 1: a browser of 2026-11 called one honest page in some hundred a crash; 2: the human saw pages
+    # of earlier replies, and of two pages around the marker the second counted
+    version=3,
     doc="ColBench's pages: an agent works with a human who sees its page and the one that is "
     "meant, and is rewarded by their likeness. Invented tasks, or ColBench's own from a file.",
     software=FRONTEND,

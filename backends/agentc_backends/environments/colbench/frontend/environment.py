@@ -88,7 +88,9 @@ class FrontendEnvironment(DialogueEnvironment[PageTask, PageDialogue]):
         self, episode: PageDialogue, action: str
     ) -> tuple[str, float, bool, bool, dict[str, Any]]:
         last, another = episode.hear(action)
-        made = self._shown(episode, another)
+        has_page = episode.page_from == "last"
+        # A page of an earlier turn counts at the end; meanwhile nobody looks at it.
+        made = self._shown(episode, another) if last or has_page else None
         studio, task = self._world.studio, episode.task
         if last:
             verdict, parts, similarity = studio.compared(task, made)

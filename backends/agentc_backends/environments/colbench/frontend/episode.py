@@ -20,7 +20,7 @@ PageFrom = Literal["last", "earlier"]
 
 @dataclass(slots=True)
 class PageDialogue:
-    """`html` is the page of the last reply that had one, `renders` how many were shown, `refused`
+    """`html` is the page of the last reply that had one, of several in it the first; `renders` how many were shown, `refused`
     what they asked for and was not there."""
 
     task: PageTask
@@ -35,7 +35,7 @@ class PageDialogue:
     def hear(self, action: str) -> tuple[bool, bool]:
         """Whether this reply of the agent is its last, and whether it brings another page."""
         marked = self.rounds.marked(action, self.settings)
-        found = (snippet(marked) if marked is not None else None) or snippet(action)
+        found = snippet(action)
         another = found is not None and found != self.html
         if found is not None:
             self.html, self.page_from = found, "last"

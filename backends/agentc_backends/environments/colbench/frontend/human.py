@@ -9,6 +9,7 @@ import hashlib
 import io
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from PIL import Image
@@ -19,7 +20,7 @@ from agentc_backends.environments.colbench.frontend.pages import PageTask
 from agentc_backends.environments.colbench.humans.prompt import NO_CODE
 from agentc_backends.environments.server.asked_model import AskedModel, words_of
 
-NO_PAGE = "I see no page yet."
+NO_PAGE = "I see no page in your reply."
 NOT_SHOWN = "Your page does not show."
 PROMPT = """\
 You want a web page and work with a designer on it. You see two pictures: the page as the designer \
@@ -27,6 +28,18 @@ has it now, and the page that you want, which the designer cannot see. Say in on
 sentences what differs most and how it should look, so exactly that the designer can change it. \
 Write no code."""
 MADE, WANTED = "The page as the designer has it now:", "The page that you want:"
+NOTHING_MADE = "The designer's last reply shows no page."
+
+
+@dataclass(frozen=True, slots=True)
+class PageWords:
+    """What a model is told around the two pictures. `no_page` replaces the first picture and its
+    label where the agent's last reply has no page, or none that shows."""
+
+    prompt: str = PROMPT
+    made: str = MADE
+    wanted: str = WANTED
+    no_page: str = NOTHING_MADE
 
 
 class PageHuman(Protocol):
@@ -35,7 +48,7 @@ class PageHuman(Protocol):
     def reply(
         self, task: PageTask, round_: int, wanted: Rendered, made: Rendered | None, *, again: bool
     ) -> str:
-        """What it says to the page that it is shown; None: there was none. `again`: what it said
+        """What it says to the page of the agent's last reply; None: that has none. `again`: what it said
         first held code. Raises EnvironmentFailure."""
 
 
@@ -52,8 +65,8 @@ class ScriptedPageHuman:
 
 
 class ModelPageHuman:
-    """Asks a chat model that sees. The seed of a request follows from the task, the round and the
-    picture, so that a fork hears the same."""
+    """Asks a chat model that sees. The seed of a request, where one is sent, follows from the task,
+    the round and the picture, so that a fork hears the same."""
 
     def __init__(
         self,
@@ -61,32 +74,36 @@ class ModelPageHuman:
         *,
         temperature: float,
         max_tokens: int,
-        prompt: str = PROMPT,
+        words: PageWords = PageWords(),
         most_pixels: int = 4_000_000,
+        seeded: bool = True,
     ) -> None:
-        self._model, self._prompt, self._most_pixels = model, prompt, most_pixels
+        self._model, self._words, self._most_pixels = model, words, most_pixels
+        self._seeded = seeded
         self._temperature, self._max_tokens = temperature, max_tokens
 
     def reply(
         self, task: PageTask, round_: int, wanted: Rendered, made: Rendered | None, *, again: bool
     ) -> str:
-        words = f"{self._prompt}\n{NO_CODE}" if again else self._prompt
         shown = made.png if made is not None else b""
         pictures = (within(wanted.png, self._most_pixels), within(shown, self._most_pixels))
         told = self._model.chat(
-            [{"role": "user", "content": page_parts(words, *pictures, made is None)}],
+            [{"role": "user", "content": page_parts(self._words, *pictures, again=again)}],
             max_tokens=self._max_tokens,
             temperature=self._temperature,
-            seed=_seed(task.id, round_, again, shown),
+            seed=_seed(task.id, round_, again, shown) if self._seeded else None,
             affinity=task.id,
         )
         return words_of(told)
 
 
-def page_parts(words: str, wanted: bytes, shown: bytes, none_yet: bool) -> Sequence[dict[str, Any]]:
-    """The content of a message in OpenAI's form: two pictures, each behind its label."""
-    made = _picture(shown) if shown else _text(NO_PAGE if none_yet else NOT_SHOWN)
-    return [_text(words), _text(MADE), made, _text(WANTED), _picture(wanted)]
+def page_parts(
+    words: PageWords, wanted: bytes, shown: bytes, *, again: bool = False
+) -> Sequence[dict[str, Any]]:
+    """The content of a message in OpenAI's form: pictures, each behind its label."""
+    prompt = f"{words.prompt}\n{NO_CODE}" if again else words.prompt
+    made = [_text(words.made), _picture(shown)] if shown else [_text(words.no_page)]
+    return [_text(prompt), *made, _text(words.wanted), _picture(wanted)]
 
 
 def within(png: bytes, most_pixels: int) -> bytes:

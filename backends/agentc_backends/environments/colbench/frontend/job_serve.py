@@ -16,6 +16,7 @@ from agentc_backends.environments.colbench.frontend.human import (
     PROMPT,
     ModelPageHuman,
     PageHuman,
+    PageWords,
     ScriptedPageHuman,
 )
 from agentc_backends.environments.colbench.frontend.invented import InventedPage, invent
@@ -51,7 +52,11 @@ def _human(settings: FrontendSettings) -> PageHuman:
         temperature=settings.human_temperature,
         max_tokens=settings.human_max_tokens,
         most_pixels=settings.human_pixels,
-        prompt=checked_text(settings.human_prompt, settings.human_prompt_sha256, PROMPT),
+        words=PageWords(
+            checked_text(settings.human_prompt, settings.human_prompt_sha256, PROMPT),
+            *settings.human_labels,
+        ),
+        seeded=settings.human_seed == "text",
     )
 
 

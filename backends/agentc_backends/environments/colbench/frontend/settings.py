@@ -43,6 +43,13 @@ class FrontendSettings:
     human_max_tokens: int = setting("Of a model's reply.", 4096, minimum=1, maximum=1_000_000)
     human_prompt: str | None = setting(
         "A file with the words before the pictures, in place of our own.", None, rule=False)
+    human_labels: tuple[str, ...] = setting(
+        "What a model is told besides: before the agent's picture, before the wanted one, and in "
+        "place of the agent's where its last reply has no page. Three texts; none: our own.", (),
+        later=True)
+    human_seed: Literal["text", "none"] = setting(
+        "Of a model's replies. `text`: follows from task, round and picture, so that a fork hears "
+        "the same; `none`: no seed is sent, as in the released code.", "text", later=True)
     guard: Literal["count", "cut", "refuse"] = setting(
         "What becomes of a human's reply with 40 characters of the page's source in a row, as "
         "`colbench_backend` has it.", "count")

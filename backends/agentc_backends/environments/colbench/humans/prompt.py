@@ -11,6 +11,13 @@ from agentc_backends.environments.colbench.tasks import CodeTask
 
 PLACES = ("description", "reference", "dialogue")
 """What a prompt has to show, as `{description}`; other braces stand for themselves."""
+_RELEASED = {
+    "problem_description": "description",
+    "hidden_information": "reference",
+    "dialogue_history": "dialogue",
+}
+"""The same places as a prompt of the released code names them."""
+_PLACE = re.compile(rf"\{{({'|'.join((*PLACES, *_RELEASED))})\}}")
 PROMPT = """\
 You play somebody who needs a Python function and works with a programmer on it.
 
@@ -29,12 +36,14 @@ What was said so far:
 
 Your next reply:
 """
+SYSTEM = "You are a person who talks with a programmer."
 NO_CODE = "Your last try held code of the function. Say it in words, without any code."
 
 
 def lacking_places(prompt: str) -> list[str]:
     """What a prompt does not show of a task."""
-    return [place for place in PLACES if f"{{{place}}}" not in prompt]
+    shown = {_RELEASED.get(name, name) for name in _PLACE.findall(prompt)}
+    return [place for place in PLACES if place not in shown]
 
 
 def filled(prompt: str, task: CodeTask, dialogue: str) -> str:
@@ -44,4 +53,4 @@ def filled(prompt: str, task: CodeTask, dialogue: str) -> str:
         "reference": task.reference,
         "dialogue": dialogue,
     }
-    return re.sub(rf"\{{({'|'.join(PLACES)})\}}", lambda found: values[found[1]], prompt)
+    return _PLACE.sub(lambda found: values[_RELEASED.get(found[1], found[1])], prompt)
