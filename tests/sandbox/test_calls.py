@@ -174,10 +174,10 @@ def f(n):
     return None
 """
 _RATIO = "def f(n):\n    return (n + 1) / 2 if n > 3 else {'n': n}\n"
-_NUMPY = f"""
+_NUMPY = """
 def f(n):
     import numpy
-    return numpy.float64((n + 1) / 2) if n > 3 else {{'n': numpy.int64(n)}}
+    return numpy.float64((n + 1) / 2) if n > 3 else {'n': numpy.int64(n)}
 """
 _ORDERED = """
 def f(n):

@@ -105,7 +105,7 @@ def test_what_claims_to_equal_everything_equals_what_its_base_does() -> None:
     ]  # fmt: skip
 
 
-_Point = namedtuple("_Point", "x y")  # noqa: PYI024 - as answers write it
+_Point = namedtuple("_Point", "x y")
 
 
 class _Named(dict[str, int]):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +90,37 @@ def opened(box: CodeBox) -> Opened:
         return ColBenchEnvironment(world)
 
     return open_it
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+    """Bodies of requests to a server that AGENTC_LEASES names, which says the number of each."""
+    bodies: list[dict[str, Any]] = []
+
+    class Recorder(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            assert self.path == "/v1/chat/completions"
+            assert self.headers["Authorization"] == "Bearer a token"
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            bodies.append(body)
+            choice = {"message": {"content": f" {len(bodies)} "}, "finish_reason": "stop"}
+            usage = {"prompt_tokens": 1, "completion_tokens": 1}
+            said = json.dumps({"choices": [choice], "usage": usage}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Recorder) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        lease = {"url": url, "token": "a token", "model": "sees"}
+        file = tmp_path / "leases.json"
+        file.write_text(json.dumps({"simulator": lease}))
+        monkeypatch.setenv("AGENTC_LEASES", str(file))
+        yield bodies
+        server.shutdown()

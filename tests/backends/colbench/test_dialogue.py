@@ -77,6 +77,24 @@ def test_at_the_limit_there_may_be_no_answer(opened: Opened) -> None:
     assert world.step(f"I WANT TO ANSWER:{BULK_TASK.reference}")[1] == 1.0
 
 
+def test_tests_that_no_answer_can_pass_are_reported(opened: Opened) -> None:
+    reference = "def f(n):\n    return None if n else 1\n"
+    task = code_task("Write `f(n)`.", reference, ["f(0)", "f(1)", "f(2)"])
+    for tried, unusable in ((task, 2), (BULK_TASK, 0)):
+        world = opened(tried)
+        world.reset(tried.id)
+        report = world.step(f"I WANT TO ANSWER:{tried.reference}")[4]["report"]
+        assert (report["passed"], report["unusable"]) == (report["tests"] - unusable, unusable)
+
+
+def test_a_forbidden_word_costs_all_under_the_released_rules(opened: Opened) -> None:
+    for namespace, reward in (("fresh", 1.0), ("published", 0.0)):
+        world = opened(BULK_TASK, namespace=namespace)
+        world.reset(BULK_TASK.id)
+        answer = f"I WANT TO ANSWER:{BULK_TASK.reference}# sudo"
+        assert world.step(answer)[1] == reward
+
+
 def test_the_last_round_is_announced_after_the_cut() -> None:
     dialogue = _dialogue(rounds=3, announce_last=True, reply_chars=10)
     told = [dialogue.tell("q", "0123456789abc") for _ in range(2)]

@@ -126,6 +126,16 @@ def test_a_cheat_works_in_the_bare_game_and_is_refused_here(game: DetectiveGame,
         assert observation.endswith("['east', 'north', 'take paper', 'west']")
 
 
+def test_to_nothing_at_all_the_game_itself_answers(game: DetectiveGame) -> None:
+    told = played(game, [""]).text
+    assert told
+    environment = opened(game, actions="free")
+    observation, _, over, _, info = environment.step(" \n")
+    assert told in observation
+    assert (over, info["refused"]) == (False, 0)
+    assert opened(game, actions="legal").step("")[4]["refused"] == 1
+
+
 def test_the_last_room_ends_the_bare_game_in_three_commands(game: DetectiveGame) -> None:
     assert played(game, CHEATS["the last room at once"][0]).over
 

@@ -138,6 +138,25 @@ def test_the_job_writes_metrics(run_job: Any, tmp_path: Path) -> None:
     assert metrics["reward"]["confidence"] == 0.9
 
 
+def test_tasks_that_nobody_can_solve_are_counted_and_said(run_job: Any, tmp_path: Path) -> None:
+    rows = [row("a", 1.0), row("a", 0.0, report={"tests": 2}), row("b", 0.0), row("c", 0.5)]
+    for each, unusable in zip(rows[1:], (0, 2, 1), strict=True):
+        each["report"] = {"tests": 2, "unusable": unusable}
+    (tmp_path / "trajectories.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in rows))
+    config = {
+        "success_at": None, "confidence": 0.9, "split": "test", "environment": "env",
+        "reward_range": [0.0, 1.0], "protocol": {"attempts": 1},
+    }  # fmt: skip
+    done = run_job(
+        "agentc_backends.agents.evaluate.job_evaluate", config, inputs={"rollouts": [tmp_path]}
+    )
+    assert done.code == 0, done.output
+    assert done.facts["unsolvable"] == {"tasks": 2, "tests": 3}
+    [warning] = done.facts["warnings"]
+    assert "2 of 3 tasks" in warning
+    assert "cannot exceed 33.3%" in warning
+
+
 def test_reward_of_a_step_is_the_mean_of_what_went_on_behind_it() -> None:
     def row(source: str, turns: int, reward: float | None, **more: Any) -> dict[str, Any]:
         origin = {"input": 0, "id": source, "turns": turns}

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
@@ -102,6 +103,31 @@ def test_a_model_answers_once_and_cannot_tell_the_city(url: str) -> None:
     assert not done
     assert environment.step("Where are you from?")[0] == observation
     assert _Model.asked == [("Bearer key", "Where are you from?")]
+
+
+NBSP = "\N{NO-BREAK SPACE}"
+
+
+@pytest.mark.parametrize(
+    ("judge", "question", "transcript", "won"),
+    [
+        # As the released environment writes it: blanks, line ends and all.
+        ("upstream_v1", " Is it  a\ncat? ", " Is it  a\ncat?  Yes.\n", False),
+        ("upstream_v1", "Is it a  cat?", "Is it a  cat? Yes.\n", True),
+        ("upstream_v1", f"Is it a{NBSP}cat?", f"Is it a{NBSP}cat? Yes.\n", False),
+        ("strict_v2", f" Is it  a{NBSP}\ncat? ", "Is it a cat? Yes.\n", True),
+    ],
+)
+def test_blanks_of_a_question(judge: Any, question: str, transcript: str, won: bool) -> None:
+    game = GAMES["twenty_questions"]
+    settings = GuessingSettings(
+        game="twenty_questions", judge=judge, observation="transcript", splits="together"
+    )
+    table = TableOracle(game.load(), "invalid")
+    environment = GuessingEnvironment(GuessingShared(game, settings, table, {"kind": "table"}))
+    environment.reset("cat")
+    observation, _, over, _, _ = environment.step(question)
+    assert (observation, over) == (f"Questions:\n{transcript}", won)
 
 
 def test_a_silent_server_is_a_failure_of_the_environment() -> None:

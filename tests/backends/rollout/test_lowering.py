@@ -234,7 +234,7 @@ def test_what_a_prompt_leaves_out_is_in_no_key() -> None:
         "acknowledgement", "examples", "instruction", "reply_format",
     ]  # fmt: skip
     marked = prompt_config(replace(shown, output_marker="OUTPUT:"))
-    assert marked == {**prompt_config(shown), "output_marker": "OUTPUT:"}
+    assert marked == {**prompt_config(shown), "output_split": "OUTPUT:"}
 
 
 def test_a_marker_gives_the_experts_thought_a_place() -> None:

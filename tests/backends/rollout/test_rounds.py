@@ -26,7 +26,7 @@ TEXT = {
     "reply_format": "text",
     "system": "Ask, then answer.",
     "observation_prefix": "",
-    "output_marker": "OUTPUT:",
+    "output_split": "OUTPUT:",
 }
 
 
@@ -35,26 +35,32 @@ def prompt(**changes: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("reply", "seen"),
+    ("reply", "seen", "left"),
     [
-        ("thought OUTPUT: A\nB", "A\nB"),
-        ("OUTPUT: A OUTPUT: zzz", "A"),
-        # Oracle O7: what follows the marker, up to the next one.
+        ("thought OUTPUT: A\nB", " A\nB", ""),
+        ("OUTPUT:\nA\n", "\nA\n", ""),
+        ("OUTPUT: A OUTPUT: zzz", " A ", "OUTPUT: zzz"),
+        # Oracle O7: what follows the marker, up to the next one, blanks and all.
         (
             "thought OUTPUT: I WANT TO ANSWER: A I WANT TO ANSWER: B OUTPUT: zzz",
-            "I WANT TO ANSWER: A I WANT TO ANSWER: B",
+            " I WANT TO ANSWER: A I WANT TO ANSWER: B ",
+            "OUTPUT: zzz",
         ),
-        ("thought OUTPUT:", ""),
+        ("thought OUTPUT:", "", ""),
     ],
 )
-def test_what_follows_the_marker_is_seen_and_the_rest_is_kept(reply: str, seen: str) -> None:
-    assert agent_message(prompt(), reply) == {"role": "assistant", "content": seen, "raw": reply}
+def test_what_follows_the_marker_is_seen_and_what_is_before_is_kept(
+    reply: str, seen: str, left: str
+) -> None:
+    """Of what follows the next marker nothing is kept, nor trained."""
+    whole = reply.removesuffix(left)
+    assert agent_message(prompt(), reply) == {"role": "assistant", "content": seen, "raw": whole}
 
 
 def test_a_reply_without_the_marker_is_seen_whole() -> None:
     whole = {"role": "assistant", "content": "output: A"}
     assert agent_message(prompt(), "output: A") == whole
-    without = prompt(output_marker=None)
+    without = prompt(output_split=None)
     assert agent_message(without, "a OUTPUT: b") == {**whole, "content": "a OUTPUT: b"}
 
 
@@ -67,11 +73,11 @@ def test_experts_put_their_thought_before_the_marker(
     said = reply_text(form, "go", thought)
     seen = "go" if reply_format in ("text", "action_only") else "Action: go"
     assert said == ("" if thought is None else "Hm.\n") + f"OUTPUT: {seen}"
-    assert agent_message(form, said)["content"] == seen
+    assert agent_message(form, said)["content"] == f" {seen}"
 
 
 def test_a_plain_text_expert_says_its_action() -> None:
-    assert reply_text(prompt(output_marker=None), "a\nb") == "a\nb"
+    assert reply_text(prompt(output_split=None), "a\nb") == "a\nb"
 
 
 def test_later_turns_see_what_follows_the_marker() -> None:
@@ -80,7 +86,7 @@ def test_later_turns_see_what_follows_the_marker() -> None:
     what = rules(reply_format="text", output_marker="OUTPUT:", observation_prefix="")
     row = played(script, world, turns(max_turns=10), what)
     assert world.actions == ["first\nline", "", "last"]
-    assert script.shown[2] == ["I", "OK", "TASK", "first\nline", "o1", "", "o2"]
+    assert script.shown[2] == ["I", "OK", "TASK", " first\nline", "o1", "", "o2"]
     assert [m.get("raw") for m in row["messages"][3::2]] == [
         "plan one OUTPUT: first\nline",
         None,
@@ -129,7 +135,7 @@ def test_the_last_reply_of_an_environment_that_counts_rounds_is_the_answer(
         assert row["turns"] <= 3
         assert (row["turns"] == 3) >= (report["answer_from"] == "limit")
         if report["answer_from"] == "limit":
-            assert report["answer"] == last["content"]
+            assert report["answer"] == last["content"].strip()
         assert row["reward"] == report["verdicts"].count("pass") / 4
     assert any("raw" in m for row in rows for m in row["messages"])
     assert any("\n" in row["report"]["answer"] for row in rows)

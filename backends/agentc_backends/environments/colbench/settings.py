@@ -82,7 +82,8 @@ class ColBenchSettings:
         "tests_passed")
     namespace: Literal["fresh", "published"] = setting(
         "`fresh`: an answer is a module. `published`: as the released evaluator has it, where "
-        "functions do not see each other, nor themselves; for comparisons with its numbers.",
+        "functions do not see each other, nor themselves, and words such as `import os` or `sudo` "
+        "fail an answer; for comparisons with its numbers.",
         "fresh")
     test_timeout_s: float = setting(
         "Processor time for each test.", 1.0, above=0, maximum=600)

@@ -37,9 +37,7 @@ def judge_object(
         answer = _upstream_word(oracle())
         while question and not question[-1].isalpha():
             question = question[:-1]
-        return Verdict(
-            answer, answer == "Yes." and question.split(" ")[-1].lower() in secret.names
-        )
+        return Verdict(answer, answer == "Yes." and question.split(" ")[-1].lower() in secret.names)
     return _strict(guessable, secret, question, lambda: _strict_word(oracle()))
 
 

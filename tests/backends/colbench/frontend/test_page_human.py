@@ -14,8 +14,10 @@ from tests.backends.colbench.frontend.conftest import SECRET, TASK, WANTED, Open
 
 from agentc_backends.environments.colbench.frontend.human import (
     MADE,
+    NOTHING_MADE,
     PROMPT,
     ModelPageHuman,
+    PageWords,
 )
 from agentc_backends.environments.colbench.frontend.human import (
     WANTED as WANTED_LABEL,
@@ -55,11 +57,53 @@ def test_two_pictures_behind_their_labels(
         _picture(made.png),
         _picture(wanted.png),
     ]
-    assert [part["type"] for part in parts[0]] == ["text", "text", "text", "text", "image_url"]
-    assert parts[0][2] == {"type": "text", "text": "I see no page yet."}
-    # The same page once more is another round, so that the reply may be another.
-    assert parts[2] == parts[1]
+    none = [{"type": "text", "text": each} for each in (PROMPT, NOTHING_MADE, WANTED_LABEL)]
+    # A turn without a page shows none, whatever was shown before.
+    assert parts[0] == parts[2] == [*none, _picture(wanted.png)]
     assert len({body["seed"] for body in asked}) == 3
+
+
+def test_a_page_of_an_earlier_reply_counts_and_is_not_shown(
+    opened_pages: OpenedPages, studio: PageStudio, asked: list[dict[str, Any]]
+) -> None:
+    world = opened_pages(TASK, human=_human())
+    world.reset(TASK.id)
+    for reply in ("Hello", FIRST, "Hello", FIRST):
+        world.step(reply)
+    shown = [[part["type"] for part in body["messages"][0]["content"]] for body in asked]
+    assert [kinds.count("image_url") for kinds in shown] == [1, 2, 1, 2]
+    report = world.step("I WANT TO ANSWER: that one")[4]["report"]
+    assert (report["answer_from"], report["renders"]) == ("earlier", 1)
+
+
+def test_the_request_of_the_released_code(
+    opened_pages: OpenedPages, studio: PageStudio, asked: list[dict[str, Any]]
+) -> None:
+    """In words of a user's: what the release puts where, and no seed."""
+    words = PageWords("the prompt", "the agent's", "the human's", "no picture")
+    human = ModelPageHuman(
+        AskedModel(), temperature=0.0, max_tokens=4096, words=words, seeded=False
+    )
+    world = opened_pages(TASK, human=human)
+    world.reset(TASK.id)
+    world.step("Hello")
+    world.step(FIRST)
+    wanted, made = _picture(studio.render(WANTED).png), _picture(studio.render(FIRST).png)
+
+    def body(*content: Any) -> dict[str, Any]:
+        parts = [{"type": "text", "text": p} if isinstance(p, str) else p for p in content]
+        return {
+            "model": "sees",
+            "messages": [{"role": "user", "content": parts}],
+            "max_tokens": 4096,
+            "temperature": 0.0,
+            "top_p": 1.0,
+        }
+
+    assert asked == [
+        body("the prompt", "no picture", "the human's", wanted),
+        body("the prompt", "the agent's", made, "the human's", wanted),
+    ]
 
 
 def test_two_tall_pictures_fit_into_the_window(

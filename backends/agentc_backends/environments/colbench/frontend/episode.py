@@ -20,8 +20,8 @@ PageFrom = Literal["last", "earlier"]
 
 @dataclass(slots=True)
 class PageDialogue:
-    """`html` is the page of the last reply that had one, of several in it the first; `renders` how many were shown, `refused`
-    what they asked for and was not there."""
+    """`html` is the page of the last reply that had one, of several in it the first; `renders` how
+    many were shown, `refused` what they asked for and was not there."""
 
     task: PageTask
     settings: FrontendSettings

@@ -48,8 +48,8 @@ class PageHuman(Protocol):
     def reply(
         self, task: PageTask, round_: int, wanted: Rendered, made: Rendered | None, *, again: bool
     ) -> str:
-        """What it says to the page of the agent's last reply; None: that has none. `again`: what it said
-        first held code. Raises EnvironmentFailure."""
+        """What it says to the page of the agent's last reply; None: that has none. `again`: what it
+        said first held code. Raises EnvironmentFailure."""
 
 
 class ScriptedPageHuman:
