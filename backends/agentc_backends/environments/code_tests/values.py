@@ -120,12 +120,12 @@ def _pairs(members: list[Any]) -> dict[Any, Any]:
 
 def _moment(*parts: Any) -> datetime:
     *whole, offset = parts
-    return datetime(*whole, tzinfo=None if offset is None else timezone(offset))
+    return datetime(*whole, None if offset is None else timezone(offset))
 
 
 def _clock(*parts: Any) -> time:
     *whole, offset = parts
-    return time(*whole, tzinfo=None if offset is None else timezone(offset))
+    return time(*whole, None if offset is None else timezone(offset))
 
 
 def _decimal(text: Any) -> Decimal:
@@ -162,7 +162,7 @@ _MADE: dict[str, Callable[..., Any]] = {
 """What the parts of a value are given to, by the tags of `boxed_calls.py`."""
 
 
-_READERS = {
+_READERS: dict[str, Callable[[Any], Any]] = {
     "i": lambda part: int(part, 16),
     "f": float.fromhex,
     "w": _plain,
