@@ -118,14 +118,13 @@ def _pairs(members: list[Any]) -> dict[Any, Any]:
     return dict(zip(members[::2], members[1::2], strict=True))
 
 
-def _moment(*parts: Any) -> datetime:
-    *whole, offset = parts
-    return datetime(*whole, None if offset is None else timezone(offset))
+def _moment(year: Any, month: Any, day: Any, *clock: Any) -> datetime:
+    return datetime.combine(date(year, month, day), _clock(*clock))
 
 
-def _clock(*parts: Any) -> time:
-    *whole, offset = parts
-    return time(*whole, None if offset is None else timezone(offset))
+def _clock(hour: Any, minute: Any, second: Any, microsecond: Any, offset: Any) -> time:
+    zone = None if offset is None else timezone(offset)
+    return time(hour, minute, second, microsecond, zone)
 
 
 def _decimal(text: Any) -> Decimal:
