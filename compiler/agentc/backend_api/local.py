@@ -25,6 +25,7 @@ from agentc.backend_api.declare import (
 from agentc.backend_api.draft import JobDraft, LeaseDraft, LowerContext
 from agentc.backend_api.table import family_of
 from agentc.backend_api.view import OptionView, StageView
+from agentc.diagnostics.suggest import did_you_mean
 from agentc.kinds.field import Json
 
 DECLARING = "backend"
@@ -90,7 +91,7 @@ def _texts(place: Path) -> Iterator[tuple[str, str]]:
     elif (place / "__init__.py").is_file():
         files = sorted(path for path in place.rglob("*") if path.is_file())
     else:
-        raise LocalCodeError("there is no Python file, and no folder with an `__init__.py`")
+        raise LocalCodeError(_nowhere(place))
     room = _MOST_CHARACTERS
     for path in files:
         name = path.relative_to(place.parent)
@@ -104,6 +105,18 @@ def _texts(place: Path) -> Iterator[tuple[str, str]]:
         if room < 0:
             raise LocalCodeError(f"its files have more than {_MOST_CHARACTERS} characters")
         yield name.as_posix(), text
+
+
+def _nowhere(place: Path) -> str:
+    """What is said of a path that leads to no Python; with the files beside it that have one."""
+    missing = "there is no Python file, and no folder with an `__init__.py`"
+    folder = place.parent
+    try:
+        files = sorted(each.name for each in folder.iterdir() if each.suffix == ".py")
+    except OSError:
+        return missing
+    near = did_you_mean(place.name, files) or did_you_mean(f"{place.name}.py", files)
+    return f"{missing}; {near}" if near else missing
 
 
 def _imported(module: str, place: Path) -> Any:

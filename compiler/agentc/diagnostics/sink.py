@@ -26,6 +26,8 @@ class Sink:
 
     _found: dict[tuple[str, Span | None, str], Diagnostic] = field(default_factory=dict)
     _messages: dict[tuple[str, Span | None, str], set[str]] = field(default_factory=dict)
+    _steps: dict[tuple[str, Span | None, str], set[tuple[str, ...]]] = field(default_factory=dict)
+    _cells: set[tuple[str, ...]] = field(default_factory=set)
     _doubts: dict[tuple[str, Span | None, str], tuple[str, Span | None, str]] = field(
         default_factory=dict
     )
@@ -49,6 +51,7 @@ class Sink:
         kept = self._found.setdefault(key, diagnostic)
         self._has_errors |= kept.severity == "error"
         self._messages.setdefault(key, set()).add(message)
+        self._steps.setdefault(key, set()).add(diagnostic.steps)
 
     def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Keep several."""
@@ -118,6 +121,11 @@ class Sink:
         there are."""
         self._cut_short = True
 
+    def sweep(self, cells: Iterable[tuple[str, ...]]) -> None:
+        """Say which steps the cells of the spec's sweep have: what is true in every one of them
+        is reported without any."""
+        self._cells.update(cells)
+
     @property
     def count(self) -> int:
         """How many diagnostics there are."""
@@ -148,6 +156,12 @@ class Sink:
         return (*whole, Diagnostic(code="AGC105", message=message, fix="mend the first ones"))
 
     def _counted(self, key: tuple[str, Span | None, str], kept: Diagnostic) -> Diagnostic:
+        reached = [set(steps) for steps in self._steps[key]]
+        if len(self._cells) > 1 and all(
+            any(steps.issuperset(cell) for steps in reached) for cell in self._cells
+        ):
+            swept = {step for cell in self._cells for step in cell}
+            kept = replace(kept, steps=tuple(step for step in kept.steps if step not in swept))
         more = len(self._messages[key]) - 1
         if not more:
             return kept

@@ -72,7 +72,7 @@ def _overlay(entry: Entry, root: Mapping, sink: Sink) -> Mapping | None:
     mapping = as_mapping(entry.value, place, sink, "a mapping such as `{params: {rounds: 1}}`")
     if mapping is None:
         return None
-    keys = read_keys(mapping, language.SCALE_KEYS, place, sink)
+    keys = read_keys(mapping, language.SCALE_KEYS, place, sink, outline=True)
     found = []
     for key, part in keys.items():
         value = part.value

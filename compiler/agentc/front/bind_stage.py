@@ -9,11 +9,12 @@ from functools import partial
 from agentc.backend_api import BackendTable
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.span import Origin
-from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.diagnostics.suggest import did_you_mean, listed, nearest_first
 from agentc.front.asked_models import Ids, asked_models
 from agentc.front.bound_values import BoundValues, Settled
 from agentc.front.expand_repeat import Rounds, Unrolled, value_of_round
 from agentc.front.expressions import Evaluator
+from agentc.front.misplaced import advise_backend, advise_entry
 from agentc.front.stage_draft import StageDraft
 from agentc.front.stages_meant import StagesMeant
 from agentc.front.take_defaults import Defaults
@@ -22,6 +23,7 @@ from agentc.kinds import Kind
 from agentc.kinds.field import Field, Role, string
 from agentc.schema import language
 from agentc.schema.keys import Place, read_keys
+from agentc.schema.remedy import Several
 from agentc.source.tree import Entry, Node, Unknown, described, items_of, text_of
 from agentc.source.tree import Mapping as MappingNode
 from agentc.syntax.nodes import Spec, StageDecl
@@ -120,9 +122,9 @@ class StageBinder:
             "AGC601",
             f"no backend `{name}` for kind {kind}",
             node.span,
-            expected=f"one of {listed([*possible, _AUTO])}",
+            expected=f"one of {listed(nearest_first(name, [*possible, _AUTO]))}",
             notes=tuple(notes),
-            fix=did_you_mean(name, [*possible, *short, _AUTO]),
+            fix=did_you_mean(name, [*possible, *short, _AUTO]) or advise_backend(name, kind),
             steps=draft.unrolled.steps,
         )
         draft.whole = False
@@ -135,7 +137,7 @@ class StageBinder:
             value = self._field(draft, declared, own)
             if value is not None:
                 values[declared.name] = value
-            elif own is None and declared.required and declared.name not in self.spec.defaults:
+            elif own is None and declared.required and declared.name not in self.defaults:
                 self.sink.error(
                     "AGC202",
                     f"stage `{draft.unrolled.declared.name.text}` of kind {draft.kind.name} needs "
@@ -202,7 +204,7 @@ class StageBinder:
         )
         given = MappingNode(tuple(entries.values()), draft.unrolled.declared.span)
         known = read_keys(given, fields, place, self.sink, self.table)
-        draft.whole &= len(known) == len(entries)
+        draft.whole &= all(name in fields for name in entries)
         values: dict[str, Value] = {}
         for name, entry in known.items():
             draft.spans[f"options.{name}"] = entry.key.span
@@ -312,7 +314,8 @@ class StageBinder:
                 else f"`{use}` cannot be {described(node)}",
                 node.span,
                 expected=expected,
-                fix=None if name is None else did_you_mean(name, entries),
+                fix=(None if name is None else did_you_mean(name, entries))
+                or advise_entry(use, node, self.table),
             )
         return chosen
 
@@ -354,7 +357,8 @@ class StageBinder:
         if computed is None:
             return None
         steps = draft.unrolled.steps if computed is not node else ()
-        known = self.values.coerce(computed, declared, name, self.sink, steps)
+        several: Several = "sweep" if draft.unrolled.round is None else "rounds"
+        known = self.values.coerce(computed, declared, name, self.sink, steps, several)
         for path, span in known.spans.items():
             draft.spans.setdefault(under + path, span)
         if known.value is None:

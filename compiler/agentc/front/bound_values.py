@@ -15,6 +15,7 @@ from agentc.diagnostics.span import Span
 from agentc.ir.module import Value
 from agentc.kinds.field import Field
 from agentc.schema.coerce import Coercion, Failed
+from agentc.schema.remedy import Several
 from agentc.source.tree import Node
 
 _Identity: TypeAlias = tuple[int, int]
@@ -56,13 +57,19 @@ class BoundValues:
     _tables: dict[tuple[tuple[str, int], ...], Mapping[str, Value]] = field(default_factory=dict)
 
     def coerce(
-        self, node: Node, declared: Field, name: str, sink: Sink, steps: tuple[str, ...]
+        self,
+        node: Node,
+        declared: Field,
+        name: str,
+        sink: Sink,
+        steps: tuple[str, ...],
+        several: Several | None = None,
     ) -> Coerced:
         """A node as the value of a field; what is wrong with it is reported the first time."""
         key = (id(node), id(declared))
         known = self._coerced.get(key)
         if known is None:
-            coercion = Coercion(sink, steps)
+            coercion = Coercion(sink, steps, several=several)
             json = coercion.field(node, declared, name)
             value = None if isinstance(json, Failed) else Value(json, node.span)
             known = self._coerced[key] = Coerced(value, coercion.spans, node)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from agentc.diagnostics.span import Origin
 from agentc.front.join_claims import join_claims
 from agentc.ir.claim import Claim
 from agentc.ir.module import Module, Prompt, Resource, Stage
@@ -89,7 +90,9 @@ def join_cells(
             renamed[number].setdefault("stage", {})[name] = label
             at = dict(zip(axes, cell.index, strict=True))
             own_cell = {axis: values[axis][at[axis]] for axis in on}
-            stages.setdefault(label, replace(stage, id=label, base=name, cell=own_cell))
+            origin = _without(stage.origin, [axis for axis in axes if axis not in on])
+            joined = replace(stage, id=label, base=name, cell=own_cell, origin=origin)
+            stages.setdefault(label, joined)
     return replace(
         first,
         stages=stages,
@@ -103,6 +106,12 @@ def join_cells(
         params={name: value for name, value in first.params.items() if name not in axes},
         matrix={axis: list(values[axis]) for axis in axes},
     )
+
+
+def _without(origin: Origin, axes: Sequence[str]) -> Origin:
+    """An origin without the values of axes that the stage does not depend on."""
+    shared = tuple(f"{axis} = " for axis in axes)
+    return replace(origin, steps=tuple(s for s in origin.steps if not s.startswith(shared)))
 
 
 def _claims(

@@ -30,6 +30,7 @@ from agentc.front.resolve_search import resolve_search
 from agentc.ir.module import Module
 from agentc.ir.stopping import Ends
 from agentc.kinds.field import Json
+from agentc.schema.foreign_configs import report_foreign_config
 from agentc.schema.structure import report_empty, structure
 from agentc.source.tree import Node, written
 from agentc.syntax.nodes import Spec
@@ -53,8 +54,8 @@ def build_module(
     The module is None when the file could not be read at all. When the sink has errors the module
     is partial but closed: stages with errors, and those that need them, are left out.
     """
-    if root is None:
-        return structure(root, source, table, sink), None
+    if root is None or report_foreign_config(root, sink):
+        return structure(None, source, table, sink), None
     context = FrontContext(
         params=params,
         table=table,
@@ -112,6 +113,7 @@ def read_cells(reading: Reading, context: FrontContext) -> Reading:
         steps = tuple(f"{name} = {written(scope[name])}" for name in cell.nodes)
         for (name, _), position in zip(cell.nodes.items(), cell.index, strict=True):
             axes.setdefault(name, {})[position] = scope[name]
+        sink.sweep([steps])
         ends = {name: last for (name, at), last in context.ends.items() if at == cell.index}
         rounds = expand_repeat(spec, scope, evaluator, sink, steps, ends)
         stages += len(rounds.stages)

@@ -30,7 +30,7 @@ from agentc.kinds.field import Field, Json
 from agentc.kinds.metric_names import read_metric
 from agentc.schema import language
 from agentc.schema.coerce import Coercion
-from agentc.source.tree import Entry, Unknown
+from agentc.source.tree import Entry, Unknown, described
 from agentc.source.tree import Mapping as MappingNode
 from agentc.syntax.nodes import Spec, StageDecl
 
@@ -48,11 +48,20 @@ def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim 
     node = reading.evaluator.evaluate(entry.value, reading.params)
     if isinstance(node, Unknown):
         return None
+    if not isinstance(node, MappingNode):
+        reading.sink.error(
+            "AGC203",
+            f"`claims.{name}` cannot be {described(node)}",
+            node.span,
+            expected="a mapping such as `{what: ..., stage: STAGE, difference_from: STAGE, "
+            "above: 0}`",
+        )
+        return None
     whole = Field(
         name=name, schema={"type": "object"}, doc="A claim.", fields=language.CLAIM_FIELDS
     )
     values = Coercion(reading.sink).field(node, whole, f"claims.{name}")
-    if not isinstance(values, dict) or not isinstance(node, MappingNode):
+    if not isinstance(values, dict):
         return None
     written = WrittenClaim(name, values, node, entry.key.span)
     relation = _relation(written, reading.sink)

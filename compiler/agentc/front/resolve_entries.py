@@ -8,7 +8,7 @@ from typing import Literal
 from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, entry_fields
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.span import Origin, Span
-from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.diagnostics.suggest import did_you_mean, listed, nearest_first
 from agentc.front.expressions import Evaluator
 from agentc.ir.module import Prompt, Resource, Value
 from agentc.kinds.field import Field, Json, string
@@ -46,6 +46,9 @@ def resolve_resources(
         beside = (each for each in language.SHARING_FIELDS if each.name in sharing)
         fields = {each.name: each for each in (*entry_fields(backend), *beside)}
         written = [each for each in entry.settings.entries if each is not entry.backend]
+        for note in (each for each in written if each.key.text == language.DOC.name):
+            written.remove(note)
+            resolve_text(note.value, language.DOC, params, evaluator, sink)
         computed = {each.key.text: evaluator.evaluate(each.value, params) for each in written}
         nulls = [key for key, node in computed.items() if _says_null(node)]
         section = table.resources(what) if nulls else ()
@@ -54,8 +57,9 @@ def resolve_resources(
         # What null takes away is no key of this backend, but of another one.
         others = {each.name for every in section for each in every.fields}
         more = dict.fromkeys(nulls, others)
-        keys = known_keys(given, entry.span, fields, place, sink, table, more)
-        whole = len(keys) == len(given)
+        required = [each.name for each in fields.values() if each.required]
+        known = known_keys(given, entry.span, fields, place, sink, table, more, required)
+        keys, whole = known.right, len(known.right) == len(given)
         values: dict[str, Value] = {}
         placed: dict[str, Value] = {}
         asked: dict[str, Value] = {}
@@ -64,7 +68,7 @@ def resolve_resources(
             spans["backend"] = entry.backend.value.span
         for each in fields.values():
             if each.name not in keys:
-                if each.required:
+                if each.required and each.name not in known.guessed:
                     sink.error(
                         "AGC202", f"{place.what} needs `{each.name}`", entry.span, notes=(each.doc,)
                     )
@@ -123,11 +127,12 @@ def _backend(
         return backend
     possible = [each.id for each in table.resources(what)]
     short = [each.removeprefix(f"{family}.") for each in possible]
+    known = listed(nearest_first(name, possible))
     sink.error(
         "AGC601",
         f"no {what} backend `{name}`",
         node.span,
-        expected=f"one of {listed(possible)}" if possible else "an installed backend",
+        expected=f"one of {known}" if possible else "an installed backend",
         fix=did_you_mean(name, [*short, *possible]),
     )
     return None
@@ -152,6 +157,9 @@ def resolve_prompts(
                 whole = False
             else:
                 values[field.name] = value
+        note = declared.settings.get(language.DOC.name)
+        if note is not None:
+            resolve_text(note.value, language.DOC, params, evaluator, sink)
         examples = _examples(declared.examples, params, evaluator, sink)
         if examples is None or not whole:
             continue

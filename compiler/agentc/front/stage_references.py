@@ -6,13 +6,13 @@ Used by `resolve_names`. A reference gives stage ids; several only where a list 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.front.carried import Carried
 from agentc.front.expand_repeat import Rounds, Unrolled
-from agentc.kinds.field import HUB_ID
+from agentc.front.misplaced import advise_reference
 from agentc.schema.keys import tidied
 from agentc.source.scalars import read_integer
 from agentc.syntax.nodes import RepeatDecl, Spec
@@ -113,9 +113,7 @@ class ReferenceResolver:
         ):
             if name in entries:
                 notes = (*notes, f"`{name}` is an entry of `{section}:`, not a stage")
-        fix = did_you_mean(name, visible)
-        if _is_repository(name, self.inner.values()):
-            return _undeclared_repository(name)
+        fix = advise_reference(name, visible) or did_you_mean(name, visible)
         return RefusedReference(
             code="AGC401",
             message=f"no stage or model `{name}`",
@@ -134,13 +132,16 @@ class ReferenceResolver:
         if "stages" in self.spec.broken:
             return RefusedReference(code=None)
         head = parts[0]
-        if _is_repository(text, repeats):
-            return _undeclared_repository(text)
         if head in self.spec.models or head in self.spec.stages:
             return RefusedReference(
                 code="AGC401",
                 message=f"`{head}` has no stages of its own, so `{text}` means nothing",
                 fix=f"write `{head}`",
+            )
+        misplaced = advise_reference(text, self.outer)
+        if misplaced is not None and _index_written(text, repeats) is None:
+            return RefusedReference(
+                code="AGC401", message=f"no stage or model `{text}`", fix=misplaced
             )
         near = did_you_mean(head, repeats)
         return RefusedReference(
@@ -199,21 +200,6 @@ class ReferenceResolver:
         inner = {*at.names, *at.carried}
         names = sorted(inner.union(self.outer)) if inner else self.outer
         return [name for name in names if name != own]
-
-
-def _is_repository(text: str, repeats: Collection[str]) -> bool:
-    """Whether a text can only be meant as a repository of the hub: `owner/name`."""
-    owner, _, name = text.partition("/")
-    return bool(name) and owner not in repeats and re.match(HUB_ID, text) is not None
-
-
-def _undeclared_repository(text: str) -> RefusedReference:
-    return RefusedReference(
-        code="AGC401",
-        message=f"no stage or model `{text}`",
-        fix=f"write `models: {{base: {{repo: {text}, revision: main}}}}` at the top level and "
-        "`base` here, then run `agentc lock`",
-    )
 
 
 def _index_written(text: str, repeats: list[str]) -> str | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agentc.diagnostics.other_tools import advice_for_key
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.suggest import listed, offer, suggestions
+from agentc.diagnostics.suggest import listed, nearest_first, offer, suggestions
 from agentc.schema import language
-from agentc.source.tree import Entry
+from agentc.source.tree import Entry, Unknown
 from agentc.syntax.nodes import RepeatDecl, Spec, StageDecl
 
 
@@ -18,15 +19,20 @@ class Defaults:
         self._spec = spec
         self._taken: set[str] = set()
         self._possible = _keys_of_stages(spec)
-        self._meant = {near[0]: entry for entry, near in self._misspelt() if len(near) == 1}
+        self._meant = {
+            name: Entry(entry.key, Unknown(entry.value.span))
+            for entry, near in self._misspelt()
+            for name in near
+        }
 
     def __contains__(self, key: object) -> bool:
         """Whether `take` would give one."""
         return key in self._spec.defaults or key in self._meant
 
     def take(self, key: str) -> Entry | None:
-        """The default of a key, counted as taken; None when there is none. A misspelt one, which
-        `report_unused` reports, serves where it was meant, so that no stage lacks it as well."""
+        """The default of a key, counted as taken; None when there is none. Where a misspelt one,
+        which `report_unused` reports, may be meant, the value is unknown: no stage lacks it as
+        well, and none is checked by it."""
         entry = self._spec.defaults.get(key)
         if entry is not None:
             self._taken.add(key)
@@ -39,14 +45,15 @@ class Defaults:
                 continue
             if key in self._possible:
                 message = f"every stage that has `{key}` sets it, so nothing takes this default"
-                sink.error("AGC406", message, entry.key.span, fix="remove it")
+                sink.warning("AGC406", message, entry.key.span, fix="remove it")
                 continue
-            fix = offer(self._near(key))
+            fix = advice_for_key(key, self._possible) or offer(self._near(key))
+            keys = listed(nearest_first(key, sorted(self._possible)), 60)
             sink.error(
                 "AGC406",
                 f"no stage of this spec has a key `{key}`",
                 entry.key.span,
-                expected=None if fix else f"one of {listed(sorted(self._possible), 40)}",
+                expected=None if fix else f"one of {keys}",
                 fix=fix,
             )
 

@@ -8,6 +8,7 @@ error where the stage cannot do what is asked, as a warning where that is legal 
 from __future__ import annotations
 
 from agentc.diagnostics import Diagnostic
+from agentc.ir.module import Stage
 from agentc.passes.checks import RULES, Finding, Rule
 from agentc.passes.checks.subject import StageContext, subjects_of
 from agentc.passes.context import PassContext
@@ -24,11 +25,28 @@ def check_settings(unit: Unit, context: PassContext) -> Unit:
     for rule in RULES:
         for kind in rule.kinds:
             by_kind.setdefault(kind, []).append(rule)
-    for subject in subjects_of(module, context.table, context.boundary):
-        for rule in by_kind.get(subject.stage.kind, ()):
-            for finding in rule.check(subject):
-                _report(rule, finding, subject, context)
+    found = [
+        (rule, finding, subject)
+        for subject in subjects_of(module, context.table, context.boundary)
+        for rule in by_kind.get(subject.stage.kind, ())
+        for finding in rule.check(subject)
+    ]
+    wrong = {
+        finding.at.id if isinstance(finding.at, Stage) else subject.stage.id
+        for rule, finding, subject in found
+        if (finding.severity or rule.severity) == "error"
+    }
+    for rule, finding, subject in found:
+        doubt = (finding.severity or rule.severity) == "warning"
+        if not (doubt and wrong and _reads_from(wrong, subject.stage)):
+            _report(rule, finding, subject, context)
     return unit
+
+
+def _reads_from(wrong: set[str], stage: Stage) -> bool:
+    """Whether a stage works on what one that has an error makes: a doubt about it may follow from
+    that."""
+    return any(each in wrong for inputs in stage.inputs.values() for each in inputs)
 
 
 def _report(rule: Rule, finding: Finding, subject: StageContext, context: PassContext) -> None:

@@ -59,10 +59,11 @@ def language_schema(table: BackendTable) -> Schema:
             "description": backend.doc,
             **mapping_schema(
                 (*entry_fields(backend), *_sharing_beside(backend.fields)),
-                extra={"backend": text_schema(language.RESOURCE_KEYS["backend"])},
+                extra={key: text_schema(doc) for key, doc in language.RESOURCE_KEYS.items()},
             ),
         }
-    prompt = mapping_schema(language.PROMPT_FIELDS, extra={"examples": _examples()})
+    note = text_schema(language.PROMPT_KEYS["doc"])
+    prompt = mapping_schema(language.PROMPT_FIELDS, extra={"examples": _examples(), "doc": note})
     prompt["title"] = "prompt"
     paper, defaults = mapping_schema(language.PAPER_FIELDS), _defaults()
     written: dict[str, dict[str, Schema]] = {

@@ -18,7 +18,7 @@ from agentc.kinds.field import SECRET, SECRET_NAME, Field, Json, is_secret
 from agentc.schema.describe import describe, types_of
 from agentc.schema.keys import Place, read_keys
 from agentc.schema.language import PER_ROUND
-from agentc.schema.remedy import advice, bounds_in_words, fits, fitting_text, range_note
+from agentc.schema.remedy import Several, advice, bounds_in_words, fits, fitting_text, range_note
 from agentc.source.scalars import (
     FAILED,
     LARGEST_INTEGER,
@@ -56,13 +56,19 @@ _UNDERSTOOD = frozenset(
 )
 
 
+_SHORT = 100
+"""A longer text about a field says nothing to somebody who has misspelt its value."""
+
+
 @dataclass(slots=True)
 class Coercion:
     """Collects the places of nested values while coercing. `spans` maps a dotted path to the
-    place of its key (for a list item, of the item)."""
+    place of its key (for a list item, of the item). `several` says how a stage gets several values
+    of a setting: one for each round, or by a sweep."""
 
     sink: Sink
     steps: tuple[str, ...] = ()
+    several: Several | None = None
     spans: dict[str, Span] = field(default_factory=dict)
 
     def field(self, node: Node, declared: Field, path: str) -> Json | Failed:
@@ -83,9 +89,11 @@ class Coercion:
     def group(self, node: Mapping, fields: tuple[Field, ...], path: str) -> Json | Failed:
         """A mapping with known keys: what is given, without defaults."""
         place = Place(path, f"`{path}`", self.steps)
-        entries = read_keys(node, [inner.name for inner in fields], place, self.sink)
+        allowed = {inner.name: inner for inner in fields}
+        required = [inner.name for inner in fields if inner.required]
+        entries = read_keys(node, allowed, place, self.sink, required=required)
         values: dict[str, Json] = {}
-        failed = False
+        failed = any(entry.key.text not in allowed for entry in node.entries)
         for inner in fields:
             entry = entries.get(inner.name)
             if entry is None:
@@ -204,7 +212,7 @@ class Coercion:
         self, node: Node, branches: list[dict[str, Json]], schema: Table[str, Json], path: str
     ) -> Json | Failed:
         for branch in branches:
-            trial = Coercion(Sink(), self.steps)
+            trial = Coercion(Sink(), self.steps, several=self.several)
             value = trial.value(node, branch, path)
             if not isinstance(value, Failed):
                 self.spans.update(trial.spans)
@@ -231,13 +239,14 @@ class Coercion:
             return FAILED
         pattern = schema.get("pattern")
         if isinstance(value, str) and isinstance(pattern, str) and not fits(pattern, value):
+            fix = fitting_text(pattern, value)
             self.sink.error(
                 "AGC210",
                 f"`{path}` cannot be {described(node) if value else 'empty'}",
                 node.span,
                 expected=describe(schema),
-                notes=(doc,) if doc else (),
-                fix=fitting_text(pattern, value),
+                notes=(doc,) if doc and (fix is None or len(doc) < _SHORT) else (),
+                fix=fix,
                 steps=self.steps,
             )
             return FAILED
@@ -272,7 +281,7 @@ class Coercion:
             node.span,
             expected=expected,
             notes=range_note(node, types),
-            fix=advice(node, types, path),
+            fix=advice(node, types, path, self.several),
             steps=self.steps,
         )
 

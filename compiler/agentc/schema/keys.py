@@ -6,16 +6,19 @@ from __future__ import annotations
 import re
 from collections import Counter, abc
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, StageBackend
 from agentc.diagnostics.odd_characters import without_accents
+from agentc.diagnostics.other_tools import advice_for_key, synonyms
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.span import Span
-from agentc.diagnostics.suggest import distance, listed, offer, suggestions, synonyms
+from agentc.diagnostics.suggest import distance, listed, nearest_first, offer, suggestions
 from agentc.kinds import KINDS
+from agentc.kinds.field import Field
 from agentc.schema import language
+from agentc.schema.describe import describe
 from agentc.source.scalars import is_null
 from agentc.source.tree import Entry, Mapping, Node, Scalar, Unknown, described, shortened
 
@@ -79,19 +82,37 @@ def _encloses(outer: Span, inner: Span) -> bool:
     return inner.source == outer.source and begin <= (inner.line, inner.column) < end
 
 
+@dataclass(frozen=True, slots=True)
+class KnownKeys:
+    """What the keys of a mapping mean: `right` ones by name, and for the names that misspelt ones
+    may have been meant for, the key. The latter were reported, and so is nothing that follows:
+    not that such a name is missing, nor what its value would mean."""
+
+    right: dict[str, Scalar]
+    guessed: dict[str, Scalar]
+
+
 def read_keys(
     node: Mapping,
     allowed: Collection[str],
     place: Place,
     sink: Sink,
     table: BackendTable | None = None,
-    more: abc.Mapping[str, Collection[str]] = MappingProxyType({}),
+    *,
+    required: Collection[str] = (),
+    outline: bool = False,
 ) -> dict[str, Entry]:
-    """Entries by key, as `known_keys` finds them."""
+    """Entries by key, as `known_keys` reads them. Those of misspelt keys have an unknown value;
+    in an `outline`, whose values are read for names and further keys, mappings stay."""
     keys = [entry.key for entry in node.entries]
-    known = known_keys(keys, node.span, allowed, place, sink, table, more)
+    known = known_keys(keys, node.span, allowed, place, sink, table, required=required)
     entries = {entry.key.text: entry for entry in node.entries}
-    return {name: entries[key.text] for name, key in known.items()}
+    found = {name: entries[key.text] for name, key in known.right.items()}
+    for name, key in known.guessed.items():
+        value = entries[key.text].value
+        kept = outline and isinstance(value, Mapping)
+        found[name] = Entry(key, value if kept else Unknown(value.span))
+    return found
 
 
 def known_keys(
@@ -102,11 +123,14 @@ def known_keys(
     sink: Sink,
     table: BackendTable | None = None,
     more: abc.Mapping[str, Collection[str]] = MappingProxyType({}),
-) -> dict[str, Scalar]:
-    """The keys of a mapping by what they mean. A misspelt one is reported and then read as what
-    was probably meant, so that it does not also count as missing. `more` are words that a key may
-    have been meant as though they are not allowed here."""
-    found = {key.text: key for key in keys if key.text in allowed}
+    required: Collection[str] = (),
+) -> KnownKeys:
+    """The keys of a mapping by what they mean; unknown ones are reported. `more` are words that a
+    key may have been meant as though they are not allowed here, `required` those that have to be
+    there: the only one that is missing may be what the only unknown key was meant for. Where
+    `allowed` is a table of fields, a message says what a meant one takes."""
+    right = {key.text: key for key in keys if key.text in allowed}
+    guessed: dict[str, Scalar] = {}
     # Templates are in place by now, so a key that is left over may be a misspelt `use`.
     declares = place.path.split(".")[0] in language.TEMPLATES.values()
     of_backend = place.path.split(".")[0] in ("environments", "servers")
@@ -115,25 +139,22 @@ def known_keys(
         *(language.USE_KEYS if declares else ()),
         *(("backend",) if of_backend else ()),  # read already, or at the scale that a slip is in
     ]
-    unknown = [key for key in keys if key.text not in found]
+    unknown = [key for key in keys if key.text not in right]
     for written in unknown[:_MOST_UNKNOWN]:
-        key, beside = written.text, _beside(around, written, found.values())
-        near = _nearest(key, [*words, *more.get(key, ())], beside)
-        notes, hint = belongs(key, place, table, words)
-        meant = [name for name in synonyms(key) if name in words]
-        slip = bool(near) and distance(key.lower(), near[0].lower(), 1) <= 1
-        exact = bool(notes) and not (slip and near[0].lower() == key.lower())
+        slip = _slip(written, around, words, more, right, place, table)
+        missing = [name for name in required if name not in right and name not in guessed]
+        if not slip.meant and len(unknown) == len(missing) == 1:
+            slip = replace(slip, meant=(missing[0],), fix=slip.fix or _may_be_meant(missing[0]))
         sink.error(
             "AGC201",
-            f"unknown key `{key}` in {place.what}",
+            f"unknown key `{written.text}` in {place.what}",
             written.span,
-            expected=None if near or exact else _expected(allowed),
-            notes=notes if exact else (),
-            fix=hint or offer(meant) if exact and not slip else offer(near),
+            expected=_expected(written.text, allowed, slip),
+            notes=slip.notes,
+            fix=slip.fix,
             steps=place.steps,
         )
-        if len(near) == 1 and near[0] in allowed and near[0] not in found and not exact:
-            found[near[0]] = written
+        guessed |= {name: written for name in slip.meant if name in allowed and name not in right}
     if len(unknown) > _MOST_UNKNOWN:
         sink.error(
             "AGC201",
@@ -141,11 +162,55 @@ def known_keys(
             unknown[_MOST_UNKNOWN].span,
             steps=place.steps,
         )
-    return found
+    return KnownKeys(right, {name: key for name, key in guessed.items() if name not in right})
 
 
-def _expected(allowed: Collection[str]) -> str:
-    return f"one of {listed(sorted(allowed))}" if allowed else "no key here"
+@dataclass(frozen=True, slots=True)
+class _Slip:
+    """An unknown key: the names that it may have been meant for, and what is said of it."""
+
+    meant: tuple[str, ...]
+    fix: str | None
+    notes: tuple[str, ...] = ()
+
+
+def _slip(
+    written: Scalar,
+    around: Span,
+    words: Sequence[str],
+    more: abc.Mapping[str, Collection[str]],
+    right: abc.Mapping[str, Scalar],
+    place: Place,
+    table: BackendTable | None,
+) -> _Slip:
+    key = written.text
+    beside = _beside(around, written, right.values())
+    near = _nearest(key, [*words, *more.get(key, ())], beside)
+    is_letter = bool(near) and distance(key.lower(), near[0].lower(), 1) <= 1
+    advice = advice_for_key(key, words)
+    if advice is not None and not is_letter:
+        return _Slip(near, advice)
+    named = [name for name in synonyms(key) if name in words]
+    notes, hint = belongs(key, place, table, words)
+    if not notes or named or (is_letter and near[0].lower() == key.lower()):
+        return _Slip(near, offer(near))
+    # A key of another place, a letter beside one of this place.
+    return _Slip(near if is_letter else (), hint or (offer(near) if is_letter else None), notes)
+
+
+def _may_be_meant(name: str) -> str:
+    return f"`{name}` is missing here: if that is meant, write `{name}`"
+
+
+def _expected(written: str, allowed: Collection[str], slip: _Slip) -> str | None:
+    """The keys of the place where nothing better is known, or what a meant one takes."""
+    if slip.notes or slip.fix:
+        fields = allowed if isinstance(allowed, abc.Mapping) else {}
+        declared = fields.get(slip.meant[0]) if len(slip.meant) == 1 else None
+        if isinstance(declared, Field) and "enum" in declared.schema:
+            return f"`{declared.name}`: {describe(declared.schema)}"
+        return None
+    return f"one of {listed(nearest_first(written, sorted(allowed)))}" if allowed else "no key here"
 
 
 def misspelt_use(mapping: Mapping, place: Place, sink: Sink) -> Entry | None:

@@ -174,6 +174,8 @@ PROMPT_FIELDS: tuple[Field, ...] = (
 )
 EXAMPLES_DOC = "In-context conversations, each a list of {role, content}, user first, taking turns."
 
+PROMPT_KEYS: dict[str, str] = {"examples": EXAMPLES_DOC, "doc": "A note for readers."}
+
 PAPER_FIELDS: tuple[Field, ...] = (
     string("title", "Title.", nullable=True, identity="metadata"),
     strings("authors", "Authors.", identity="metadata"),
@@ -369,7 +371,11 @@ STAGE_KEYS: dict[str, str] = {
 }
 AUTO = "The backend that can do what the stage says; `agentc explain STAGE SPEC` says which."
 MODEL_KEYS: dict[str, str] = {key: doc for key, doc in STAGE_KEYS.items() if key != "kind"}
-RESOURCE_KEYS: dict[str, str] = {"backend": "Which environment or server, by id or short name."}
+DOC = string("doc", "A note for readers.", nullable=True, identity="metadata")
+RESOURCE_KEYS: dict[str, str] = {
+    "backend": "Which environment or server, by id or short name.",
+    DOC.name: DOC.doc,
+}
 
 USES: dict[str, str] = {
     "environment": "Entry of `environments:`; may be left out when there is exactly one.",

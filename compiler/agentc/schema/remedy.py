@@ -4,16 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping as Table
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from agentc.diagnostics.odd_characters import without_accents
 from agentc.diagnostics.suggest import did_you_mean
 from agentc.kinds.field import Json
 from agentc.kinds.metric_names import METRIC_NAMES, METRIC_PATTERN
 from agentc.schema.describe import describe
+from agentc.schema.language import PER_ROUND
 from agentc.source.advice import advise, out_of_range
 from agentc.source.scalars import Failed, is_null, read_scalar
-from agentc.source.tree import Computed, Node, Scalar
+from agentc.source.tree import Computed, Node, Scalar, Sequence
+
+
+def _of_several(node: Sequence, path: str, several: Several | None) -> str | None:
+    """Help for a list where one value fits."""
+    texts = [item.text for item in node.items if isinstance(item, Scalar)]
+    if not texts or len(texts) != len(node.items):
+        return None
+    if len(texts) == 1:
+        return f"write `{texts[0]}`"
+    written = f"[{', '.join(texts)}]"
+    if len(written) > 60:
+        written = "[...]"
+    if several == "rounds":
+        return f"for one value a round write `{{{PER_ROUND}: {written}}}`"
+    name = path.rsplit(".", 1)[-1]
+    if several == "sweep":
+        return (
+            f"for a run with each, declare a param `{name}`, write `matrix: {{{name}: {written}}}` "
+            f'at the top level, and `{name}: "{{{{ {name} }}}}"` here'
+        )
+    return None
 
 
 def bounds_in_words(value: Json, schema: Table[str, Json]) -> str:
@@ -62,8 +84,16 @@ def range_note(node: Node, types: tuple[str, ...]) -> tuple[str, ...]:
     return () if note is None else (note,)
 
 
-def advice(node: Node, types: tuple[str, ...], path: str) -> str | None:
+Several: TypeAlias = Literal["rounds", "sweep"]
+"""How a stage may get several values of a setting of one value."""
+
+
+def advice(
+    node: Node, types: tuple[str, ...], path: str, several: Several | None = None
+) -> str | None:
     """Help for a value of the wrong type."""
+    if isinstance(node, Sequence):
+        return _of_several(node, path, several)
     if not isinstance(node, Scalar):
         return None
     wanted = [name for name in types if name != "null"]
@@ -82,6 +112,8 @@ def advice(node: Node, types: tuple[str, ...], path: str) -> str | None:
         return f"write `[{node.text}]`"
     if "boolean" in wanted:
         return advise(node.text, "boolean")
+    if "null" in types and node.text.lower() in ("all", "unlimited", "infinite", "any", "no"):
+        return f"write `null` for `{node.text}`"
     if "integer" in wanted or "number" in wanted:
         kind: Literal["integer", "number"] = "number" if "number" in wanted else "integer"
         return advise(node.text, kind, path) or (

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 from agentc.backend_api import BackendTable
+from agentc.diagnostics.other_tools import advice_for_kind
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.diagnostics.suggest import did_you_mean, listed, nearest_first
 from agentc.kinds import KINDS, MODEL_KIND, Kind, kind_named
 from agentc.kinds.field import HUB_ID
 from agentc.schema import language, repeats
 from agentc.schema.keys import Place, as_mapping, checked_name, misspelt_use, read_keys
-from agentc.source.tree import Entry, Mapping, Node, Scalar, described
+from agentc.source.tree import Entry, Mapping, Node, Scalar, Unknown, described
 from agentc.syntax.nodes import CarryDecl, RepeatDecl, StageDecl
 
 
@@ -65,23 +66,34 @@ def _stage(
             "AGC202",
             f"{place.what} needs `kind`",
             name.span,
-            expected=f"one of {listed([kind.name for kind in KINDS], 20)}; or `repeat`, or `use`",
+            expected=f"one of {listed([kind.name for kind in KINDS])}; or `repeat`, or `use`",
+            fix=_kind_as_key(mapping),
         )
         return broken
     node = entry.value
     kind = kind_named(node.text) if isinstance(node, Scalar) else None
     if kind is None:
         names = [kind.name for kind in KINDS]
+        written = node.text if isinstance(node, Scalar) else ""
         sink.error(
             "AGC209",
             f"`kind` of {place.what} cannot be {described(node)}",
             node.span,
-            expected=f"one of {listed(names, 20)}",
-            fix=did_you_mean(node.text, names) if isinstance(node, Scalar) else None,
+            expected=f"one of {listed(nearest_first(written, names))}",
+            fix=advice_for_kind(written) or did_you_mean(written, names),
         )
         return broken
     place = Place(place.path, f"{place.what} of kind {kind.name}")
     return _read(name, kind, mapping, language.STAGE_KEYS, place, sink, table)
+
+
+def _kind_as_key(mapping: Mapping) -> str | None:
+    """Help for `compare: [a, b]`, a kind in the place of the key."""
+    own = {name for kind in KINDS for name in (*kind.uses, *(r.name for r in kind.roles))}
+    for entry in mapping.entries:
+        if entry.key.text not in own and kind_named(entry.key.text) is not None:
+            return f"write `kind: {entry.key.text}`, and what it takes in keys of their own"
+    return None
 
 
 def _misspelt_kind(mapping: Mapping) -> Entry | None:
@@ -119,7 +131,10 @@ def _read(
     roles = [role.name for role in kind.roles]
     fields = [field.name for field in kind.fields]
     naming = [] if kind.named is None else [kind.named.name]
-    keys = read_keys(mapping, [*common, *roles, *naming, *kind.uses, *fields], place, sink, table)
+    plain = dict.fromkeys([*common, *roles, *naming, *kind.uses], "")
+    allowed = {**plain, **{field.name: field for field in kind.fields}}
+    needed = [role.name for role in kind.roles if not role.optional]
+    keys = read_keys(mapping, allowed, place, sink, table, required=needed)
     if mapping.partial:
         return StageDecl(name=name, kind=None, span=name.span)
     named = _named(keys.get(naming[0]), kind, place, sink) if naming else {}
@@ -130,7 +145,7 @@ def _read(
             "AGC203",
             f"`{kind.product_setting}` of {place.what} cannot be an expression",
             made.span,
-            expected=f"one of {listed(_choices(kind, kind.product_setting), 20)}",
+            expected=f"one of {listed(_choices(kind, kind.product_setting))}",
             notes=("what a stage makes has to be known before anything is computed",),
         )
         return StageDecl(name=name, kind=None, span=name.span)
@@ -204,14 +219,15 @@ def _repeat(name: Scalar, mapping: Mapping, sink: Sink, table: BackendTable) -> 
     nothing = RepeatDecl(name=name, rounds=None, carry=(), stages={}, span=name.span, broken=True)
     if _repeat_beside(mapping, place, sink):
         return nothing
-    outer = read_keys(mapping, repeats.REPEAT_KEYS, place, sink)
+    outer = read_keys(mapping, repeats.REPEAT_KEYS, place, sink, outline=True)
     entry = outer.get("repeat")
     expected = "a mapping with `n`, `carry` and `stages`"
     inner = None if entry is None else as_mapping(entry.value, place, sink, expected)
     if inner is None:
         return nothing
-    keys = read_keys(inner, repeats.REPEAT_INNER_KEYS, place, sink)
-    for key in ("n", "stages"):
+    needed = ("n", "stages")
+    keys = read_keys(inner, repeats.REPEAT_INNER_KEYS, place, sink, required=needed, outline=True)
+    for key in needed:
         if key not in keys and not inner.partial:
             sink.error(
                 "AGC202",
@@ -302,7 +318,7 @@ def _carry(entry: Entry | None, place: Place, sink: Sink) -> tuple[tuple[CarryDe
         inner = as_mapping(each.value, what, sink, example)
         if inner is None:
             continue
-        keys = read_keys(inner, repeats.CARRY_KEYS, what, sink)
+        keys = read_keys(inner, repeats.CARRY_KEYS, what, sink, required=repeats.CARRY_KEYS)
         for key in repeats.CARRY_KEYS:
             if key not in keys:
                 sink.error(
@@ -311,7 +327,8 @@ def _carry(entry: Entry | None, place: Place, sink: Sink) -> tuple[tuple[CarryDe
                     each.key.span,
                     notes=(repeats.CARRY_KEYS[key],),
                 )
-        if len(keys) == len(repeats.CARRY_KEYS):
+        known = not any(isinstance(entry.value, Unknown) for entry in keys.values())
+        if known and len(keys) == len(repeats.CARRY_KEYS):
             found.append(
                 CarryDecl(name=each.key, start=keys["from"].value, next=keys["next"].value)
             )

@@ -19,7 +19,7 @@ from agentc.schema.describe import describe
 from agentc.schema.keys import Place, as_mapping, checked_name, is_name, misspelt_use, read_keys
 from agentc.schema.stage_structure import read_model, read_stage_or_repeat
 from agentc.source.scalars import is_null, read_integer
-from agentc.source.tree import Entry, Mapping, Node, Scalar, described
+from agentc.source.tree import Entry, Mapping, Node, Scalar, Unknown, described
 from agentc.syntax.nodes import (
     ParamDecl,
     PromptDecl,
@@ -41,7 +41,8 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
     mapping = as_mapping(root, place, sink, expected)
     if mapping is None:
         return Spec(source=source, span=root.span)
-    keys = read_keys(mapping, language.TOP_LEVEL, Place("", "the top level"), sink, table)
+    top = Place("", "the top level")
+    keys = read_keys(mapping, language.TOP_LEVEL, top, sink, table, outline=True)
     broken: set[str] = set()
     empty: dict[str, Span] = {}
     start = Span(source, root.span.line, root.span.column, root.span.line, root.span.column + 1)
@@ -145,6 +146,10 @@ def check_required(
     return not missing
 
 
+def _required(fields: Iterable[Field]) -> list[str]:
+    return [field.name for field in fields if field.required]
+
+
 def _declared(
     entry: Entry | None, read: Callable[[Scalar, Node], _Decl | None], sink: Sink
 ) -> Iterable[tuple[str, _Decl]]:
@@ -176,6 +181,8 @@ def _check_version(entry: Entry | None, start: Span, sink: Sink) -> None:
         )
         return
     node = entry.value
+    if isinstance(node, Unknown):
+        return
     whole = isinstance(node, Scalar) and not node.quoted and node.text.isdigit()
     if whole and isinstance(node, Scalar) and read_integer(node.text) == language.VERSION:
         return
@@ -194,7 +201,8 @@ def _param(name: Scalar, node: Node, sink: Sink) -> ParamDecl | None:
     mapping = as_mapping(node, place, sink, expected)
     if mapping is None:
         return ParamDecl(name=name, settings={})
-    keys = read_keys(mapping, [field.name for field in language.PARAM_FIELDS], place, sink)
+    fields = {field.name: field for field in language.PARAM_FIELDS}
+    keys = read_keys(mapping, fields, place, sink, required=_required(fields.values()))
     if not mapping.partial:
         check_required(keys, language.PARAM_FIELDS, name, place, sink)
     return ParamDecl(name=name, settings=keys)
@@ -249,8 +257,9 @@ def _prompt(name: Scalar, node: Node, sink: Sink) -> PromptDecl | None:
     mapping = as_mapping(node, place, sink, "a mapping with `instruction`")
     if mapping is None:
         return PromptDecl(name=name, settings={}, examples=None, span=name.span)
-    allowed = [*(field.name for field in language.PROMPT_FIELDS), "examples"]
-    keys = read_keys(mapping, allowed, place, sink)
+    fields = {field.name: field for field in language.PROMPT_FIELDS}
+    required = _required(fields.values())
+    keys = read_keys(mapping, {**fields, **language.PROMPT_KEYS}, place, sink, required=required)
     if not mapping.partial:
         check_required(keys, language.PROMPT_FIELDS, name, place, sink)
     examples = keys.pop("examples", None)

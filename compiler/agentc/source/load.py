@@ -27,7 +27,7 @@ from agentc.source.characters import (
 )
 from agentc.source.credentials import Credential, blanked, find_credentials
 from agentc.source.limits import SPEC_LIMITS, ReadLimits
-from agentc.source.read import UnreadableError, read_named
+from agentc.source.read import UnreadableError, is_directory, read_named, specs_in
 from agentc.source.tree import Entry, Mapping, Node, Scalar, Sequence, shortened
 from agentc.source.yaml_error import report_yaml_error
 
@@ -45,8 +45,23 @@ def load_file(
         data = read_named(path, limits.file_bytes + 1)
     except UnreadableError as error:
         shown = shortened(name, 200) or "''"
-        fix = "is a variable of the shell unset?" if path == Path() else None
-        sink.error("AGC101", f"cannot read {shown}: {error}", None, fix=fix)
+        if is_directory(path):
+            specs = specs_in(path)
+            known = f"specs in it: {', '.join(shortened(each) for each in specs)}"
+            sink.error(
+                "AGC101",
+                f"`{shown}` is a folder",
+                None,
+                expected="the path of a spec, a YAML file",
+                notes=(known if specs else "there is no spec in it",),
+                fix="is a variable of the shell unset?"
+                if path == Path()
+                else f"name one of them: `{path / specs[0]}`"
+                if specs
+                else None,
+            )
+            return nothing, None
+        sink.error("AGC101", f"cannot read {shown}: {error}", None)
         return nothing, None
     return load_bytes(data, name, sink, limits)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import select
 import stat
 import time
@@ -18,6 +19,8 @@ _WRITER_S = 1.0
 """How long a pipe may be without a program that writes into it."""
 _DATA_S = 60.0
 """How long one that has such a program may be without data."""
+_MOST_FILES = 200
+_MOST_NAMED = 10
 _PIECE = 64 * 1024
 _POLL_S = 0.02
 
@@ -28,8 +31,6 @@ class UnreadableError(Exception):
 
 def read_named(path: Path, most: int) -> bytes:
     """The first `most` bytes of a file. Raises UnreadableError."""
-    if not path.name and path == Path():
-        raise UnreadableError("the path is empty, or the current folder")
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
@@ -77,6 +78,30 @@ def folder_of(path: Path) -> Path:
         return path.resolve().parent
     except (OSError, RuntimeError, ValueError):  # a circle of links, a null character
         return path.absolute().parent
+
+
+def is_directory(path: Path) -> bool:
+    """Whether a path leads to a folder; `Path.is_dir` raises for one that is too long."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def specs_in(folder: Path) -> list[str]:
+    """Names of the YAML files of a folder that have the key `agentc`; the first ten."""
+    found: list[str] = []
+    try:
+        names = sorted(os.listdir(folder))  # noqa: PTH208 - no more of each is needed
+    except OSError:
+        return []
+    for name in [name for name in names if name.endswith((".yaml", ".yml"))][:_MOST_FILES]:
+        if len(found) == _MOST_NAMED:
+            break
+        try:
+            data = read_named(folder / name, _PIECE) if is_file(folder / name) else b""
+        except UnreadableError:
+            continue
+        if re.search(rb"^agentc[ \t]*:", data, re.MULTILINE):
+            found.append(name)
+    return found
 
 
 def is_file(path: Path) -> bool:

@@ -21,6 +21,11 @@ _BACK = 400
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NO_SPACE = re.compile(r"^(\s*(?:- +)?)([A-Za-z_][\w.-]*):(?=[^\s/\\:])")
 _EQUALS = re.compile(r"^(\s*(?:- +)?)([A-Za-z_][\w.-]*)\s*=\s*(?=\S)")
+_KEY = re.compile(r"(?:^\s*(?:- +)*|[{,]\s*)([A-Za-z_][\w.-]*):\s+")
+_NEXT_KEY = re.compile(r",\s*[A-Za-z_][\w.-]*:\s")
+_SECOND = re.compile(
+    r"(\S+\s{2,}|(?:[-+\d.][\d.e+-]*|true|false|null)\s+)([a-z_][\w.-]*):\s+(?:\S+|[\[{].*[\]}])"
+)
 _OPENS = re.compile(r"(?:^|(?<=[:,\[{-])|(?<=[:,\[{-] ))\s*([\"'])")
 
 
@@ -62,6 +67,8 @@ def _guesses(lines: list[str], problem: int, context: int | None) -> Iterator[Ca
     near = list(_near(lines, problem, context))
     for at in near:
         yield from _odd(lines[at], at)
+    for at in near[:1]:
+        yield from _colon(lines[at], at)
     for at in near:
         for what, pattern in (("space", _NO_SPACE), ("equals", _EQUALS)):
             found = pattern.match(lines[at])
@@ -99,6 +106,39 @@ def _odd(line: str, at: int) -> Iterator[Cause]:
         yield Cause("character", at, odd[0].index, plain(line), odd[0])
 
 
+def _colon(line: str, at: int) -> Iterator[Cause]:
+    """Texts without quotes that hold `: `, or a second setting behind the first one."""
+    colons: list[int] = []
+    meant, done = "", 0
+    for key in _KEY.finditer(line):
+        begin = key.end()
+        if begin < done or line[begin : begin + 1] in ("", *"\"'[{|>&*!#"):
+            continue
+        flow = _depth(line[:begin]) > 0
+        following = _NEXT_KEY.search(line, begin) if flow else None
+        end = following.start() if following else len(line.rstrip())
+        while flow and not following and line[end - 1] in "]}":
+            end -= 1
+        text = line[begin:end].split(" #")[0].rstrip()
+        if ": " not in text and not text.endswith(":"):
+            continue
+        second = None if flow else _SECOND.fullmatch(text)
+        if second is not None:
+            rest = text[second.start(2) :]
+            mended = f"{line[:begin]}{second[1].rstrip()}\n{' ' * key.start(1)}{rest}"
+            yield Cause("second", at, begin + second.start(2), mended)
+        quoted = "'" + text.replace("'", "''") + "'" if '"' in text else f'"{text}"'
+        colons.append(begin + f"{text} ".index(": "))
+        meant += line[done:begin] + quoted
+        done = begin + len(text)
+    if colons:
+        yield Cause("colon", at, colons[0], meant + line[done:])
+
+
+def _depth(text: str) -> int:
+    return text.count("{") + text.count("[") - text.count("}") - text.count("]")
+
+
 def _open_quote(line: str) -> int | None:
     """Where a quote opens that its line does not close."""
     start = 0
@@ -128,8 +168,7 @@ def _closing(line: str, opened: int) -> int | None:
 def _closed(line: str, opened: int) -> str:
     """The line with its quote closed: at its end, or before what closes a flow collection."""
     body = line.rstrip()
-    before = line[:opened]
-    depth = before.count("{") + before.count("[") - before.count("}") - before.count("]")
+    depth = _depth(line[:opened])
     tail = len(body)
     while depth > 0 and body[tail - 1 : tail] in ("}", "]"):
         tail, depth = tail - 1, depth - 1

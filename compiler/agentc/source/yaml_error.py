@@ -176,7 +176,21 @@ def _report_cause(cause: Cause, source: Source, text: str, sink: Sink, *, at_end
             fix=f"close it in this line, with `{text[cause.column]}`",
         )
         return
+    if cause.what == "colon":
+        message = "`: ` in a text without quotes: to YAML it begins a value"
+        sink.error("AGC103", message, span, fix=fix or "put the text in quotes")
+        return
     end = Span(source, line, column, line, len(text) + 1)
+    if cause.what == "second":
+        first, second = (part.strip() for part in cause.meant.split("\n"))
+        sink.error(
+            "AGC103",
+            "a second setting in the same line",
+            end,
+            fix=f"write `{first}` and `{second}` in lines of their own; a text that holds `: ` "
+            "takes quotes",
+        )
+        return
     if cause.what == "equals":
         sink.error("AGC103", f"`{text.strip()}` has `=` where YAML has `:`", end, fix=fix)
         return

@@ -26,7 +26,7 @@ from agentc.schema import language
 from agentc.schema.keys import Place, as_mapping, read_keys
 from agentc.schema.param_rules import param_rules
 from agentc.schema.structure import read_params
-from agentc.source.tree import Entry, Node, Scalar, described
+from agentc.source.tree import Entry, Node, Scalar, Unknown, described
 from agentc.source.tree import Mapping as MappingNode
 
 
@@ -67,7 +67,7 @@ def read_template(name: str, source: Source, root: Node, sink: Sink) -> Template
             fix="`agentc templates show eto/rounds` prints a template",
         )
         return None
-    keys = read_keys(mapping, language.TEMPLATE_KEYS, place, sink)
+    keys = read_keys(mapping, language.TEMPLATE_KEYS, place, sink, outline=True)
     makes = _makes(keys.get("template"), mapping, place, sink)
     doc = keys.get("doc")
     body = keys.get("body")
@@ -81,7 +81,8 @@ def read_template(name: str, source: Source, root: Node, sink: Sink) -> Template
         return None
     if makes is None:
         return None
-    if doc is None or not isinstance(doc.value, Scalar) or not doc.value.text.strip():
+    text = doc.value if doc is not None else None
+    if not isinstance(text, Unknown) and not (isinstance(text, Scalar) and text.text.strip()):
         sink.error("AGC420", f"{place.what} has no `doc`", _start(mapping))
     return Template(
         name=name,
@@ -110,6 +111,8 @@ def _makes(entry: Entry | None, mapping: MappingNode, place: Place, sink: Sink) 
         )
         return None
     node = entry.value
+    if isinstance(node, Unknown):
+        return None
     if isinstance(node, Scalar) and node.text in language.TEMPLATES:
         return node.text
     sink.error(

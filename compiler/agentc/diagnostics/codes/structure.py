@@ -80,4 +80,11 @@ STRUCTURE: tuple[Code, ...] = (
         "With `role: system` the instruction of a prompt is the system message. There is one of "
         "these at most, and no agent answers it: `system` and `acknowledgement` have no place.",
     ),
+    Code(
+        "AGC214",
+        "a configuration of another tool",
+        "The keys are those of a trainer's own configuration file. A spec describes a whole "
+        "experiment: models, environments, and the stages between them, of which a training is "
+        "one. Its settings go there; unknown keys get their names here one by one.",
+    ),
 )

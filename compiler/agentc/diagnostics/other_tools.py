@@ -1,0 +1,532 @@
+"""What other tools call things, and what is written here instead: keys, kinds, values.
+
+`SYNONYMS` are other names for the same thing; `advice_for_key` and `advice_for_kind` answer where
+a name is not enough, because the value, the place or the way of working differs. TRL, OpenRLHF,
+axolotl, LLaMA-Factory, verl, vLLM and the hub's libraries are covered. Neighbours: `suggest.py`,
+which offers names; `foreign_configs.py`, which recognises whole files of these tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    # Optimisation.
+    "learning_rate": ("lr",),
+    "actor_learning_rate": ("lr",),
+    "num_epochs": ("epochs",),
+    "num_train_epochs": ("epochs",),
+    "max_epochs": ("epochs",),
+    "total_epochs": ("epochs",),
+    "batch_size": ("global_batch", "micro_batch"),
+    "train_batch_size": ("global_batch",),
+    "global_batch_size": ("global_batch",),
+    "micro_batch_size": ("micro_batch",),
+    "micro_train_batch_size": ("micro_batch",),
+    "per_device_batch_size": ("micro_batch",),
+    "per_device_train_batch_size": ("micro_batch",),
+    "gradient_accumulation_steps": ("global_batch", "micro_batch"),
+    "grad_accum": ("global_batch", "micro_batch"),
+    "lr_scheduler_type": ("scheduler",),
+    "lr_scheduler": ("scheduler",),
+    "warmup": ("warmup_ratio",),
+    "warmup_steps": ("warmup_ratio",),
+    "lr_warmup_steps": ("warmup_ratio",),
+    "lr_warmup_ratio": ("warmup_ratio",),
+    "lr_warmup_steps_ratio": ("warmup_ratio",),
+    "max_norm": ("max_grad_norm",),
+    "gradient_clipping": ("max_grad_norm",),
+    "grad_clip": ("max_grad_norm",),
+    "max_train_steps": ("max_steps",),
+    "num_train_steps": ("max_steps",),
+    "total_training_steps": ("max_steps",),
+    "max_seq_length": ("max_length",),
+    "max_seq_len": ("max_length",),
+    "sequence_len": ("max_length",),
+    "seq_length": ("max_length",),
+    "model_max_length": ("max_length",),
+    "max_prompt_length": ("max_length",),
+    "cutoff_len": ("max_length",),
+    "sample_packing": ("packing",),
+    "torch_dtype": ("dtype",),
+    "precision": ("dtype",),
+    "mixed_precision": ("dtype",),
+    "bf16": ("dtype", "bfloat16"),
+    "fp16": ("dtype",),
+    "flash_attn": ("attention",),
+    "flash_attention": ("attention",),
+    "use_flash_attention_2": ("attention",),
+    "attn_implementation": ("attention",),
+    "fa2": ("flash",),
+    "flash_attention_2": ("flash",),
+    "fp32": ("float32",),
+    "float": ("float32",),
+    "save_steps": ("save_every",),
+    "save_strategy": ("save_every",),
+    "save_freq": ("save_every",),
+    "logging_steps": ("log_every",),
+    "fsdp": ("sharding",),
+    "zero3": ("full",),
+    "num_processes": ("processes",),
+    "nproc_per_node": ("processes",),
+    # LoRA.
+    "peft": ("lora",),
+    "peft_config": ("lora",),
+    "r": ("rank",),
+    "lora_alpha": ("alpha",),
+    "lora_r": ("rank",),
+    "lora_rank": ("rank",),
+    "lora_dropout": ("dropout",),
+    "target_modules": ("targets",),
+    "lora_target": ("targets",),
+    "lora_target_modules": ("targets",),
+    # Preference training and reinforcement learning.
+    "loss_type": ("loss",),
+    "pref_loss": ("loss",),
+    "dpo_beta": ("beta",),
+    "pref_beta": ("beta",),
+    "sft_weight": ("nll_weight",),
+    "rpo_alpha": ("nll_weight",),
+    "pref_ftx": ("nll_weight",),
+    "ref": ("reference",),
+    "ref_model": ("reference",),
+    "reference_model": ("reference",),
+    "gamma": ("discount", "beta"),
+    "discount_factor": ("discount",),
+    "kl_coef": ("kl_penalty", "beta"),
+    "init_kl_coef": ("kl_penalty", "beta"),
+    "kl_loss_coef": ("kl_penalty", "beta"),
+    "num_generations": ("group", "attempts"),
+    "group_size": ("group",),
+    "cliprange": ("clip",),
+    "clip_range": ("clip",),
+    "clip_ratio": ("clip",),
+    "eps_clip": ("clip",),
+    "cliprange_value": ("value_clip",),
+    "lam": ("gae_lambda",),
+    "ppo_epochs": ("epochs",),
+    "num_ppo_epochs": ("epochs",),
+    "entropy_coeff": ("entropy_coef",),
+    "rollout_batch_size": ("episodes",),
+    # Sampling and episodes.
+    "max_new_tokens": ("max_tokens",),
+    "max_completion_length": ("max_tokens",),
+    "max_completion_tokens": ("max_tokens",),
+    "max_response_length": ("max_tokens",),
+    "response_length": ("max_tokens",),
+    "generate_max_len": ("max_tokens",),
+    "stop_sequences": ("stop",),
+    "stop_strings": ("stop",),
+    "sampling": ("decode",),
+    "sampling_params": ("decode",),
+    "generation": ("decode",),
+    "generation_config": ("decode",),
+    "generate_kwargs": ("decode",),
+    "num_samples": ("attempts",),
+    "n_samples": ("attempts",),
+    "n_samples_per_prompt": ("attempts",),
+    "num_return_sequences": ("attempts",),
+    "repeats": ("attempts",),
+    "max_samples": ("limit",),
+    "num_examples": ("limit",),
+    "num_tasks": ("limit",),
+    "num_episodes": ("limit",),
+    "max_steps_per_episode": ("max_turns",),
+    "max_rounds": ("max_turns",),
+    "max_steps": ("max_turns",),
+    "max_iterations": ("max_turns",),
+    "env": ("environment",),
+    "envs": ("environments",),
+    # Models and servers.
+    "policy": ("model",),
+    "model": ("policy",),
+    "model_name": ("model", "policy", "repo"),
+    "model_name_or_path": ("model", "policy", "repo", "path"),
+    "model_path": ("model", "policy", "path"),
+    "base_model": ("model", "repo"),
+    "pretrain": ("model", "repo"),
+    "name": ("repo",),
+    "model_id": ("repo",),
+    "hub_id": ("repo",),
+    "pretrained_model_name_or_path": ("repo", "path"),
+    "directory": ("path",),
+    "folder": ("path",),
+    "repo_id": ("repo",),
+    "chat_template": ("chat_format",),
+    "num_layers": ("layers",),
+    "num_hidden_layers": ("layers",),
+    "num_attention_heads": ("heads",),
+    "num_key_value_heads": ("kv_heads",),
+    "max_position_embeddings": ("context",),
+    "tensor_parallel_size": ("tensor_parallel",),
+    "pipeline_parallel_size": ("pipeline_parallel",),
+    "base_url": ("url",),
+    "api_base": ("url",),
+    # Data.
+    "dataset": ("data",),
+    "dataset_name": ("data", "repo"),
+    "train_dataset": ("data",),
+    "train_data": ("data",),
+    "train_file": ("data", "path"),
+    "data_path": ("data", "path"),
+    "file_path": ("path",),
+    # The language itself.
+    "type": ("kind",),
+    "stage": ("kind",),
+    "steps": ("stages",),
+    "pipeline": ("stages",),
+    "jobs": ("stages",),
+    "variables": ("params",),
+    "vars": ("params",),
+    "args": ("params",),
+    "parameters": ("params",),
+    "sweep": ("matrix",),
+    "presets": ("scales",),
+    "rounds": ("n",),
+    "iterations": ("n",),
+    "stop": ("until",),
+    "early_stopping": ("until",),
+    "patience": ("no_gain_for",),
+    "early_stopping_patience": ("no_gain_for",),
+    "min_delta": ("min_gain",),
+    "early_stopping_threshold": ("min_gain",),
+    "reach": ("reaches",),
+    "threshold": ("reaches",),
+    "system": ("instruction",),
+    "system_prompt": ("system", "instruction"),
+    "format": ("reply_format",),
+    "version": ("agentc",),
+    "comment": ("doc",),
+    "notes": ("doc",),
+    "greater_than": ("above",),
+    "more_than": ("above",),
+    "gt": ("above",),
+    "less_than": ("below",),
+    "lt": ("below",),
+    "compared_to": ("difference_from",),
+    "baseline": ("difference_from",),
+    "resources": ("placement",),
+    "num_gpus": ("gpus",),
+    "n_gpus": ("gpus",),
+    "gpu_count": ("gpus",),
+    "n_gpus_per_node": ("gpus",),
+    "nnodes": ("nodes",),
+    "num_nodes": ("nodes",),
+    "memory": ("mem_mb",),
+    "mem": ("mem_mb",),
+    "time_limit": ("minutes",),
+    "walltime": ("minutes",),
+    "timeout": ("minutes",),
+    "tracker": ("track",),
+    "logger": ("track",),
+    # Kinds.
+    "eval": ("evaluate",),
+    "evaluation": ("evaluate",),
+    "test": ("evaluate",),
+    "train": ("sft",),
+    "training": ("sft",),
+    "finetune": ("sft",),
+    "fine_tune": ("sft",),
+    "bc": ("sft",),
+    "behavioural_cloning": ("sft",),
+    "imitation": ("sft",),
+    "generate": ("rollout",),
+    "generation_stage": ("rollout",),
+    "inference": ("rollout",),
+    "collect": ("rollout",),
+    "explore": ("rollout",),
+    "demonstrations": ("expert",),
+    "pairs": ("pair",),
+    "preference_pairs": ("pair",),
+    "mcts": ("search",),
+    "tree_search": ("search",),
+    "reward_model": ("critic",),
+    "rm": ("critic",),
+    "value_model": ("critic",),
+    "python": ("script",),
+    "shell": ("script",),
+    "command": ("script",),
+    "comparison": ("compare",),
+    "lm_eval": ("benchmark",),
+    # Backends and metrics.
+    "gym": ("gymnasium",),
+    "huggingface": ("hf",),
+    "hub": ("hf",),
+    "hugging_face": ("hf",),
+    "local": ("path",),
+    "tensorrt": ("vllm",),
+    "hf_transformers": ("transformers",),
+    "accuracy": ("success",),
+    "success_rate": ("success",),
+    "score": ("reward",),
+    "return": ("reward",),
+    "wins": ("win_rate",),
+}
+"""Another name -> ours, the likeliest first; those that are not allowed at a place are left out."""
+
+
+class _Advice(NamedTuple):
+    """`text` is the help for a key where all of `where` are allowed keys."""
+
+    text: str
+    where: tuple[str, ...] = ()
+
+
+def _same(text: str, *keys: str, where: tuple[str, ...] = ()) -> dict[str, tuple[_Advice, ...]]:
+    return dict.fromkeys(keys, (_Advice(text, where),))
+
+
+_ADVICE: dict[str, tuple[_Advice, ...]] = {
+    "bf16": (_Advice("write `dtype: bfloat16`", ("dtype",)),),
+    "fp16": (_Advice("write `dtype: bfloat16`; training in float16 is not supported", ("dtype",)),),
+    **_same(
+        "write `dtype: bfloat16` and `lora: {rank: 16}` to save memory; training on quantised "
+        "weights (QLoRA) is not supported",
+        *("load_in_4bit", "load_in_8bit", "quantization_bit", "qlora"),
+        where=("lora",),
+    ),
+    **_same(
+        "write `lora: {rank: 16}`; without `lora`, all weights are trained",
+        *("finetuning_type", "use_lora", "use_peft", "adapter"),
+        where=("lora",),
+    ),
+    **_same(
+        "write `global_batch: N`, the examples of one optimiser step over all devices; "
+        "accumulation follows from it and `micro_batch`, the examples of a device at a time",
+        *("gradient_accumulation_steps", "grad_accum"),
+        where=("global_batch",),
+    ),
+    **_same(
+        "write `warmup_ratio: SHARE`, the share of all steps",
+        *("warmup_steps", "warmup", "lr_warmup_steps"),
+        where=("warmup_ratio",),
+    ),
+    **_same(
+        "leave it out: trainers use AdamW, with `adam_beta1`, `adam_beta2` and `weight_decay`",
+        *("optim", "optimizer", "optimiser"),
+        where=("weight_decay",),
+    ),
+    **_same(
+        "write `sharding: full` (as ZeRO-3 and FSDP) or `sharding: optimizer` (as ZeRO-2)",
+        *("deepspeed", "deepspeed_config", "fsdp_config", "fsdp", "zero_stage"),
+        where=("sharding",),
+    ),
+    **_same(
+        "write `attention: flash`",
+        *("flash_attn", "flash_attention", "use_flash_attention_2", "attn_implementation"),
+        where=("attention",),
+    ),
+    **_same(
+        "add a stage of kind `evaluate`; trainings do not evaluate while they run",
+        *("eval_steps", "eval_strategy", "evaluation_strategy", "do_eval", "eval_dataset"),
+        *("val_size", "val_set_size", "test_freq", "eval_every"),
+        where=("lr",),
+    ),
+    **_same(
+        "leave it out: results go to the store, which `--store DIR` or AGENTC_STORE chooses",
+        *("output_dir", "save_path", "save_dir", "default_local_dir", "out_dir", "log_dir"),
+    ),
+    **_same(
+        "leave it out: `agentc run` resumes what was interrupted and reuses what is finished",
+        *("resume_from_checkpoint", "resume", "overwrite_output_dir", "do_train", "cache"),
+    ),
+    **_same(
+        "write `track: wandb` at the top level of the spec (or tensorboard, mlflow, trackio)",
+        *("report_to", "wandb", "wandb_project", "use_wandb", "tensorboard", "logger"),
+    ),
+    **_same(
+        "leave it out: agentc places work itself; `placement: {gpus: N}` of a stage requests GPUs",
+        *("device", "device_map", "cuda", "accelerator", "use_cpu", "cuda_visible_devices"),
+    ),
+    **_same(
+        "leave it out: data is loaded by the trainer, without workers to choose",
+        *("dataloader_num_workers", "preprocessing_num_workers", "num_workers"),
+    ),
+    **_same(
+        "leave it out: a stage runs when the stages are finished that it names as its inputs, in "
+        "`model`, `data`, `policy` and the like",
+        *("depends_on", "needs", "requires", "after", "dependencies", "depends"),
+    ),
+    **_same(
+        "leave it out: no stage is conditional. `scales:` has smaller variants of the spec, and "
+        "`agentc run --until STAGE` makes a part of it",
+        *("when", "if", "condition", "enabled", "skip", "only_if"),
+    ),
+    **_same(
+        "write `use: ./FILE.yaml`, a template; the keys of this spec are laid over it",
+        *("extends", "inherits", "include", "_base_", "import"),
+    ),
+    **_same(
+        "leave it out: rewards come from the environment of the stage; one of your own is a file "
+        "beside the spec (docs/environments.md)",
+        *("reward_function", "reward_fn", "reward_func", "reward_funcs", "reward_model"),
+        "custom_reward_function",
+    ),
+    "top_k": (
+        _Advice(
+            "leave it out: the model servers do not sample by top-k; `top_p` and `temperature` "
+            "limit sampling",
+            ("temperature",),
+        ),
+        _Advice("leave it out: the model servers do not sample by top-k"),
+    ),
+    **_same(
+        "leave it out: the model servers sample by `temperature` and `top_p` only",
+        *("min_p", "typical_p", "repetition_penalty", "presence_penalty", "frequency_penalty"),
+        *("num_beams", "length_penalty", "early_stopping"),
+        where=("temperature",),
+    ),
+    "do_sample": (
+        _Advice("leave it out: `temperature: 0` is greedy, any other samples", ("temperature",)),
+    ),
+    **_same(
+        "write `attempts: N` in the stage: how often each task is played",
+        *("n", "num_return_sequences", "num_samples", "n_samples", "best_of"),
+        where=("temperature", "max_tokens"),
+    ),
+    "n": (
+        _Advice("write `attempts: N` in the stage", ("temperature", "max_tokens")),
+        _Advice(
+            "write `limit: N` for N tasks, or `attempts: N` for N episodes of each task",
+            ("limit", "attempts"),
+        ),
+        _Advice("write `limit: N`", ("limit",)),
+    ),
+    "num_generations": (
+        _Advice(
+            "write `backend: trl` and `options: {group: N}`, the episodes of one task that are "
+            "compared",
+            ("iterations", "episodes"),
+        ),
+    ),
+    **_same(
+        "write `actor: {kl_penalty: X}` (with `backend: trl`: `options: {beta: X}`)",
+        *("kl_coef", "init_kl_coef", "kl_loss_coef", "kl_penalty"),
+        where=("actor",),
+    ),
+    "algorithm": (
+        _Advice(
+            "write `backend: ppo`, `backend: archer`, or `backend: trl` with "
+            "`options: {algorithm: grpo}` (or rloo)",
+            ("actor", "backend"),
+        ),
+    ),
+    "filter": (
+        _Advice(
+            "write `min_reward: 1` for episodes that reach it, `best_per_task: N` or "
+            "`keep_best: SHARE`",
+            ("min_reward",),
+        ),
+    ),
+    "seeds": (
+        _Advice(
+            "declare `seed` under `params:`, write `matrix: {seed: [0, 1]}` for the sweep, and "
+            '`seed: "{{ seed }}"` in stages or `defaults:`',
+            ("matrix",),
+        ),
+        _Advice('write `matrix: {seed: [0, 1]}` at the top level, and `seed: "{{ seed }}"` here',
+                ("seed",)),
+    ),
+    "evaluations": (_Advice("evaluations are stages: `NAME: {kind: evaluate, ...}` under `stages:`",
+                            ("stages",)),),
+    **_same(
+        "models to start from are declared under `models:`, trainings are stages",
+        *("model", "base_model", "model_name", "model_name_or_path", "policy"),
+        where=("models", "stages"),
+    ),
+    **_same(
+        "data is a stage: `NAME: {kind: dataset, path: FILE}` under `stages:`",
+        *("dataset", "datasets", "data", "dataset_name", "train_dataset"),
+        where=("models", "stages"),
+    ),
+    "parallelism": (_Advice("write `tensor_parallel: N` or `pipeline_parallel: N`",
+                            ("tensor_parallel",)),),
+}  # fmt: skip
+
+_KINDS: dict[str, str] = {
+    **dict.fromkeys(
+        ("rft", "rejection_sampling", "rejection_sampling_fine_tuning", "rest", "raft", "star"),
+        "rejection fine-tuning is `kind: sft` on the data of a rollout, with `min_reward: 1` or "
+        "`best_per_task: 1`",
+    ),
+    "ppo": "PPO is `kind: online_rl` with `backend: ppo`",
+    "grpo": "GRPO is `kind: online_rl` with `backend: trl` and `options: {algorithm: grpo}`",
+    "rloo": "RLOO is `kind: online_rl` with `backend: trl` and `options: {algorithm: rloo}`",
+    "reinforce": "RLOO, of REINFORCE's family, is `kind: online_rl` with `backend: trl` and "
+    "`options: {algorithm: rloo}`",
+    "archer": "ArCHer is `kind: online_rl` with `backend: archer`",
+    "chai": "CHAI is `kind: online_rl` with `backend: chai`",
+    "filtered_bc": "filtered BC is `kind: online_rl` with `backend: filtered_bc`",
+    **dict.fromkeys(("rl", "rlhf", "rlvr"), "write `kind: online_rl`, or `offline_rl` on data"),
+    **dict.fromkeys(
+        ("awr", "ilql", "offline_archer"),
+        "write `kind: offline_rl`: a critic and advantage-weighted regression on played episodes",
+    ),
+    "ipo": "IPO is `kind: dpo` with `loss: ipo`",
+    "hinge": "this is `kind: dpo` with `loss: hinge` (SLiC)",
+    "slic": "SLiC is `kind: dpo` with `loss: hinge`",
+    "rpo": "RPO is `kind: dpo` with `nll_weight`",
+    "step_dpo": "this is `kind: dpo` on pairs of `kind: pair` with `contrast: step`",
+    **dict.fromkeys(
+        ("kto", "orpo", "simpo", "cpo", "bco"),
+        "not supported; preferences are trained by `kind: dpo` (`loss`: sigmoid, hinge or ipo, "
+        "`nll_weight` for an SFT term)",
+    ),
+    **dict.fromkeys(
+        ("rm", "reward_model", "reward_modeling", "prm", "orm"),
+        "a model that scores is `kind: critic`, trained on pairs; rewards themselves come from "
+        "the environment",
+    ),
+    **dict.fromkeys(
+        ("pt", "pretrain", "pretraining", "cpt"),
+        "pretraining is not supported; `kind: sft` trains on conversations",
+    ),
+    "eto": "ETO is rounds of `rollout`, `pair` and `dpo`: `agentc init` has specs/quickstart.yaml",
+    **dict.fromkeys(
+        ("distill", "distillation", "gkd"),
+        "write `kind: rollout` with the teacher as `policy`, and `kind: sft` on its episodes",
+    ),
+    **dict.fromkeys(
+        ("serve", "server", "vllm"),
+        "servers are entries of `servers:`; a stage that acts starts what it needs",
+    ),
+    **dict.fromkeys(
+        ("merge", "merge_lora", "export"),
+        "not needed: a checkpoint of `lora` is merged when it is saved; `agentc push` uploads it",
+    ),
+}
+
+
+def folded(word: str) -> str:
+    """A word as the tables of this module have it."""
+    return word.strip().lower().replace("-", "_").replace(" ", "_").replace(".", "_")
+
+
+def synonyms(word: str) -> tuple[str, ...]:
+    """What agentc calls that which other programs call so."""
+    return SYNONYMS.get(folded(word), ())
+
+
+def advice_for_key(key: str, allowed: Collection[str]) -> str | None:
+    """Help for a key of another tool at a place that allows these keys; None where there is none,
+    or a synonym says enough."""
+    for advice in _ADVICE.get(folded(key), ()):
+        if all(name in allowed for name in advice.where):
+            return advice.text
+    return None
+
+
+def advice_for_kind(kind: str) -> str | None:
+    """How a method or a step is written that is no kind of its own."""
+    return _KINDS.get(folded(kind))
+
+
+def advised_keys() -> tuple[str, ...]:
+    """The keys that have advice, for tests."""
+    return tuple(_ADVICE)
+
+
+def advised_kinds() -> tuple[str, ...]:
+    """The kinds that have advice, for tests."""
+    return tuple(_KINDS)

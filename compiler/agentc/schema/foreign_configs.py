@@ -1,0 +1,114 @@
+"""Configuration files of other tools, recognised by their keys: one message for the file, instead
+of one for each key. Neighbour: `agentc.diagnostics.other_tools`, which answers single keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agentc.diagnostics.other_tools import synonyms
+from agentc.diagnostics.sink import Sink
+from agentc.diagnostics.suggest import listed
+from agentc.kinds import KINDS
+from agentc.schema.language import TOP_LEVEL
+from agentc.source.tree import Mapping, Node
+
+_TRAINER_KEYS = (
+    "model_name_or_path", "per_device_train_batch_size", "gradient_accumulation_steps",
+    "learning_rate", "num_train_epochs", "lr_scheduler_type", "output_dir", "logging_steps",
+)  # fmt: skip
+"""Keys of the hub's trainer, which several tools share."""
+
+_TOOLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "LLaMA-Factory": (
+        ("finetuning_type", "cutoff_len", "template", "stage", "dataset_dir", "lora_target",
+         "do_train", "pref_beta", "pref_loss", "preprocessing_num_workers", "plot_loss"),
+        _TRAINER_KEYS,
+    ),
+    "axolotl": (
+        ("base_model", "datasets", "sequence_len", "micro_batch_size", "adapter", "val_set_size",
+         "sample_packing", "dataset_prepared_path", "lora_r", "lora_target_linear", "num_epochs",
+         "pad_to_sequence_len", "processor_type", "chat_template", "lora_target_modules"),
+        ("gradient_accumulation_steps", "learning_rate", "lr_scheduler", "optimizer", "output_dir"),
+    ),
+    "verl": (
+        ("actor_rollout_ref", "trainer", "algorithm", "custom_reward_function", "reward_model",
+         "critic", "ray_init", "ray_kwargs", "actor", "rollout", "ref"),
+        ("data", "defaults", "hydra"),
+    ),
+    "OpenRLHF": (
+        ("pretrain", "prompt_data", "input_key", "apply_chat_template", "reward_pretrain",
+         "micro_train_batch_size", "micro_rollout_batch_size", "rollout_batch_size",
+         "actor_num_nodes", "actor_num_gpus_per_node", "vllm_num_engines", "zero_stage",
+         "generate_max_len", "prompt_max_len", "actor_learning_rate", "init_kl_coef", "save_path",
+         "n_samples_per_prompt", "advantage_estimator", "critic_pretrain", "remote_rm_url"),
+        ("train_batch_size", "max_epochs", "max_len", "learning_rate", "dataset", "bf16"),
+    ),
+    "TRL": (
+        ("dataset_name", "dataset_train_split", "use_peft", "lora_r", "lora_alpha", "max_length",
+         "num_generations", "max_prompt_length", "max_completion_length", "loss_type",
+         "attn_implementation", "torch_dtype", "dataset_config", "use_vllm", "dataset_num_proc",
+         "reward_funcs", "dataset_mixer", "preprocessing_num_workers"),
+        (*_TRAINER_KEYS, "report_to", "bf16", "gradient_checkpointing", "eval_strategy"),
+    ),
+    "Accelerate": (
+        ("compute_environment", "distributed_type", "machine_rank", "main_training_function",
+         "mixed_precision", "num_machines", "rdzv_backend", "deepspeed_config", "fsdp_config"),
+        ("num_processes", "use_cpu", "same_network"),
+    ),
+    "DeepSpeed": (
+        ("zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer",
+         "zero_force_ds_cpu_optimizer"),
+        ("fp16", "bf16", "gradient_clipping", "train_batch_size", "optimizer", "scheduler"),
+    ),
+    "torchtune": (
+        ("tokenizer", "checkpointer", "metric_logger", "max_steps_per_epoch",
+         "enable_activation_checkpointing", "compile", "profiler"),
+        ("model", "dataset", "optimizer", "loss", "epochs", "batch_size", "output_dir", "dtype"),
+    ),
+    "Snakemake (a profile)": (
+        ("executor", "default-resources", "set-resources", "jobs", "rerun-incomplete",
+         "latency-wait", "cluster", "use-conda", "keep-going", "restart-times", "set-threads"),
+        ("cores", "software-deployment-method"),
+    ),
+}  # fmt: skip
+"""For each tool the keys that are its own, and others that its files have."""
+
+
+def report_foreign_config(root: Node, sink: Sink) -> bool:
+    """Whether the file is a configuration of another tool, which is reported."""
+    if not isinstance(root, Mapping):
+        return False
+    keys = {entry.key.text: entry.key for entry in root.entries}
+    if keys.keys() & {"agentc", "stages", "use"}:
+        return False
+    scores = {
+        tool: (sum(key in keys for key in own), sum(key in keys for key in other))
+        for tool, (own, other) in _TOOLS.items()
+    }
+    tool = max(scores, key=lambda name: (2 * scores[name][0] + scores[name][1], scores[name]))
+    own, shared = scores[tool]
+    if own < 2 or own + shared < 3:
+        return False
+    seen = [key for key in keys if key in _TOOLS[tool][0]]
+    sink.error(
+        "AGC214",
+        f"this is a configuration of {tool}, not a spec of agentc",
+        keys[seen[0]].span,
+        expected="a mapping with `agentc: 1`, `name`, `models`, `environments` and `stages`",
+        notes=[f"{listed(seen, 5)} are keys of {tool}", *_counterparts(keys)],
+        fix="`agentc init` lists bundled specs to start from; in them these settings belong to "
+        "stages, such as `sft: {kind: sft, model: base, data: expert, lr: 2e-5}`",
+    )
+    return True
+
+
+def _counterparts(keys: Iterable[str]) -> list[str]:
+    """What settings of the file are called in a spec."""
+    fields = {field.name for kind in KINDS for field in kind.fields}
+    known = {key: [name for name in synonyms(key) if name in fields] for key in keys}
+    pairs = [
+        f"`{key}` is `{names[0]}`"
+        for key, names in known.items()
+        if names and key not in fields and key not in TOP_LEVEL
+    ]
+    return [f"in a spec {', '.join(pairs[:8])}"] if pairs else []
