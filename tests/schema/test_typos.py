@@ -1,5 +1,5 @@
 """A slip of one character in any key of any shipped spec is caught at its place, with the right key
-offered: each class of slip (a letter left out, another, one too many, two swapped) at every
+offered and nothing reported that follows from it: each class of slip (a letter left out, another, one too many, two swapped) at every
 position of every key.
 
 Keys of different mappings at one depth are misspelt together, since a front end that reads a spec
@@ -164,6 +164,13 @@ def complaint(path: Path, made: list[Slip], table: BackendTable) -> dict[Slip, s
                 wrong[slip] = f"got {here[0].expected}"
         elif f"`{slip.key.text}`" not in (here[0].fix or ""):
             wrong[slip] = f"got {here[0].fix}"
+        elif len(here) > 1:
+            wrong[slip] = f"got {here[1].code}, too"
+    places = set(columns.values())
+    follows = [d for d in found if d.span is None or (d.span.line, d.span.column) not in places]
+    if follows:
+        for slip in made:
+            wrong.setdefault(slip, f"also led to {follows[0].code}: {follows[0].message}")
     return wrong
 
 

@@ -107,9 +107,12 @@ class Sink:
             )
         )
 
-    def has_error_at(self, span: Span) -> bool:
-        """Whether an error was reported at that place."""
-        return any(each.span == span and each.severity == "error" for each in self._found.values())
+    def has_error_at(self, span: Span, *, besides: str = "") -> bool:
+        """Whether an error of another code than `besides` was reported at that place."""
+        return any(
+            each.span == span and each.severity == "error" and each.code != besides
+            for each in self._found.values()
+        )
 
     @property
     def is_full(self) -> bool:

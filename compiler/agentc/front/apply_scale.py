@@ -76,6 +76,8 @@ def _overlay(entry: Entry, root: Mapping, sink: Sink) -> Mapping | None:
     found = []
     for key, part in keys.items():
         value = part.value
+        if part.key.text != key:
+            continue  # misspelt
         if key == "params":
             value = _defaults(value, root, place, sink)
         elif key == "matrix" and root.find("matrix") is None:
@@ -149,5 +151,17 @@ def _check_rounds(node: Node, base: Node, place: Place, sink: Sink) -> None:
     if own is None or below is None or not isinstance(own.value, Mapping):
         return
     stages = own.value.find("stages")
+    if _has_slip(base, "repeat") or _has_slip(below.value, "stages"):
+        return  # what it has may stand there
     if stages is not None and isinstance(below.value, Mapping):
         _check_known(stages.value, below.value.find("stages"), "the repeat", place, sink)
+
+
+def _has_slip(node: Node, key: str) -> bool:
+    """Whether a mapping has a section under a name that is a misspelt `key`."""
+    return isinstance(node, Mapping) and any(
+        entry.key.text != key
+        and isinstance(entry.value, Mapping)
+        and did_you_mean(entry.key.text, [key]) is not None
+        for entry in node.entries
+    )

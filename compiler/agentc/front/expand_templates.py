@@ -119,7 +119,11 @@ class _Expander:
                 self._no_use(extra)
                 return own
             own = MappingNode(tuple(entry for entry in rest if entry is not use), node.span)
-        body = self._instance(use, extra["with"], makes)
+        lost = extra["with"] is None and any(
+            isinstance(e.value, MappingNode) and suggestions(e.key.text, ["with"])
+            for e in own.entries
+        )  # `structure` reports the key
+        body = self._instance(use, extra["with"], makes, lost)
         if not isinstance(body, MappingNode):
             return Unknown(node.span)
         added = extra["append"]
@@ -137,8 +141,11 @@ class _Expander:
                     fix="add `use: NAME`, or remove it",
                 )
 
-    def _instance(self, use: Entry, given: Entry | None, makes: str) -> Node | None:
-        """The body of a template for one use of it, with what it uses itself in place."""
+    def _instance(
+        self, use: Entry, given: Entry | None, makes: str, lost: bool = False
+    ) -> Node | None:
+        """The body of a template for one use of it, with what it uses itself in place. Where what
+        is given is `lost` to a misspelt key, nothing is missing."""
         if not isinstance(use.value, Scalar) or is_expression(use.value.text) or not use.value.text:
             self.sink.error(
                 "AGC421",
@@ -165,7 +172,7 @@ class _Expander:
             self.sink.error("AGC427", f"templates use each other: {circle}", use.value.span)
             return None
         source = Source(template.source.name, template.source.text, used_at=use.value.span)
-        closure = self._closure(template, given, source, use)
+        closure = self._closure(template, given, source, use, lost)
         body = self._placed(template.body, source, closure)
         if self.nodes > _MOST_NODES:
             return None
@@ -179,7 +186,7 @@ class _Expander:
             self._chain.pop()
 
     def _closure(
-        self, template: Template, given: Entry | None, source: Source, use: Entry
+        self, template: Template, given: Entry | None, source: Source, use: Entry, lost: bool
     ) -> Closure:
         values = self._given(template, given)
         arguments: dict[str, Argument] = {}
@@ -191,7 +198,7 @@ class _Expander:
                 node = own.value
             elif param.default is not None:
                 node = self._placed(param.default, source, closure)
-            else:
+            elif not lost:
                 self.sink.error(
                     "AGC428",
                     f"template `{template.name}` needs a value for `{name}`",
@@ -230,9 +237,9 @@ class _Expander:
                 fix=did_you_mean(name, template.params),
             )
             near = suggestions(name, template.params)
-            if len(near) == 1:
-                # Read as what was meant, so that it does not count as missing too.
-                found.setdefault(near[0], entry)
+            for meant in near:
+                # It does not count as missing too, and nothing is known of its value.
+                found.setdefault(meant, Entry(entry.key, Unknown(entry.value.span)))
         return found
 
     def _placed(self, node: Node, source: Source, closure: Closure) -> Node:

@@ -59,7 +59,8 @@ def resolve_resources(
         more = dict.fromkeys(nulls, others)
         required = [each.name for each in fields.values() if each.required]
         known = known_keys(given, entry.span, fields, place, sink, table, more, required)
-        keys, whole = known.right, len(known.right) == len(given)
+        keys = {name: key for name, key in known.right.items() if name not in known.guessed}
+        whole = len(keys) == len(given)
         values: dict[str, Value] = {}
         placed: dict[str, Value] = {}
         asked: dict[str, Value] = {}

@@ -85,8 +85,8 @@ def _encloses(outer: Span, inner: Span) -> bool:
 @dataclass(frozen=True, slots=True)
 class KnownKeys:
     """What the keys of a mapping mean: `right` ones by name, and for the names that misspelt ones
-    may have been meant for, the key. The latter were reported, and so is nothing that follows:
-    not that such a name is missing, nor what its value would mean."""
+    may have been meant for, the key. The latter were reported, and nothing that follows should be:
+    that such a name is missing, or what its value would mean."""
 
     right: dict[str, Scalar]
     guessed: dict[str, Scalar]
@@ -110,9 +110,19 @@ def read_keys(
     found = {name: entries[key.text] for name, key in known.right.items()}
     for name, key in known.guessed.items():
         value = entries[key.text].value
-        kept = outline and isinstance(value, Mapping)
+        kept = outline and name not in found and _is_readable(value)
         found[name] = Entry(key, value if kept else Unknown(value.span))
     return found
+
+
+def _is_readable(node: Node) -> bool:
+    """Whether a mapping under a misspelt key holds no template: those are put into place where
+    they are expected, so one that is left is no fault of its own."""
+    return isinstance(node, Mapping) and not any(
+        entry.key.text == "use"
+        or (isinstance(entry.value, Mapping) and not _is_readable(entry.value))
+        for entry in node.entries
+    )
 
 
 def known_keys(
@@ -141,8 +151,8 @@ def known_keys(
     ]
     unknown = [key for key in keys if key.text not in right]
     for written in unknown[:_MOST_UNKNOWN]:
-        slip = _slip(written, around, words, more, right, place, table)
         missing = [name for name in required if name not in right and name not in guessed]
+        slip = _slip(written, around, words, more, right, missing, place, table)
         if not slip.meant and len(unknown) == len(missing) == 1:
             slip = replace(slip, meant=(missing[0],), fix=slip.fix or _may_be_meant(missing[0]))
         sink.error(
@@ -154,7 +164,8 @@ def known_keys(
             fix=slip.fix,
             steps=place.steps,
         )
-        guessed |= {name: written for name in slip.meant if name in allowed and name not in right}
+        beside = _beside(around, written, right.values())
+        guessed |= {n: written for n in slip.meant if n in allowed and n not in beside}
     if len(unknown) > _MOST_UNKNOWN:
         sink.error(
             "AGC201",
@@ -162,7 +173,7 @@ def known_keys(
             unknown[_MOST_UNKNOWN].span,
             steps=place.steps,
         )
-    return KnownKeys(right, {name: key for name, key in guessed.items() if name not in right})
+    return KnownKeys(right, guessed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +191,7 @@ def _slip(
     words: Sequence[str],
     more: abc.Mapping[str, Collection[str]],
     right: abc.Mapping[str, Scalar],
+    missing: Sequence[str],
     place: Place,
     table: BackendTable | None,
 ) -> _Slip:
@@ -188,14 +200,15 @@ def _slip(
     near = _nearest(key, [*words, *more.get(key, ())], beside)
     is_letter = bool(near) and distance(key.lower(), near[0].lower(), 1) <= 1
     advice = advice_for_key(key, words)
-    if advice is not None and not is_letter:
+    # `top_k` is a word of its own, `if` where `of` is missing is none.
+    if advice is not None and not (is_letter and near[0] in missing):
         return _Slip(near, advice)
     named = [name for name in synonyms(key) if name in words]
     notes, hint = belongs(key, place, table, words)
     if not notes or named or (is_letter and near[0].lower() == key.lower()):
         return _Slip(near, offer(near))
     # A key of another place, a letter beside one of this place.
-    return _Slip(near if is_letter else (), hint or (offer(near) if is_letter else None), notes)
+    return _Slip(near, offer(near), notes) if is_letter else _Slip((), hint, notes)
 
 
 def _may_be_meant(name: str) -> str:

@@ -31,6 +31,8 @@ class UnreadableError(Exception):
 
 def read_named(path: Path, most: int) -> bytes:
     """The first `most` bytes of a file. Raises UnreadableError."""
+    if not path.name and path == Path():
+        raise UnreadableError("the path is empty, or the current folder")
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:

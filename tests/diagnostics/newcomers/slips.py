@@ -302,4 +302,55 @@ MEANING = (
     _slip("secret_in_setting", "a secret where none can stand", "description: A small experiment.", "description: {secret: HF_TOKEN}", "description"),
 )  # fmt: skip
 
-SLIPS = (*CHARACTERS, *NUMBERS, *EMPTY, *SYNTAX, *NAMES, *EXPRESSIONS, *MEANING)
+HABITS = (
+    _slip("hub_id_as_model", "a hub id where a stage is named", "    kind: sft\n    model: base", "    kind: sft\n    model: Qwen/Qwen2.5-0.5B-Instruct", "models", "repo"),
+    _slip("file_as_data", "a file where a stage is named", "data: expert\n", "data: data/train.jsonl\n", "dataset", "path"),
+    _slip("seeds_in_defaults", "several seeds for one", '  seed: "{{ seed }}"', "  seed: [0, 1, 2]", "matrix"),
+    _slip("list_of_rates", "a list to sweep over", 'lr: "{{ rate }}"', "lr: [1e-5, 2e-5]", "matrix"),
+    _slip("depends_on", "dependencies written out", "    epochs: 3", "    epochs: 3\n    depends_on: [expert]", "depends_on", "data"),
+    _slip("environment_in_stage", "an environment declared in a stage", "    kind: expert\n    split: train", "    kind: expert\n    environment: {backend: textcraft}\n    split: train", "environments"),
+    _slip("prompt_as_text", "the prompt's text in a stage", "  untrained: {kind: evaluate, policy: base,", "  untrained: {kind: evaluate, policy: base, prompt: You are a helpful agent.,", "prompts"),
+    _slip("server_as_backend", "a server's backend in a stage", "  untrained: {kind: evaluate, policy: base,", "  untrained: {kind: evaluate, policy: base, server: vllm,", "servers", "local"),
+    _slip("report_to", "wandb in a stage", "    epochs: 3", "    epochs: 3\n    report_to: wandb", "track"),
+    _slip("output_dir", "where results go", "name: demo", "name: demo\noutput_dir: ./out", "--store"),
+    _slip("device", "a device", "name: demo", "name: demo\ndevice: cuda", "placement"),
+    _slip("do_sample", "sampling switched on", "temperature: 0.7}", "temperature: 0.7, do_sample: true}", "temperature"),
+    _slip("eval_steps", "evaluation while training", "    epochs: 3", "    epochs: 3\n    eval_steps: 100", "evaluate"),
+    _slip("deepspeed", "a file of DeepSpeed", "    epochs: 3", "    epochs: 3\n    deepspeed: ds_z3.json", "sharding"),
+    _slip("condition", "a condition", "    epochs: 3", '    epochs: 3\n    when: "{{ seed == 0 }}"', "when"),
+    _slip("extends", "a spec that extends another", "name: demo", "name: demo\nextends: ./other.yaml", "use"),
+    _slip("kind_in_capitals", "a kind in capitals", "kind: sft", "kind: SFT", "sft"),
+    _slip("kind_as_key", "a kind as a key", "  results:\n    kind: compare\n    of: [untrained, test]\n    baseline: untrained", "  results:\n    compare: [untrained, test]\n    baseline: untrained", "kind: compare"),
+    _slip("of_as_text", "a list as a text", "of: [untrained, test]", "of: untrained, test", "[untrained, test]"),
+    _slip("all_tasks", "a word for all", "kind: expert\n    split: train", "kind: expert\n    split: train\n    limit: all", "null"),
+    _slip("flash_attention", "another trainer's attention", "    epochs: 3", "    epochs: 3\n    flash_attn: fa2", "attention"),
+    _slip("quantised", "four bits", "    epochs: 3", "    epochs: 3\n    load_in_4bit: true", "load_in_4bit", "lora"),
+    _slip("ppo_as_option", "an algorithm as a setting", "  untrained: {", "  rl: {kind: online_rl, policy: sft, split: train, iterations: 2, episodes: 4, algorithm: grpo}\n  untrained: {", "backend: trl"),
+    _slip("two_settings_on_a_line", "two settings on one line", "    epochs: 3", "    epochs: 3  packing: true", "line"),
+    _slip("claim_as_sentence", "a claim as a sentence", "  gain: {what: ETO over nothing, stage: test, difference_from: untrained, above: 0}", "  gain: test is better than untrained", "gain", "stage"),
+    _slip("reward_function", "a reward function", "          kind: rollout\n", "          kind: rollout\n          reward_function: my.py\n", "environment"),
+)  # fmt: skip
+
+AUDIT = (
+    _slip("kind_rft", "a method for a kind", "    kind: sft\n", "    kind: rft\n", "min_reward", "sft"),
+    _slip("kind_grpo", "an algorithm for a kind", "    kind: sft\n", "    kind: grpo\n", "online_rl", "backend: trl", "grpo"),
+    _slip("kind_ppo", "an algorithm for a kind", "    kind: sft\n", "    kind: ppo\n", "online_rl", "backend: ppo"),
+    _slip("kind_eval", "a shorter word for a kind", "{kind: evaluate, policy: base", "{kind: eval, policy: base", "did you mean `evaluate`", "`script`", "`judge`"),
+    _slip("filter_expression", "a filter as an expression", "    epochs: 3", "    epochs: 3\n    filter: reward >= 1", "min_reward", "best_per_task", "keep_best"),
+    _slip("expert_n", "how many, as other tools say it", "    kind: expert\n", "    kind: expert\n    n: 100\n", "limit", "attempts"),
+    _slip("evaluate_n", "attempts by another name", "{kind: evaluate, policy: base", "{kind: evaluate, n: 4, policy: base", "attempts"),
+    _slip("top_k", "a setting that no server has", "temperature: 0.7}", "temperature: 0.7, top_k: 50}", "do not sample by top-k"),
+    _slip("bf16", "a switch for a type", "    epochs: 3", "    epochs: 3\n    bf16: true", "dtype: bfloat16"),
+    _slip("fp16", "a switch for a type that there is not", "    epochs: 3", "    epochs: 3\n    fp16: true", "dtype: bfloat16"),
+    _slip("seeds", "seeds at the top level", "name: demo", "name: demo\nseeds: [0, 1]", "matrix: {seed: [0, 1]}"),
+    _slip("metric_accuracy", "another metric", "stage: test,", "stage: test, metric: accuracy,", "did you mean `success`"),
+    _slip("greater_than", "another relation", "above: 0}", "greater_than: 0}", "did you mean `above`"),
+    _slip("colon_in_flow", "a colon in a text of a flow mapping", "  react:\n    instruction: Craft the goal.\n    reply_format: react", "  react: {instruction: Task: craft it, then stop., reply_format: react}", "quotes", '"Task: craft it, then stop."'),
+    _slip("list_in_round", "a list for a value of each round", "beta: 0.1", "beta: [0.1, 0.3]", "per_round", "[0.1, 0.3]"),
+    _slip("list_in_group_in_round", "the same in a group", "          policy: policy\n          split: train", "          policy: policy\n          decode: {temperature: [0.5, 1.0]}\n          split: train", "per_round", "[0.5, 1.0]"),
+    _slip("backend_gym", "another name of a backend", "backend: textcraft", "backend: gym", "did you mean `gymnasium`", "env.webshop"),
+    _slip("loss_type", "another name of the loss", "beta: 0.1", "beta: 0.1\n          loss_type: ipo", "`loss`", "`hinge`", "`ipo`"),
+    _slip("wrong_split", "a split that the environment lacks", "    policy: eto.dpo\n    split: test", "    policy: eto.dpo\n    split: valid", "`valid`", "did you mean `validation`"),
+)  # fmt: skip
+
+SLIPS = (*CHARACTERS, *NUMBERS, *EMPTY, *SYNTAX, *NAMES, *EXPRESSIONS, *MEANING, *HABITS, *AUDIT)

@@ -181,7 +181,7 @@ def _report_refusal(
     context: PassContext,
 ) -> None:
     span = stage_span(entry, refusal.path)
-    if context.sink.has_error_at(span):
+    if context.sink.has_error_at(span, besides="AGC603"):
         return  # an earlier pass has found the same fault
     # For a setting that is missing, it is no help that others do without.
     able = able if refusal.path in entry.spans else []
