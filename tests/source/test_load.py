@@ -253,3 +253,47 @@ def test_the_fast_and_the_slow_parser_agree(
         if one.text:  # an empty value's place is a point between two tokens
             start = (one.span.line, one.span.column)
             assert start == (other.span.line, other.span.column)
+
+
+@pytest.mark.parametrize("name", [".", "specs"])
+def test_a_folder_in_place_of_a_spec_names_the_specs_in_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "specs"
+    folder.mkdir()
+    (folder / "b.yaml").write_text("name: b\nagentc: 1\n")
+    (folder / "a.yml").write_text("agentc: 1\n")
+    (folder / "other.yaml").write_text("jobs: 3\n")
+    monkeypatch.chdir(folder if name == "." else tmp_path)
+    sink = Sink()
+    load_file(Path(name), sink)
+    (said,) = sink.sorted()
+    assert said.message == f"`{name}` is a folder"
+    assert said.notes == ("specs in it: a.yml, b.yaml",)
+
+
+def test_a_folder_without_specs_says_so(tmp_path: Path) -> None:
+    sink = Sink()
+    load_file(tmp_path, sink)
+    assert sink.sorted()[0].notes == ("there is no spec in it",)
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("description: ETO: exploration", 'description: "ETO: exploration"'),
+        ("a: {b: Task: go, then stop., c: 1}", 'a: {b: "Task: go, then stop.", c: 1}'),
+        ("a: {b: Goal: open, c: Note: stop}", 'a: {b: "Goal: open", c: "Note: stop"}'),
+        ("- text: see this: it", '- text: "see this: it"'),
+        ('a: "in" and out: b "c"', None),
+        ("a: it's this: \"b\"", "a: 'it''s this: \"b\"'"),
+        ("epochs: 3  packing: true", "epochs: 3` and `packing: true"),
+        ("epochs: 3 packing: true", "epochs: 3` and `packing: true"),
+    ],
+)
+def test_a_colon_in_a_text_without_quotes(line: str, meant: str | None) -> None:
+    _, sink = load(f"{line}\nx: 1\n" if not line.startswith("-") else f"{line}\n")
+    (said,) = sink.sorted()
+    assert said.code == "AGC103"
+    if meant is not None:
+        assert f"write `{meant}`" in (said.fix or "")
