@@ -1,6 +1,6 @@
-"""A misspelt key of any kind of stage, with one letter less or two swapped, gives one message at its
-place, which offers the key: nothing that follows from it is reported beside it, neither that the
-key is missing nor what its value would mean.
+"""A misspelt key of any kind of stage, with one letter less or two swapped, gives one message at
+its place, which offers the key: nothing that follows from it is reported beside it, neither that
+the key is missing nor what its value would mean.
 
 `test_typos.py` does the same with the keys of the shipped specs, below stages too.
 """

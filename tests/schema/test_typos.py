@@ -1,6 +1,6 @@
 """A slip of one character in any key of any shipped spec is caught at its place, with the right key
-offered and nothing reported that follows from it: each class of slip (a letter left out, another, one too many, two swapped) at every
-position of every key.
+offered and nothing reported that follows from it: each class of slip (a letter left out, another,
+one too many, two swapped) at every position of every key.
 
 Keys of different mappings at one depth are misspelt together, since a front end that reads a spec
 takes 20 ms; what is not caught so is tried alone before it counts as a failure.

@@ -286,7 +286,7 @@ def test_a_folder_without_specs_says_so(tmp_path: Path) -> None:
         ("a: {b: Goal: open, c: Note: stop}", 'a: {b: "Goal: open", c: "Note: stop"}'),
         ("- text: see this: it", '- text: "see this: it"'),
         ('a: "in" and out: b "c"', None),
-        ("a: it's this: \"b\"", "a: 'it''s this: \"b\"'"),
+        ('a: it\'s this: "b"', "a: 'it''s this: \"b\"'"),
         ("epochs: 3  packing: true", "epochs: 3` and `packing: true"),
         ("epochs: 3 packing: true", "epochs: 3` and `packing: true"),
     ],

@@ -36,8 +36,9 @@ NAMES: tuple[Code, ...] = (
     Code(
         "AGC406",
         "a default that no stage takes",
-        "A value under `defaults:` is taken by stages "
-        "whose kind has that key and which do not set it; here there is none.",
+        "A value under `defaults:` is taken by stages whose kind has that key and which do not set "
+        "it; here there is none. It is an error where no stage has the key, and a warning where "
+        "every stage that has it sets a value of its own.",
     ),
     Code(
         "AGC407",

@@ -7,7 +7,9 @@ STRUCTURE: tuple[Code, ...] = (
         "AGC201",
         "unknown key",
         "No such key exists at this place. Nothing in a spec is ever "
-        "ignored, so a misspelt setting cannot fall back to its default unnoticed.",
+        "ignored, so a misspelt setting cannot fall back to its default unnoticed. Keys of other "
+        "tools get the key that means the same here. What follows from the slip is not reported: "
+        "neither that the key that was meant is missing, nor what is wrong with its value.",
     ),
     Code(
         "AGC202",
