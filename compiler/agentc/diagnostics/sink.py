@@ -108,9 +108,9 @@ class Sink:
         )
 
     def has_error_at(self, span: Span, *, besides: str = "") -> bool:
-        """Whether an error of another code than `besides` was reported at that place."""
+        """Whether an error with another message than `besides` was reported at that place."""
         return any(
-            each.span == span and each.severity == "error" and each.code != besides
+            each.span == span and each.severity == "error" and each.message != besides
             for each in self._found.values()
         )
 

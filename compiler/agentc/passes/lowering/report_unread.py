@@ -181,15 +181,17 @@ def _report_refusal(
     context: PassContext,
 ) -> None:
     span = stage_span(entry, refusal.path)
-    if context.sink.has_error_at(span, besides="AGC603"):
+    named = refusal.reason.startswith(chosen.id)
+    message = refusal.reason if named else f"{chosen.id}: {refusal.reason}"
+    # The same one may come from another cell of a sweep.
+    if context.sink.has_error_at(span, besides=message):
         return  # an earlier pass has found the same fault
     # For a setting that is missing, it is no help that others do without.
     able = able if refusal.path in entry.spans else []
     notes = [f"{listed(able)} {'support' if len(able) > 1 else 'supports'} it"] if able else []
-    named = refusal.reason.startswith(chosen.id)
     context.sink.error(
         "AGC603",
-        refusal.reason if named else f"{chosen.id}: {refusal.reason}",
+        message,
         span,
         notes=notes,
         fix=refusal.fix,
