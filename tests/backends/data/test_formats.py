@@ -515,3 +515,17 @@ def test_the_job_writes_what_holds_its_contract(name: str, tmp_path: Path, run_j
     assert done.code == 0, done.output
     product = "PreferencePairs" if layout == "preference" else "SFTDataset"
     check_artifact(product, done.data, {}, {}, done.facts)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_values_of_other_types_end_in_an_error_for_people(name: str) -> None:
+    layout, record = KNOWN[name]
+    chance = random.Random(name)
+    odd = (None, True, 0, 1.5, "", "x", "[]", '{"a": 1}', [], [1], ["x"], [[]], {}, {"a": 1}, [{}])
+    for number in range(len(list(places(record)))):
+        for value in odd:
+            changed = json.loads(json.dumps(record))
+            _, holder, field = list(places(changed))[number]
+            holder[field] = value
+            for each in (layout, chance.choice(["messages", "sharegpt", "alpaca", "preference"])):
+                outcome(changed, each)  # any other exception than DatasetError fails the test

@@ -136,6 +136,12 @@ PAIR = {"prompt": "q", "chosen": "a", "rejected": "b"}
         (lines(PAIR), "on_malformed: drop", "record 0 is not in the", "set `format: preference`"),
         (lines(TALK) + "{broken", "", "d.jsonl:2: not JSON", "write one object a line"),
         (lines(TALK, {**TALK, "label": False}), "", "`label`", "`ignore_fields: [label]`"),
+        (
+            lines({**TALK, "label": False}, TALK, {**TALK, "images": ["a.png"], "label": True}),
+            "",
+            "; other records have `images`",
+            "`ignore_fields: [images, label]` leaves them out",
+        ),
         ("[\n" + json.dumps(TALK) + ",\n" + json.dumps({}) + "\n]", "", "d.jsonl:3: record 1", ""),
         ("", "", "none of the 0 records of d.jsonl can be read", ""),
         (lines({"messages": []}), "on_malformed: drop", "none of the 1 records", ""),

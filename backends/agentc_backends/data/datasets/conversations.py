@@ -108,7 +108,7 @@ class RowReader:
         try:
             return self._row(f"{self._name}:{record.number}", record.value)
         except FieldError as error:
-            raise DatasetError(f"{place} {error}", error.fix) from None
+            raise DatasetError(f"{place} {error}", error.fix, error.unread) from None
         except MalformedError as error:
             trouble = DatasetError(f"{place} {error}", error.fix or _DROP)
             if self.rules.on_malformed == "error":
@@ -203,6 +203,8 @@ class RowReader:
         for own in ("memory", "forgotten"):
             if fields.has(own):
                 row[own] = fields.take(own)
+        if row.get("memory", "last") != "last" or not isinstance(row.get("forgotten", 0), int):
+            raise FieldError('has a `memory` other than "last", or a `forgotten` that is no number')
         return row
 
     def _first_reply(self, messages: Sequence[Message], fixed: int | None, fields: Fields) -> int:

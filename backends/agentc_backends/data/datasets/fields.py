@@ -143,8 +143,14 @@ def unread(paths: list[str], reasons: list[str], what: str, ledger: Ledger) -> F
         f"`{path}` ({reason})" if reason else f"`{path}`"
         for path, reason in zip(paths, reasons, strict=True)
     )
-    ignored = ", ".join(sorted({*ledger.ignore, *paths}))
     return FieldError(
         f"has {'a field' if len(paths) == 1 else 'fields'} that {what} does not read: {listed}",
-        f"`ignore_fields: [{ignored}]` leaves {'it' if len(paths) == 1 else 'them'} out",
+        ignoring(paths, ledger.ignore),
+        tuple(paths),
     )
+
+
+def ignoring(paths: Iterable[str], ignored: Iterable[str]) -> str:
+    """What to write so that fields are left out, besides those that are."""
+    names = ", ".join(sorted({*ignored, *paths}))
+    return f"`ignore_fields: [{names}]` leaves {'them' if ',' in names else 'it'} out"

@@ -178,7 +178,8 @@ def _complete(messages: list[Message], fields: Fields, reader: TurnReader) -> li
 def _history(fields: Fields) -> list[Message]:
     """LLaMA-Factory's `history`: earlier questions, each with its answer."""
     found: list[Message] = []
-    for entry in fields.take("history") or ():
+    entries = fields.take("history") or []
+    for entry in entries if isinstance(entries, list) else [entries]:
         if not isinstance(entry, list) or len(entry) != 2:
             raise FieldError("has a `history` that is no list of [question, answer]")
         found += [user(entry[0]), assistant(entry[1])]

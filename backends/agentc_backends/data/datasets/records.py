@@ -27,11 +27,12 @@ class Record(NamedTuple):
 
 
 class DatasetError(ValueError):
-    """A file that cannot be used: what is wrong, and what to write instead."""
+    """A file that cannot be used: what is wrong, and what to write instead. `unread` are the fields
+    of the record that nothing reads, where these are the trouble."""
 
-    def __init__(self, reason: str, fix: str = "") -> None:
+    def __init__(self, reason: str, fix: str = "", unread: tuple[str, ...] = ()) -> None:
         super().__init__(f"{reason}. To fix it: {fix}" if fix else reason)
-        self.reason, self.fix = reason, fix
+        self.reason, self.fix, self.unread = reason, fix, unread
 
 
 class MalformedError(ValueError):
@@ -43,11 +44,12 @@ class MalformedError(ValueError):
 
 
 class FieldError(ValueError):
-    """A field that would be lost or has a value that cannot be used. It is always an error."""
+    """A field that would be lost (`unread`) or has a value that cannot be used. It is always an
+    error."""
 
-    def __init__(self, reason: str, fix: str = "") -> None:
+    def __init__(self, reason: str, fix: str = "", unread: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
-        self.fix = fix
+        self.fix, self.unread = fix, unread
 
 
 def read_records(path: Path) -> Iterator[Record]:

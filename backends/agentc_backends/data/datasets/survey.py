@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from agentc_backends.data.datasets.conversations import ReadRules, RowReader, messages_of
+from agentc_backends.data.datasets.fields import ignoring
 from agentc_backends.data.datasets.records import (
     DatasetError,
     Record,
@@ -60,25 +61,46 @@ def _survey(path: Path, size: int, _changed: int, rules: ReadRules) -> Survey:
         return Survey()
     reader = RowReader(path.name, rules)
     rows = characters = records = 0
+    first: DatasetError | None = None
+    unread: dict[str, None] = {}
     try:
         for record in _records(data, path.name, is_list=is_list, whole=whole):
             records += 1
-            if records <= MOST_RECORDS and (row := reader.row(record)) is not None:
-                rows += 1
-                characters += sum(len(message["content"]) for message in messages_of(row))
+            if records <= MOST_RECORDS:
+                try:
+                    row = reader.row(record)
+                except DatasetError as error:
+                    if not error.unread:
+                        raise
+                    # One message for the fields of all records that are read.
+                    first = first or error
+                    unread |= dict.fromkeys(error.unread)
+                    continue
+                if row is not None:
+                    rows += 1
+                    characters += sum(len(message["content"]) for message in messages_of(row))
             if records == MOST_RECORDS and not is_list:
                 records += max(0, lines - record.line)
                 break
         else:
             if not whole:
                 records = records * size // len(data) if is_list else max(records, lines)
+        if first is not None:
+            raise first
         if reader.counts.records == records:
             reader.require_rows(rows)
             reader.require_ignored()
     except DatasetError as error:
-        return Survey(trouble=error)
+        return Survey(trouble=error if first is None else _with_names(first, [*unread], rules))
     share = rows / max(1, reader.counts.records)
     return Survey(round(records * share), characters / max(1, rows))
+
+
+def _with_names(error: DatasetError, unread: list[str], rules: ReadRules) -> DatasetError:
+    """The first error about fields, with those of other records."""
+    others = ", ".join(f"`{name}`" for name in unread if name not in error.unread)
+    more = f"; other records have {others}" if others else ""
+    return DatasetError(error.reason + more, ignoring(unread, rules.ignore_fields))
 
 
 def _records(data: bytes, file: str, *, is_list: bool, whole: bool) -> Iterator[Record]:

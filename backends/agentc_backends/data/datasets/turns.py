@@ -99,7 +99,10 @@ class TurnReader:
         if called:
             text = self._called(text, fields.path("value"))
         message = _message("assistant", "\n".join([*([text] if text else []), *calls]))
-        if fields.take("cut") is True:
+        cut = fields.take("cut")
+        if cut not in (None, False, True):
+            raise FieldError(f"has a `{fields.path('cut')}` that is neither true nor false")
+        if cut:
             message["cut"] = True
         name, reasoning = fields.one_of(REASONING) if self.think else ("", None)
         raw = fields.take("raw")
