@@ -16,13 +16,13 @@ from agentc.cli import main
 from agentc.compilation import compile_spec
 from agentc.cost.estimate import estimate_plan
 from agentc.plan.render import plan_document
-from agentc.plan.work import find_work
+from agentc.plan.work import find_work, object_of
 from agentc.run import drive, orchestrate
 from agentc.run.active import ActiveRun
 from agentc.run.driver import DriverOptions
 from agentc.run.observe import Observer
 from agentc.run.orchestrate import RunOptions, run_plan
-from agentc.run.outcome import describe_failures
+from agentc.run.outcome import describe_failures, health
 from agentc.run.plan_folder import claim_plan_folder
 from agentc.run.record import Record
 from agentc.runtime.store import publish, visible
@@ -104,6 +104,43 @@ def test_status_has_what_a_program_warns_of(
     assert main(["status", "--store", str(chain.store), "--json"]) == 0
     told = [json.loads(line)["warnings"] for line in capsys.readouterr().out.splitlines()]
     assert told == [["slow"], []]
+
+
+OVERFLOWED = {
+    "episodes": 20, "ends": {"overflow": 20}, "successes": 0, "reward_least": 0.0,
+    "reward_most": 0.0,
+}  # fmt: skip
+IDENTICAL = {"rows": 8, "steps": 4, "identical": 8, "unchanged": True}
+
+
+def test_status_and_the_end_of_a_run_say_what_was_not_learned(
+    chain: TinyPlan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened(chain)
+    layout = StoreLayout(chain.store)
+    facts = {"base": OVERFLOWED, "child": IDENTICAL}
+    for job, found in zip(chain.jobs, facts.values(), strict=True):
+        manifest = layout.manifest(object_of(job))
+        (manifest.parent / "data").mkdir(parents=True)
+        manifest.write_text(json.dumps({"kind": job["kind"], "facts": found}), encoding="utf-8")
+    assert main(["status", "--store", str(chain.store)]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    told = [line.removeprefix("health: ") for line in lines if line.startswith("health: ")]
+    whats = [line.split(";")[0] for line in told]
+    assert whats == [
+        "20 of 20 episodes (100%) end by overflow: the prompt fills the context",
+        "rewards have no variance: 0 in all of 20 episodes",
+        "the policy is equal to its start: no weight changed in 4 steps",
+        "identical pairs: both sides of 8 of 8 pairs are the same tokens",
+    ]
+    assert main(["status", "--store", str(chain.store), "--json"]) == 0
+    listed = [json.loads(line)["health"] for line in capsys.readouterr().out.splitlines()]
+    assert [*listed[0], *listed[1]] == told
+    # The gravest first, whatever the order of the jobs.
+    ended = health({"jobs": chain.jobs}, layout, "`agentc status` shows them")
+    first, second = (str(job["id"]) for job in chain.jobs)
+    assert [line.split(":")[0] for line in ended] == [second, second, first, first]
+    assert [line.partition(": ")[2] for line in ended] == [told[2], told[3], told[0], told[1]]
 
 
 def test_a_failure_that_another_run_tries_again_is_told(chain: TinyPlan, tmp_path: Path) -> None:

@@ -80,11 +80,15 @@ def execute(arguments: argparse.Namespace) -> int:
                 print(f"  {one.id:<{width}}  {words}")
                 for text in dict.fromkeys(text for each in one.jobs for text in each.warnings):
                     print(f"  {' ' * width}  warning: {text}")
+                for text in dict.fromkeys(text for each in one.jobs for text in each.health):
+                    print(f"  {' ' * width}  health: {text}")
                 continue
             words = sentence(one) if at_work or one.state != "waiting" else "not started"
             print(f"  {one.id:<{width}}  {words}{_expectation(entries.get(one.id))}")
             for warning in one.warnings:
                 print(f"  {' ' * width}  warning: {warning}")
+            for text in one.health:
+                print(f"  {' ' * width}  health: {text}")
             if one.state in ("failed", "killed") and not one.stopped:
                 print("\n".join(_cause(one.message, logs[one.id], width)))
         if not at_work and any(one.state != "done" for one in seen):

@@ -64,10 +64,19 @@ _SHARED: tuple[Field, ...] = (
     integer("max_length", "Longest row in tokens, prompt included.", REQUIRED, minimum=8),
     choice(
         "truncation",
-        "What happens to a longer row: `error` fails the stage, `drop` leaves the "
-        "row out, `right` cuts its end. Each is counted in the artifact.",
+        "What happens to a longer row: `error` fails the stage (rows that a policy played: see "
+        "max_dropped), `drop` leaves the row out, `right` cuts its end. Each is counted in the "
+        "artifact.",
         ("error", "drop", "right"),
         "error",
+    ),
+    number(
+        "max_dropped",
+        "Under `truncation: error`: the largest share of the rows, or pairs, that may be left out "
+        "because a policy played episodes longer than max_length; a larger share fails the stage.",
+        0.1,
+        minimum=0,
+        maximum=1,
     ),
     choice(
         "dtype", "Numeric type of the training computation.", ("float32", "bfloat16"), "float32"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agentc.plan.work import object_of
+from agentc.runtime.health import findings, stage_facts
 from agentc.runtime.machine.stopping import says_stopped
 from agentc.runtime.program import read_json
 from agentc.runtime.store.layout import StoreLayout
@@ -38,6 +39,8 @@ class JobSnapshot:
     remaining: float | None = None
     numbers: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    health: tuple[str, ...] = ()
+    """What says that the job learned nothing (`agentc.runtime.health`)."""
     seconds: float | None = None
 
     @property
@@ -116,6 +119,7 @@ class Observer:
                     for attempt in manifest.get("earlier_attempts") or ()
                 ),
                 warnings=warnings,
+                health=tuple(one.text for one in findings([stage_facts(job_id, manifest)])),
             )
             self._finished[job_id] = seen
             return seen

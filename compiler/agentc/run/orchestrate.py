@@ -256,6 +256,9 @@ def _show_results(work: Work, options: RunOptions) -> int:
     verdicts = claims.find_verdicts(work.document, work.layout)
     if verdicts is not None:
         print(f"\n{claims.render_verdicts(verdicts, colour=options.colour, width=width)}")
+    sick = outcome.health(work.document, work.layout, "`agentc status` shows them")
+    if sick:
+        print("\nhealth:\n" + "\n".join(f"  {line}" for line in sick))
     page = outcome.report_path(work.document, work.layout)
     if page is not None:
         print(f"\nreport: {shown_report(page, work)}")

@@ -11,6 +11,7 @@ from agentc.plan.work import Document, object_of
 from agentc.run.claims import show_chance
 from agentc.run.observe import JobSnapshot
 from agentc.run.wording import sentence
+from agentc.runtime.health import findings, shown, stage_facts
 from agentc.runtime.program import read_json
 from agentc.runtime.servers.lease import last_lines
 from agentc.runtime.store.layout import StoreLayout
@@ -128,6 +129,16 @@ def tables(document: Document, layout: StoreLayout, width: int | None = None) ->
     if comparisons:
         return "\n\n".join(comparisons)
     return _metrics(metrics, width) if metrics else ""
+
+
+def health(document: Document, layout: StoreLayout, more: str) -> list[str]:
+    """Lines on the stages of the plan that learned nothing; `more` shows those that are left
+    out."""
+    done = [job for job in document["jobs"] if layout.is_published(object_of(job))]
+    stages = [
+        stage_facts(str(job["id"]), read_json(layout.manifest(object_of(job)))) for job in done
+    ]
+    return shown(findings(stages), more)
 
 
 def report_path(document: Document, layout: StoreLayout) -> Path | None:

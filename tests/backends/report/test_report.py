@@ -363,6 +363,21 @@ def test_what_jobs_warned_of_is_told(example_store: Any, experiment: dict[str, A
     assert "eto.2.dpo: the server differs <by> 0.05" in " ".join(page.text.split())
 
 
+def test_stages_that_learned_nothing_are_at_the_top(
+    example_store: Any, experiment: dict[str, Any]
+) -> None:
+    manifest = example_store.inputs["eto.2.dpo"][0].parent / "artifact.json"
+    value = json.loads(manifest.read_text("utf-8"))
+    value["facts"] = {"unchanged": True, "steps": 9, "identical": 3, "rows": 3}
+    manifest.write_text(json.dumps(value), encoding="utf-8")
+    page = rendered(example_store, experiment)
+    assert "health" in page.ids()
+    text = " ".join(page.text.split())
+    assert "eto.2.dpo: the policy is equal to its start: no weight changed in 9 steps;" in text
+    assert "eto.2.dpo: identical pairs: both sides of 3 of 3 pairs are the same tokens;" in text
+    assert text.index("Health") < text.index("Results")
+
+
 def test_best_of_k_and_loops_stand_in_the_tables(
     example_store: Any, experiment: dict[str, Any]
 ) -> None:

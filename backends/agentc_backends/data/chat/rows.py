@@ -36,7 +36,8 @@ class RowCounts:
     both sides of a pair); `truncated` rows were cut, `dropped` ones were left out. `forgotten` ones
     are kept, but their policy no longer saw all of their turns when it acted. `parted` ones hold
     replies of which only a part was seen (`raw`), and became a token row for each trained turn; of
-    pairs, those whose earlier replies are trained as they were seen."""
+    pairs, those whose earlier replies are trained as they were seen. `masked` are the dropped rows
+    without a trained token, `identical` the kept pairs whose sides are the same tokens."""
 
     rows: int = 0
     truncated: int = 0
@@ -46,6 +47,8 @@ class RowCounts:
     longest: int = 0
     forgotten: int = 0
     parted: int = 0
+    masked: int = 0
+    identical: int = 0
     untrained: list[str] = field(default_factory=list)
 
 
@@ -66,11 +69,14 @@ class Side:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskRules:
     """`loss_on`: "all_replies", "after_prompt" or "marked" (rows), "assistant" or "completion"
-    (pairs); `max_length` in tokens, prompt included; `truncation`: "error", "drop" or "right"."""
+    (pairs); `max_length` in tokens, prompt included; `truncation`: "error", "drop" or "right".
+    Under "error" rows that a policy played are left out all the same where they are too long, up to
+    the share `max_dropped` of all rows."""
 
     loss_on: str
     max_length: int
     truncation: str
+    max_dropped: float = 0.1
 
 
 def encode_rows(
@@ -90,7 +96,7 @@ def encode_rows(
         for messages, trained in parts:
             encoded = encoder.encode(messages)
             side = Side(encoded.ids, [turn in trained for turn in encoded.turns])
-            fitted = _fit(row["id"], (side,), rules, counts)
+            fitted = _fit(row, (side,), rules, counts)
             if fitted is not None:
                 kept += fitted
                 counts.forgotten += bool(row.get("forgotten"))
@@ -148,9 +154,10 @@ def encode_pairs(
                 trained = [turn >= len(prompt) for turn in encoded.turns]
             side = Side(encoded.ids, trained, encoded.turns if turns else [])
             sides.append(_behind(opening, side) if opening else side)
-        fitted = _fit(row["id"], tuple(sides), rules, counts)
+        fitted = _fit(row, tuple(sides), rules, counts)
         if fitted is not None:
             kept.append((fitted[0], fitted[1]))
+            counts.identical += fitted[0].ids == fitted[1].ids
             counts.parted += any("raw" in m for name in _SIDES for m in row[name][:-1])
     return kept, _checked(counts, rules)
 
@@ -198,19 +205,20 @@ def as_generated(messages: Sequence[Message]) -> list[Message]:
 
 
 def _fit(
-    name: str, sides: tuple[Side, ...], rules: MaskRules, counts: RowCounts
+    row: Row, sides: tuple[Side, ...], rules: MaskRules, counts: RowCounts
 ) -> tuple[Side, ...] | None:
     """The sides of one row within max_length, or None when the row is left out."""
+    name: str = row["id"]
     longest = max(len(side.ids) for side in sides)
     counts.longest = max(counts.longest, longest)
     limit = rules.max_length
     if longest > limit:
-        if rules.truncation == "error":
+        if rules.truncation == "error" and not _is_played(row):
             raise RowsError(
                 f"row {name} has {longest} tokens, more than max_length {limit}; raise "
                 "max_length, or set truncation to drop (leave such rows out) or right (cut them)"
             )
-        if rules.truncation == "drop":
+        if rules.truncation != "right":
             counts.dropped += 1
             return None
         counts.truncated += 1
@@ -222,6 +230,7 @@ def _fit(
     if not all(any(side.trained[1:]) for side in sides):
         if rules.truncation == "drop":
             counts.dropped += 1
+            counts.masked += 1
         else:
             counts.untrained.append(name)
         return None
@@ -231,7 +240,25 @@ def _fit(
     return sides
 
 
+def check_dropped(counts: RowCounts, rules: MaskRules) -> None:
+    """Raise RowsError where more of the rows that a policy played are too long than is allowed."""
+    total = counts.rows + counts.dropped
+    if rules.truncation == "error" and counts.dropped > rules.max_dropped * total:
+        raise RowsError(
+            f"{counts.dropped} of {total} rows have more tokens than max_length "
+            f"{rules.max_length} (up to {counts.longest}), more than max_dropped "
+            f"{rules.max_dropped:g} allows; raise max_length or max_dropped, or set truncation to "
+            "drop (leave such rows out) or right (cut them)"
+        )
+
+
+def _is_played(row: Row) -> bool:
+    """Whether a policy played the row, or a side of the pair: nobody chose its length."""
+    return row.get("source") == "policy" or ("chosen" in row and "source" not in row)
+
+
 def _checked(counts: RowCounts, rules: MaskRules) -> RowCounts:
+    check_dropped(counts, rules)
     if counts.untrained:
         raise RowsError(
             f"{len(counts.untrained)} rows have no trained token within max_length "
@@ -239,8 +266,9 @@ def _checked(counts: RowCounts, rules: MaskRules) -> RowCounts:
             "truncation to drop to leave them out"
         )
     if counts.rows == 0 and counts.dropped:
+        by = "`truncation: drop`" if rules.truncation == "drop" else "`max_dropped`"
         raise NoRowsError(
-            f"no rows to train on: `truncation: drop` left out all {counts.dropped}, which have "
+            f"no rows to train on: {by} left out all {counts.dropped}, which have "
             f"up to {counts.longest} tokens or none that is trained (max_length is "
             f"{rules.max_length}); raise max_length, or look at the data"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 from agentc.runtime.program import load_job, read_rows, write_rows
 from agentc_backends.data.pair.contrast import build_pairs
 from agentc_backends.data.pair.rules import PairError, PairRules
+
+_TRAINED = ("prompt", "chosen", "rejected")
 
 
 def main() -> int:
@@ -25,7 +28,7 @@ def main() -> int:
     except PairError as error:
         print(f"pairs: {error}", file=sys.stderr)
         return 1
-    facts = counts.facts(len(pairs))
+    facts = {**counts.facts(len(pairs)), "distinct": distinct_pairs(pairs)}
     job.facts(**facts)
     print("pairs:", ", ".join(f"{name} {value}" for name, value in facts.items()))
     if not pairs:
@@ -54,6 +57,11 @@ def main() -> int:
     write_rows(job.out / "pairs.jsonl", pairs)
     job.progress(len(pairs), len(pairs), "pairs", force=True)
     return 0
+
+
+def distinct_pairs(pairs: Sequence[Mapping[str, object]]) -> int:
+    """Pairs that differ by what is trained."""
+    return len({json.dumps([pair[name] for name in _TRAINED]) for pair in pairs})
 
 
 def _first_task(inputs: Sequence[Sequence[Mapping[str, object]]]) -> str:

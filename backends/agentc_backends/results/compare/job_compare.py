@@ -35,7 +35,12 @@ def main() -> int:
         print(f"compare: {error}", file=sys.stderr)
         return 1
     write_json(job.out / "comparison.json", comparison)
-    job.facts(rows=len(rows), baseline=baseline_name)
+    unmoved = [
+        row["name"]
+        for row in comparison["rows"]
+        if (told := row.get("difference")) and told.get("better") == told.get("worse") == 0
+    ]
+    job.facts(rows=len(rows), baseline=baseline_name, **({"unmoved": unmoved} if unmoved else {}))
     lead = comparison.get("scores", ["reward"])[0]
     for row in comparison["rows"]:
         mean = row[lead]["mean"]

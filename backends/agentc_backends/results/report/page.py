@@ -99,6 +99,7 @@ def render_page(
         links=exports.download_links(found, str(experiment.get("name", "agentc"))),
         origin=origin.origin(collection, experiment),
         kept_models=tables.kept_models(collection),
+        health=tables.health(collection),
         job_warnings=tables.job_warnings(collection),
         evaluations=tables.evaluations(collection),
         claims=claims.claim_tables(collection),

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean
 from typing import Any
 
+from agentc.runtime.health import findings, stage_facts
 from agentc_backends.results.report import costs
 from agentc_backends.results.report.collect import Collection, ExperimentJob
 
@@ -97,6 +98,16 @@ def job_warnings(collection: Collection) -> list[dict[str, Any]]:
         {"name": node.name, "anchor": anchor(node), "text": str(text)}
         for node in collection.nodes
         for text in (node.manifest.get("facts") or {}).get("warnings") or ()
+    ]
+
+
+def health(collection: Collection) -> list[dict[str, Any]]:
+    """What says that stages learned nothing, the gravest first."""
+    anchors = {node.name: anchor(node) for node in collection.nodes}
+    stages = [stage_facts(node.name, node.manifest) for node in collection.nodes]
+    return [
+        {"name": one.stage, "anchor": anchors[one.stage], "what": one.what, "where": one.where}
+        for one in findings(stages)
     ]
 
 

@@ -128,11 +128,17 @@ def row_choice(view: StageView) -> dict[str, Json]:
 
 def token_mask(view: StageView, loss_on: str) -> dict[str, Json]:
     """Which tokens are trained, and what becomes of rows that are too long."""
-    return {
+    mask: dict[str, Json] = {
         "loss_on": loss_on,
         "max_length": view.integer("max_length"),
         "truncation": view.text("truncation"),
     }
+    if mask["truncation"] != "error":
+        view.leave("max_dropped", f"`truncation: {mask['truncation']}` has no limit")
+    elif view.is_set("max_dropped"):
+        # What few plans have is left out of the others.
+        mask["max_dropped"] = view.number("max_dropped")
+    return mask
 
 
 def leave_nll(view: StageView) -> None:

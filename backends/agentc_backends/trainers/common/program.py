@@ -19,10 +19,12 @@ from agentc_backends.data.models.checkpoint import (
     require_unquantised,
     settle_libraries,
 )
+from agentc_backends.data.models.unchanged import is_unchanged
 from agentc_backends.trainers.common.endings import TrainingFailedError, TrainingOutOfTimeError
 from agentc_backends.trainers.common.kept import keep_model
 from agentc_backends.trainers.common.launch import die_with_launcher, end_worker, relaunch
 from agentc_backends.trainers.common.processes import first_process, process_count
+from agentc_backends.trainers.common.step_facts import max_grad_norm, step_facts
 
 
 def run_trainer(name: str, train: Callable[[Job], None], *, module: str | None) -> int:
@@ -81,10 +83,23 @@ def record_facts(
     if not first_process():
         return
     kept = {name: value for name, value in asdict(counts).items() if name != "untrained"}
+    for name in ("masked", "identical"):
+        # What few trainings have is left out of the others.
+        if not kept[name]:
+            del kept[name]
     job.facts(
         **kept,
+        **step_facts(job.logs / "steps.jsonl", max_grad_norm(job.config)),
+        **_compared(job),
         steps=steps,
         world_size=process_count() if processes is None else processes,
         versions={package: version(package) for package in packages},
         **more,
     )
+
+
+def _compared(job: Job) -> dict[str, Any]:
+    """Whether the policy is its start still. Of a critic nothing is said: a head may be all that
+    it trains."""
+    same = is_unchanged(job.out, job.input("model")) if job.spec["kind"] != "critic" else None
+    return {} if same is None else {"unchanged": same}

@@ -33,7 +33,7 @@ def read_choice(config: JobConfig) -> RowChoice:
     return RowChoice(config["min_reward"], config.get("best_per_task"), config.get("keep_best"))
 
 
-def rows_to_imitate(job: Job, choice: RowChoice) -> tuple[list[Row], dict[str, int]]:
+def rows_to_imitate(job: Job, choice: RowChoice) -> tuple[list[Row], dict[str, Any]]:
     """The rows of a supervised training, and how many were left out; see `select_rows`. Raises
     RowsError."""
     names = ("trajectories.jsonl", "rows.jsonl", "pairs.jsonl")
@@ -55,7 +55,7 @@ def _imitated(row: Row) -> Row:
     }
 
 
-def select_rows(rows: list[Row], choice: RowChoice) -> tuple[list[Row], dict[str, int]]:
+def select_rows(rows: list[Row], choice: RowChoice) -> tuple[list[Row], dict[str, Any]]:
     """The rows to imitate and how many were left out: episodes that ended in an infrastructure
     error always, rows below `min_reward` (or without a reward) when it is given, and of what is
     left all but the best share, and all but the best of each task, when only these are wanted.
@@ -67,9 +67,10 @@ def select_rows(rows: list[Row], choice: RowChoice) -> tuple[list[Row], dict[str
         kept = [row for row in whole if _reaches(row, min_reward)]
     if rows and not kept:
         raise NoRowsError(_why_none(rows, whole, min_reward))
-    left_out = {
+    left_out: dict[str, Any] = {
         "errors_left_out": len(rows) - len(whole),
         "below_min_reward": len(whole) - len(kept),
+        **_played(whole, kept, min_reward),
     }
     if choice.keep_best is not None:
         best = best_of_all(kept, choice.keep_best)
@@ -82,6 +83,20 @@ def select_rows(rows: list[Row], choice: RowChoice) -> tuple[list[Row], dict[str
         left_out["not_best_left_out"] = len(kept) - len(best)
         kept = best
     return kept, left_out
+
+
+def _played(whole: list[Row], kept: list[Row], min_reward: float | None) -> dict[str, Any]:
+    """What `min_reward` left of the episodes that a policy played."""
+    played = [row for row in whole if row.get("source") == "policy"]
+    if min_reward is None or not played:
+        return {}
+    rewards = [row["reward"] for row in played if row.get("reward") is not None]
+    return {
+        "min_reward": min_reward,
+        "played": len(played),
+        "played_kept": sum(row.get("source") == "policy" for row in kept),
+        "played_best": max(rewards, default=None),
+    }
 
 
 def prompts_of(rows: Sequence[Row]) -> list[list[dict[str, str]]]:

@@ -18,6 +18,7 @@ from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.tasks import read_rules, tasks_of
 from agentc_backends.agents.rollout.turns import TurnRules
 from agentc_backends.data.models.checkpoint import settle_libraries
+from agentc_backends.data.models.unchanged import is_unchanged
 
 _PACKAGES = ("torch", "transformers")
 _ON_OVERFLOW = "`on_overflow: error` makes that a failure of the stage."
@@ -171,10 +172,14 @@ async def train(job: Job) -> None:
     if share is not None and (said := unfiltered(run.files.curve(), share)):
         job.warn(said)
     run.files.close()
+    # CHAI learns a critic alone: its policy is its start by design.
+    same = None if about["algorithm"] == "chai" else is_unchanged(job.out, base)
+    unchanged = {} if same is None else {"unchanged": same}
     job.facts(
         **{name: about[name] for name in ("iterations", "trajectories", "steps", "reply_tokens")},
         return_first=run.files.curve()[0]["return"]["mean"],
         return_last=last["return"]["mean"],
+        **unchanged,
         versions={package: version(package) for package in _PACKAGES},
     )
 

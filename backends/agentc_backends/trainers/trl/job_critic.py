@@ -6,6 +6,7 @@ Hidden texts go into token rows, which live in memory alone: nothing of them is 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from agentc.runtime.program import Job, write_json
@@ -126,10 +127,12 @@ def as_seen_without(
     """The pairs that are kept, as a reference reads them that is not told hidden texts. The same
     tokens count: what was cut off is cut off here."""
     whole = MaskRules(loss_on=rules.loss_on, max_length=1 << 30, truncation="error")
+    # How many may be dropped is a share of all, which has been checked.
+    one_by_one = replace(rules, max_dropped=1.0)
     found: Pairs = []
     for row, other in zip(rows, told, strict=True):
         try:
-            [kept], _ = encode_pairs(encoder, [other], rules)
+            [kept], _ = encode_pairs(encoder, [other], one_by_one)
         except NoRowsError:
             continue  # dropped
         [plain], _ = encode_pairs(encoder, [row], whole, turns=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentc.runtime.program import Job
@@ -16,6 +16,7 @@ from agentc_backends.data.chat.rows import (
     RowCounts,
     RowsError,
     Side,
+    check_dropped,
     encode_pairs,
     encode_rows,
 )
@@ -130,14 +131,13 @@ def judged(
                             "id": f"{row[f'{side}_id']}@{place // 2}",
                             "messages": [*row["prompt"], *row[side][: place + 1]],
                             "prompt_length": len(row["prompt"]) + place,
+                            "source": row.get("source", "policy"),
                         }
                     )
                     rewards.append(reward)
     kept: list[HeadItem] = []
     counts = RowCounts()
-    after = MaskRules(
-        loss_on="after_prompt", max_length=rules.max_length, truncation=rules.truncation
-    )
+    after = replace(rules, loss_on="after_prompt", max_dropped=1.0)
     for turn, reward in zip(turns, rewards, strict=True):
         try:
             [whole], one = encode_rows(encoder, [turn], after)
@@ -150,6 +150,7 @@ def judged(
             setattr(counts, name, getattr(counts, name) + getattr(one, name))
     if not kept:
         raise NoRowsError(f"no turn to train on: {counts.dropped} are longer than max_length")
+    check_dropped(counts, rules)
     return kept, counts
 
 

@@ -1,0 +1,69 @@
+"""Facts of a training's logged steps: what `agentc.runtime.health` judges the loss and the
+gradients by."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from agentc.runtime.program import JobConfig
+
+
+def step_facts(log: Path, max_grad_norm: float | None) -> dict[str, Any]:
+    """`losses` and `gradients` of logs/steps.jsonl; what is not logged is left out."""
+    lines = _lines(log)
+    facts: dict[str, Any] = {}
+    losses = _numbers(lines, "loss")
+    if losses:
+        finite = [loss for loss in losses if math.isfinite(loss)]
+        last = [loss for loss in losses[-max(1, len(losses) // 4) :] if math.isfinite(loss)]
+        facts["losses"] = {
+            "steps": len(losses),
+            "not_finite": len(losses) - len(finite),
+            "least": min(finite, default=None),
+            "most": max(finite, default=None),
+            "last": fmean(last) if last else None,
+        }
+    norms = [norm for norm in _numbers(lines, "grad_norm") if math.isfinite(norm)]
+    if norms:
+        limit = max_grad_norm or math.inf
+        facts["gradients"] = {
+            "steps": len(norms),
+            "least": min(norms),
+            "most": max(norms),
+            "clipped": sum(norm > limit for norm in norms),
+        }
+    return facts
+
+
+def max_grad_norm(config: JobConfig) -> float | None:
+    """The clipping norm of a training job, by the name that its library has for it."""
+    arguments = config.get("arguments") or {}
+    for value in (arguments.get("max_grad_norm"), config.get("max_norm")):
+        if value is not None:
+            return float(value)
+    flags: Sequence[str] = config.get("flags") or ()
+    if "--max_norm" in flags:
+        return float(flags[flags.index("--max_norm") + 1])
+    return None
+
+
+def _lines(log: Path) -> list[dict[str, Any]]:
+    if not log.exists():
+        return []
+    found = []
+    for text in log.read_text(encoding="utf-8").splitlines():
+        try:
+            found.append(json.loads(text))
+        except ValueError:
+            continue
+    return found
+
+
+def _numbers(lines: Sequence[dict[str, Any]], name: str) -> list[float]:
+    values = [line.get(name) for line in lines]
+    return [float(value) for value in values if isinstance(value, int | float)]
