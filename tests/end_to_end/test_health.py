@@ -69,7 +69,7 @@ stages:
     truncation: right
   report: {kind: report}
 """
-ALIKE = '''\
+ALIKE = """\
 # /// script
 # [tool.agentc]
 # output = "pairs"
@@ -91,7 +91,7 @@ with Path(stage["output"]["folder"], "pairs.jsonl").open("w") as out:
             "chosen_id": f"t{number}#0", "rejected_id": f"t{number}#1", **sides,
         }
         out.write(json.dumps(row) + "\\n")
-'''
+"""
 EXPECTED = {
     "explore": "6 of 6 episodes (100%) end by overflow: the prompt fills the context",
     "still": "the policy is equal to its start: no weight changed in 3 steps",

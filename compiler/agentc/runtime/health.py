@@ -46,7 +46,7 @@ class StageFacts:
 
 
 @dataclass(frozen=True)
-class Finding:
+class HealthFinding:
     """One thing that is wrong with a stage: `what`, with its number and unit, and `where` to
     look."""
 
@@ -75,17 +75,17 @@ def stage_facts(stage: str, manifest: Mapping[str, Any]) -> StageFacts:
     )
 
 
-def findings(stages: Sequence[StageFacts]) -> List[Finding]:
+def findings(stages: Sequence[StageFacts]) -> List[HealthFinding]:
     """What is wrong with the stages, the gravest first; equal ones in the order of the stages."""
     return [
-        Finding(stage.stage, what, where)
+        HealthFinding(stage.stage, what, where)
         for rule in RULES
         for stage in stages
         for what, where in rule(stage)
     ]
 
 
-def shown(found: Sequence[Finding], more: str) -> List[str]:
+def shown(found: Sequence[HealthFinding], more: str) -> List[str]:
     """Lines for people: the first findings, and how many more there are, which `more` shows."""
     lines = [each.line for each in found[:MOST_SHOWN]]
     if len(found) > MOST_SHOWN:
