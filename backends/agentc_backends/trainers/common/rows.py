@@ -52,6 +52,7 @@ def _imitated(row: Row) -> Row:
         "messages": [*row["prompt"], *row["chosen"]],
         "prompt_length": len(row["prompt"]),
         "reward": row["chosen_reward"],
+        "source": row.get("source", "policy"),
     }
 
 
