@@ -14,7 +14,9 @@ from agentc.cli import main
 from agentc.plan.comparison import Comparison, compare_documents, comparison_text
 from agentc.plan.job import Job, Plan, Resources
 from agentc.plan.render import plan_document
+from agentc.plan.review import review_plan
 from agentc.plan.text import render_plan
+from agentc.plan.tree import plan_text
 from agentc.plan.work import find_work
 from agentc.run.record import Record
 from agentc.runtime.store.layout import StoreLayout
@@ -115,6 +117,22 @@ def test_a_report_is_no_result() -> None:
         return plan(*jobs)
 
     assert compared(with_page("a"), with_page("b")).same
+
+
+def test_jobs_are_counted_as_plan_counts_them(tmp_path: Path) -> None:
+    def with_page(beta: float) -> Plan:
+        made = plan(
+            job("dpo", "dpo", settings={"beta": beta}),
+            job("scores", "evaluate", served="dpo"),
+            job("page", "report", a=["scores"]),
+        )
+        return plan(*(_report(one) if one.id == "page" else one for one in made.jobs))
+
+    old, new = with_page(0.1), with_page(0.5)
+    text = comparison_text(compared(old, new))
+    assert text.splitlines()[0] == "one and other: 3 of 3 jobs differ"
+    review = review_plan(find_work(plan_document(new), StoreLayout(tmp_path)), plan_document(old))
+    assert "1 changed, 2 follow from that" in plan_text(review)
 
 
 def _report(one: Job) -> Job:
