@@ -153,6 +153,16 @@ def test_disk_and_store(look: Look, tmp_path: Path) -> None:
     assert of(document, "store")[0]["verdict"] == "problem"
 
 
+def test_the_build_of_vllm_and_its_size(look: Look) -> None:
+    served = "servers: {{local: {{backend: {}}}}}\nprompts:"
+    test = "stages:\n  test: {kind: evaluate, policy: base, split: test}\n"
+    for backend, said in (("vllm", 1), ("transformers", 0)):
+        spec = SPEC.replace("prompts:", served.format(backend)).replace("stages:\n", test)
+        _, document = look(spec, "--offline")
+        lines = [each["message"] for each in of(document, "software")]
+        assert sum("vLLM's CPU build, 3.5 GB" in line for line in lines) == said, lines
+
+
 def test_gpus_of_this_machine(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     code, document = look(SPEC, "--offline")

