@@ -8,8 +8,10 @@ import pytest
 from tests.backends.colbench.frontend.conftest import OTHER, SECRET, TASK, WANTED, OpenedPages
 
 from agentc.runtime.browser.render import Rendered
+from agentc_backends.environments.colbench.frontend.episode import PageDialogue
 from agentc_backends.environments.colbench.frontend.human import NO_PAGE, NOT_SHOWN
 from agentc_backends.environments.colbench.frontend.pages import PageTask
+from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
 
 MARKER = "I WANT TO ANSWER:"
 FIRST = WANTED.replace(SECRET, "mine").replace("blue", "red")
@@ -31,6 +33,12 @@ def test_a_page_is_seen_corrected_and_rewarded(opened_pages: OpenedPages) -> Non
     assert report["human"] == {"replies": 2, "unknown": 0, "cut": 0, "code_like": 0}
     assert set(report["pictures"]) == {"wanted", "made"}
     assert world.step("more")[1:3] == (0.0, True)
+
+
+def test_of_several_pages_of_a_reply_the_first_counts_as_released() -> None:
+    dialogue = PageDialogue(TASK, FrontendSettings())
+    assert dialogue.hear(f"{FIRST} {MARKER} {WANTED}") == (True, True)
+    assert dialogue.html == FIRST
 
 
 def test_without_another_page_the_last_one_counts(opened_pages: OpenedPages) -> None:

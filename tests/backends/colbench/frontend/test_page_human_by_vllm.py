@@ -21,7 +21,7 @@ from tests.support.vllm_environment import tiny_model, vllm_python, vllm_variabl
 from agentc.runtime.browser.render import Rendered
 from agentc_backends.environments.colbench.frontend.human import (
     MADE,
-    NO_PAGE,
+    NOTHING_MADE,
     PROMPT,
     WANTED,
     ModelPageHuman,
@@ -107,7 +107,7 @@ def test_vllm_reads_two_pictures_behind_their_labels(
     # What was made comes first, at most 1200 pixels of it; each is what its label says.
     assert both["pictures"] == [[40, 30, 255, 0, 0], [20, 50, 0, 0, 255]]
     assert [part.get("text") for part in first["messages"][0]["content"]] == [
-        PROMPT, MADE, NO_PAGE, WANTED, None,
+        PROMPT, NOTHING_MADE, WANTED, None,
     ]  # fmt: skip
     assert first["pictures"] == [[20, 50, 0, 0, 255]]
     for one, body in ((both, asked[0]), (first, asked[1])):
