@@ -15,8 +15,7 @@ from agentc.ir.module import Module, Stage
 from agentc.kinds.artifacts import CHECKPOINT, TEXT_ENCODER, VISION_ENCODER
 from agentc.kinds.groups import MODEL_SOURCES, makers
 from agentc.memory.config_file import ConfiguredShape, shape_of
-from agentc.runtime.model_folder.folder import LANGUAGE_MODEL, Needs, read_model_folder
-from agentc.runtime.model_folder.folder import ModelFolder as FolderContent
+from agentc.runtime.model_folder.folder import LANGUAGE_MODEL, ModelFolder, Needs, read_model_folder
 from agentc.source.boundary import Boundary, OutsideError
 
 ENCODER_SOURCES = (*makers(VISION_ENCODER), *makers(TEXT_ENCODER))
@@ -29,17 +28,17 @@ _REMEMBERED = 64
 
 
 @dataclass(frozen=True, slots=True)
-class ModelFolder:
+class LocalModel:
     """`shape` is None for a type of model that is not known, and where the content has faults."""
 
-    content: FolderContent
+    content: ModelFolder
     shape: ConfiguredShape | None
 
 
-def read_model_folders(module: Module, boundary: Boundary) -> dict[str, ModelFolder]:
+def read_model_folders(module: Module, boundary: Boundary) -> dict[str, LocalModel]:
     """By stage id, what is at the paths of models and encoders."""
-    read: dict[tuple[str, Needs], ModelFolder | None] = {}
-    found: dict[str, ModelFolder] = {}
+    read: dict[tuple[str, Needs], LocalModel | None] = {}
+    found: dict[str, LocalModel] = {}
     for stage in module.stages.values():
         path = _path(stage)
         if path is None:
@@ -59,7 +58,7 @@ def _path(stage: Stage) -> str | None:
     return value.json if value is not None and isinstance(value.json, str) else None
 
 
-def _read(path: str, needs: Needs, boundary: Boundary) -> ModelFolder | None:
+def _read(path: str, needs: Needs, boundary: Boundary) -> LocalModel | None:
     try:
         place = boundary.find(path)
     except OutsideError:
@@ -84,6 +83,6 @@ def _marks(place: Path, boundary: Boundary) -> tuple[object, ...] | None:
 
 
 @lru_cache(_REMEMBERED)
-def _remembered(place: Path, path: str, needs: Needs, _marks: tuple[object, ...]) -> ModelFolder:
+def _remembered(place: Path, path: str, needs: Needs, _marks: tuple[object, ...]) -> LocalModel:
     content = read_model_folder(place, path, needs)
-    return ModelFolder(content, shape_of(content.sizes))
+    return LocalModel(content, shape_of(content.sizes))

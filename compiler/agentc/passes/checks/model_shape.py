@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from agentc.backend_api.memory import Architecture
 from agentc.diagnostics.diagnostic import Severity
 from agentc.memory import architecture_named, scratch_architecture
-from agentc.passes.checks.model_folders import ModelFolder
+from agentc.passes.checks.model_folders import LocalModel
 from agentc.passes.checks.subject import Settings, StageContext, is_made
 
 _PUBLISHERS = frozenset(
@@ -94,7 +94,7 @@ def _context(model: Settings) -> ModelContext | None:
     )
 
 
-def _written_context(name: str, source: str, folder: ModelFolder) -> ModelContext | None:
+def _written_context(name: str, source: str, folder: LocalModel) -> ModelContext | None:
     if folder.shape is None or folder.shape.stretched:
         return None
     tokens = folder.shape.shape.context

@@ -16,7 +16,7 @@ from agentc.backend_api.view import ABSENT, Absent, SettingTable, effective
 from agentc.ir.module import Module, Prompt, Resource, Stage
 from agentc.kinds import kind_named
 from agentc.kinds.field import Json
-from agentc.passes.checks.model_folders import ModelFolder, read_model_folders
+from agentc.passes.checks.model_folders import LocalModel, read_model_folders
 from agentc.passes.checks.surroundings import ModuleAnalysis, survey
 from agentc.passes.lowering.setting_span import stage_span
 from agentc.source.boundary import Boundary
@@ -159,7 +159,7 @@ class StageContext:
     table: BackendTable
     around: ModuleAnalysis
     servers: Mapping[str, tuple[ServerBackend, Settings]]
-    folders: Mapping[str, ModelFolder]
+    folders: Mapping[str, LocalModel]
     boundary: Boundary
 
     def producers(self, role: str) -> Iterator[Settings]:

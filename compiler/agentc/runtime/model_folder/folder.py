@@ -23,7 +23,7 @@ from agentc.runtime.model_folder.config import (
     read_config,
     sizes_of,
 )
-from agentc.runtime.model_folder.fault import Fault, shortened
+from agentc.runtime.model_folder.folder_fault import FolderFault, shortened
 from agentc.runtime.model_folder.safetensors import Tensor
 from agentc.runtime.model_folder.tokenizer import TOKENIZER_FILE, TokenizerFileError, tokens_of
 from agentc.runtime.model_folder.weights import GGUF, Weights, gguf_fault, read_weights
@@ -58,7 +58,7 @@ class ModelFolder:
     """What was read. `tensors` are those of the weights, empty where they have faults; `sizes` is
     None for a type of model that is not known."""
 
-    faults: Tuple[Fault, ...]
+    faults: Tuple[FolderFault, ...]
     config: Mapping[str, Any] = field(default_factory=dict)
     sizes: Optional[ConfiguredSizes] = None
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
@@ -102,28 +102,30 @@ def read_model_folder(directory: Path, shown: str, needs: Needs = LANGUAGE_MODEL
         return _read(directory, shown, needs)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it has no valid path"
-        return ModelFolder((Fault("%s cannot be read: %s" % (shown, reason.lower()), _CHOOSE),))
+        return ModelFolder(
+            (FolderFault("%s cannot be read: %s" % (shown, reason.lower()), _CHOOSE),)
+        )
 
 
 _CHOOSE = "give a directory in Hugging Face layout, relative to the spec or absolute"
 
 
-def _no_directory(directory: Path, shown: str) -> Fault:
+def _no_directory(directory: Path, shown: str) -> FolderFault:
     if not directory.exists():
         message = "there is no readable directory %s" % shown
         if _HUB_ID.fullmatch(shown):
-            return Fault(
+            return FolderFault(
                 message,
                 "did you mean `repo`? For a repository of the Hugging Face hub write "
                 "`{repo: %s, revision: main}`, then run `agentc lock`" % shown,
             )
-        return Fault(message, _CHOOSE)
+        return FolderFault(message, _CHOOSE)
     if shown.lower().endswith(GGUF):
         return gguf_fault("%s is a file" % shown)
     if shown.lower().endswith(".safetensors"):
         fix = "give the directory that it lies in, with config.json and tokenizer.json"
-        return Fault("%s is a file, not a model directory" % shown, fix)
-    return Fault("%s is a file, not a model directory" % shown, _CHOOSE)
+        return FolderFault("%s is a file, not a model directory" % shown, fix)
+    return FolderFault("%s is a file, not a model directory" % shown, _CHOOSE)
 
 
 def _read(directory: Path, shown: str, needs: Needs) -> ModelFolder:
@@ -133,7 +135,7 @@ def _read(directory: Path, shown: str, needs: Needs) -> ModelFolder:
         for count, entry in enumerate(entries):
             if count > _MOST_FILES:
                 message = "%s has more than %d entries" % (shown, _MOST_FILES)
-                return ModelFolder((Fault(message, _CHOOSE),))
+                return ModelFolder((FolderFault(message, _CHOOSE),))
             if entry.name.startswith("."):
                 continue
             if entry.is_file():
@@ -143,12 +145,12 @@ def _read(directory: Path, shown: str, needs: Needs) -> ModelFolder:
     if odd:
         message = "%s holds %s, which cannot be read" % (shown, shortened(sorted(odd)))
         fix = "remove it: only files and links to files can be copied"
-        return ModelFolder((Fault(message, fix),))
+        return ModelFolder((FolderFault(message, fix),))
     if ADAPTER_FILE in names:
         return ModelFolder((_adapter(directory, names, shown),))
     if CONFIG_FILE not in names:
         return ModelFolder((_no_config(directory, names, shown),))
-    faults: List[Fault] = []
+    faults: List[FolderFault] = []
     config: Dict[str, Any] = {}
     sizes = None
     try:
@@ -158,7 +160,7 @@ def _read(directory: Path, shown: str, needs: Needs) -> ModelFolder:
         sizes = sizes_of(config) if needs.language else None
     except ConfigFileError as error:
         message = "the model's config.json cannot be understood: %s" % error
-        faults.append(Fault(message, _SAVE_AGAIN))
+        faults.append(FolderFault(message, _SAVE_AGAIN))
     weights = read_weights(directory, names, shown)
     faults += weights.faults
     tokens = None
@@ -170,14 +172,14 @@ def _read(directory: Path, shown: str, needs: Needs) -> ModelFolder:
     return ModelFolder(tuple(faults), config, sizes, weights.tensors, weights.file_bytes)
 
 
-def _adapter(directory: Path, names: Set[str], shown: str) -> Fault:
+def _adapter(directory: Path, names: Set[str], shown: str) -> FolderFault:
     merge = (
         "merge it into its base model with PEFT's `merge_and_unload()`, and save the result with "
         "its tokenizer by `save_pretrained`"
     )
     whole = [n for n in names if n.endswith(".safetensors") and not n.startswith("adapter_")]
     if CONFIG_FILE in names and whole:
-        return Fault(
+        return FolderFault(
             "%s holds a model and a PEFT adapter (%s), which would be ignored"
             % (shown, ADAPTER_FILE),
             "remove the adapter's files, or %s" % merge,
@@ -189,20 +191,22 @@ def _adapter(directory: Path, names: Set[str], shown: str) -> Fault:
         base = " for %s" % found[:200] if isinstance(found, str) and found else ""
     except (ValueError, AttributeError, RecursionError):
         pass  # the file says that it is an adapter, whatever is in it
-    return Fault("%s is a PEFT adapter%s, not a whole model" % (shown, base), merge)
+    return FolderFault("%s is a PEFT adapter%s, not a whole model" % (shown, base), merge)
 
 
-def _no_config(directory: Path, names: Set[str], shown: str) -> Fault:
+def _no_config(directory: Path, names: Set[str], shown: str) -> FolderFault:
     inner = _inner_model(directory)
     if inner:
         message = "%s holds no config.json, but %s does" % (shown, inner)
-        return Fault(message, "did you mean `path: %s`?" % (Path(shown) / inner))
+        return FolderFault(message, "did you mean `path: %s`?" % (Path(shown) / inner))
     files = sorted(name for name in names if name.lower().endswith(GGUF))
     if files:
         return gguf_fault("%s holds %s" % (shown, shortened(files)))
     if not names and not any(directory.iterdir()):
-        return Fault("%s is empty: it holds no config.json" % shown, _SAVE_AGAIN)
-    return Fault("%s holds no config.json, so it is not a model directory" % shown, _SAVE_AGAIN)
+        return FolderFault("%s is empty: it holds no config.json" % shown, _SAVE_AGAIN)
+    return FolderFault(
+        "%s holds no config.json, so it is not a model directory" % shown, _SAVE_AGAIN
+    )
 
 
 def _inner_model(directory: Path) -> str:
@@ -215,22 +219,24 @@ def _inner_model(directory: Path) -> str:
     return ""
 
 
-def _type_faults(config: Mapping[str, Any], shown: str, needs: Needs) -> List[Fault]:
+def _type_faults(config: Mapping[str, Any], shown: str, needs: Needs) -> List[FolderFault]:
     if not isinstance(config.get("model_type"), str):
         raise ConfigFileError("it has no `model_type`")
     classes = config.get("architectures")
     for name in classes if needs.language and isinstance(classes, list) else ():
         if isinstance(name, str) and name.endswith(_OTHER_HEADS):
             message = "%s is a %s, which writes no text" % (shown, name[:120])
-            return [Fault(message, "give a model whose class ends with ForCausalLM")]
+            return [FolderFault(message, "give a model whose class ends with ForCausalLM")]
     return []
 
 
-def _tokens(directory: Path, names: Set[str], shown: str) -> Tuple[Optional[int], Optional[Fault]]:
+def _tokens(
+    directory: Path, names: Set[str], shown: str
+) -> Tuple[Optional[int], Optional[FolderFault]]:
     if TOKENIZER_FILE not in names:
         slow = sorted(names & {"tokenizer.model", "vocab.json", "vocab.txt", "merges.txt"})
         only = ", only %s" % shortened(slow) if slow else ""
-        return None, Fault(
+        return None, FolderFault(
             "%s has no tokenizer.json%s" % (shown, only),
             "write it with `AutoTokenizer.from_pretrained(...).save_pretrained(...)`, which saves "
             "a fast tokenizer",
@@ -239,7 +245,7 @@ def _tokens(directory: Path, names: Set[str], shown: str) -> Tuple[Optional[int]
         return tokens_of(directory), None
     except TokenizerFileError as error:
         message = "%s: %s" % (shown, error)
-        return None, Fault(message, "save the tokenizer again with `save_pretrained`")
+        return None, FolderFault(message, "save the tokenizer again with `save_pretrained`")
 
 
 def _disagreements(
@@ -249,13 +255,13 @@ def _disagreements(
     tokens: Optional[int],
     shown: str,
     needs: Needs,
-) -> List[Fault]:
+) -> List[FolderFault]:
     """Where configuration, tokenizer and weights do not go together."""
-    faults: List[Fault] = []
+    faults: List[FolderFault] = []
     rows, written = _rows(weights), of_text(config, "vocab_size")
     if rows is not None and sizes is not None and rows != sizes.vocabulary:
         faults.append(
-            Fault(
+            FolderFault(
                 "%s: config.json has a `vocab_size` of %d, the embeddings have %d rows"
                 % (shown, sizes.vocabulary, rows),
                 "resize them with `resize_token_embeddings` and save the model again",
@@ -264,7 +270,7 @@ def _disagreements(
     have = rows if rows is not None else written if _is_count(written) else None
     if tokens is not None and have is not None and tokens > have:
         faults.append(
-            Fault(
+            FolderFault(
                 "%s: the tokenizer has %d tokens, the embeddings %d rows" % (shown, tokens, have),
                 "resize them with `model.resize_token_embeddings(%d)` and save the model again"
                 % tokens,
@@ -273,7 +279,7 @@ def _disagreements(
     lacking = _lacking(config, sizes, weights) if needs.language else ""
     if lacking:
         message = "%s: %s; they would be initialised at random" % (shown, lacking)
-        faults.append(Fault(message, "copy or download the weights again"))
+        faults.append(FolderFault(message, "copy or download the weights again"))
     return faults
 
 

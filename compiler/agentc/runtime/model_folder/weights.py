@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Collection, Dict, List, Mapping, Tuple
 
-from agentc.runtime.model_folder.fault import Fault, shortened
+from agentc.runtime.model_folder.folder_fault import FolderFault, shortened
 from agentc.runtime.model_folder.safetensors import HeaderError, Tensor, read_header
 
 SINGLE = "model.safetensors"
@@ -27,7 +27,7 @@ _FETCH_LFS = "fetch the files with `git lfs pull`, or download the model with th
 class Weights:
     """`tensors` by name, and the bytes of their files; both empty where there are faults."""
 
-    faults: Tuple[Fault, ...] = ()
+    faults: Tuple[FolderFault, ...] = ()
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     file_bytes: int = 0
 
@@ -48,26 +48,30 @@ def _read_indexed(directory: Path, names: Collection[str], shown: str) -> Weight
             content = file.read(_LARGEST_INDEX)
         found: Any = json.loads(content)
     except (ValueError, RecursionError):
-        return Weights(faults=(Fault("%s: %s is no JSON" % (shown, INDEX), again),))
+        return Weights(faults=(FolderFault("%s: %s is no JSON" % (shown, INDEX), again),))
     placed = found.get("weight_map") if isinstance(found, dict) else None
     if not isinstance(placed, dict) or not placed or not _texts(placed.values()):
-        fault = Fault("%s: %s does not say which file holds which tensor" % (shown, INDEX), again)
+        fault = FolderFault(
+            "%s: %s does not say which file holds which tensor" % (shown, INDEX), again
+        )
         return Weights(faults=(fault,))
     if SINGLE in names and SINGLE not in placed.values():
         message = "%s holds %s and %s, which name different weights" % (shown, SINGLE, INDEX)
-        return Weights(faults=(Fault(message, "remove the one that is not meant"),))
+        return Weights(faults=(FolderFault(message, "remove the one that is not meant"),))
     expected: Dict[str, Any] = {}
     for tensor, file_name in placed.items():
         expected.setdefault(file_name, set()).add(tensor)
     missing = sorted(name for name in expected if name not in names)
     if missing:
         message = "%s lacks %s, which %s names" % (shown, shortened(missing), INDEX)
-        return Weights(faults=(Fault(message, _COPY_AGAIN.replace("the file", "what is missing")),))
+        return Weights(
+            faults=(FolderFault(message, _COPY_AGAIN.replace("the file", "what is missing")),)
+        )
     return _read_files(directory, expected, shown)
 
 
 def _read_files(directory: Path, expected: Mapping[str, Any], shown: str) -> Weights:
-    faults: List[Fault] = []
+    faults: List[FolderFault] = []
     tensors: Dict[str, Tensor] = {}
     holders: Dict[str, str] = {}
     total = 0
@@ -76,38 +80,38 @@ def _read_files(directory: Path, expected: Mapping[str, Any], shown: str) -> Wei
             found = read_header(directory / name)
         except HeaderError as error:
             fix = _FETCH_LFS if "Git LFS" in str(error) else _COPY_AGAIN
-            faults.append(Fault("%s: %s %s" % (shown, name, error), fix))
+            faults.append(FolderFault("%s: %s %s" % (shown, name, error), fix))
             continue
         total += (directory / name).stat().st_size
         lacking = sorted((expected[name] or set()) - set(found))
         if lacking:
             message = "%s: %s lacks %s, which %s places there"
             message %= (shown, name, shortened(lacking), INDEX)
-            faults.append(Fault(message, _COPY_AGAIN))
+            faults.append(FolderFault(message, _COPY_AGAIN))
         for tensor in found:
             if tensor in holders:
                 message = "%s: %s and %s both hold %s" % (shown, holders[tensor], name, tensor)
                 fix = "save the model again with `save_pretrained` into an empty directory"
-                faults.append(Fault(message, fix))
+                faults.append(FolderFault(message, fix))
                 break
             holders[tensor] = name
         tensors.update(found)
     if not faults and not tensors:
-        faults.append(Fault("%s: its safetensors files hold no tensor" % shown, _COPY_AGAIN))
+        faults.append(FolderFault("%s: its safetensors files hold no tensor" % shown, _COPY_AGAIN))
     return Weights(tuple(faults)) if faults else Weights((), tensors, total)
 
 
-def _without_weights(names: Collection[str], shown: str) -> Fault:
+def _without_weights(names: Collection[str], shown: str) -> FolderFault:
     """Why a directory has no weights that can be read."""
     own = sorted(n for n in names if n.endswith(".safetensors") and not n.startswith("adapter_"))
     if any(_SHARD.search(name) for name in own):
-        return Fault(
+        return FolderFault(
             "%s holds %s without %s, which says where each tensor is"
             % (shown, shortened(own), INDEX),
             "copy or download the index too",
         )
     if own:
-        return Fault(
+        return FolderFault(
             "%s has no %s; transformers does not read %s" % (shown, SINGLE, shortened(own)),
             "load the model and save it again with `save_pretrained`",
         )
@@ -116,21 +120,21 @@ def _without_weights(names: Collection[str], shown: str) -> Fault:
         return gguf_fault("%s holds %s" % (shown, shortened(others)))
     pickled = [name for name in sorted(names) if name.lower().endswith(PICKLES)]
     if pickled:
-        return Fault(
+        return FolderFault(
             "%s has no .safetensors weights (found %s, which can run code when read)"
             % (shown, shortened(pickled)),
             "load the model where you trust it, and save it with `save_pretrained`, which writes "
             "safetensors",
         )
-    return Fault(
+    return FolderFault(
         "%s has no weights: there is no %s in it" % (shown, SINGLE),
         "copy or download the weights too",
     )
 
 
-def gguf_fault(what: str) -> Fault:
+def gguf_fault(what: str) -> FolderFault:
     """The weights are in a format of llama.cpp; `what` is the beginning of the message."""
-    return Fault(
+    return FolderFault(
         "%s: GGUF weights, which are quantised for llama.cpp, cannot be read" % what,
         "give a directory with the model's safetensors weights, such as the repository that the "
         "GGUF file was made from",

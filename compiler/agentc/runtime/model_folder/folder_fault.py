@@ -1,4 +1,4 @@
-"""Fault: what is wrong with a model directory, for people."""
+"""FolderFault: what is wrong with a model directory, for people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MOST_NAMES = 3
 
 
 @dataclass(frozen=True)
-class Fault:
+class FolderFault:
     """What is wrong, and what to do about it."""
 
     message: str
