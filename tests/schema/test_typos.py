@@ -44,8 +44,9 @@ NAMED = (
     "inputs",
 )
 """Sections whose keys are names that the spec chooses; `inputs` are a script's."""
-UNKNOWN = {"AGC201", "AGC406", "AGC429", "AGC432"}
-"""An unknown key; a default that no stage takes; what a template or a scale does not know."""
+UNKNOWN = {"AGC201", "AGC406", "AGC429", "AGC432", "AGC450"}
+"""An unknown key; a default that no stage takes; what a template or a scale does not know; what a
+claim cannot need."""
 
 
 PLACEMENT = {field.name for field in language.PLACEMENT_FIELDS}
