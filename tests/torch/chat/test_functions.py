@@ -49,6 +49,11 @@ def both(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Encoder, ChatT
     )
     if shipped:
         tokenizer.chat_template = (TEMPLATES / f"{request.param}.jinja").read_text()
+        if request.param == "llama3":
+            headers = ("<|start_header_id|>", "<|end_header_id|>")
+            tokenizer.add_special_tokens(
+                {"eos_token": "<|eot_id|>", "additional_special_tokens": list(headers)}
+            )
     name = "tokenizer" if shipped else chat.name
     (tmp_path / "agentc_chat.json").write_text(json.dumps({"chat_format": name}))
     return Encoder(tokenizer, name), ChatText(str(tmp_path), tokenizer)

@@ -189,14 +189,23 @@ class TestShippedTemplate:
         ids = shipped.encode(messages).ids
         assert ids.count(tokenizer.convert_tokens_to_ids("<|im_end|>")) == 2
 
-    def test_a_template_that_rewrites_history_is_refused(self) -> None:
+    def test_a_template_that_rewrites_history_has_no_single_row(self) -> None:
         tokenizer = encoder_for(format_named("chatml")).tokenizer
         tokenizer.chat_template = (
             "{% for m in messages %}{{ m['role'] }}:"
-            "{{ m['content'] if loop.last or m['role'] == 'user' else '...' }}\n{% endfor %}"
-            "{% if add_generation_prompt %}assistant:{% endif %}"
+            "{{ m['content'] if loop.last or m['role'] == 'user' else '...' }}<|im_end|>\n"
+            "{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"
         )
         with pytest.raises(FormatError, match="rewrites history"):
+            Encoder(tokenizer, "tokenizer").encode(TALK)
+
+    def test_a_template_without_an_end_of_replies_is_refused(self) -> None:
+        tokenizer = encoder_for(format_named("chatml")).tokenizer
+        tokenizer.chat_template = (
+            "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
+            "{% if add_generation_prompt %}assistant:{% endif %}"
+        )
+        with pytest.raises(FormatError, match="ends no reply"):
             Encoder(tokenizer, "tokenizer").encode(TALK)
 
     def test_a_template_that_does_not_end_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:

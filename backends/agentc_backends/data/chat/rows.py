@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from agentc.runtime.program import Job
-from agentc_backends.data.chat.tokens import Encoder
+from agentc_backends.data.chat.tokens import Encoded, Encoder
 
 IGNORED = -100
 """The label of a token that is not trained."""
@@ -35,9 +36,11 @@ class RowCounts:
     """What became of the rows. `tokens` and `trained_tokens` are sums over the kept rows (over
     both sides of a pair); `truncated` rows were cut, `dropped` ones were left out. `forgotten` ones
     are kept, but their policy no longer saw all of their turns when it acted. `parted` ones hold
-    replies of which only a part was seen (`raw`), and became a token row for each trained turn; of
-    pairs, those whose earlier replies are trained as they were seen. `masked` are the dropped rows
-    without a trained token, `identical` the kept pairs whose sides are the same tokens."""
+    replies of which only a part was seen (`raw`), or were rendered by a chat template that rewrites
+    history, and became a token row for each trained turn; of pairs, also those whose earlier
+    replies are trained as they were seen. `open_thoughts` are trained replies that do not close the
+    thought that their prompt opens. `masked` are the dropped rows without a trained token,
+    `identical` the kept pairs whose sides are the same tokens."""
 
     rows: int = 0
     truncated: int = 0
@@ -49,17 +52,34 @@ class RowCounts:
     parted: int = 0
     masked: int = 0
     identical: int = 0
+    open_thoughts: int = 0
     untrained: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
     """One token row: `ids`, and `trained[i]` true where token i enters the loss. `turns`, where it
-    was asked for: the index of the assistant message that a token is of, or -1."""
+    was asked for: the index of the assistant message that a token is of, or -1.
+
+    Where the chat format needs a row for each turn, a side of a pair is several rows, one behind
+    the other, of which none sees another: `starts` are their first places after 0.
+    """
 
     ids: list[int]
     trained: list[bool]
     turns: list[int] = field(default_factory=list)
+    starts: tuple[int, ...] = ()
+
+    def rows(self) -> list[Side]:
+        """The rows of the side."""
+        bounds = [0, *self.starts, len(self.ids)]
+        return [
+            Side(self.ids[a:b], self.trained[a:b], self.turns[a:b]) for a, b in pairwise(bounds)
+        ]
+
+    def positions(self) -> list[int]:
+        """The place of each token in its row."""
+        return [place for row in self.rows() for place in range(len(row.ids))]
 
     def labels(self) -> list[int]:
         """The ids, with IGNORED where they are not trained."""
@@ -94,12 +114,15 @@ def encode_rows(
         parts = in_parts(row, trained_turns(row, rules.loss_on))
         counts.parted += len(parts) > 1
         for messages, trained in parts:
-            encoded = encoder.encode(messages)
-            side = Side(encoded.ids, [turn in trained for turn in encoded.turns])
-            fitted = _fit(row, (side,), rules, counts)
-            if fitted is not None:
-                kept += fitted
-                counts.forgotten += bool(row.get("forgotten"))
+            encoded_rows = encoder.encode_turns(messages, trained)
+            counts.parted += len(encoded_rows) > 1
+            for encoded in encoded_rows:
+                counts.open_thoughts += encoded.open_thoughts
+                side = Side(encoded.ids, [turn in trained for turn in encoded.turns])
+                fitted = _fit(row, (side,), rules, counts)
+                if fitted is not None:
+                    kept += fitted
+                    counts.forgotten += bool(row.get("forgotten"))
     return kept, _checked(counts, rules)
 
 
@@ -146,19 +169,23 @@ def encode_pairs(
         opening = encoder.spell(row["opening"]) if "opening" in row else []
         sides = []
         for name in _SIDES:
-            encoded = encoder.encode(as_generated([*prompt, *row[name]]))
+            messages = as_generated([*prompt, *row[name]])
             if rules.loss_on == "completion":
+                encoded = encoder.encode(messages)
                 start = encoded.first_of(len(prompt))
                 trained = [position >= start for position in range(len(encoded.ids))]
+                parts = [Side(encoded.ids, trained, encoded.turns if turns else [])]
             else:
-                trained = [turn >= len(prompt) for turn in encoded.turns]
-            side = Side(encoded.ids, trained, encoded.turns if turns else [])
-            sides.append(_behind(opening, side) if opening else side)
+                encoded_rows = encoder.encode_turns(messages, _replies(messages, len(prompt)))
+                counts.open_thoughts += sum(each.open_thoughts for each in encoded_rows)
+                parts = [_side(each, len(prompt), turns) for each in encoded_rows]
+            sides.append(joined([_behind(opening, part) for part in parts] if opening else parts))
         fitted = _fit(row, tuple(sides), rules, counts)
         if fitted is not None:
             kept.append((fitted[0], fitted[1]))
             counts.identical += fitted[0].ids == fitted[1].ids
-            counts.parted += any("raw" in m for name in _SIDES for m in row[name][:-1])
+            raw = any("raw" in m for name in _SIDES for m in row[name][:-1])
+            counts.parted += raw or any(side.starts for side in fitted)
     return kept, _checked(counts, rules)
 
 
@@ -167,6 +194,16 @@ def _behind(opening: list[int], side: Side) -> Side:
     size = len(opening)
     turns = [-1] * size + side.turns if side.turns else []
     return Side(opening + side.ids, [False] * size + side.trained, turns)
+
+
+def _replies(messages: Sequence[Message], opening: int) -> list[int]:
+    places = range(opening, len(messages))
+    return [index for index in places if messages[index]["role"] == "assistant"]
+
+
+def _side(encoded: Encoded, opening: int, turns: bool) -> Side:
+    trained = [turn >= opening for turn in encoded.turns]
+    return Side(encoded.ids, trained, encoded.turns if turns else [])
 
 
 def in_parts(row: Row, trained: frozenset[int]) -> list[tuple[Sequence[Message], frozenset[int]]]:
@@ -209,7 +246,7 @@ def _fit(
 ) -> tuple[Side, ...] | None:
     """The sides of one row within max_length, or None when the row is left out."""
     name: str = row["id"]
-    longest = max(len(side.ids) for side in sides)
+    longest = max(len(part.ids) for side in sides for part in side.rows())
     counts.longest = max(counts.longest, longest)
     limit = rules.max_length
     if longest > limit:
@@ -222,9 +259,10 @@ def _fit(
             counts.dropped += 1
             return None
         counts.truncated += 1
-        # Each side is cut on its own, from the right.
+        # Each row of a side is cut on its own, from the right.
         sides = tuple(
-            Side(side.ids[:limit], side.trained[:limit], side.turns[:limit]) for side in sides
+            joined([Side(r.ids[:limit], r.trained[:limit], r.turns[:limit]) for r in side.rows()])
+            for side in sides
         )
     # The first token is never predicted, so a label there trains nothing.
     if not all(any(side.trained[1:]) for side in sides):
@@ -238,6 +276,19 @@ def _fit(
     counts.tokens += sum(len(side.ids) for side in sides)
     counts.trained_tokens += sum(sum(side.trained[1:]) for side in sides)
     return sides
+
+
+def joined(rows: Sequence[Side]) -> Side:
+    """The side that these rows make, one behind the other."""
+    starts: list[int] = []
+    for row in rows[:-1]:
+        starts.append(len(row.ids) + (starts[-1] if starts else 0))
+    return Side(
+        [token for row in rows for token in row.ids],
+        [each for row in rows for each in row.trained],
+        [turn for row in rows for turn in row.turns],
+        tuple(starts),
+    )
 
 
 def check_dropped(counts: RowCounts, rules: MaskRules) -> None:

@@ -1,16 +1,18 @@
 """Conversations -> token ids and the index of the assistant turn that each token belongs to.
 
-The whole text is tokenised once; character offsets carry the segments over. A control token that
-a message's text merely spells is put back as plain text, so that no observation can end a turn.
-Neighbours: `formats.py`, `shipped.py` (segments), `rows.py` (data sets).
+A text is tokenised as a whole; character offsets carry the segments over. A trained turn always
+follows exactly the tokens that a server is asked with: where one row cannot do this for all turns,
+each turn gets a row. A control token that a message only spells stays plain text, so that no
+observation can end a turn. Neighbours: `formats.py`, `shipped.py` (segments), `rows.py`.
 """
 
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,8 @@ from agentc_backends.data.chat.formats import (
     format_named,
 )
 from agentc_backends.data.chat.functions import has_functions, in_plain_text, requested
-from agentc_backends.data.chat.shipped import Renderer, shipped_segments
+from agentc_backends.data.chat.pieces import PieceTokens
+from agentc_backends.data.chat.shipped import RenderedTurn, ShippedTemplate, text_of
 from agentc_backends.data.chat.tool_templates import TemplateTools, readable, tools_of
 
 CHAT_FILE = "agentc_chat.json"
@@ -34,10 +37,12 @@ CHAT_FILE = "agentc_chat.json"
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """`ids[i]` is a token; `turns[i]` the index of the assistant message in whose trained region
-    it lies, or -1. Both have the length of the conversation in tokens."""
+    it lies, or -1. Both have the length of the conversation in tokens. `open_thoughts` is the
+    number of replies that do not close the thought that their prompt opens."""
 
     ids: list[int]
     turns: list[int]
+    open_thoughts: int = 0
 
     def first_of(self, turn: int) -> int:
         """Position of the first token of a turn's region (the length when it has none)."""
@@ -47,7 +52,8 @@ class Encoded:
 class Encoder:
     """Tokenises conversations for one checkpoint: its fast tokenizer and its chat format."""
 
-    def __init__(self, tokenizer: Any, chat_format: str) -> None:
+    def __init__(self, tokenizer: Any, chat_format: str, ends: Iterable[int] | None = None) -> None:
+        """`ends` are the tokens at which a server ends a reply; by default the tokenizer's own."""
         if not getattr(tokenizer, "is_fast", False):
             raise FormatError("this tokenizer has no fast version, which gives character offsets")
         self.tokenizer = tokenizer
@@ -56,7 +62,9 @@ class Encoder:
         )
         added = tokenizer.added_tokens_decoder
         self._control = {i: str(token) for i, token in added.items() if token.special}
+        self._pieces = PieceTokens(tokenizer)
         self._tools_found: TemplateTools | None = None
+        self._end_ids = None if ends is None else tuple(ends)
         if self.chat is not None:
             require_tokens(tokenizer, self.chat)
 
@@ -68,56 +76,168 @@ class Encoder:
         return next((i for i in ids if i is not None), 0)
 
     def segments(self, messages: Sequence[Message]) -> list[TextSegment]:
-        """The rendered conversation, in segments."""
+        """The conversation as one row, in segments with the regions of all its replies. Raises
+        FormatError where the template writes a reply in another way once later messages exist."""
         messages = self._expressed(messages)
         if self.chat is not None:
             return self.chat.segments(messages)
-        _require_system(self._render_shipped, messages)
-        return shipped_segments(self._render_shipped, messages, tuple(self._control.values()))
+        replies = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
+        template = self._template()
+        found = template.row(messages, {i: template.turn(messages, i) for i in replies})
+        if found is None:
+            raise FormatError(
+                "the tokenizer's chat template rewrites history: it writes a reply, or what stands "
+                "before it, in another way once later messages exist, so that one row of tokens "
+                "cannot hold all turns as they are met at inference; choose a built-in chat_format"
+            )
+        return found
 
     def encode(self, messages: Sequence[Message]) -> Encoded:
-        """Token ids and turns of a conversation. Raises FormatError."""
+        """Token ids and turns of a conversation in one row. Raises FormatError."""
         return self.encode_segments(self.segments(messages))
+
+    def encode_turns(self, messages: Sequence[Message], turns: Iterable[int]) -> list[Encoded]:
+        """Rows in which each of these assistant turns follows exactly the tokens that a server is
+        asked with: one row for all of them where that is possible, else one for each, with the
+        turn as the template writes it while it is the last. Raises FormatError."""
+        messages = self._expressed(messages)
+        wanted = sorted(turns)
+        if self.chat is not None and self.chat.by_line:
+            return [self.encode_segments(self.chat.segments(messages))]
+        if self.chat is not None:
+            rendered = {}
+            segments: list[TextSegment] | None = self.chat.segments(messages)
+        else:
+            template = self._template()
+            rendered = {turn: template.turn(messages, turn) for turn in wanted}
+            segments = template.row(messages, rendered)
+        prompts = {turn: self._prompt_ids(messages[:turn]) for turn in wanted}
+        if segments is not None:
+            row = self.encode_segments(segments)
+            if all(self._follows(row, turn, prompt) for turn, prompt in prompts.items()):
+                thoughts = sum(each.open_thought for each in rendered.values())
+                return [Encoded(row.ids, row.turns, thoughts)]
+        parts = []
+        for turn, prompt in prompts.items():
+            if self.chat is None:
+                before, reply = rendered[turn].prompt, rendered[turn].reply
+            else:
+                said = self.chat.segments(messages[: turn + 1])
+                first = next((i for i, s in enumerate(said) if s.turn == turn), len(said))
+                before, reply = tuple(said[:first]), tuple(s for s in said if s.turn == turn)
+            part = self._behind(prompt, before, reply, turn)
+            opened = turn in rendered and rendered[turn].open_thought
+            parts.append(Encoded(part.ids, part.turns, int(opened)))
+        return parts
 
     def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
         """Token ids of a conversation that waits for a reply: what a server should feed."""
+        return self._prompt_ids(self._expressed(messages))
+
+    def end_token(self, messages: Sequence[Message]) -> int:
+        """The token that ends a reply, the last message, under the tokenizer's own template.
+        Raises FormatError where there is none."""
+        ending = self._template().ending_of(messages)
+        ids = (i for i, token in self._control.items() if ending.endswith(token))
+        return max(ids, key=lambda token: len(self._control[token]))
+
+    def _template(self) -> ShippedTemplate:
+        ids = self._end_ids or [i for i in [self.tokenizer.eos_token_id] if i is not None]
+        ends = frozenset(map(str, self.tokenizer.convert_ids_to_tokens(list(ids))))
+        return ShippedTemplate(self._render_shipped, tuple(self._control.values()), ends)
+
+    def _prompt_ids(self, messages: Sequence[Message]) -> list[int]:
         if self.chat is not None:
-            ending = self.chat.generation_prompt
+            ending = TextSegment(self.chat.generation_prompt)
+            segments = [*self.chat.segments(messages), ending]
         else:
-            said = self._expressed(messages)
-            prompt = self._render_shipped(said, True)
-            ending = prompt.removeprefix(self._render_shipped(said, False))
-        return self.encode_segments([*self.segments(messages), TextSegment(ending)]).ids
+            segments = self._template().prompt(messages).segments()
+        if self.chat is not None and self.chat.by_line:
+            return self.encode_segments(segments).ids
+        text = text_of(segments)
+        spelled = any(
+            token in segment.text
+            for segment in segments
+            if segment.content
+            for token in self._control.values()
+        )
+        return self.encode_segments(segments).ids if spelled else self._pieces.ids(text)
+
+    def _follows(self, row: Encoded, turn: int, prompt: list[int]) -> bool:
+        """Whether a turn's first trained token follows the prompt, token by token."""
+        first = row.first_of(turn)
+        if first == len(row.ids):  # a cut reply without a word has no token of its own
+            return row.ids[: len(prompt)] == prompt
+        return row.ids[:first] == prompt
+
+    def _behind(
+        self,
+        prompt: list[int],
+        before: Sequence[TextSegment],
+        reply: Sequence[TextSegment],
+        turn: int,
+    ) -> Encoded:
+        """A turn behind its prompt: as the whole text is tokenised where the prompt stays the
+        same, else with the reply tokenised on its own."""
+        whole = self.encode_segments([*before, *reply])
+        if self._follows(whole, turn, prompt):
+            return whole
+        alone = self._continued(reply)
+        return Encoded([*prompt, *alone.ids], [-1] * len(prompt) + alone.turns)
 
     def encode_segments(self, segments: Sequence[TextSegment]) -> Encoded:
-        """Token ids and turns of segments of a conversation. Raises FormatError."""
-        if self.chat is None or not self.chat.by_line:
-            return self._encode(segments)
-        # A token that held the end of one text and the beginning of the next would be another than
-        # those of a prompt and its reply.
-        parts = [self._encode([segment]) for segment in segments if segment.text]
-        return Encoded(
-            [token for part in parts for token in part.ids],
-            [turn for part in parts for turn in part.turns],
-        )
+        """Token ids and turns of segments of a conversation, with a cut wherever a token would
+        span the end of a prompt and the beginning of its reply: at inference none can. Raises
+        FormatError."""
+        segments = [segment for segment in segments if segment.text]
+        if self.chat is not None and self.chat.by_line:
+            # A token that held the end of one text and the beginning of the next would be another
+            # than those of a prompt and its reply.
+            return _joined([self._encode([segment]) for segment in segments])
+        borders = [
+            place
+            for place, segment in enumerate(segments)
+            if place and segment.turn is not None and segments[place - 1].turn != segment.turn
+        ]
+        cut = self._cut(text_of(segments))
+        spanned = _spanned(cut, segments, borders)
+        if not spanned:
+            return self._labelled(cut, segments)
+        parts = [self._encode(segments[: spanned[0]])]
+        for start, end in pairwise([*spanned, len(segments)]):
+            parts.append(self._continued(segments[start:end]))
+        return _joined(parts)
+
+    def _continued(self, segments: Sequence[TextSegment]) -> Encoded:
+        """Tokens of a text that goes on behind another one. They are made behind a control token:
+        some tokenizers write what a text begins with in a way of its own."""
+        anchor = next(iter(self._control.values()), "")
+        whole = self._encode([TextSegment(anchor), *segments])
+        size = 1 if anchor else 0
+        return Encoded(whole.ids[size:], whole.turns[size:])
 
     def _encode(self, segments: Sequence[TextSegment]) -> Encoded:
-        text = "".join(segment.text for segment in segments)
-        starts: list[int] = []
-        position = 0
-        for segment in segments:
-            starts.append(position)
-            position += len(segment.text)
-        encoding = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        return self._labelled(self._cut(text_of(segments)), segments)
+
+    def _cut(self, text: str) -> list[tuple[int, int, int]]:
+        """(token, begin, end) of a text."""
+        found = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        ids, offsets = found["input_ids"], found["offset_mapping"]
+        return [(token, *offset) for token, offset in zip(ids, offsets, strict=True)]
+
+    def _labelled(
+        self, cut: Sequence[tuple[int, int, int]], segments: Sequence[TextSegment]
+    ) -> Encoded:
+        """Tokens with the turns of their segments; control tokens in contents spelled."""
+        starts = [0, *accumulate(len(segment.text) for segment in segments[:-1])]
         ids: list[int] = []
         turns: list[int] = []
-        for token, (begin, end) in zip(
-            encoding["input_ids"], encoding["offset_mapping"], strict=True
-        ):
+        for token, begin, end in cut:
             segment = segments[bisect_right(starts, begin) - 1]
             turn = -1 if segment.turn is None else segment.turn
             if segment.content and token in self._control:
-                spelled = self.spell(text[begin:end])
+                start = starts[bisect_right(starts, begin) - 1]
+                spelled = self.spell(segment.text[begin - start : end - start])
                 ids += spelled
                 turns += [turn] * len(spelled)
             else:
@@ -184,26 +304,44 @@ class Encoder:
             ) from error
 
 
-def _require_system(render: Renderer, messages: Sequence[Message]) -> None:
-    """A template that leaves the system message out would train and serve another prompt than the
-    spec says. Raises FormatError."""
-    if not messages or messages[0]["role"] != "system":
-        return
-    system = messages[0]["content"].strip()
-    if system not in render(messages[:2], False):
-        raise FormatError(
-            f"the tokenizer's chat template leaves the system message {system[:40]!r} out; choose "
-            "a built-in chat_format, or take `system` out of the prompt"
-        )
+def _spanned(
+    cut: Sequence[tuple[int, int, int]], segments: Sequence[TextSegment], borders: Sequence[int]
+) -> list[int]:
+    """The borders, places of segments, that a token of the whole text spans."""
+    lengths = [0, *accumulate(len(segment.text) for segment in segments)]
+    begins = [begin for _, begin, _ in cut]
+    found = []
+    for place in borders:
+        at = bisect_left(begins, lengths[place]) - 1
+        if at >= 0 and cut[at][2] > lengths[place]:
+            found.append(place)
+    return found
+
+
+def _joined(parts: Sequence[Encoded]) -> Encoded:
+    return Encoded(
+        [token for part in parts for token in part.ids],
+        [turn for part in parts for turn in part.turns],
+    )
 
 
 def load_encoder(model: Path) -> Encoder:
     """The encoder of a checkpoint directory, by its agentc_chat.json (absent: `tokenizer`)."""
     from transformers import AutoTokenizer
 
-    return Encoder(
-        AutoTokenizer.from_pretrained(str(model), trust_remote_code=False), chat_format_of(model)
-    )
+    tokenizer = AutoTokenizer.from_pretrained(str(model), trust_remote_code=False)
+    return Encoder(tokenizer, chat_format_of(model), ends_of_model(model, tokenizer))
+
+
+def ends_of_model(model: Path, tokenizer: Any) -> list[int]:
+    """The tokens at which a server ends a reply: those of generation_config.json, and the
+    tokenizer's own."""
+    path = model / "generation_config.json"
+    values = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    given = values.get("eos_token_id")
+    ends = [] if given is None else given if isinstance(given, list) else [given]
+    own = tokenizer.eos_token_id
+    return ends if own is None or own in ends else [*ends, own]
 
 
 def chat_format_of(model: Path) -> str:

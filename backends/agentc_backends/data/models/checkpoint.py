@@ -20,7 +20,12 @@ from agentc.runtime.model_folder.folder import (
 from agentc.runtime.model_folder.weights import GGUF, PICKLES
 from agentc_backends.data.chat.formats import FormatError, format_named
 from agentc_backends.data.chat.line_ends import ends_of_format
-from agentc_backends.data.chat.tokens import CHAT_FILE, require_tokens
+from agentc_backends.data.chat.tokens import (
+    CHAT_FILE,
+    Encoder,
+    ends_of_model,
+    require_tokens,
+)
 from agentc_backends.data.models.scored_rows import SCORED_FILE
 
 WEIGHT_SUFFIXES = (".safetensors", ".safetensors.index.json")
@@ -70,11 +75,12 @@ def require_unquantised(directory: Path) -> None:
 
 
 def settle_chat_format(directory: Path, chat_format: str) -> None:
-    """Write agentc_chat.json, and with a built-in format its template in place of the shipped one
-    and the tokens that end a reply under it into generation_config.json.
+    """Write agentc_chat.json, with a built-in format its template in place of the shipped one, and
+    the tokens that end a reply under the format into generation_config.json.
 
     Raises CheckpointError when the tokenizer does not know the format's control tokens, or has no
-    such tokens, or when the format is `tokenizer` and it ships no template.
+    such tokens, or when the format is `tokenizer` and it ships no template, or one that ends no
+    reply.
     """
     from transformers import AutoTokenizer
 
@@ -85,11 +91,17 @@ def settle_chat_format(directory: Path, chat_format: str) -> None:
                 "the tokenizer ships no chat template; set chat_format on the model stage "
                 "(chatml, llama-2, mistral, vicuna or plain)"
             )
+        try:
+            _add_ends(directory, _ends_of_template(directory, tokenizer))
+        except FormatError as error:
+            raise CheckpointError(str(error)) from None
     else:
         chat = format_named(chat_format)
         try:
             require_tokens(tokenizer, chat)
-            ends = ends_of_format(tokenizer, chat)
+            own = int(tokenizer.convert_tokens_to_ids(chat.eos))
+            # A base model stops at an end token of its own, which the format does not write.
+            ends = ends_of_format(tokenizer, chat) if chat.by_line else (own,)
         except FormatError as error:
             raise CheckpointError(str(error)) from None
         _write_template(directory, chat.template)
@@ -158,14 +170,24 @@ def load_model(directory: Path, attention: str = "sdpa") -> Any:
 
 def _add_ends(directory: Path, ends: tuple[int, ...]) -> None:
     """Behind those of the file, which stay."""
-    if not ends:
-        return
     path = directory / "generation_config.json"
     values = json.loads(path.read_text(encoding="utf-8"))
     given = values.get("eos_token_id")
     own = [] if given is None else given if isinstance(given, list) else [given]
-    values["eos_token_id"] = [*own, *(end for end in ends if end not in own)]
-    path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+    more = [end for end in ends if end not in own]
+    if more:
+        values["eos_token_id"] = [*own, *more]
+        path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+
+
+def _ends_of_template(directory: Path, tokenizer: Any) -> tuple[int, ...]:
+    """The token that ends a reply under the shipped template, where no end token of the model
+    follows one: base models ship a chat template whose end-of-turn token they do not stop at.
+    Raises FormatError where the template ends no reply."""
+    ends = ends_of_model(directory, tokenizer)
+    probe = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hi."}]
+    token = Encoder(tokenizer, "tokenizer", ends).end_token(probe)
+    return (token,) if token not in ends else ()
 
 
 def _write_template(directory: Path, template: str) -> None:

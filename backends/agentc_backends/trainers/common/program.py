@@ -82,6 +82,12 @@ def record_facts(
     that this program is one of), versions of packages."""
     if not first_process():
         return
+    if counts.open_thoughts:
+        job.warn(
+            f"{counts.open_thoughts} trained replies do not close the thought that the model's "
+            "chat template opens in their prompt: the policy learns to answer inside of it. Data "
+            "with thoughts, or a built-in chat_format, would avoid that"
+        )
     kept = {name: value for name, value in asdict(counts).items() if name != "untrained"}
     for name in ("masked", "identical"):
         # What few trainings have is left out of the others.

@@ -65,8 +65,9 @@ def _said(row: Row, encoder: Encoder) -> list[Said]:
     """Prompt and reply of each turn, in tokens."""
     found = []
     for messages, turns in in_parts(row, trained_turns(row, "after_prompt")):
-        encoded = encoder.encode(messages)
-        for turn in sorted(turns):
+        rows = encoder.encode_turns(messages, turns)
+        for place, turn in enumerate(sorted(turns)):
+            encoded = rows[place if len(rows) > 1 else 0]
             first = encoded.first_of(turn)
             reply = tuple(
                 token

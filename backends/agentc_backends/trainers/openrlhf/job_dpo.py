@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentc.runtime.program import Job
+from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.rows import encode_pairs
 from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.trainers.common.program import run_trainer
@@ -22,6 +23,12 @@ def train(job: Job) -> None:
     rows = pairs_to_compare(job)
     encoder = load_encoder(job.input("model"))
     pairs, counts = encode_pairs(encoder, rows, settings.mask)
+    if any(side.starts for pair in pairs for side in pair):
+        raise FormatError(
+            "the tokenizer's chat template rewrites history, so that a side with several turns is "
+            "a row for each, which openrlhf.dpo does not take; use `backend: trl.dpo`, or choose "
+            "a built-in chat_format on the model stage"
+        )
 
     def data_set(schedule: Schedule, tokenizer: Any) -> Any:
         from agentc_backends.trainers.openrlhf.datasets import TokenPairs

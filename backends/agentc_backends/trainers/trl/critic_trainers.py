@@ -21,7 +21,13 @@ from agentc_backends.data.models.value_head import HEAD, pooled
 from agentc_backends.trainers.common.order import StepSampler
 from agentc_backends.trainers.trl.sharding import WHOLE, ModelLayout
 from agentc_backends.trainers.trl.step_means import CRITIC_COUNTS, StepMeans
-from agentc_backends.trainers.trl.trainers import PairCollator, PairTrainer, TrainerInOrder, held_in
+from agentc_backends.trainers.trl.trainers import (
+    PairCollator,
+    PairTrainer,
+    TrainerInOrder,
+    held_in,
+    row_by_row,
+)
 
 _WEIGHTS = "score_weights"
 
@@ -73,12 +79,13 @@ class CriticTrainer(PairTrainer):
         held = torch.stack(held_in(inputs["completion_mask"]))
         pairs, tokens = held if num_items_in_batch is None else num_items_in_batch
         size = mask.size(0) // 2
-        found = model(
+        placed = {n: inputs[n] for n in ("attention_mask", "position_ids") if n in inputs}
+        found = row_by_row(model, inputs)(
             input_ids=inputs["input_ids"],
-            attention_mask=inputs["attention_mask"],
             labels=inputs["input_ids"].masked_fill(inputs["completion_mask"] == 0, -100),
             use_cache=False,
             fused_lm_head=True,
+            **placed,
         ).log_probs[:, -mask.size(1) :]
         scores = (found * weights).sum(dim=1).chunk(2)
         chosen, rejected = (

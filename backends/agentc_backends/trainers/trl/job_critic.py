@@ -12,7 +12,7 @@ from typing import Any
 from agentc.runtime.program import Job, write_json
 from agentc_backends.data.chat.hidden_texts import HiddenTexts
 from agentc_backends.data.chat.privileged import FIRST_MESSAGE
-from agentc_backends.data.chat.rows import MaskRules, NoRowsError, Side, encode_pairs
+from agentc_backends.data.chat.rows import MaskRules, NoRowsError, Side, encode_pairs, joined
 from agentc_backends.data.chat.tokens import Encoder, load_encoder
 from agentc_backends.data.chat.turn_weights import Normalisation, score_weights
 from agentc_backends.trainers.common.processes import first_process
@@ -141,11 +141,19 @@ def as_seen_without(
 
 
 def _cut_alike(side: Side, other: Side) -> Side:
-    """A side with as many trained tokens as another one of the same turns."""
-    left = sum(other.trained)
-    places = [place for place, trained in enumerate(side.trained) if trained]
-    end = places[left] if left < len(places) else len(side.ids)
-    return Side(side.ids[:end], side.trained[:end], side.turns[:end])
+    """A side with as many trained tokens as another one of the same turns, row by row."""
+    return joined(
+        [
+            _cut_row(row, sum(like.trained))
+            for row, like in zip(side.rows(), other.rows(), strict=True)
+        ]
+    )
+
+
+def _cut_row(row: Side, trained: int) -> Side:
+    places = [place for place, each in enumerate(row.trained) if each]
+    end = places[trained] if trained < len(places) else len(row.ids)
+    return Side(row.ids[:end], row.trained[:end], row.turns[:end])
 
 
 def _sample(encoder: Encoder, rows: Sequence[Row], rules: MaskRules) -> ScoringSample:
@@ -153,8 +161,10 @@ def _sample(encoder: Encoder, rows: Sequence[Row], rules: MaskRules) -> ScoringS
     some = [rows[number * len(rows) // COUNT] for number in range(COUNT)]
     sides = []
     for row in some:
-        encoded = encoder.encode([*row["prompt"], *row["chosen"]])
-        trained = [turn >= len(row["prompt"]) for turn in encoded.turns]
+        messages, opening = [*row["prompt"], *row["chosen"]], len(row["prompt"])
+        replies = [i for i in range(opening, len(messages)) if messages[i]["role"] == "assistant"]
+        encoded = encoder.encode_turns(messages, replies)[-1]
+        trained = [turn >= opening for turn in encoded.turns]
         side = Side(encoded.ids[: rules.max_length], trained[: rules.max_length])
         sides += [side] if any(side.trained[1:]) else []
     return sample_of(encoder, sides, [row["prompt"] for row in some])

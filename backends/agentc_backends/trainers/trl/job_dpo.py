@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentc.runtime.program import Job
+from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.rows import MaskRules, Side, encode_pairs
 from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.trainers.common.program import run_trainer
@@ -28,6 +29,12 @@ def train(job: Job) -> None:
     from agentc_backends.trainers.trl.trainers import PairCollator, PairTrainer
 
     nll = NllRules(**job.config.get("nll", {}))
+    if nll.on == "whole" and any(side.starts for pair in pairs for side in pair):
+        raise FormatError(
+            "nll_on: whole counts a conversation's tokens once, and the tokenizer's chat template "
+            "rewrites history, so that each turn is a row with a prompt of its own; set "
+            "`nll_on: chosen`, or choose a built-in chat_format"
+        )
 
     def trainer(*, layout: ModelLayout, **arguments: Any) -> Any:
         references = [path for path in job.inputs("reference") if path != base]
@@ -47,7 +54,7 @@ def train(job: Job) -> None:
     sizes = [(len(chosen.ids), len(rejected.ids)) for chosen, rejected in pairs]
     longer, both = [max(size) for size in sizes], [sum(size) for size in sizes]
     prompts = [row["prompt"] for row in rows]
-    sample = sample_of(encoder, [chosen for chosen, _ in pairs], prompts)
+    sample = sample_of(encoder, [chosen.rows()[-1] for chosen, _ in pairs], prompts)
     train_with(job, encoder, counts, DPOConfig, trainer, columns, longer, both, sample)
 
 
@@ -55,7 +62,13 @@ def pair_columns(pairs: list[tuple[Side, Side]], empty: int, pad: int) -> dict[s
     """Columns of the data set, with `empty` pairs of one unscored token at the end."""
     nothing = Side([pad], [False])
     sides = pairs + [(nothing, nothing)] * empty
-    return {
+    placed = {}
+    if any(side.starts for pair in pairs for side in pair):
+        placed = {
+            "chosen_positions": [chosen.positions() for chosen, _ in sides],
+            "rejected_positions": [rejected.positions() for _, rejected in sides],
+        }
+    return placed | {
         "chosen_ids": [chosen.ids for chosen, _ in sides],
         "chosen_mask": [chosen.trained for chosen, _ in sides],
         "rejected_ids": [rejected.ids for _, rejected in sides],

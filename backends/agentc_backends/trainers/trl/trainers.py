@@ -27,6 +27,7 @@ from agentc_backends.trainers.trl.likelihood import NllRules, Overheard
 from agentc_backends.trainers.trl.sharding import WHOLE, ModelLayout, release_gathered
 from agentc_backends.trainers.trl.step_means import DPO_COUNTS, SFT_COUNTS, StepMeans
 
+_POSITIONS = ("chosen_positions", "rejected_positions")
 _ZERO_SCORE = {"sigmoid": math.log(2), "robust": math.log(2), "sigmoid_norm": math.log(2)}
 
 
@@ -162,7 +163,7 @@ class PairTrainer(TrainerInOrder, DPOTrainer):  # type: ignore[misc]
             start = starts[own] if own < len(starts) else 0
             indices = by_length[start : start + batch_size]
             batch = self._prepare_inputs(self.data_collator([rows[i] for i in indices]))
-            chosen, rejected = self.compute_ref_log_probs(model, batch)
+            chosen, rejected = self.compute_ref_log_probs(row_by_row(model, batch), batch)
             pairs = torch.stack((chosen, rejected), dim=1).float().tolist()
             if own < len(starts):
                 found += zip(indices, pairs, strict=True)
@@ -178,6 +179,7 @@ class PairTrainer(TrainerInOrder, DPOTrainer):  # type: ignore[misc]
             "chosen_mask",
             "rejected_ids",
             "rejected_mask",
+            *_POSITIONS,
             "ref_chosen_logps",
             "ref_rejected_logps",
         ]
@@ -227,8 +229,9 @@ class PairTrainer(TrainerInOrder, DPOTrainer):  # type: ignore[misc]
                 surplus += weight * (size - held_pairs) / pairs * self._empty_loss(term)
             terms.append(term)
         self.loss_types, self.loss_weights = terms, weights
-        overheard = Overheard(model, self._nll, inputs) if own else None
-        loss: torch.Tensor = super().compute_loss(overheard or model, inputs)
+        apart = row_by_row(model, inputs)
+        overheard = Overheard(apart, self._nll, inputs) if own else None
+        loss: torch.Tensor = super().compute_loss(overheard or apart, inputs)
         if overheard is not None:
             loss = loss + own * self._nll.share(overheard.chosen, counted, pairs, tokens)
         self._keep(self._places(mask))
@@ -264,7 +267,8 @@ class PairCollator:
     """Pads pairs on the right into one batch: the chosen sides first, then the rejected ones.
 
     Gives input_ids, attention_mask and completion_mask of shape (2 * pairs, longest side), and
-    ref_*_logps of shape (pairs,) when the rows have them.
+    ref_*_logps of shape (pairs,) when the rows have them. Where a side is several rows of tokens
+    (`chosen_positions`), position_ids of the same shape say where each begins.
     """
 
     pad: int
@@ -280,10 +284,29 @@ class PairCollator:
                 [list(map(int, m)) + [0] * (length - len(m)) for m in masks]
             ),
         }
+        if _POSITIONS[0] in rows[0]:
+            positions = [row[name] for name in _POSITIONS for row in rows]
+            # Padding counts on, so that it begins no row of its own behind a short side.
+            batch["position_ids"] = torch.tensor(
+                [p + [p[-1] + 1 + n for n in range(length - len(p))] for p in positions]
+            )
         for name in ("ref_chosen_logps", "ref_rejected_logps"):
             if name in rows[0]:
                 batch[name] = torch.tensor([row[name] for row in rows])
         return batch
+
+
+def row_by_row(model: Any, inputs: Mapping[str, torch.Tensor]) -> Any:
+    """The model, or one that keeps the rows within each side apart where `inputs` have several:
+    transformers takes a position that starts again for the beginning of a row, as long as no
+    attention mask is given. Padding needs none: it is on the right, and not trained."""
+    if "position_ids" not in inputs:
+        return model
+
+    def apart(**arguments: Any) -> Any:
+        return model(**{**arguments, "attention_mask": None})
+
+    return apart
 
 
 def held_in(mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -98,7 +98,8 @@ def compared(
     pairs, counts = encode_pairs(encoder, rows, rules)
     end = encoder.tokenizer.eos_token_id
     return [
-        HeadItem([_said(one, end), _said(other, end)], [1.0, 0.0]) for one, other in pairs
+        HeadItem([_said(one.rows()[-1], end), _said(other.rows()[-1], end)], [1.0, 0.0])
+        for one, other in pairs
     ], counts
 
 
