@@ -79,7 +79,8 @@ OWN = {
         "{% if m.role == 'assistant' %}<|CHATBOT_TOKEN|><|START_RESPONSE|>{{ m.content }}"
         "<|END_RESPONSE|><|END_OF_TURN_TOKEN|>"
         "{% else %}<|{{ m.role | upper }}_TOKEN|>{{ m.content }}<|END_OF_TURN_TOKEN|>{% endif %}"
-        "{% endfor %}{% if add_generation_prompt %}<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>{% endif %}"
+        "{% endfor %}"
+        "{% if add_generation_prompt %}<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>{% endif %}"
     ),
     # An empty thought in the replies since the last question.
     "thought_in_the_last": (

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 from agentc_backends.data.chat.formats import FormatError, Message, TextSegment
@@ -272,7 +273,7 @@ def cut_segments(
         borders |= set(region)
     ordered = sorted(borders)
     segments = []
-    for start, end in zip(ordered, ordered[1:], strict=False):
+    for start, end in pairwise(ordered):
         segments.append(
             TextSegment(
                 text[start:end],

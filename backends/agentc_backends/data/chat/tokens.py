@@ -27,7 +27,7 @@ from agentc_backends.data.chat.formats import (
 )
 from agentc_backends.data.chat.functions import has_functions, in_plain_text, requested
 from agentc_backends.data.chat.pieces import PieceTokens
-from agentc_backends.data.chat.shipped import RenderedTurn, ShippedTemplate, text_of
+from agentc_backends.data.chat.shipped import ShippedTemplate, text_of
 from agentc_backends.data.chat.tool_templates import TemplateTools, readable, tools_of
 
 CHAT_FILE = "agentc_chat.json"
@@ -138,7 +138,7 @@ class Encoder:
         """The token that ends a reply, the last message, under the tokenizer's own template.
         Raises FormatError where there is none."""
         ending = self._template().ending_of(messages)
-        ids = (i for i, token in self._control.items() if ending.endswith(token))
+        ids: list[int] = [i for i, token in self._control.items() if ending.endswith(token)]
         return max(ids, key=lambda token: len(self._control[token]))
 
     def _template(self) -> ShippedTemplate:

@@ -11,7 +11,7 @@ from agentc_backends.data.models.remote_code import REMOTE_CODE
 from agentc_backends.data.models.sources import from_directory, from_hub
 from agentc_backends.software import TORCH
 
-_VERSION = 1
+_SCRATCH_VERSION, _VERSION = 1, 2
 
 
 def _lower_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
@@ -70,7 +70,7 @@ def _lower_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ..
         "chat_format": chat_format,
         "seed": view.integer("seed"),
     }
-    return (_draft("scratch", view, config),)
+    return (_draft("scratch", view, config, _SCRATCH_VERSION),)
 
 
 def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
@@ -89,11 +89,13 @@ def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     return (from_directory(draft, context),)
 
 
-def _draft(name: str, view: StageView, config: dict[str, Json]) -> JobDraft:
+def _draft(
+    name: str, view: StageView, config: dict[str, Json], version: int = _VERSION
+) -> JobDraft:
     return JobDraft(
         kind="model",
         backend=f"model.{name}",
-        version=_VERSION,
+        version=version,
         software=TORCH,
         program=("-m", f"agentc_backends.data.models.job_{name}"),
         view=view,
@@ -110,7 +112,7 @@ def _or(value: Json, default: int) -> int:
 SCRATCH = StageBackend(
     id="model.scratch",
     kind="model",
-    version=_VERSION,
+    version=_SCRATCH_VERSION,
     doc="A new Llama- or Qwen2-type model with random weights and a byte-level BPE tokenizer "
     "trained on the corpus: for runs without downloaded weights.",
     software=TORCH,

@@ -220,7 +220,7 @@ _TRAINER = frozenset(
 SFT = StageBackend(
     id="openrlhf.sft",
     kind="sft",
-    version=1,
+    version=2,
     doc="Supervised fine-tuning with OpenRLHF's SFTTrainer and DeepSpeed, in bfloat16, on rows "
     "masked by agentc.",
     software=OPENRLHF,
@@ -233,7 +233,7 @@ SFT = StageBackend(
 DPO = StageBackend(
     id="openrlhf.dpo",
     kind="dpo",
-    version=1,
+    version=2,
     doc="Direct preference optimisation with OpenRLHF's DPOTrainer and DeepSpeed, in bfloat16, on "
     "pairs masked by agentc: observations inside a continuation are not scored.",
     software=OPENRLHF,

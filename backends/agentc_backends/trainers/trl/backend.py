@@ -194,7 +194,7 @@ _TRAINER = frozenset(
 SFT = StageBackend(
     id="trl.sft",
     kind="sft",
-    version=1,
+    version=2,
     doc="Supervised fine-tuning with TRL's SFTTrainer, on rows masked by agentc.",
     software=TORCH,
     lower=_lower_sft,
@@ -205,7 +205,7 @@ SFT = StageBackend(
 DPO = StageBackend(
     id="trl.dpo",
     kind="dpo",
-    version=1,
+    version=2,
     doc="Direct preference optimisation with TRL's DPOTrainer, on pairs masked by agentc: "
     "observations inside a continuation are not scored.",
     software=TORCH,
@@ -228,7 +228,7 @@ DPO = StageBackend(
 CRITIC = StageBackend(
     id="trl.critic",
     kind="critic",
-    version=1,
+    version=2,
     doc="A critic of trajectories by log-ratios (TRL's DPOTrainer, with a weight for each token) "
     "or by a value head (transformers' Trainer), which may read hidden texts of tasks.",
     software=TORCH,

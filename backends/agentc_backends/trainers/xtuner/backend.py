@@ -91,7 +91,7 @@ def _lower_sft(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 SFT = StageBackend(
     id="xtuner.sft",
     kind="sft",
-    version=1,
+    version=2,
     doc="Supervised fine-tuning with XTuner 0.2 (Agent-R's trainer), on rows masked by agentc.",
     software=XTUNER,
     lower=_lower_sft,
