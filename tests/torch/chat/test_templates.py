@@ -321,3 +321,17 @@ def test_the_server_is_asked_with_the_same_prompts(family: Family, tmp_path: Pat
         prompt = served.encode(spelled, **how)
         assert prompt == encoder.encode_prompt(spelled)
         assert [each for each in prompt if each in control] == plain
+
+
+def test_the_documentation_lists_every_family() -> None:
+    page = Path(__file__).parents[3] / "docs" / "chat_templates.md"
+    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line[:3] == "| `"]
+    listed = {}
+    for line in lines:
+        cells = [cell.strip() for cell in re.split(r" \| ", line.strip("| "))]
+        listed[cells[0].strip("`")] = (cells[2], cells[3].strip("`").removesuffix(" |"))
+    assert sorted(listed) == sorted(family.name for family in FAMILIES)
+    for family in FAMILIES:
+        rows, end = listed[family.name]
+        assert (rows == "one") == family.one_row
+        assert end.strip("` ") in family.ends
