@@ -24,7 +24,7 @@ _OPEN_THOUGHT = re.compile(r"<(think|thinking|reasoning)>\s*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ContentPlace:
     """Where a template wrote the content of a message, or a part of it."""
 
     start: int
@@ -38,7 +38,7 @@ class Rendering:
     order; `missing` are the messages whose content cannot be located."""
 
     text: str
-    places: tuple[Place, ...] = ()
+    places: tuple[ContentPlace, ...] = ()
     missing: frozenset[int] = frozenset()
 
     def end_of(self, message: int) -> int | None:
@@ -197,7 +197,7 @@ class ShippedTemplate:
         found = _find(self.render, messages, generate, wanted, text)
         if found is None:
             # Not all at once: one by one, so that a message that is rewritten spoils no other.
-            places: list[Place] = []
+            places: list[ContentPlace] = []
             missing = set()
             for index in wanted:
                 one = _find(self.render, messages, generate, frozenset({index}), text)
@@ -263,7 +263,7 @@ def text_of(segments: Sequence[TextSegment]) -> str:
 
 
 def cut_segments(
-    text: str, places: Sequence[Place], regions: Mapping[int, tuple[int, int]]
+    text: str, places: Sequence[ContentPlace], regions: Mapping[int, tuple[int, int]]
 ) -> list[TextSegment]:
     """`text` cut at the borders of contents and of trained regions (by turn)."""
     borders = {0, len(text)}
@@ -290,7 +290,7 @@ def _find(
     generate: bool,
     wanted: frozenset[int],
     text: str,
-) -> list[Place] | None:
+) -> list[ContentPlace] | None:
     """Places of the contents in `text`, or None where the template looks into them."""
     if not wanted:
         return []
@@ -326,9 +326,9 @@ def _find(
 
 def _filled(
     written: str, held: Mapping[str, tuple[int, str]], name: str, text: str
-) -> list[Place] | None:
+) -> list[ContentPlace] | None:
     """Places of the placeholders' texts once they are put in, or None where that is not `text`."""
-    places: list[Place] = []
+    places: list[ContentPlace] = []
     made = ""
     position = 0
     for match in re.finditer(re.escape(name) + r"m\d+p\d+x", written):
@@ -336,19 +336,19 @@ def _filled(
             return None
         index, content = held[match[0]]
         made += written[position : match.start()]
-        places.append(Place(len(made), len(made) + len(content), index))
+        places.append(ContentPlace(len(made), len(made) + len(content), index))
         made += content
         position = match.end()
     made += written[position:]
     return places if made == text else None
 
 
-def _places(segments: Sequence[TextSegment], start: int, message: int) -> list[Place]:
+def _places(segments: Sequence[TextSegment], start: int, message: int) -> list[ContentPlace]:
     """Places of the contents among segments of a text that begin at `start`."""
     places = []
     for segment in segments:
         if segment.content:
-            places.append(Place(start, start + len(segment.text), message))
+            places.append(ContentPlace(start, start + len(segment.text), message))
         start += len(segment.text)
     return places
 

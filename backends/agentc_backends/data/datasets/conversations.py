@@ -12,12 +12,17 @@ from typing import Any, Literal
 
 from agentc_backends.data.chat.tool_calls import CALL_OPENS
 from agentc_backends.data.datasets.fields import Fields, Ledger
-from agentc_backends.data.datasets.layouts import Conversation, LayoutName, Pair, read_layout
+from agentc_backends.data.datasets.layouts import (
+    DataConversation,
+    DataPair,
+    LayoutName,
+    read_layout,
+)
 from agentc_backends.data.datasets.records import (
+    DataRecord,
     DatasetError,
     FieldError,
     MalformedError,
-    Record,
 )
 from agentc_backends.data.datasets.task_ids import TaskIds, task_id_of
 from agentc_backends.data.datasets.turns import Message, TurnReader
@@ -101,7 +106,7 @@ class RowReader:
         )
         self.first_malformed: DatasetError | None = None
 
-    def row(self, record: Record) -> dict[str, Any] | None:
+    def row(self, record: DataRecord) -> dict[str, Any] | None:
         """The row of a record; None where it is dropped. Raises DatasetError."""
         self.counts.records += 1
         place = f"{self.file}:{record.line}: record {record.number}"
@@ -145,14 +150,14 @@ class RowReader:
         fields = Fields(value, self.counts.ledger)
         meant = read_layout(fields, self.rules.format, self._turns)
         task = task_id_of(fields, self.rules.task_ids) or name
-        if isinstance(meant, Pair):
+        if isinstance(meant, DataPair):
             made = self._pair(name, task, meant)
         else:
             made = self._conversation(name, task, meant, fields)
         fields.finish(self._turns.what)
         return made
 
-    def _pair(self, name: str, task: str, pair: Pair) -> dict[str, Any]:
+    def _pair(self, name: str, task: str, pair: DataPair) -> dict[str, Any]:
         for side in (pair.chosen, pair.rejected):
             require_alternating([*pair.prompt, *side])
             if not side or side[-1]["role"] != "assistant":
@@ -176,7 +181,7 @@ class RowReader:
         }
 
     def _conversation(
-        self, name: str, task: str, meant: Conversation, fields: Fields
+        self, name: str, task: str, meant: DataConversation, fields: Fields
     ) -> dict[str, Any]:
         messages = meant.messages
         answered = len(messages)
@@ -239,7 +244,7 @@ class RowReader:
 
 
 def rows_of(
-    records: Iterable[Record], file: str, rules: ReadRules
+    records: Iterable[DataRecord], file: str, rules: ReadRules
 ) -> tuple[list[dict[str, Any]], ReadCounts]:
     """The rows, in the order of the file, at most `limit` of them; ids are the file's stem and the
     record's number.

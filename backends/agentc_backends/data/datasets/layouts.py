@@ -38,7 +38,7 @@ _SPEAKER = re.compile(r"\n\n(Human|Assistant): ?")
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class DataConversation:
     """`prompt_length` counts the messages before the first reply that is the record's own; None:
     those before the first reply."""
 
@@ -47,7 +47,7 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class DataPair:
     """Two continuations of one prompt, with a score of each."""
 
     prompt: list[Message]
@@ -56,7 +56,9 @@ class Pair:
     scores: tuple[float, float]
 
 
-def read_layout(fields: Fields, layout: LayoutName, reader: TurnReader) -> Conversation | Pair:
+def read_layout(
+    fields: Fields, layout: LayoutName, reader: TurnReader
+) -> DataConversation | DataPair:
     """What a record means in a format. Raises MalformedError where it has another shape, FieldError
     where it is plainly in another format or a field would be lost."""
     names = matching(fields)
@@ -97,30 +99,30 @@ _NEEDS: Mapping[LayoutName, str] = {
 }
 
 
-def _from_messages(fields: Fields, reader: TurnReader) -> Conversation:
+def _from_messages(fields: Fields, reader: TurnReader) -> DataConversation:
     return _whole(reader.messages(fields.take("messages"), "messages"), fields, reader)
 
 
-def _from_sharegpt(fields: Fields, reader: TurnReader) -> Conversation:
+def _from_sharegpt(fields: Fields, reader: TurnReader) -> DataConversation:
     return _whole(reader.messages(fields.take("conversations"), "conversations"), fields, reader)
 
 
-def _from_alpaca(fields: Fields, reader: TurnReader) -> Conversation:
+def _from_alpaca(fields: Fields, reader: TurnReader) -> DataConversation:
     question = _instruction(fields)
     return _whole([*question, assistant(fields.take("output"))], fields, reader)
 
 
-def _from_prompt_completion(fields: Fields, reader: TurnReader) -> Conversation:
+def _from_prompt_completion(fields: Fields, reader: TurnReader) -> DataConversation:
     name, prompt = fields.one_of(PROMPTS)
     before = [*_history(fields), *_messages(prompt, name, user, reader)]
     before = _complete(before, fields, reader)
     name = next(name for name in COMPLETIONS if fields.holds(name))
-    return Conversation(
+    return DataConversation(
         [*before, *_messages(fields.take(name), name, assistant, reader)], len(before)
     )
 
 
-def _from_preference(fields: Fields, reader: TurnReader) -> Pair:
+def _from_preference(fields: Fields, reader: TurnReader) -> DataPair:
     name, prompt = _pair_prompt(fields, reader)
     own, side = fields.one_of(_CHOSEN)
     other, rest = fields.one_of(_REJECTED)
@@ -146,7 +148,7 @@ def _from_preference(fields: Fields, reader: TurnReader) -> Pair:
         reader.ledger.unused.update([name] if prompt else [])
         prompt = shared
     prompt = _complete(_unmarked(prompt, "the prompt", mark=True), fields, reader)
-    return Pair(
+    return DataPair(
         prompt,
         _unmarked(chosen, "a side", mark=False),
         _unmarked(rejected, "a side", mark=False),
@@ -154,7 +156,7 @@ def _from_preference(fields: Fields, reader: TurnReader) -> Pair:
     )
 
 
-_READERS: Mapping[LayoutName, Callable[[Fields, TurnReader], Conversation | Pair]] = {
+_READERS: Mapping[LayoutName, Callable[[Fields, TurnReader], DataConversation | DataPair]] = {
     "messages": _from_messages,
     "sharegpt": _from_sharegpt,
     "alpaca": _from_alpaca,
@@ -163,8 +165,8 @@ _READERS: Mapping[LayoutName, Callable[[Fields, TurnReader], Conversation | Pair
 }
 
 
-def _whole(messages: list[Message], fields: Fields, reader: TurnReader) -> Conversation:
-    return Conversation(_complete(messages, fields, reader))
+def _whole(messages: list[Message], fields: Fields, reader: TurnReader) -> DataConversation:
+    return DataConversation(_complete(messages, fields, reader))
 
 
 def _complete(messages: list[Message], fields: Fields, reader: TurnReader) -> list[Message]:

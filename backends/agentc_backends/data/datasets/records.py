@@ -18,7 +18,7 @@ _DECODER = json.JSONDecoder()
 _SPACE = " \t\n\r"
 
 
-class Record(NamedTuple):
+class DataRecord(NamedTuple):
     """`number` counts records from 0, as the ids of rows do; `line` counts lines from 1."""
 
     number: int
@@ -52,7 +52,7 @@ class FieldError(ValueError):
         self.fix, self.unread = fix, unread
 
 
-def read_records(path: Path) -> Iterator[Record]:
+def read_records(path: Path) -> Iterator[DataRecord]:
     """The records of a file that holds one JSON list, or one object a line.
 
     Raises DatasetError at what is not JSON, with the line.
@@ -67,7 +67,7 @@ def read_records(path: Path) -> Iterator[Record]:
             number = 0
             for line, text in enumerate(lines, start=1):
                 if text.strip():
-                    yield Record(number, line, record_of_line(text, line, path.name))
+                    yield DataRecord(number, line, record_of_line(text, line, path.name))
                     number += 1
     except UnicodeDecodeError as error:
         raise DatasetError(f"{path.name} is not UTF-8 text: {error.reason}") from None
@@ -86,7 +86,7 @@ def record_of_line(text: str, line: int, file: str) -> Any:
         ) from None
 
 
-def records_of_list(text: str, file: str, *, whole: bool = True) -> Iterator[Record]:
+def records_of_list(text: str, file: str, *, whole: bool = True) -> Iterator[DataRecord]:
     """The records of a text that is one JSON list; of one that is cut (`whole` false), those
     before the cut. Raises DatasetError."""
     at, line = text.index("[") + 1, 1 + text.count("\n", 0, text.index("["))
@@ -106,7 +106,7 @@ def records_of_list(text: str, file: str, *, whole: bool = True) -> Iterator[Rec
             raise DatasetError(
                 f"{file}:{error.lineno}: not JSON ({error.msg}, column {error.colno})"
             ) from None
-        yield Record(number, line, value)
+        yield DataRecord(number, line, value)
         number += 1
         line += text.count("\n", start, at)
         end = _after_space(text, at)

@@ -12,8 +12,8 @@ from pathlib import Path
 from agentc_backends.data.datasets.conversations import ReadRules, RowReader, messages_of
 from agentc_backends.data.datasets.fields import ignoring
 from agentc_backends.data.datasets.records import (
+    DataRecord,
     DatasetError,
-    Record,
     record_of_line,
     records_of_list,
 )
@@ -103,7 +103,7 @@ def _with_names(error: DatasetError, unread: list[str], rules: ReadRules) -> Dat
     return DatasetError(error.reason + more, ignoring(unread, rules.ignore_fields))
 
 
-def _records(data: bytes, file: str, *, is_list: bool, whole: bool) -> Iterator[Record]:
+def _records(data: bytes, file: str, *, is_list: bool, whole: bool) -> Iterator[DataRecord]:
     """The records of the beginning of a file, whose last line or character may be cut."""
     if not whole:
         data = data[: data.rfind(b"\n") + 1 or len(data)]
@@ -115,7 +115,7 @@ def _records(data: bytes, file: str, *, is_list: bool, whole: bool) -> Iterator[
         number = 0
         for line, text in enumerate(lines, start=1):
             if text.strip():
-                yield Record(number, line, record_of_line(text, line, file))
+                yield DataRecord(number, line, record_of_line(text, line, file))
                 number += 1
     except UnicodeDecodeError as error:
         raise DatasetError(f"{file} is not UTF-8 text: {error.reason}") from None
