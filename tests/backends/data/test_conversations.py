@@ -11,7 +11,7 @@ import pytest
 
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc_backends.data.datasets.conversations import ReadRules, rows_of
-from agentc_backends.data.datasets.records import DatasetError, Record, read_records
+from agentc_backends.data.datasets.records import DataRecord, DatasetError, read_records
 from agentc_backends.environments.sciworld.tasks import task_named
 
 SHARED = Path(os.environ.get("AGENTC_SHARED", Path(__file__).parents[4] / "shared")) / "data"
@@ -24,7 +24,7 @@ def rules(layout: Any = "messages", **changes: Any) -> ReadRules:
 
 
 def read(records: list[Any], **changes: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    numbered = (Record(number, number + 1, value) for number, value in enumerate(records))
+    numbered = (DataRecord(number, number + 1, value) for number, value in enumerate(records))
     rows, counts = rows_of(numbered, "file", rules(**changes))
     return rows, counts.facts(rows)
 

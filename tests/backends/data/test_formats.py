@@ -14,7 +14,7 @@ from agentc.runtime.contracts.artifacts import check_artifact
 from agentc.runtime.store.content import content_digest
 from agentc_backends.data.datasets.conversations import ReadRules, rows_of
 from agentc_backends.data.datasets.fields import BOOKKEEPING
-from agentc_backends.data.datasets.records import DatasetError, Record
+from agentc_backends.data.datasets.records import DataRecord, DatasetError
 
 COUNT = {"name": "count", "parameters": {"type": "object", "properties": {}}}
 CALL = '<tool_call>\n{"name": "count", "arguments": {"what": "doors"}}\n</tool_call>'
@@ -25,7 +25,7 @@ SAY = {"role": "assistant", "content": "Three."}
 def read(record: dict[str, Any], layout: Any = "messages", **changes: Any) -> tuple[Any, Any]:
     """The row of one record, with the facts of the reading."""
     values = {"on_malformed": "error", "limit": None, "seed": 0, "format": layout, **changes}
-    rows, counts = rows_of([Record(0, 1, record)], "file.jsonl", ReadRules(**values))
+    rows, counts = rows_of([DataRecord(0, 1, record)], "file.jsonl", ReadRules(**values))
     return rows[0], counts.facts(rows)
 
 
@@ -219,7 +219,7 @@ def test_dropping_and_ignoring_are_told() -> None:
     values = {"format": "messages", "on_malformed": "drop", "limit": None, "seed": 0}
     rules = ReadRules(ignore_fields=("label", "lable"), **values)
     marked = {"messages": [ASK, {**SAY, "weight": 0}, ASK, SAY], "label": True}
-    records = [Record(0, 1, marked), Record(1, 2, {"messages": [ASK]})]
+    records = [DataRecord(0, 1, marked), DataRecord(1, 2, {"messages": [ASK]})]
     rows, counts = rows_of(records, "file.jsonl", rules)
     assert counts.facts(rows)["ignored_fields"] == {"label": 1}
     assert counts.warnings() == [
