@@ -107,6 +107,8 @@ MEANT = {
     # The paper evaluates on the purchases that it plays.
     "archer/webshop.yaml None": "AGC507",
     "archer/webshop.yaml smoke": "AGC507",
+    # The released critic's rows have 8192 tokens, its agent ten replies of 1024: the spec declares it.
+    "sweet_rl/readme.yaml None": "AGC669",
 }
 
 

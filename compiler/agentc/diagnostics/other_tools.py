@@ -431,7 +431,7 @@ _ADVICE: dict[str, tuple[_Advice, ...]] = {
     "evaluations": (_Advice("evaluations are stages: `NAME: {kind: evaluate, ...}` under `stages:`",
                             ("stages",)),),
     **_same(
-        "models to start from are declared under `models:`, trainings are stages",
+        "models to start from are declared under `models`, trainings under `stages`",
         *("model", "base_model", "model_name", "model_name_or_path", "policy"),
         where=("models", "stages"),
     ),

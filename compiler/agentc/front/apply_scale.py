@@ -78,9 +78,12 @@ def _overlay(entry: Entry, root: Mapping, sink: Sink) -> Mapping | None:
         value = part.value
         if part.key.text != key:
             continue  # misspelt
+        base = root.find(key)
+        if key in ("params", *_TABLES) and base is None and _misspelt(key, root):
+            continue
         if key == "params":
-            value = _defaults(value, root, place, sink)
-        elif key == "matrix" and root.find("matrix") is None:
+            value = _defaults(value, base, place, sink)
+        elif key == "matrix" and base is None:
             sink.error(
                 "AGC432",
                 f"{place.what} has a `matrix`, and the spec has none",
@@ -89,9 +92,6 @@ def _overlay(entry: Entry, root: Mapping, sink: Sink) -> Mapping | None:
                 fix="sweep in the spec itself: `matrix:` at the top level",
             )
         elif key in _TABLES:
-            base = root.find(key)
-            if base is None and _misspelt(key, root):
-                continue
             _check_known(value, base, f"`{key}`", place, sink)
         found.append(Entry(part.key, value))
     return Mapping(tuple(found), mapping.span)
@@ -105,11 +105,11 @@ def _misspelt(section: str, root: Mapping) -> bool:
     )
 
 
-def _defaults(node: Node, root: Mapping, place: Place, sink: Sink) -> Node:
+def _defaults(node: Node, base: Entry | None, place: Place, sink: Sink) -> Node:
     """`{rounds: 1}` as `{rounds: {default: 1}}`."""
     if not isinstance(node, Mapping):
         return node
-    _check_known(node, root.find("params"), "`params`", place, sink)
+    _check_known(node, base, "`params`", place, sink)
     return Mapping(
         tuple(
             Entry(each.key, Mapping((Entry(_default_key(each.key), each.value),), each.value.span))
