@@ -107,7 +107,7 @@ MEANT = {
     # The paper evaluates on the purchases that it plays.
     "archer/webshop.yaml None": "AGC507",
     "archer/webshop.yaml smoke": "AGC507",
-    # The released critic's rows have 8192 tokens, its agent ten replies of 1024: the spec declares it.
+    # The released critic has rows of 8192 tokens, the agent ten replies of 1024: declared there.
     "sweet_rl/readme.yaml None": "AGC669",
 }
 

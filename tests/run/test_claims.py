@@ -113,6 +113,24 @@ def test_the_table_says_what_the_data_could_tell() -> None:
     assert "\x1b[33mwithin noise" in render_verdicts(document(noise), colour=True)
 
 
+@pytest.mark.parametrize(
+    ("verdict", "better", "shown"),
+    [
+        ("reproduced", 0, "\x1b[2mreproduced, nothing moved"),
+        ("within noise", 0, "\x1b[2mwithin noise, nothing moved"),
+        ("not reproduced", 0, "\x1b[31mnot reproduced\x1b"),
+        ("reproduced", 2, "\x1b[32mreproduced\x1b"),
+    ],
+)
+def test_a_verdict_on_a_comparison_in_which_nothing_moved(
+    verdict: str, better: int, shown: str
+) -> None:
+    """It is shown as that, in no colour of a finding."""
+    observed = {"mean": 0.0, "low": 0.0, "high": 0.0, "n": 200, "better": better, "worse": 0}
+    one = judged("gain", verdict, relation="above", value=-0.05, paper=None, observed=observed)
+    assert shown in render_verdicts(document(one), colour=True)
+
+
 def test_a_claim_without_scores_and_a_reduced_scale() -> None:
     none = judged(
         "main", "not judged", because="different tasks", paper=None, observed=None,

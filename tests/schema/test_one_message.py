@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
+import pytest
+
 from agentc.backend_api import load_backends
 from agentc.diagnostics import Diagnostic, Sink, render_text
 from agentc.diagnostics.span import Source
@@ -124,3 +126,39 @@ def test_a_misspelt_key_of_any_kind_gives_one_message() -> None:
             assert f"`{key}`" in fix, f"{written} for {key}: {fix}"
         tried += len(expected)
     assert tried > 500
+
+
+_SECTIONS = """\
+agentc: 1
+name: demo
+{params}:
+  tasks: {{type: int, default: 20}}
+environments: {{craft: {{backend: textcraft}}, other: {{backend: textcraft}}}}
+servers: {{local: {{backend: transformers}}}}
+prompts: {{react: {{instruction: Act.}}}}
+{defaults}:
+  use: sweet_rl/defaults
+  environment: craft
+{models}:
+  base: {{backend: scratch, corpus: expert}}
+stages:
+  expert: {{kind: expert, split: train, limit: "{{{{ tasks }}}}"}}
+  sft: {{kind: sft, model: base, data: expert, global_batch: 8}}
+  explore: {{kind: rollout, policy: sft, split: train}}
+scales:
+  smoke: {{params: {{tasks: 4}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("section", "written"), [("params", "arams"), ("defaults", "efaults"), ("models", "model")]
+)
+def test_a_misspelt_section_is_one_message_where_others_need_it(section: str, written: str) -> None:
+    """A scale changes its params, stages take its environment and its `lr`."""
+    names = {name: name for name in ("params", "defaults", "models")}
+    whole = _SECTIONS.format(**names)
+    found = _diagnose(whole)
+    assert found == (), render_text(found)
+    [only] = _diagnose(_SECTIONS.format(**{**names, section: written}))
+    assert only.code == "AGC201"
+    assert f"`{section}`" in (only.fix or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from agentc.backend_api.data_set import DataSet
 from agentc.backend_api.memory import MemoryQuestion, ServerMemory, TrainerMemory
@@ -18,6 +18,8 @@ from agentc.runtime.lease_roles import LeaseRole
 if TYPE_CHECKING:
     from agentc.backend_api.draft import JobDraft, LeaseDraft, LowerContext
     from agentc.backend_api.view import OptionView, StageView
+
+_Stated = TypeVar("_Stated")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,14 +191,24 @@ class EnvironmentBackend:
 
     def tasks_of(self, entry: Resource) -> Mapping[str, tuple[float, float]]:
         """`expected_tasks` under the settings of a spec's entry; empty where nothing is stated."""
-        if self.expected_tasks is None:
-            return {}
-        try:
-            return self.expected_tasks({name: value.json for name, value in entry.fields.items()})
-        except Exception:
-            # It is written for settings as an identity has them; those of a spec may be left out,
-            # stand in another form, or have errors of their own.
-            return {}
+        return _stated(self.expected_tasks, entry) or {}
+
+    def expert_of(self, entry: Resource) -> ExpectedExpert | None:
+        """`expected_expert` under the settings of a spec's entry; None where it is not stated."""
+        return _stated(self.expected_expert, entry)
+
+
+def _stated(
+    statement: Callable[[Mapping[str, Json]], _Stated] | None, entry: Resource
+) -> _Stated | None:
+    if statement is None:
+        return None
+    try:
+        return statement({name: value.json for name, value in entry.fields.items()})
+    except Exception:
+        # It is written for settings as an identity has them; those of a spec may be left out, have
+        # another form, or have errors of their own.
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from agentc.diagnostics.other_tools import advice_for_key
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import listed, nearest_first, offer, suggestions
 from agentc.schema import language
-from agentc.source.tree import Entry, Unknown
+from agentc.source.tree import Entry, Scalar, Unknown
 from agentc.syntax.nodes import RepeatDecl, Spec, StageDecl
 
 
@@ -19,6 +19,7 @@ class Defaults:
         self._spec = spec
         self._taken: set[str] = set()
         self._possible = _keys_of_stages(spec)
+        self._lost = "defaults" in spec.broken
         self._meant = {
             name: Entry(entry.key, Unknown(entry.value.span))
             for entry, near in self._misspelt()
@@ -27,15 +28,17 @@ class Defaults:
 
     def __contains__(self, key: object) -> bool:
         """Whether `take` would give one."""
-        return key in self._spec.defaults or key in self._meant
+        return self._lost or key in self._spec.defaults or key in self._meant
 
     def take(self, key: str) -> Entry | None:
         """The default of a key, counted as taken; None when there is none. Where a misspelt one,
         which `report_unused` reports, may be meant, the value is unknown: no stage lacks it as
-        well, and none is checked by it."""
+        well, and none is checked by it. So is every value where the section cannot be read."""
         entry = self._spec.defaults.get(key)
         if entry is not None:
             self._taken.add(key)
+        if self._lost:
+            return Entry(Scalar(key, False, self._spec.span), Unknown(self._spec.span))
         return entry or self._meant.get(key)
 
     def report_unused(self, sink: Sink) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentc.plan.work import Document, object_of
+from agentc.runtime.health import verdict_words
 from agentc.runtime.store.layout import StoreLayout
 from agentc.text import wrapped
 
@@ -62,7 +63,7 @@ def render_verdicts(verdicts: Mapping[str, Any], *, colour: bool, width: int | N
     printed = any(claim["relation"] == "value" or claim.get("table") for claim in claims)
     sides = ["paper", "here"] if printed else ["claimed", "measured"]
     rows = [["claim", *sides, "verdict"]]
-    rows += [[_name(claim), _paper(claim), _here(claim), str(claim["verdict"])] for claim in claims]
+    rows += [[_name(claim), _paper(claim), _here(claim), _verdict(claim)] for claim in claims]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     scale = verdicts.get("scale")
     head = f"claims, with {_percent(verdicts.get('confidence', 0.95))} intervals"
@@ -73,8 +74,9 @@ def render_verdicts(verdicts: Mapping[str, Any], *, colour: bool, width: int | N
     stacks = width is not None and longest > width
     for row, claim in zip(rows, [None, *claims], strict=True):
         verdict = row[3]
-        if colour and verdict in _COLOURS:
-            verdict = f"{_COLOURS[verdict]}{verdict}{_PLAIN}"
+        if colour and claim is not None:
+            tint = _COLOURS.get(verdict, _FAINT)
+            verdict = f"{tint}{verdict}{_PLAIN}"
         if not stacks:
             cells = "  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=False))
             lines.append(f"  {cells}  {verdict}")
@@ -90,6 +92,10 @@ def render_verdicts(verdicts: Mapping[str, Any], *, colour: bool, width: int | N
 def _name(claim: Mapping[str, Any]) -> str:
     gate = " (gate)" if claim.get("gate") else ""
     return f"{claim['name']}{gate}"
+
+
+def _verdict(claim: Mapping[str, Any]) -> str:
+    return verdict_words(str(claim["verdict"]), claim.get("observed") or {})
 
 
 def _subject(claim: Mapping[str, Any]) -> str:

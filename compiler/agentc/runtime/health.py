@@ -275,6 +275,19 @@ def _candidates(stage: StageFacts) -> Found:
         )
 
 
+def is_unmoved(difference: Mapping[str, Any]) -> bool:
+    """Whether a paired difference, as comparisons and verdicts write it, is of tasks none of which
+    is better or worse."""
+    return difference.get("better") == difference.get("worse") == 0
+
+
+def verdict_words(verdict: str, observed: Mapping[str, Any]) -> str:
+    """A verdict as tables show it: where nothing moved, one that agrees says nothing of a method."""
+    if verdict in ("reproduced", "within noise") and is_unmoved(observed):
+        return "%s, nothing moved" % verdict
+    return verdict
+
+
 def _comparison(stage: StageFacts) -> Found:
     for name in stage.facts.get("unmoved") or ():
         yield (

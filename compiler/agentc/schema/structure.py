@@ -65,6 +65,11 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
             empty[key] = entry.key.span
         return found
 
+    defaults = keys.get("defaults")
+    if defaults is not None and not (
+        isinstance(defaults.value, Mapping) or _is_nothing(defaults.value)
+    ):
+        broken.add("defaults")
     models = section("models", lambda name, node: read_model(name, node, sink, table))
     stages: dict[str, StageDecl | RepeatDecl] = section(
         "stages", lambda name, node: read_stage_or_repeat(name, node, sink, table)
@@ -96,7 +101,7 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
         servers=section("servers", lambda n, v: _resource("server", n, v, table, sink)),
         prompts=section("prompts", lambda name, node: _prompt(name, node, sink)),
         software=_value(keys, "software"),
-        defaults=_defaults(keys.get("defaults"), sink),
+        defaults=_defaults(defaults, sink),
         stages={name: found for name, found in stages.items() if name not in models},
         discrepancies=_value(keys, "discrepancies"),
         claims=_claims(keys.get("claims"), sink),

@@ -128,6 +128,19 @@ def test_a_claim_without_scores_is_shown(example_store: Any, experiment: dict[st
     assert "no task has a score" in text
 
 
+def test_a_verdict_where_nothing_moved_looks_like_no_finding(
+    example_store: Any, experiment: dict[str, Any]
+) -> None:
+    """By a policy that plays as its baseline does, `no worse than` it is reproduced."""
+    alike = {
+        "difference_from": "here", "relation": "above", "value": -0.5, "n": None,
+        "bounds": [-1.0, 1.0],
+    }  # fmt: skip
+    html = page(example_store, experiment, claim("alike", **alike))
+    assert html.count('<span class="verdict none">reproduced, nothing moved</span>') == 2
+    assert 'class="verdict good"' not in html
+
+
 def test_discrepancies_are_a_table(example_store: Any, experiment: dict[str, Any]) -> None:
     collection = collect(example_store.inputs, experiment["rounds"])
     html = render_page(collection, experiment, trajectories=2)

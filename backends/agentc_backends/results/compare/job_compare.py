@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from agentc.runtime.health import is_unmoved
 from agentc.runtime.program import load_job, write_json
 from agentc_backends.results.compare.comparison import ComparisonError, compare
 from agentc_backends.results.compare.revisions import compare_revisions
@@ -38,7 +39,7 @@ def main() -> int:
     unmoved = [
         row["name"]
         for row in comparison["rows"]
-        if (told := row.get("difference")) and told.get("better") == told.get("worse") == 0
+        if (difference := row.get("difference")) and is_unmoved(difference)
     ]
     job.facts(rows=len(rows), baseline=baseline_name, **({"unmoved": unmoved} if unmoved else {}))
     lead = comparison.get("scores", ["reward"])[0]

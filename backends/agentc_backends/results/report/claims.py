@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from agentc.runtime.health import verdict_words
 from agentc_backends.results.report.collect import Collection
 from agentc_backends.results.report.tables import anchor
 
@@ -45,6 +46,7 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
     ends += [each[k] for each in (paper, observed) if each for k in ("low", "mean", "high")]
     ends = [end for end in ends if end is not None]
     reach = (max(ends) - min(ends)) * _MARGIN or 0.05
+    verdict = verdict_words(claim["verdict"], observed or {})
     measured = claim["stage"]
     if claim["difference_from"] is not None:
         other = claim.get("difference_metric")
@@ -60,8 +62,8 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
         "what": claim["what"],
         "table": claim["table"],
         "measured": f"{claim['metric']} of {measured}",
-        "verdict": claim["verdict"],
-        "class": _CLASSES.get(claim["verdict"], "none"),
+        "verdict": verdict,
+        "class": _CLASSES.get(verdict, "none"),
         "gate": claim["gate"],
         "because": claim["because"],
         "relation": claim["relation"],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agentc.backend_api import ExpectedExpert
+from agentc.cost.priors import value as usual
 from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.diagnostic import Severity
 from agentc.ir.module import Prompt, Stage
@@ -18,6 +20,7 @@ from agentc.text import counted
 
 _REPLYING = kinds_where(lambda kind: kind.longest_reply is not None)
 """Kinds that a model replies to; others have it score what is given."""
+_IN_TURNS = kinds_where(lambda kind: kind.acts and kind.has("max_turns"))
 _POLICY_ROWS = kinds_where(lambda kind: kind.acts and kind.collects)
 
 
@@ -174,6 +177,50 @@ def replies_like_training(subject: StageContext) -> Iterator[Finding]:
         )
 
 
+def episodes_within_window(subject: StageContext) -> Iterator[Finding]:
+    """An episode of `max_turns` usual turns is within the window, where lengths are stated."""
+    turns, window = subject.settings.integer("max_turns"), served_window(subject)
+    expert, environment = subject.expected_expert(), subject.environment()
+    overflow, prompt = subject.settings.text("on_overflow"), subject.prompt()
+    if turns is None or window is None or expert is None or overflow in (None, "drop_oldest"):
+        return
+    if environment is not None and turns > environment.max_turns:
+        return  # AGC506 says so
+    opening, reply, observation = _usual_tokens(subject, expert)
+    opening += 0 if prompt is None else _words(prompt)
+    needed, room = opening + turns * (reply + observation), window[0]
+    if needed <= room or opening + reply > room:
+        return  # `prompt_fits` is about a first turn that does not fit
+    most = int((room - opening) / (reply + observation))
+    happens = {"end": "ends the episode there", "error": "fails the stage there"}[overflow]
+    yield Finding(
+        message=f"an episode of {counted(turns, 'turn')} has about "
+        f"{counted(round(needed), 'token')}, but the window holds {room}: it overflows after "
+        f"about {counted(most, 'turn')}",
+        path="max_turns",
+        notes=(
+            f"{opening:.0f} tokens of prompt + {turns} x ({reply:.0f} of reply + {observation:.0f} "
+            "of observation), as the environment states them for its expert",
+            window[1],
+            f"`on_overflow: {overflow}` {happens}",
+        ),
+        fix=f"set max_turns to {most} or less, take a longer context, or set on_overflow: "
+        "drop_oldest",
+    )
+
+
+def _usual_tokens(subject: StageContext, expert: ExpectedExpert) -> tuple[float, float, float]:
+    """Tokens of a task's prompt, of a reply and of an observation."""
+    width = usual("characters_per_token")
+    longest = subject.settings.integer("decode.max_tokens")
+    reply = expert.reply / width
+    return (
+        expert.prompt / width,
+        reply if longest is None else min(reply, longest),
+        expert.observation / width,
+    )
+
+
 def served_window(subject: StageContext) -> tuple[int, str, Severity | None] | None:
     """The tokens of prompt and reply that the server holds, what says so, and how sure that is."""
     served, model = subject.server(), model_context(subject)
@@ -210,6 +257,13 @@ _BEYOND_CONTEXT = Code(
     "The model that this stage starts from has fewer positions than the stage asks for: it is made "
     "so by this spec, or published so. Beyond them it has no position to give a token: training "
     "would fail, or learn nonsense.",
+)
+_EPISODE_TOO_LONG = Code(
+    "AGC636",
+    "episodes longer than the window",
+    "A prompt holds the whole episode so far. With replies and observations as long as the "
+    "environment states them, the last turns that `max_turns` allows would not fit: such episodes "
+    "overflow, and `on_overflow` says what happens to them.",
 )
 _PROMPT_TOO_LONG = Code(
     "AGC631",
@@ -261,6 +315,12 @@ LENGTHS: tuple[Rule, ...] = (
         ),
         kinds=ACTING,
         check=replies_like_training,
+        severity="warning",
+    ),
+    Rule(
+        code=_EPISODE_TOO_LONG,
+        kinds=_IN_TURNS,
+        check=episodes_within_window,
         severity="warning",
     ),
     Rule(code=_PROMPT_TOO_LONG, kinds=ACTING, check=prompt_fits, severity="warning"),

@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeVar, cast
 
-from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, StageBackend
+from agentc.backend_api import (
+    BackendTable,
+    EnvironmentBackend,
+    ExpectedExpert,
+    ServerBackend,
+    StageBackend,
+)
 from agentc.backend_api.view import ABSENT, Absent, SettingTable, effective
 from agentc.ir.module import Module, Prompt, Resource, Stage
 from agentc.kinds import kind_named
@@ -183,6 +189,12 @@ class StageContext:
         entry = self.module.environments.get((stage or self.stage).uses.get("environment", ""))
         declared = self.environment(stage)
         return {} if entry is None or declared is None else declared.tasks_of(entry)
+
+    def expected_expert(self) -> ExpectedExpert | None:
+        """What an expert's episode is like in this stage's environment, where that states it."""
+        entry = self.module.environments.get(self.stage.uses.get("environment", ""))
+        declared = self.environment()
+        return None if entry is None or declared is None else declared.expert_of(entry)
 
     def server(self) -> tuple[ServerBackend, Settings] | None:
         """The server of this stage with its settings."""
