@@ -282,7 +282,7 @@ def is_unmoved(difference: Mapping[str, Any]) -> bool:
 
 
 def verdict_words(verdict: str, observed: Mapping[str, Any]) -> str:
-    """A verdict as tables show it: where nothing moved, one that agrees says nothing of a method."""
+    """A verdict as tables show it. Where nothing moved, one that agrees is no finding."""
     if verdict in ("reproduced", "within noise") and is_unmoved(observed):
         return "%s, nothing moved" % verdict
     return verdict
