@@ -335,3 +335,20 @@ def test_the_documentation_lists_every_family() -> None:
         rows, end = listed[family.name]
         assert (rows == "one") == family.one_row
         assert end.strip("` ") in family.ends
+
+
+def test_a_built_in_format_trains_each_turn_once_behind_its_prompt() -> None:
+    """Replies that begin with a line end: in later prompts it joins the header's."""
+    tokenizer = tokenizer_of("qwen2_5", ("<|im_end|>", "<|endoftext|>"))
+    encoder = Encoder(tokenizer, "chatml")
+    messages = TALKS["line ends"]
+    row = {"id": "row", "messages": messages, "prompt_length": 1}
+    rules = MaskRules(loss_on="all_replies", max_length=4096, truncation="error")
+    sides, _ = encode_rows(encoder, [row], rules)
+    assert len(sides) == 2
+    for side, turn in zip(sides, (1, 3), strict=True):
+        prompt = encoder.encode_prompt(messages[:turn])
+        assert side.ids[: len(prompt)] == prompt
+        assert not any(side.trained[: len(prompt)])
+        said = tokenizer.decode([i for i, t in zip(side.ids, side.trained, strict=True) if t])
+        assert said == messages[turn]["content"] + "<|im_end|>"

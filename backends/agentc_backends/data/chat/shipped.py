@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -82,13 +82,10 @@ class ShippedTemplate:
         the template ends no reply, or its place cannot be found."""
         message = messages[index]
         prompt = self.prompt(messages[:index])
-        wanted = self._spelling(messages[: index + 1])
-        if message["content"].strip():
-            wanted |= {index}
-        closed = self._located(messages[: index + 1], False, wanted)
+        closed = self._closed(messages[: index + 1], prompt.text)
         behind = closed.end_of(index)
         extends = closed.text.startswith(prompt.text)
-        if behind is None and index in wanted - closed.missing:
+        if behind is None and message["content"].strip() and index not in closed.missing:
             raise FormatError(_left_out(messages, index))
         if behind is None and not extends:
             raise FormatError(
@@ -114,6 +111,19 @@ class ShippedTemplate:
             tuple(piece for piece in reply if piece.text),
             opened is not None and f"</{opened[1]}>" not in text_of(reply),
         )
+
+    def _closed(self, messages: Sequence[Message], prompt: str) -> Rendering:
+        """The conversation up to a reply, the last message, whose content is located."""
+        last, content = len(messages) - 1, messages[-1]["content"]
+        spelling = self._spelling(messages)
+        if last in spelling or not content.strip():
+            return self._located(messages, False, spelling)
+        closed = self._located(messages, False, spelling)
+        if closed.text.startswith(prompt + content):
+            # Right behind the prompt: no placeholder is needed.
+            place = ContentPlace(len(prompt), len(prompt) + len(content), last)
+            return replace(closed, places=(*closed.places, place))
+        return self._located(messages, False, spelling | {last})
 
     def row(
         self, messages: Sequence[Message], turns: Mapping[int, RenderedTurn]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from agentc_backends.data.chat.formats import (
 )
 from agentc_backends.data.chat.functions import has_functions, in_plain_text, requested
 from agentc_backends.data.chat.pieces import PieceTokens
-from agentc_backends.data.chat.shipped import ShippedTemplate, text_of
+from agentc_backends.data.chat.shipped import RenderedTurn, ShippedTemplate, text_of
 from agentc_backends.data.chat.tool_templates import TemplateTools, readable, tools_of
 
 CHAT_FILE = "agentc_chat.json"
@@ -102,37 +102,27 @@ class Encoder:
         turn as the template writes it while it is the last. Raises FormatError."""
         messages = self._expressed(messages)
         wanted = sorted(turns)
-        if self.chat is not None and self.chat.by_line:
-            return [self.encode_segments(self.chat.segments(messages))]
-        if self.chat is not None:
-            rendered = {}
-            segments: list[TextSegment] | None = self.chat.segments(messages)
-        else:
+        segments: list[TextSegment] | None
+        if self.chat is None:
             template = self._template()
             rendered = {turn: template.turn(messages, turn) for turn in wanted}
             segments = template.row(messages, rendered)
-        prompts = {turn: self._prompt_ids(messages[:turn]) for turn in wanted}
+        else:
+            segments = self.chat.segments(messages)
+            if self.chat.by_line:
+                return [self.encode_segments(segments)]
+            rendered = {turn: self._built_in_turn(self.chat, messages, turn) for turn in wanted}
+        prompts = {turn: self._prompt_ids(rendered[turn].prompt) for turn in wanted}
         if segments is not None:
             row = self.encode_segments(segments)
             if all(self._follows(row, turn, prompt) for turn, prompt in prompts.items()):
                 thoughts = sum(each.open_thought for each in rendered.values())
                 return [Encoded(row.ids, row.turns, thoughts)]
-        parts = []
-        for turn, prompt in prompts.items():
-            if self.chat is None:
-                before, reply = rendered[turn].prompt, rendered[turn].reply
-            else:
-                said = self.chat.segments(messages[: turn + 1])
-                first = next((i for i, s in enumerate(said) if s.turn == turn), len(said))
-                before, reply = tuple(said[:first]), tuple(s for s in said if s.turn == turn)
-            part = self._behind(prompt, before, reply, turn)
-            opened = turn in rendered and rendered[turn].open_thought
-            parts.append(Encoded(part.ids, part.turns, int(opened)))
-        return parts
+        return [self._behind(prompts[turn], turn, rendered[turn]) for turn in wanted]
 
     def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
         """Token ids of a conversation that waits for a reply: what a server should feed."""
-        return self._prompt_ids(self._expressed(messages))
+        return self._prompt_ids(self._prompt(self._expressed(messages)))
 
     def end_token(self, messages: Sequence[Message]) -> int:
         """The token that ends a reply, the last message, under the tokenizer's own template.
@@ -146,22 +136,28 @@ class Encoder:
         ends = frozenset(map(str, self.tokenizer.convert_ids_to_tokens(list(ids))))
         return ShippedTemplate(self._render_shipped, tuple(self._control.values()), ends)
 
-    def _prompt_ids(self, messages: Sequence[Message]) -> list[int]:
-        if self.chat is not None:
-            ending = TextSegment(self.chat.generation_prompt)
-            segments = [*self.chat.segments(messages), ending]
-        else:
-            segments = self._template().prompt(messages).segments()
-        if self.chat is not None and self.chat.by_line:
-            return self.encode_segments(segments).ids
-        text = text_of(segments)
+    def _prompt(self, messages: Sequence[Message]) -> list[TextSegment]:
+        if self.chat is None:
+            return self._template().prompt(messages).segments()
+        return [*self.chat.segments(messages), TextSegment(self.chat.generation_prompt)]
+
+    def _built_in_turn(
+        self, chat: ChatFormat, messages: Sequence[Message], index: int
+    ) -> RenderedTurn:
+        said = chat.segments(messages[: index + 1])
+        prompt = [replace(segment, turn=None) for segment in self._prompt(messages[:index])]
+        return RenderedTurn(tuple(prompt), tuple(s for s in said if s.turn == index))
+
+    def _prompt_ids(self, segments: Sequence[TextSegment]) -> list[int]:
         spelled = any(
             token in segment.text
             for segment in segments
             if segment.content
             for token in self._control.values()
         )
-        return self.encode_segments(segments).ids if spelled else self._pieces.ids(text)
+        if spelled or (self.chat is not None and self.chat.by_line):
+            return self.encode_segments(segments).ids
+        return self._pieces.ids(text_of(segments))
 
     def _follows(self, row: Encoded, turn: int, prompt: list[int]) -> bool:
         """Whether a turn's first trained token follows the prompt, token by token."""
@@ -170,20 +166,15 @@ class Encoder:
             return row.ids[: len(prompt)] == prompt
         return row.ids[:first] == prompt
 
-    def _behind(
-        self,
-        prompt: list[int],
-        before: Sequence[TextSegment],
-        reply: Sequence[TextSegment],
-        turn: int,
-    ) -> Encoded:
+    def _behind(self, prompt: list[int], turn: int, rendered: RenderedTurn) -> Encoded:
         """A turn behind its prompt: as the whole text is tokenised where the prompt stays the
         same, else with the reply tokenised on its own."""
-        whole = self.encode_segments([*before, *reply])
+        thoughts = int(rendered.open_thought)
+        whole = self.encode_segments([*rendered.prompt, *rendered.reply])
         if self._follows(whole, turn, prompt):
-            return whole
-        alone = self._continued(reply)
-        return Encoded([*prompt, *alone.ids], [-1] * len(prompt) + alone.turns)
+            return Encoded(whole.ids, whole.turns, thoughts)
+        alone = self._continued(rendered.reply)
+        return Encoded([*prompt, *alone.ids], [-1] * len(prompt) + alone.turns, thoughts)
 
     def encode_segments(self, segments: Sequence[TextSegment]) -> Encoded:
         """Token ids and turns of segments of a conversation, with a cut wherever a token would
