@@ -23,7 +23,9 @@ from agentc.runtime.model_folder.config import (
     read_config,
     sizes_of,
 )
+from agentc.runtime.model_folder.expected_tensors import tensor_fault
 from agentc.runtime.model_folder.folder_fault import FolderFault, shortened
+from agentc.runtime.model_folder.generation import generation_faults
 from agentc.runtime.model_folder.safetensors import Tensor
 from agentc.runtime.model_folder.tokenizer import TOKENIZER_FILE, TokenizerFileError, tokens_of
 from agentc.runtime.model_folder.weights import GGUF, Weights, gguf_fault, read_weights
@@ -37,7 +39,10 @@ _EMBEDDINGS = (
     "tok_embeddings.weight",
 )  # fmt: skip
 """How the names of token embeddings end."""
-_OTHER_HEADS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")
+_OTHER_HEADS = (
+    "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMaskedLM",
+    "ForPreTraining", "ForMultipleChoice", "ForRewardModel",
+)  # fmt: skip
 _SAVE_AGAIN = "save the model again with `save_pretrained`, or give the directory that was meant"
 
 
@@ -100,6 +105,11 @@ def read_model_folder(directory: Path, shown: str, needs: Needs = LANGUAGE_MODEL
         if not directory.is_dir():
             return ModelFolder((_no_directory(directory, shown),))
         return _read(directory, shown, needs)
+    except PermissionError as error:
+        file = Path(str(error.filename or directory))
+        what = shown if file == directory else "%s: %s" % (shown, file.name)
+        fix = "make it readable for the user who runs agentc: `chmod -R u+rX` by its owner"
+        return ModelFolder((FolderFault("%s cannot be read: permission denied" % what, fix),))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it has no valid path"
         return ModelFolder(
@@ -131,6 +141,7 @@ def _no_directory(directory: Path, shown: str) -> FolderFault:
 def _read(directory: Path, shown: str, needs: Needs) -> ModelFolder:
     names: Set[str] = set()
     odd: List[str] = []
+    broken: List[str] = []
     with os.scandir(directory) as entries:
         for count, entry in enumerate(entries):
             if count > _MOST_FILES:
@@ -138,10 +149,16 @@ def _read(directory: Path, shown: str, needs: Needs) -> ModelFolder:
                 return ModelFolder((FolderFault(message, _CHOOSE),))
             if entry.name.startswith("."):
                 continue
-            if entry.is_file():
+            if _is_file(entry):
                 names.add(entry.name)
+            elif entry.is_symlink() and not os.path.exists(entry.path):
+                broken.append(entry.name)
             elif not entry.is_dir():
                 odd.append(entry.name)
+    if broken:
+        message = "%s holds %s, a link that leads nowhere" % (shown, shortened(sorted(broken)))
+        fix = "copy the folder with `cp -rL`, which copies what links lead to"
+        return ModelFolder((FolderFault(message, fix),))
     if odd:
         message = "%s holds %s, which cannot be read" % (shown, shortened(sorted(odd)))
         fix = "remove it: only files and links to files can be copied"
@@ -169,7 +186,19 @@ def _read(directory: Path, shown: str, needs: Needs) -> ModelFolder:
         faults += [fault] if fault is not None else []
     if not faults:
         faults += _disagreements(config, sizes, weights, tokens, shown, needs)
+    if not faults:
+        fault = tensor_fault(weights.tensors, sizes, quantisation_of(config), shown)
+        faults += [fault] if fault is not None else []
+    if not faults and needs.language:
+        faults += generation_faults(directory, names, config, _rows(weights), shown)
     return ModelFolder(tuple(faults), config, sizes, weights.tensors, weights.file_bytes)
+
+
+def _is_file(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a link that leads to itself
+        return False
 
 
 def _adapter(directory: Path, names: Set[str], shown: str) -> FolderFault:
@@ -223,6 +252,15 @@ def _type_faults(config: Mapping[str, Any], shown: str, needs: Needs) -> List[Fo
     if not isinstance(config.get("model_type"), str):
         raise ConfigFileError("it has no `model_type`")
     classes = config.get("architectures")
+    if needs.language and config.get("is_encoder_decoder") is True:
+        name = classes[0] if isinstance(classes, list) and classes else config["model_type"]
+        message = "%s is an encoder-decoder model (%s), whose text does not continue its prompt"
+        return [
+            FolderFault(
+                message % (shown, str(name)[:120]),
+                "give a decoder, a model whose class ends with ForCausalLM",
+            )
+        ]
     for name in classes if needs.language and isinstance(classes, list) else ():
         if isinstance(name, str) and name.endswith(_OTHER_HEADS):
             message = "%s is a %s, which writes no text" % (shown, name[:120])
@@ -274,6 +312,14 @@ def _disagreements(
                 "%s: the tokenizer has %d tokens, the embeddings %d rows" % (shown, tokens, have),
                 "resize them with `model.resize_token_embeddings(%d)` and save the model again"
                 % tokens,
+            )
+        )
+    elif tokens is not None and have is not None and needs.language and 2 * tokens < have:
+        faults.append(
+            FolderFault(
+                "%s: the tokenizer has %d tokens, the embeddings %d rows, so it belongs to another "
+                "model" % (shown, tokens, have),
+                "copy or download tokenizer.json from where the weights are from",
             )
         )
     lacking = _lacking(config, sizes, weights) if needs.language else ""
