@@ -38,6 +38,15 @@ def _of_several(node: Sequence, path: str, several: Several | None) -> str | Non
     return None
 
 
+def _as_mapping(node: Sequence) -> str:
+    """Help for a list where a mapping fits."""
+    texts = [item.text for item in node.items if isinstance(item, Scalar)]
+    key, _, value = texts[0].partition("=") if texts else ("", "", "")
+    if value:
+        return f"write `{{{key.strip()}: {value.strip()}}}`"
+    return f"write a mapping, such as `{{NAME: {texts[0] if texts else 'VALUE'}}}`"
+
+
 def bounds_in_words(value: Json, schema: Table[str, Json]) -> str:
     """What a value has to be within."""
     if isinstance(value, (int, float)):
@@ -93,6 +102,8 @@ def advice(
 ) -> str | None:
     """Help for a value of the wrong type."""
     if isinstance(node, Sequence):
+        if [name for name in types if name != "null"] == ["object"]:
+            return _as_mapping(node)
         return _of_several(node, path, several)
     if not isinstance(node, Scalar):
         return None

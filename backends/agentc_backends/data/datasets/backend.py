@@ -21,6 +21,13 @@ def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     digest = None
     if not isinstance(path, str):
         view.refuse("path", "dataset.path needs `path`", fix="set path: <a JSON or JSONL file>")
+    elif "*" in path or "?" in path:
+        view.refuse(
+            "path",
+            f"{path} is a pattern, and dataset.path reads one file",
+            fix="name one file; several files are several dataset stages, or one file made by "
+            f"`cat {path} > all.jsonl`",
+        )
     elif context.is_directory(path):
         view.refuse(
             "path",

@@ -23,6 +23,7 @@ from agentc_backends.data.datasets.records import (
     DatasetError,
     FieldError,
     MalformedError,
+    OtherFormatError,
 )
 from agentc_backends.data.datasets.task_ids import TaskIds, task_id_of
 from agentc_backends.data.datasets.turns import Message, TurnReader
@@ -104,6 +105,7 @@ class RowReader:
         self._turns = TurnReader(
             f"`format: {rules.format}`", self.counts.ledger, rules.reasoning == "think"
         )
+        self._made = 0
         self.first_malformed: DatasetError | None = None
 
     def row(self, record: DataRecord) -> dict[str, Any] | None:
@@ -111,7 +113,14 @@ class RowReader:
         self.counts.records += 1
         place = f"{self.file}:{record.line}: record {record.number}"
         try:
-            return self._row(f"{self._name}:{record.number}", record.value)
+            row = self._row(f"{self._name}:{record.number}", record.value)
+            self._made += 1
+            return row
+        except OtherFormatError as error:
+            fix = error.fix
+            if self._made:
+                fix = f"move such records into a file of their own, and {fix} in a stage for it"
+            raise DatasetError(f"{place} {error}", fix) from None
         except FieldError as error:
             raise DatasetError(f"{place} {error}", error.fix, error.unread) from None
         except MalformedError as error:

@@ -92,6 +92,14 @@ class Fields:
         """Whether that field is a list, be it empty."""
         return self.holds(name) and isinstance(self._left[name], list)
 
+    def names(self) -> list[str]:
+        """Its fields, in its order."""
+        return [*self._value]
+
+    def view(self, name: str) -> Any:
+        """The value of a field, which is not taken by that."""
+        return self._value.get(name)
+
     def listed(self) -> str:
         """Its fields, for people."""
         names = ", ".join(f"`{name}`" for name in [*self._value][:_MOST_NAMES])

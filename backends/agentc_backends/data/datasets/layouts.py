@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from agentc_backends.data.datasets.fields import Fields
-from agentc_backends.data.datasets.records import FieldError, MalformedError
+from agentc_backends.data.datasets.fields import Fields, Ledger
+from agentc_backends.data.datasets.records import FieldError, MalformedError, OtherFormatError
 from agentc_backends.data.datasets.turns import (
     Message,
     TurnReader,
@@ -65,7 +65,11 @@ def read_layout(
     if layout not in names:
         if names:
             wanted = " or ".join(f"`format: {name}`" for name in names)
-            raise FieldError(f"is not in the format `{layout}`; {fields.listed()}", f"set {wanted}")
+            raise OtherFormatError(
+                f"is not in the format `{layout}`; {fields.listed()}", f"set {wanted}"
+            )
+        if (near := _near_format(fields)) is not None:
+            raise near
         raise MalformedError(
             f"has no {_NEEDS[layout]}; {fields.listed()}",
             "convert the file to a format that dataset reads: "
@@ -88,6 +92,33 @@ def matching(fields: Fields) -> list[LayoutName]:
     elif not found and any(map(fields.has, PROMPTS)) and any(map(fields.holds, COMPLETIONS)):
         found.append("prompt_completion")
     return found
+
+
+def _near_format(fields: Fields) -> FieldError | None:
+    """The error of a record that holds conversations, or a piece of one, in a known wrapping."""
+    for name in ("messages", "conversations"):
+        if isinstance(text := fields.view(name), str) and fields.has(name):
+            return FieldError(
+                f"has a text under `{name}`, which needs a list of turns",
+                "write the list itself, not JSON inside of quotes"
+                if text.lstrip()[:1] == "["
+                else f"write a list of turns under `{name}`",
+            )
+    if any(isinstance(fields.view(name), str) for name in ("role", "from")):
+        return FieldError(
+            f"is a turn, not a conversation; {fields.listed()}",
+            "put the turns of a conversation into one object: "
+            '`{"messages": [{"role": "user", "content": "..."}, ...]}`',
+        )
+    for name in fields.names():
+        records = fields.view(name)
+        first = records[0] if isinstance(records, list) and records else None
+        if isinstance(first, dict) and matching(Fields(first, Ledger())):
+            return FieldError(
+                f"has records of its own in a list under `{name}`",
+                f"make that list the whole file, such as by `jq .{name}`",
+            )
+    return None
 
 
 _NEEDS: Mapping[LayoutName, str] = {

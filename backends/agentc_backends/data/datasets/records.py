@@ -6,7 +6,7 @@ Neighbours: `fields.py` (the fields of a record), `layouts.py` (the formats that
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,30 @@ _TOO_DEEP = (
     "holds lists or objects within each other more deeply than can be read; a conversation needs "
     "three levels"
 )
+_ONE_A_LINE = (
+    "write one object a line, which `jq -c .` does for objects over several lines, or one list in "
+    "the whole file"
+)
+_BINARY = (
+    (b"\x1f\x8b", "compressed by gzip", "unpack it: `gunzip -c {file} > unpacked.jsonl`"),
+    (b"\x28\xb5\x2f\xfd", "compressed by zstd", "unpack it: `zstd -d {file} -o unpacked.jsonl`"),
+    (b"\xfd7zXZ", "compressed by xz", "unpack it: `xz -dc {file} > unpacked.jsonl`"),
+    (b"BZh", "compressed by bzip2", "unpack it: `bunzip2 -c {file} > unpacked.jsonl`"),
+    (b"PK\x03\x04", "a ZIP archive or an Excel table", "unpack it, or export it as JSONL"),
+    (
+        b"PAR1",
+        "a Parquet file",
+        "convert it: `datasets.Dataset.from_parquet('{file}').to_json('rows.jsonl')`",
+    ),
+    (b"ARROW1", "an Arrow file", "convert it to JSONL with `datasets`: `to_json('rows.jsonl')`"),
+    (b"SQLite format 3", "an SQLite database", "export its rows as JSONL"),
+    (b"\x80\x04", "a pickle of Python", "write its records as JSONL with `json.dumps`"),
+    (b"\xff\xfe", "UTF-16 text", "convert it: `iconv -f UTF-16 -t UTF-8 {file} > rows.jsonl`"),
+    (b"\xfe\xff", "UTF-16 text", "convert it: `iconv -f UTF-16 -t UTF-8 {file} > rows.jsonl`"),
+    (b"version https://git-lfs", "a pointer of Git LFS", "fetch the file with `git lfs pull`"),
+)
+"""How files that are often given for JSON begin, what they are, and what to do."""
+SIGNATURE_BYTES = 32
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\n\r"
 
@@ -52,11 +76,17 @@ class FieldError(ValueError):
         self.fix, self.unread = fix, unread
 
 
+class OtherFormatError(FieldError):
+    """A record that is plainly in another format than the stage names."""
+
+
 def read_records(path: Path) -> Iterator[DataRecord]:
     """The records of a file that holds one JSON list, or one object a line.
 
     Raises DatasetError at what is not JSON, with the line.
     """
+    with path.open("rb") as file:
+        require_text(file.read(SIGNATURE_BYTES), path.name)
     try:
         with path.open(encoding="utf-8-sig") as lines:
             first = lines.read(4096).lstrip()[:1]
@@ -69,8 +99,29 @@ def read_records(path: Path) -> Iterator[DataRecord]:
                 if text.strip():
                     yield DataRecord(number, line, record_of_line(text, line, path.name))
                     number += 1
-    except UnicodeDecodeError as error:
-        raise DatasetError(f"{path.name} is not UTF-8 text: {error.reason}") from None
+    except UnicodeDecodeError:
+        with path.open("rb") as file:
+            raise not_utf8(file, path.name) from None
+
+
+def require_text(start: bytes, file: str) -> None:
+    """Raises DatasetError for a file that begins as archives, tables or other encodings do."""
+    for signature, what, fix in _BINARY:
+        if start.startswith(signature):
+            raise DatasetError(f"{file} is {what}, not JSON", fix.format(file=file))
+
+
+def not_utf8(lines: Iterable[bytes], file: str) -> DatasetError:
+    """The error of a file that is not UTF-8, with its first line that is not."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            where = f"{file}:{number}: not UTF-8 text (byte 0x{line[error.start]:02x})"
+            break
+    else:
+        where = f"{file} is not UTF-8 text"
+    return DatasetError(where, f"convert it, such as by `iconv -f LATIN1 -t UTF-8 {file}`")
 
 
 def record_of_line(text: str, line: int, file: str) -> Any:
@@ -79,11 +130,20 @@ def record_of_line(text: str, line: int, file: str) -> Any:
         return json.loads(text)
     except RecursionError:
         raise DatasetError(f"{file}:{line}: {_TOO_DEEP}") from None
-    except ValueError as error:
-        raise DatasetError(
-            f"{file}:{line}: not JSON ({error})",
-            "write one object a line, or one list in the whole file",
-        ) from None
+    except json.JSONDecodeError as error:
+        if line == 1 and text.lstrip()[:1] != "{":
+            begins = text.strip()[:40]
+            raise DatasetError(
+                f"{file}:1: not JSON: the file begins with `{begins}`",
+                "convert it to JSONL; for a table, pandas' `to_json(..., orient='records', "
+                "lines=True)` does",
+            ) from None
+        # The decoder reports a text that is not closed at its beginning.
+        cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
+        reason = "the line ends within an object" if cut else f"{error.msg}, column {error.colno}"
+        raise DatasetError(f"{file}:{line}: not JSON ({reason})", _ONE_A_LINE) from None
+    except ValueError as error:  # a number of more digits than Python reads
+        raise DatasetError(f"{file}:{line}: not JSON ({error})", _ONE_A_LINE) from None
 
 
 def records_of_list(text: str, file: str, *, whole: bool = True) -> Iterator[DataRecord]:

@@ -12,10 +12,13 @@ from pathlib import Path
 from agentc_backends.data.datasets.conversations import ReadRules, RowReader, messages_of
 from agentc_backends.data.datasets.fields import ignoring
 from agentc_backends.data.datasets.records import (
+    SIGNATURE_BYTES,
     DataRecord,
     DatasetError,
+    not_utf8,
     record_of_line,
     records_of_list,
+    require_text,
 )
 
 MOST_RECORDS = 5_000
@@ -84,7 +87,7 @@ def _survey(path: Path, size: int, _changed: int, rules: ReadRules) -> Survey:
                 break
         else:
             if not whole:
-                records = records * size // len(data) if is_list else max(records, lines)
+                records = records * size // len(data) if is_list else max(records, lines, 1)
         if first is not None:
             raise first
         if reader.counts.records == records:
@@ -106,7 +109,9 @@ def _with_names(error: DatasetError, unread: list[str], rules: ReadRules) -> Dat
 def _records(data: bytes, file: str, *, is_list: bool, whole: bool) -> Iterator[DataRecord]:
     """The records of the beginning of a file, whose last line or character may be cut."""
     if not whole:
-        data = data[: data.rfind(b"\n") + 1 or len(data)]
+        # Of a line that is longer than what is read, nothing can be said.
+        data = data[: data.rfind(b"\n") + 1 or (len(data) if is_list else 0)]
+    require_text(data[:SIGNATURE_BYTES], file)
     lines = io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", "strict" if whole else "ignore")
     try:
         if is_list:
@@ -117,5 +122,5 @@ def _records(data: bytes, file: str, *, is_list: bool, whole: bool) -> Iterator[
             if text.strip():
                 yield DataRecord(number, line, record_of_line(text, line, file))
                 number += 1
-    except UnicodeDecodeError as error:
-        raise DatasetError(f"{file} is not UTF-8 text: {error.reason}") from None
+    except UnicodeDecodeError:
+        raise not_utf8(io.BytesIO(data), file) from None

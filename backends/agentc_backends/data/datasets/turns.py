@@ -58,7 +58,11 @@ class TurnReader:
             _, speaker = fields.one_of(("role", "from"))
             role = SPEAKERS.get(speaker) if isinstance(speaker, str) else None
             if role is None:
-                raise MalformedError(f"has a turn from {speaker!r}")
+                raise MalformedError(
+                    f"has a turn from {speaker!r}, which is no role",
+                    "write `system`, `user`, `assistant` or `tool`; `on_malformed: drop` leaves "
+                    "such conversations out with a count",
+                )
             if role == "tool":
                 answers = answers if found and found[-1]["role"] == "tool" else []
                 self._add_result(found, fields, calls, answers)
@@ -202,7 +206,9 @@ class TurnReader:
         if not isinstance(name, str) or not isinstance(_json(text), dict):
             raise FieldError(
                 f"has a call under `{above.rstrip('.')}` that is no function's name with a JSON "
-                f"object of arguments: {_shown(call)}"
+                f"object of arguments: {_shown(call)}",
+                "write `name`, and `arguments` as a JSON object, or as a text that holds one (in "
+                "double quotes)",
             )
         for each in {id(fields): fields, id(outer): outer}.values():
             each.finish(self.what)
