@@ -119,6 +119,26 @@ def several(*steps: Spoil) -> Spoil:
     return lambda folder: [step(folder) for step in steps]
 
 
+def linked(name: str, to: str) -> Spoil:
+    def spoil(folder: Path) -> None:
+        (folder / name).unlink()
+        (folder / name).symlink_to(to)
+
+    return spoil
+
+
+def named(change: Callable[[str], str], **more: tuple[int, ...]) -> Spoil:
+    """Weights whose names are changed, with more tensors in the first layer's attention."""
+    block = "base_model.model.model.layers.0.self_attn.q_proj."
+    inside = {block + name.replace("__", "."): shape for name, shape in more.items()}
+    return weights({change(name): shape for name, shape in llama_shapes().items()} | inside)
+
+
+def integers(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes().replace(b'"F32"', b'"I32"'))
+
+
 ADAPTER = '{"base_model_name_or_path": "acme/base"}'
 LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
 SHARD = "model-00002-of-00002.safetensors"
@@ -303,6 +323,101 @@ FAULTS: dict[str, tuple[Spoil, str, str]] = {
         "random",
         "copy or download the weights again",
     ),
+    # Weights that transformers would load as something else.
+    "more layers than config.json": (
+        weights(llama_shapes(layers=2)),
+        "model: the weights have more layers than the 1 of config.json; the others would be "
+        "ignored",
+        "from one place",
+    ),
+    "another width": (
+        config(hidden_size=32),
+        "model: model.embed_tokens.weight is 320 x 16, config.json describes 320 x 32",
+        "from one place",
+    ),
+    "a tensor left out": (
+        weights({n: s for n, s in llama_shapes().items() if "up_proj" not in n}),
+        "model: the weights lack model.layers.0.mlp.up_proj.weight; they would be initialised at "
+        "random",
+        "copy or download the weights again",
+    ),
+    "compiled": (
+        named(lambda name: f"_orig_mod.{name}"),
+        "model: the names of all tensors begin with `_orig_mod.`, as `torch.compile` writes them; "
+        "transformers would initialise every weight at random",
+        "remove the prefix",
+    ),
+    "wrapped by PEFT": (
+        named(lambda name: f"base_model.model.{name}"),
+        "model: the names of all tensors begin with `base_model.model.`, as PEFT writes them; "
+        "transformers would initialise every weight at random",
+        "remove the prefix",
+    ),
+    "adapter not merged": (
+        named(lambda name: f"base_model.model.{name}", lora_A__default__weight=(8, 16)),
+        "model: the weights hold an adapter that was not merged (base_model.model.model.layers.0."
+        "self_attn.q_proj.lora_A.default.weight), which would be ignored",
+        "`merge_and_unload()`",
+    ),
+    "integers": (
+        integers,
+        "model: the weights are quantised (lm_head.weight is I32), and config.json has no "
+        "`quantization_config`",
+        "the model that was quantised",
+    ),
+    "encoder-decoder": (
+        config(
+            model_type="t5",
+            architectures=["T5ForConditionalGeneration"],
+            is_encoder_decoder=True,
+        ),
+        "model is an encoder-decoder model (T5ForConditionalGeneration), whose text does not "
+        "continue its prompt",
+        "ForCausalLM",
+    ),
+    "masked language model": (
+        config(model_type="bert", architectures=["BertForMaskedLM"]),
+        "model is a BertForMaskedLM, which writes no text",
+        "ForCausalLM",
+    ),
+    # Ends of replies.
+    "generation_config.json cut off": (
+        text("generation_config.json", '{"eos_token_id": 2,'),
+        "model: generation_config.json cannot be understood: it is no JSON (line 1)",
+        "remove it",
+    ),
+    "generation_config.json is a list": (
+        text("generation_config.json", "[2]"),
+        "model: generation_config.json cannot be understood: it holds no mapping",
+        "remove it",
+    ),
+    "end of replies as a text": (
+        text("generation_config.json", '{"eos_token_id": [2, "</s>"]}'),
+        'model: generation_config.json has an `eos_token_id` of "</s>", which is no token id',
+        "the id that tokenizer.json gives",
+    ),
+    "end of replies that no token has": (
+        config(eos_token_id=999),
+        "model: config.json has an `eos_token_id` of 999, but the embeddings have 320 rows",
+        "the id that tokenizer.json gives",
+    ),
+    # Files copied in part.
+    "tokenizer of another model": (
+        text("tokenizer.json", tokenizer_text(12, 2)),
+        "model: the tokenizer has 12 tokens, the embeddings 320 rows, so it belongs to another "
+        "model",
+        "from where the weights are from",
+    ),
+    "link to the hub's cache": (
+        linked("model.safetensors", "../../blobs/0123"),
+        "model holds model.safetensors, a link that leads nowhere",
+        "`cp -rL`",
+    ),
+    "link to itself": (
+        linked("model.safetensors", "model.safetensors"),
+        "model holds model.safetensors, a link that leads nowhere",
+        "`cp -rL`",
+    ),
     "no head": (
         weights(llama_shapes(head=False)),
         "model: the weights have no lm_head.weight, and config.json does not tie the embeddings; "
@@ -352,7 +467,19 @@ def test_a_path_that_is_no_directory(path: str, message: str, fix: str, tmp_path
 TABLE = load_backends()
 
 
-@pytest.mark.parametrize("case", ["empty", "more tokens than rows", "missing shard"])
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file")
+def test_weights_that_may_not_be_read(tmp_path: Path) -> None:
+    folder = write_model_folder(tmp_path / "model")
+    (folder / "model.safetensors").chmod(0)
+    (fault,) = read_model_folder(folder, "model").faults
+    assert fault.message == "model: model.safetensors cannot be read: permission denied"
+    assert "`chmod" in fault.fix
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["empty", "more tokens than rows", "missing shard", "link to itself", "link to the hub's cache"],
+)
 def test_check_reports_what_the_job_would(case: str, tmp_path: Path) -> None:
     spoil, message, _ = FAULTS[case]
     folder = write_model_folder(tmp_path / "model")

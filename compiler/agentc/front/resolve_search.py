@@ -21,7 +21,7 @@ from agentc.kinds.metric_names import read_metric
 from agentc.plan.stage_names import meant_by, nearest, without_cell
 from agentc.schema import language
 from agentc.schema.coerce import Coercion
-from agentc.schema.keys import Place, as_mapping
+from agentc.schema.keys import Place, as_mapping, read_keys
 from agentc.source.tree import Mapping as MappingNode
 from agentc.source.tree import Unknown, text_of, written
 from agentc.syntax.nodes import Spec
@@ -42,6 +42,9 @@ def resolve_search(
     node = as_mapping(computed, Place("search", "`search`"), sink, _EXAMPLE)
     coercion = Coercion(sink)
     if node is not None and not _ranges_are_read(node, coercion):
+        # The other keys are reported beside those of the ranges.
+        names = [field.name for field in language.SEARCH_FIELDS]
+        read_keys(node, names, Place("search", "`search`"), sink)
         return None
     found = None if node is None else coercion.group(node, language.SEARCH_FIELDS, "search")
     if node is None or not isinstance(found, dict):

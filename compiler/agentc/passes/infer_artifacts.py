@@ -18,7 +18,7 @@ from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Module, Stage
 from agentc.ir.product import product_of
 from agentc.kinds import JUDGE_KIND, REPORT_KIND, kind_named
-from agentc.kinds.artifacts import ArtifactType
+from agentc.kinds.artifacts import PREFERENCE_PAIRS, ArtifactType
 from agentc.kinds.field import Role
 from agentc.passes.context import PassContext
 from agentc.passes.lowering.setting_span import stage_span
@@ -73,7 +73,7 @@ def _check_edges(stage: Stage, module: Module, context: PassContext) -> None:
                     stage_span(stage, role.name),
                     expected=_wanted(role),
                     notes=_offer(role, module),
-                    fix=made.meant_for,
+                    fix=made.meant_for or _as_preferences(producer, role, module),
                     steps=stage.origin.steps,
                 )
 
@@ -161,6 +161,13 @@ def _types(role: Role) -> str:
 def _wanted(role: Role) -> str:
     some = "one or more stages that make" if role.many else "a stage that makes"
     return f"{some} {_types(role)}"
+
+
+def _as_preferences(producer: str, role: Role, module: Module) -> str | None:
+    """Help for a data set of conversations where pairs are wanted."""
+    if PREFERENCE_PAIRS not in role.accepts or module.stages[producer].kind != "dataset":
+        return None
+    return f"set `format: preference` in `{producer}` if its records have two sides"
 
 
 def _offer(role: Role, module: Module) -> tuple[str, ...]:

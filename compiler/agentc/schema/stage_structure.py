@@ -12,7 +12,7 @@ from agentc.kinds import KINDS, MODEL_KIND, Kind, kind_named
 from agentc.kinds.field import HUB_ID
 from agentc.schema import language, repeats
 from agentc.schema.keys import Place, as_mapping, checked_name, misspelt_use, read_keys
-from agentc.source.tree import Entry, Mapping, Node, Scalar, Unknown, described
+from agentc.source.tree import Entry, Mapping, Node, Scalar, Sequence, Unknown, described
 from agentc.syntax.nodes import CarryDecl, RepeatDecl, StageDecl
 
 
@@ -206,7 +206,10 @@ def _inner(
     if entry is None:
         return {}
     inner = Place(f"{place.path}.{entry.key.text}", f"`{entry.key.text}` of {place.what}")
-    mapping = as_mapping(entry.value, inner, sink, "a mapping")
+    items = entry.value.items if isinstance(entry.value, Sequence) else ()
+    first = items[0].text if items and isinstance(items[0], Scalar) else ""
+    fix = f"give each a name: `{{NAME: {first}}}`" if first and allowed is None else None
+    mapping = as_mapping(entry.value, inner, sink, "a mapping", fix)
     if mapping is None:
         return {}
     if allowed is None:

@@ -353,4 +353,19 @@ AUDIT = (
     _slip("wrong_split", "a split that the environment lacks", "    policy: eto.dpo\n    split: test", "    policy: eto.dpo\n    split: valid", "`valid`", "did you mean `validation`"),
 )  # fmt: skip
 
-SLIPS = (*CHARACTERS, *NUMBERS, *EMPTY, *SYNTAX, *NAMES, *EXPRESSIONS, *MEANING, *HABITS, *AUDIT)
+_DATA = "stages:\n  expert:\n"
+_KEEP = "  keep:\n    kind: script\n    command: [ls]\n    output: trajectories\n"
+_SEARCH = "name: demo\nsearch:\n  over: {rate: {low: 1e-6, high: 1e-3}}\n  stage: test\n"
+
+STRANGERS = (
+    _slip("format_dpo", "a method for a format", _DATA, "stages:\n  talk: {kind: dataset, path: slip.yaml, format: dpo}\n  expert:\n", "`dpo`", "did you mean `preference`"),
+    _slip("format_openai", "a company for a format", _DATA, "stages:\n  talk: {kind: dataset, path: slip.yaml, format: openai}\n  expert:\n", "did you mean `messages`"),
+    _slip("glob_for_path", "a pattern for a file", _DATA, "stages:\n  talk: {kind: dataset, path: data/*.jsonl}\n  expert:\n", "data/*.jsonl is a pattern", "one file", "`cat data/*.jsonl"),
+    _slip("qwen_for_chatml", "a model's name for its chat format", "chat_format: chatml", "chat_format: qwen", "did you mean `chatml`"),
+    _slip("needs_as_list", "`needs` as a list", "above: 0}", "above: 0, needs: [model=llama]}", "claims.gain.needs", "`{model: llama}`"),
+    _slip("inputs_as_list", "inputs of a script without names", _DATA, f"stages:\n{_KEEP}    inputs: [expert]\n  expert:\n", "`inputs`", "`{NAME: expert}`"),
+    _slip("search_min_max", "other words for the ends of a range, and for trials", "name: demo\n", _SEARCH.replace("low", "min").replace("high", "max") + "  n_trials: 20\n", "did you mean `low`", most=3),
+    _slip("placement_gres", "SLURM's word for GPUs", "    epochs: 3", "    epochs: 3\n    placement: {gres: 1}", "did you mean `gpus`"),
+)  # fmt: skip
+
+SLIPS = (*CHARACTERS, *NUMBERS, *EMPTY, *SYNTAX, *NAMES, *EXPRESSIONS, *MEANING, *HABITS, *AUDIT, *STRANGERS)

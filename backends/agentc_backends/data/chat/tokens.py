@@ -275,7 +275,7 @@ class Encoder:
             raise FormatError(
                 "this tokenizer ships no chat template; set chat_format on the model stage"
             )
-        from jinja2.exceptions import TemplateError
+        from jinja2.exceptions import TemplateError, TemplateSyntaxError, UndefinedError
 
         template = with_fixed_date(self.tokenizer.get_chat_template())
         try:
@@ -288,6 +288,16 @@ class Encoder:
                     **how,
                 )
             )
+        except TemplateSyntaxError as error:
+            raise FormatError(
+                f"the tokenizer's chat template is no valid Jinja (line {error.lineno}: {error}); "
+                "correct chat_template.jinja, or choose a built-in chat_format"
+            ) from error
+        except UndefinedError as error:
+            raise FormatError(
+                f"the tokenizer's chat template uses a value that nothing passes to it: {error}; "
+                "give it a default in chat_template.jinja, or choose a built-in chat_format"
+            ) from error
         except TemplateError as error:
             raise FormatError(
                 f"the tokenizer's chat template refuses the conversation: {error}; choose a "
