@@ -478,7 +478,10 @@ def test_weights_that_may_not_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "case",
-    ["empty", "more tokens than rows", "missing shard", "link to itself", "link to the hub's cache"],
+    [
+        *("empty", "more tokens than rows", "missing shard"),
+        *("link to itself", "link to the hub's cache"),
+    ],
 )
 def test_check_reports_what_the_job_would(case: str, tmp_path: Path) -> None:
     spoil, message, _ = FAULTS[case]

@@ -368,4 +368,7 @@ STRANGERS = (
     _slip("placement_gres", "SLURM's word for GPUs", "    epochs: 3", "    epochs: 3\n    placement: {gres: 1}", "did you mean `gpus`"),
 )  # fmt: skip
 
-SLIPS = (*CHARACTERS, *NUMBERS, *EMPTY, *SYNTAX, *NAMES, *EXPRESSIONS, *MEANING, *HABITS, *AUDIT, *STRANGERS)
+SLIPS = (
+    *(*CHARACTERS, *NUMBERS, *EMPTY, *SYNTAX, *NAMES),
+    *(*EXPRESSIONS, *MEANING, *HABITS, *AUDIT, *STRANGERS),
+)

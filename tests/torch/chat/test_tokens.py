@@ -234,6 +234,22 @@ class TestShippedTemplate:
         with pytest.raises(FormatError, match="refuses the conversation: unknown role"):
             Encoder(tokenizer, "tokenizer").encode(said)
 
+    @pytest.mark.parametrize(
+        ("template", "says"),
+        [
+            ("{% for m in messages %}\n{{ m.content }}", "is no valid Jinja (line "),
+            ("{{ date.year }}", "a value that nothing passes to it: 'date' is undefined"),
+            ("{{ today() }}", "a value that nothing passes to it: 'today' is undefined"),
+        ],
+    )
+    def test_a_template_that_cannot_be_rendered(self, template: str, says: str) -> None:
+        tokenizer = encoder_for(format_named("chatml")).tokenizer
+        tokenizer.chat_template = template
+        with pytest.raises(FormatError) as raised:
+            Encoder(tokenizer, "tokenizer").encode(TALK)
+        assert says in str(raised.value)
+        assert "chat_template.jinja, or choose a built-in chat_format" in str(raised.value)
+
     def test_a_template_that_asks_for_today_is_told_a_fixed_date(self) -> None:
         """As Llama 3.2's does, in a trainer and in the server's own way to a prompt."""
         tokenizer = encoder_for(format_named("chatml")).tokenizer

@@ -73,7 +73,7 @@ def _marks(place: Path, boundary: Boundary) -> tuple[object, ...] | None:
     try:
         with os.scandir(place) as entries:
             for entry in entries:
-                if not os.path.exists(entry.path):
+                if not Path(entry.path).exists():
                     return (object(),)  # a link that leads nowhere
                 if not boundary.holds(Path(entry.path)):
                     return None

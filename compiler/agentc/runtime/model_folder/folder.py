@@ -151,7 +151,7 @@ def _read(directory: Path, shown: str, needs: Needs) -> ModelFolder:
                 continue
             if _is_file(entry):
                 names.add(entry.name)
-            elif entry.is_symlink() and not os.path.exists(entry.path):
+            elif entry.is_symlink() and not Path(entry.path).exists():
                 broken.append(entry.name)
             elif not entry.is_dir():
                 odd.append(entry.name)

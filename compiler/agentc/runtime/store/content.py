@@ -36,7 +36,7 @@ def content_digest(path: Path, inside: Callable[[Path], bool] | None = None) -> 
         if not files:
             return None
         for file in files:
-            if not os.path.exists(str(file)):
+            if not file.exists():
                 return None  # a link that leads nowhere, or to itself
             if inside is not None and file.is_symlink() and not inside(file):
                 raise OutsideLinkError(file.resolve())
