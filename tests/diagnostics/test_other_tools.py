@@ -34,6 +34,7 @@ def _names(table: BackendTable) -> set[str]:
     for keys in (language.TOP_LEVEL, language.STAGE_KEYS, language.PROMPT_KEYS):
         names |= set(keys)
     own = (language.PROMPT_FIELDS, language.PLACEMENT_FIELDS, language.CLAIM_FIELDS)
+    own += (language.SEARCH_FIELDS, language.SEARCH_RANGE_FIELDS)
     fields = [field for group in own for field in group]
     fields += [field for kind in KINDS for field in kind.fields]
     for backend in table:
