@@ -314,11 +314,11 @@ def _disagreements(
                 % tokens,
             )
         )
-    elif tokens is not None and have is not None and needs.language and 2 * tokens < have:
+    elif tokens is not None and rows is not None and needs.language and 2 * tokens < rows:
         faults.append(
             FolderFault(
                 "%s: the tokenizer has %d tokens, the embeddings %d rows, so it belongs to another "
-                "model" % (shown, tokens, have),
+                "model" % (shown, tokens, rows),
                 "copy or download tokenizer.json from where the weights are from",
             )
         )
