@@ -84,10 +84,10 @@ def _slips(kind: Kind) -> list[tuple[str, str]]:
     return found
 
 
-def _diagnose(text: str) -> tuple[Diagnostic, ...]:
+def _diagnose(text: str, scale: str | None = None) -> tuple[Diagnostic, ...]:
     sink = Sink()
     source = Source("spec", text)
-    build_module(source, load_text(source, sink), {}, load_backends(), sink)
+    build_module(source, load_text(source, sink), {}, load_backends(), sink, scale=scale)
     return tuple(each for each in sink.sorted() if each.severity == "error")
 
 
@@ -145,20 +145,24 @@ stages:
   expert: {{kind: expert, split: train, limit: "{{{{ tasks }}}}"}}
   sft: {{kind: sft, model: base, data: expert, global_batch: 8}}
   explore: {{kind: rollout, policy: sft, split: train}}
-scales:
+{discrepancies}: []
+{scales}:
   smoke: {{params: {{tasks: 4}}}}
 """
+_NAMES = ("params", "defaults", "models", "discrepancies", "scales")
 
 
 @pytest.mark.parametrize(
-    ("section", "written"), [("params", "arams"), ("defaults", "efaults"), ("models", "model")]
+    ("section", "written"),
+    [*((name, name[1:]) for name in _NAMES), ("models", "model")],
 )
 def test_a_misspelt_section_is_one_message_where_others_need_it(section: str, written: str) -> None:
     """A scale changes its params, stages take its environment and its `lr`."""
-    names = {name: name for name in ("params", "defaults", "models")}
+    names = {name: name for name in _NAMES}
     whole = _SECTIONS.format(**names)
     found = _diagnose(whole)
     assert found == (), render_text(found)
-    [only] = _diagnose(_SECTIONS.format(**{**names, section: written}))
-    assert only.code == "AGC201"
-    assert f"`{section}`" in (only.fix or "")
+    for scale in (None, "smoke"):
+        [only] = _diagnose(_SECTIONS.format(**{**names, section: written}), scale)
+        assert only.code == "AGC201"
+        assert f"`{section}`" in (only.fix or "")

@@ -43,6 +43,8 @@ def apply_scale(root: Node, scale: str | None, sink: Sink) -> Node:
     if scale is None:
         return root
     known = scale_names(root)
+    if declared is None and _misspelt("scales", root):
+        return root
     if scale not in known:
         sink.error(
             "AGC431",

@@ -103,7 +103,9 @@ def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim 
         if not is_comparable(written, (stage, metric), (baseline, other or metric), reading):
             return None
         theirs = score_bounds(baseline, other or metric, reading)
-        if bounds is not None and theirs is not None and not read_metric(metric).of_two:
+        if theirs is None:
+            return None  # it is wrong, which has been reported
+        if bounds is not None and not read_metric(metric).of_two:
             bounds = bounds[0] - theirs[1], bounds[1] - theirs[0]
     unit = 100.0 if values.get("percent") is True else 1.0
     value = number_of(values[relation]) / unit

@@ -288,7 +288,7 @@ def resolve_discrepancies(
 ) -> tuple[Mapping[str, Json], ...]:
     """The list under `discrepancies:`."""
     node = spec.discrepancies
-    if node is None:
+    if node is None or isinstance(node, Unknown):
         return ()
     if not isinstance(node, SequenceNode):
         sink.error(
