@@ -287,12 +287,15 @@ def test_the_published_trajectories_can_be_the_expert(name: str, tmp_path: Path)
     environment = name.removeprefix("eto/")
     record = {
         "id": 500 if environment == "webshop" else "0_0",
-        "game_file": "train/look-Pen-None-Desk-1/trial_T1",
         "conversations": [
             {"from": who, "value": text}
             for who, text in (("human", "I"), ("gpt", "OK"), ("human", "t"), ("gpt", "Action: a"))
         ],
     }
+    record |= {
+        "alfworld": {"game_file": "train/look-Pen-None-Desk-1/trial_T1"},
+        "webshop": {"reward": 1.0, "source": "webshop"},
+    }.get(environment, {})
     (tmp_path / "given.json").write_text(json.dumps([record]), encoding="utf-8")
     written["stages"]["expert"] = {
         "kind": "dataset",

@@ -11,6 +11,7 @@ from tests.support.model_folder import CONFIG, write_model_folder
 
 from agentc import resources
 from agentc.cli import main
+from agentc_backends.trainers.trl.backend import SFT
 
 TEMPLATES = resources.templates()
 
@@ -20,7 +21,7 @@ def test_a_lock_holds_what_the_plan_rests_on(spec: Path) -> None:
     lock = lock_of(spec)
     assert set(lock.section("environments")) == {"light", "torch"}
     assert lock.section("params") == {"rounds": 2, "seed": 0}
-    assert lock.section("backends")["trl.sft"] == 1
+    assert lock.section("backends")["trl.sft"] == SFT.version
     assert str(lock.section("jobs")["eto.2.dpo"]).startswith("dpo/")
     text = spec.with_suffix(".lock").read_text()
     assert str(spec.parent) not in text

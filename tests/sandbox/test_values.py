@@ -138,8 +138,17 @@ _OTHERS: tuple[Any, ...] = (
 )
 
 
+class _SlyNumber(int):
+    def bit_length(self) -> int:
+        raise AssertionError("a method of an answer's own class is called")
+
+    def __format__(self, form: str) -> str:
+        raise AssertionError("a method of an answer's own class is called")
+
+
 def test_no_method_of_an_answers_own_class_is_called() -> None:
     assert equal(_sent(_Sly(a=1)), {"a": 1})
+    assert equal(_sent(_SlyNumber(7)), 7)
 
 
 def _as_released(one: Any, other: Any) -> bool:

@@ -29,7 +29,7 @@ environments:
     human_prompt: words.txt
     human_system: You are a helpful assistant.
     human_dialogue: published
-    human_seed: none
+    human_seeding: none
     simulator: {server: human, model: nobody}
 servers: {human: {backend: scripted, max_model_len: 4096, rules: [{reply: No.}]}}
 models:

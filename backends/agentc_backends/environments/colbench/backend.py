@@ -36,7 +36,7 @@ _ROUNDS = ColBenchSettings().rounds
 _OF_INVENTED = ("family", "invented_tasks", "invented_seed", "careless", "wander")
 _OF_MODEL = (
     *("human_temperature", "human_max_tokens", "human_prompt"),
-    *("human_system", "human_dialogue", "human_seed"),
+    *("human_system", "human_dialogue", "human_seeding"),
 )
 
 

@@ -51,7 +51,7 @@ def _human(settings: ColBenchSettings) -> Human:
         prompt=checked_text(settings.human_prompt, settings.human_prompt_sha256, PROMPT),
         system=settings.human_system,
         dialogue=settings.human_dialogue,
-        seeded=settings.human_seed == "text",
+        seeded=settings.human_seeding == "text",
     )
 
 

@@ -70,7 +70,7 @@ class ColBenchSettings:
         "How a model reads what was said. `lines`: a line for each reply. `published`: as the "
         "released code writes it, the description first and `agent:` at the end.", "lines",
         later=True)
-    human_seed: Literal["text", "none"] = setting(
+    human_seeding: Literal["text", "none"] = setting(
         "Of a model's replies. `text`: follows from what was said, so that a fork hears the same; "
         "`none`: no seed is sent, as in the released code.", "text", later=True)
     guard: Literal["count", "cut", "refuse"] = setting(

@@ -37,7 +37,7 @@ _DEFAULTS = FrontendSettings()
 _OF_INVENTED = ("invented_tasks", "invented_seed", "careless")
 _OF_MODEL = (
     *("human_temperature", "human_max_tokens", "human_prompt", "human_pixels"),
-    *("human_labels", "human_seed"),
+    *("human_labels", "human_seeding"),
 )
 _FETCH = "`agentc data fetch tailwind` gets it and says what to write"
 

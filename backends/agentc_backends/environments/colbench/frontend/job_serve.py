@@ -56,7 +56,7 @@ def _human(settings: FrontendSettings) -> PageHuman:
             checked_text(settings.human_prompt, settings.human_prompt_sha256, PROMPT),
             *settings.human_labels,
         ),
-        seeded=settings.human_seed == "text",
+        seeded=settings.human_seeding == "text",
     )
 
 
