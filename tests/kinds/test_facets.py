@@ -28,7 +28,6 @@ ALLOWED = {
     "compiler/agentc/conformance/bench.py": "capabilities of environments",
     "compiler/agentc/conformance/environments.py": "capabilities of environments",
     "compiler/agentc/diagnostics/other_tools.py": "keys of other tools",
-    "compiler/agentc/diagnostics/suggest.py": "keys that people take for others",
     "compiler/agentc/schema/foreign_configs.py": "sections of other tools' files",
 }
 """Modules whose words are not kinds, or are the kinds of their own backend."""

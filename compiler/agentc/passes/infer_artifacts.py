@@ -166,7 +166,7 @@ def _wanted(role: Role) -> str:
 def _as_preferences(producer: str, role: Role, module: Module) -> str | None:
     """Help for a data set of conversations where pairs are wanted."""
     kind = kind_named(module.stages[producer].kind)
-    if PREFERENCE_PAIRS not in role.accepts or kind is None or kind.product_setting is None:
+    if PREFERENCE_PAIRS not in role.accepts or kind is None or kind.product_setting != "format":
         return None
     return f"set `format: preference` in `{producer}` if its records have two sides"
 
