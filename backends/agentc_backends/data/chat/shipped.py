@@ -226,7 +226,7 @@ class ShippedTemplate:
 
 
 def _kept(messages: Sequence[Message], rendering: Rendering) -> Rendering:
-    """The rendering itself. Raises FormatError where a template leaves out what an agent is told:
+    """The rendering itself. Raises FormatError where a template leaves out a part of the prompt:
     another prompt than the spec's would be trained and served."""
     for index, message in enumerate(messages):
         told = message["role"] in ("system", "user")

@@ -200,7 +200,7 @@ class Encoder:
         return _joined(parts)
 
     def _continued(self, segments: Sequence[TextSegment]) -> Encoded:
-        """Tokens of a text that goes on behind another one. They are made behind a control token:
+        """Tokens of a text that continues another one. They are made behind a control token:
         some tokenizers write what a text begins with in a way of its own."""
         anchor = next(iter(self._control.values()), "")
         whole = self._encode([TextSegment(anchor), *segments])
