@@ -56,6 +56,22 @@ for name in WORK:
     if name not in FUSED:
         UNITS.setdefault(name.split("/")[0], []).append(name)
 
+# Who says what a job asks for: the profile, the spec (docs/design/placement.md).
+REQUESTS = RuleResources(workflow.resource_settings)
+
+# Jobs of seconds that need no GPU run on the submit host where others go to a queue. A rule whose
+# jobs differ in that is two, of which each makes its own.
+LOCAL = {name for name in WORK if REQUESTS.is_local(name.split("/")[0], WORK[name])}
+RULES = {}  # rule name -> kind, whether its jobs are local, pattern of their keys
+for KIND, names in sorted(UNITS.items()):
+    here = [name for name in names if name in LOCAL]
+    keys = "|".join(name.split("/")[1] for name in here)
+    if len(here) in (0, len(names)):
+        RULES[KIND] = (KIND, bool(here), "[0-9a-f]{32}")
+    else:
+        RULES[KIND] = (KIND, False, "(?!%s)[0-9a-f]{32}" % keys)
+        RULES[KIND + "_local"] = (KIND, True, keys)
+
 
 # A server of scope `shared` is started by a local job and runs beside Snakemake, which does not
 # count it among its cores: its clients could otherwise wait for ever for a server that waits for
@@ -134,24 +150,27 @@ def command_of(kind):
     return words
 
 
-# Who says what a job asks for: the profile, the spec (docs/design/placement.md).
-REQUESTS = RuleResources(workflow.resource_settings)
-
-
 def threads_of(kind):
     return lambda wildcards: max(
         job["resources"]["cpus"] for job in WORK[kind + "/" + wildcards.key]
     )
 
 
-def granted(wildcards, resources, threads):
-    """What the job asks for in the end, for its wrapper to compare with what it got."""
-    names = ("gpu", "gres", "mem_mb", "runtime", "nodes")
-    asked = {name: resources.get(name) for name in names}
-    if not workflow.is_main_process:  # a queue has given the job what it has
-        asked["submitted"] = 1
-    words = ",".join(f"{name}={value}" for name, value in asked.items() if value)
-    return ["--asked", words] if words else []
+def granted(here):
+    """What a job asks for in the end, for its wrapper to compare with what it got; nothing where
+    others go to a queue and it stays on the submit host (`here`)."""
+
+    def words(wildcards, resources, threads):
+        if here and not workflow.local_exec:
+            return []
+        names = ("gpu", "gres", "mem_mb", "runtime", "nodes")
+        asked = {name: resources.get(name) for name in names}
+        if not workflow.is_main_process:  # a queue has given the job what it has
+            asked["submitted"] = 1
+        text = ",".join(f"{name}={value}" for name, value in asked.items() if value)
+        return ["--asked", text] if text else []
+
+    return words
 
 
 wildcard_constraints:
@@ -191,11 +210,14 @@ if SERVERS:
             " {params.asked:q}"
 
 
-for KIND in sorted(UNITS):
+for RULE, (KIND, HERE, KEYS) in RULES.items():
 
     rule:
         name:
-            KIND
+            RULE
+        wildcard_constraints:
+            key=KEYS,
+        localrule: HERE
         input:
             inputs_of(KIND),
         output:
@@ -205,7 +227,7 @@ for KIND in sorted(UNITS):
             plan=PLAN,
             store=STORE,
             python=sys.executable,
-            asked=granted,
+            asked=granted(HERE),
             parent=os.getpid(),  # of a job on a node: the Snakemake that runs it there
         threads: threads_of(KIND)
         resources:

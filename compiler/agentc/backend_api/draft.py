@@ -120,6 +120,9 @@ class JobDraft:
     the environment's declaration). `resume` says that the program continues from its work folder.
     `secrets` maps environment variables of the program to names of secrets (`view.secret`); only
     the names are ever written.
+    `local` says that the job needs no node of its own: it takes seconds of one core and no GPU, or
+    does nothing but download. Under a cluster's profile it runs on the submit host, as Snakemake's
+    local rules do, unless spec or profile say otherwise. It never enters the key.
     `expected` is what lowering has counted for estimates, such as the rows of a local file
     (`{"rows", "characters": of a row}`). It enters no key, and the program does not get it.
     """
@@ -141,6 +144,7 @@ class JobDraft:
     secrets: Mapping[str, str] = field(default_factory=dict)
     resume: bool = False
     processes: int = 1
+    local: bool = False
     expected: Mapping[str, Json] = field(default_factory=dict)
 
 

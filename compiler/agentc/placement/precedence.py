@@ -14,14 +14,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentc.placement.requests import Amount, Requests
-from agentc.runtime.placement import RESOURCES, gpus_of, memory_needed, most_asked
+from agentc.runtime.placement import (
+    LOCAL,
+    OWN_DEFAULT,
+    RESOURCES,
+    gpus_of,
+    is_local,
+    memory_needed,
+    most_asked,
+)
 
 NAMES = (
     *("partition", "account", "qos", "constraint", "nodes"),
     *("gpus", "gpu_type", "cpus", "mem_mb", "minutes", "retries"),
 )
 """What is settled, in the order in which people read it."""
-OWN_DEFAULT, NO_GPU = "agentc's default", "nobody asks for one"
+NO_GPU = "nobody asks for one"
 NEEDED = "what its model needs"
 BUSY = "what its processes keep busy"
 UNSAID = (OWN_DEFAULT, NO_GPU, BUSY)
@@ -59,12 +67,15 @@ class Placed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedRequest:
     """One job for the cluster: `rule` is Snakemake's, `jobs` are those of the plan that it does
-    (several in a session), `object` is what it makes."""
+    (several in a session), `object` is what it makes. One that is `local` stays on the submit
+    host, for the reason `local_source`: nothing that is placed is asked of the cluster then."""
 
     object: str
     rule: str
     jobs: tuple[Mapping[str, Any], ...]
     placed: Mapping[str, Placed]
+    local: bool = False
+    local_source: str = ""
 
     def number(self, name: str) -> int | None:
         """An amount, where it is known beforehand."""
@@ -91,9 +102,28 @@ def settle_plan(
     for name, rule, members in _units(document):
         ids = {each for job in members for each in (job["id"], *job.get("clients", ()))}
         if wanted is None or ids & wanted:
-            placed = resolve_requests(rule, members, requests)
-            settled.append(ResolvedRequest(object=name, rule=rule, jobs=members, placed=placed))
+            local, source = _stays(rule, members, requests)
+            settled.append(
+                ResolvedRequest(
+                    object=name,
+                    rule=rule,
+                    jobs=members,
+                    placed=resolve_requests(rule, members, requests),
+                    local=local,
+                    local_source=source,
+                )
+            )
     return tuple(settled)
+
+
+def _stays(
+    rule: str, jobs: Sequence[Mapping[str, Any]], requests: Requests | None
+) -> tuple[bool, str]:
+    """Whether jobs stay on the submit host where others go to a queue, and who says so."""
+    if requests is None or not requests.profile.queued or rule == "server":
+        return False, ""
+    forced = (requests.forced.get(rule) or {}).get(LOCAL)
+    return is_local(rule, jobs, forced, (requests.usual or {}).get(LOCAL))
 
 
 def resolve_requests(

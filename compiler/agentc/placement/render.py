@@ -18,7 +18,7 @@ def placement_text(settled: Sequence[ResolvedRequest], profile: Profile) -> str:
     """A block for each group of jobs that ask for the same from the same hands."""
     executor = "this machine" if profile.executor == "local" else profile.executor
     lines = [f"placement with the profile {profile.name} ({profile.file}; runs on: {executor})"]
-    for names, rule, placed in _groups(settled):
+    for names, rule, placed in _groups(each for each in settled if not each.local):
         lines.append(f"  {', '.join(names)}   (rule {rule})")
         rows = [
             (name, str(each.value), _why(each))
@@ -26,6 +26,9 @@ def placement_text(settled: Sequence[ResolvedRequest], profile: Profile) -> str:
             if _matters(name, each)
         ]
         lines += aligned(rows, indent="    ")
+    for source, names in _local(settled).items():
+        lines.append(f"  {', '.join(names)}")
+        lines.append(f"    on the submit host, not in the queue ({source})")
     return "\n".join(lines) + "\n"
 
 
@@ -37,6 +40,7 @@ def placement_document(settled: Iterable[ResolvedRequest], profile: Profile) -> 
         "jobs": {
             str(job["id"]): {
                 "rule": each.rule,
+                **({"local": True, "local_from": each.local_source} if each.local else {}),
                 **{name: _entry(placed) for name, placed in each.placed.items()},
             }
             for each in settled
@@ -66,6 +70,17 @@ def _groups(
             if name not in names:
                 names.append(name)
     return list(found.values())
+
+
+def _local(settled: Iterable[ResolvedRequest]) -> dict[str, list[str]]:
+    """Jobs that stay on the submit host, by who says so."""
+    found: dict[str, list[str]] = {}
+    for each in settled:
+        for job in each.jobs if each.local else ():
+            name = _ROUND.sub(".*.", _CELL.sub("@*", str(job["id"])))
+            if name not in found.setdefault(each.local_source, []):
+                found[each.local_source].append(name)
+    return found
 
 
 def _matters(name: str, placed: Placed) -> bool:

@@ -85,7 +85,7 @@ _LAYOUTS: Mapping[type, _Layout] = {
     JobDraft: _layout(
         JobDraft,
         unwritten=("name", "software", "view", "inputs", "leases", "extra_identity"),
-        filled=("secrets", "expected"),
+        filled=("secrets", "local", "expected"),
     ),
     Job: _layout(Job, filled=("memory", "model_size")),
     ModelSize: _layout(ModelSize, filled=("layers", "hidden")),

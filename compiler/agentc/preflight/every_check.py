@@ -38,6 +38,7 @@ def every_check(
     cluster = profile is not None and profile.queued
     estimates, expected = cost
     settled = settle_plan(work.document, requests, [str(job["id"]) for job in work.missing])
+    queued = [each for each in settled if not each.local]
     files = hub.files_of(work.missing)
     found = [
         *offline.check_disk(work.layout, work, estimates, expected),
@@ -49,16 +50,16 @@ def every_check(
         *check_boxes(work, table, elsewhere=cluster),
         *check_browsers(work, table, elsewhere=cluster),
         *offline.check_shapes(settled, table),
-        *check_memory(settled, here=not cluster),
-        *check_minutes(settled, estimates),
+        *check_memory(queued, here=not cluster),
+        *check_minutes(queued, estimates),
         *check_own_servers(settled),
         *([] if cluster else check_machine(settled)),
         *hub.check_cached(files),
     ]
-    if online and profile is not None and profile.executor == SLURM and settled:
+    if online and profile is not None and profile.executor == SLURM and queued:
         answered, silent = read_cluster(ask_slurm())
         found += silent
-        found += [] if answered is None else check_cluster(settled, answered)
+        found += [] if answered is None else check_cluster(queued, answered)
     if online:
         found += hub.check_hub(files)
     return found

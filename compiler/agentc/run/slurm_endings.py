@@ -38,6 +38,7 @@ _OF_ARRAYS = re.compile(
 _ENDED = re.compile(
     r"SLURM-job '(\d+(?:_\d+)?)' failed.*?SLURM status is:\s*'([A-Z_]+)'", re.DOTALL
 )
+_LOCAL_RULE = re.compile(r"^localrule (\w+):$", re.MULTILINE)
 _FINISHED = re.compile(r"^Finished jobid: \d+ \(Rule: (\w+)\)", re.MULTILINE)
 _REFUSED = re.compile(
     r"SLURM sbatch failed(?: for array job submission \([^)\n]*\))?\. "
@@ -148,7 +149,8 @@ def _of_arrays(log: str) -> dict[str, str]:
 
 def count_finished(log: str) -> int:
     """How many of its jobs Snakemake has seen done; those on this machine are not counted."""
-    return sum(rule not in ("all", "server") for rule in _FINISHED.findall(log))
+    here = {"all", *_LOCAL_RULE.findall(log)}
+    return sum(rule not in here for rule in _FINISHED.findall(log))
 
 
 def in_words_of_plugin(ending: Ending) -> str:

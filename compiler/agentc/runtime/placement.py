@@ -22,6 +22,9 @@ RESOURCES = {
     "minutes": "runtime",
 }
 """What a spec says, in Snakemake's words, where one resource says it all."""
+LOCAL = "local"
+"""Of a job: it needs no node of its own. In a profile a resource of that name, 0 or 1."""
+OWN_DEFAULT = "agentc's default"
 _NAMES = {"mem": "mem_mb", **{resource: name for name, resource in RESOURCES.items()}}
 _INSTEAD = {"cpus_per_task": "cpus", "cpus_per_gpu": "cpus", "mem_mb_per_cpu": "mem_mb"}
 _GPU = ("gpu", "gpu_model", "gres")
@@ -47,6 +50,26 @@ def memory_needed(jobs: Sequence[Job]) -> Optional[int]:
     nothing is known of any."""
     found = [int(j["memory"]["mem_mb"]) for j in jobs if j.get("memory")]
     return max(found, default=None)
+
+
+def is_local(rule: str, jobs: Sequence[Job], forced: Any, usual: Any) -> Tuple[bool, str]:
+    """Whether jobs that run as one stay on the submit host, as local rules, and who says so:
+    `forced` and `usual` are what the profile sets for the rule and for all (None: nothing)."""
+    if forced is not None:
+        return _is_true(forced), f"set-resources {rule}: {LOCAL}"
+    asked = [asked_of(job)[LOCAL] for job in jobs if LOCAL in asked_of(job)]
+    if asked:
+        line = f":{asked[0]['line']}" if asked[0].get("line") else ""
+        rest = [job.get(LOCAL) for job in jobs if LOCAL not in asked_of(job)]
+        found = all(each["value"] for each in asked) and all(rest)
+        return found, f"{asked[0]['file']}{line}"
+    if usual is not None and not _is_true(usual):  # a yes would be for trainings, too
+        return False, f"default-resources: {LOCAL}"
+    return all(bool(job.get(LOCAL)) for job in jobs), OWN_DEFAULT
+
+
+def _is_true(value: Any) -> bool:
+    return str(value).strip("'\"").lower() not in ("0", "false", "no", "off")
 
 
 def gpus_of(gres: Any) -> Tuple[Optional[int], Optional[str]]:
@@ -80,6 +103,12 @@ class RuleResources:
         if "gpus" in names or "gpu" in forced or _counts_gpus(forced.get("gres")):
             spoken += _GPU
         return {each: self._resource(rule, work, each) for each in spoken}
+
+    def is_local(self, rule: str, jobs: Sequence[Job]) -> bool:
+        """Whether jobs that run as one stay on the submit host where others go to a queue."""
+        usual = self._usual.get(LOCAL) if LOCAL in self._usual else None
+        usual = getattr(usual, "raw", usual)
+        return is_local(rule, jobs, self._forced_of(rule).get(LOCAL), usual)[0]
 
     def of_servers(self, servers: Mapping[str, Job]) -> Dict[str, Any]:
         """Those of shared servers; `server` is a local rule, whose threads are this machine's."""

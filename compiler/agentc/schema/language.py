@@ -346,6 +346,10 @@ PLACEMENT_FIELDS: tuple[Field, ...] = (
     integer("retries", "How often `agentc run` submits a job of the stage again that the cluster "
             "cut off, as long as it gets further; 9 where nothing is said, 0 is never.",
             nullable=True, minimum=0, identity="placement"),
+    boolean("local", "Whether jobs run on the submit host under a cluster's profile, as "
+            "Snakemake's local rules do, and not in the queue. Where nothing is said, those do "
+            "that take seconds and no GPU: reports, comparisons, pairs, measures.", None,
+            identity="placement"),
 )  # fmt: skip
 
 SCOPES = ("job", "node", "shared")

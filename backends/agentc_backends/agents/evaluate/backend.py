@@ -74,6 +74,7 @@ def _evaluation(
         config=config,
         inputs={"rollouts": (":rollout",)},
         produces=METRICS.name,
+        local=True,
     )
     return (rollout, metrics)
 

@@ -43,6 +43,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             config=config,
             inputs={"of": stage.inputs["of"]},
             produces=METRICS.name,
+            local=True,
             extra_identity={
                 "measured_in": {n: facts[n] for n in ("name", "reward_range", "success_at")}
             },

@@ -37,6 +37,7 @@ def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             },
             inputs=view.inputs,
             produces=SFT_DATASET.name,
+            local=True,
         ),
     )
 

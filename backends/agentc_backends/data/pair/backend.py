@@ -63,6 +63,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             config=config,
             inputs=inputs,
             produces=PREFERENCE_PAIRS.name,
+            local=True,
             contract={"min_rows": 0} if on_empty == "publish" else {},
             extra_identity=facts,
         ),

@@ -73,6 +73,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             config=config,
             inputs={"turns": turns},
             produces=PREFERENCE_PAIRS.name,
+            local=True,
             contract={"min_rows": 0} if on_empty == "publish" else {},
         ),
     )

@@ -131,4 +131,5 @@ def _measuring(view: StageView, evaluator: OutsideEvaluator) -> JobDraft:
         config={"confidence": own.number("confidence"), "range": range_of(own)},
         inputs={"scores": (f":{_PART}",)},
         produces=METRICS.name,
+        local=True,
     )

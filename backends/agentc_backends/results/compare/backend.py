@@ -37,6 +37,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             config=config,
             inputs=inputs,
             produces=COMPARISON.name,
+            local=True,
             extra_identity={"names": names, "baseline_name": baseline_name},
         ),
     )

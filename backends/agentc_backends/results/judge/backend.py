@@ -43,6 +43,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             },
             inputs=dict(stage.inputs),
             produces=VERDICTS.name,
+            local=True,
             extra_identity=facts,
         ),
     )

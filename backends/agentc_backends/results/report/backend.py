@@ -36,6 +36,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             },
             inputs=dict(stage.inputs),
             produces=REPORT.name,
+            local=True,
             extra_identity={"experiment": experiment, "stages": stages},
         ),
     )

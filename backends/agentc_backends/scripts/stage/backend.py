@@ -81,6 +81,7 @@ def _measuring(view: StageView, main: str | None) -> JobDraft:
         },
         inputs={"scores": (f":{_PART}",)},
         produces=METRICS.name,
+        local=True,
         extra_identity={"measured_by": PurePosixPath(main or "script").stem},
     )
 

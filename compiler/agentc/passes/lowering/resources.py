@@ -18,8 +18,8 @@ from agentc.plan.job import COMPUTE_CPUS, ResourceRequest, Resources
 from agentc.runtime.lease_roles import is_model_server
 
 RESOURCE_NAMES = ("cpus", "gpus", "mem_mb", "minutes")
-RETRIES, CARD = "retries", "gpu"
-EVERY_JOB_NAMES = ("partition", "account", "qos", RETRIES)
+RETRIES, CARD, LOCAL = "retries", "gpu", "local"
+EVERY_JOB_NAMES = ("partition", "account", "qos", RETRIES, LOCAL)
 """Where jobs run, who pays, and how often they are submitted again; the rest of `placement:` says
 how much of what they get."""
 
@@ -93,7 +93,7 @@ def server_placement(placement: Mapping[str, Json]) -> Mapping[str, Json]:
 
 def job_placement(asked: Mapping[str, ResourceRequest], draft: JobDraft) -> Mapping[str, Json]:
     """What the program is told about its place: the backend's own words and the spec's."""
-    untold = (*RESOURCE_NAMES, RETRIES, CARD)
+    untold = (*RESOURCE_NAMES, RETRIES, CARD, LOCAL)
     given = {name: each.value for name, each in asked.items() if name not in untold}
     return {**draft.placement, **given}
 
