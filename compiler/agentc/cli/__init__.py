@@ -17,6 +17,7 @@ from contextlib import nullcontext
 from typing import Protocol, cast
 
 from agentc import __version__
+from agentc.cli.output import reaction_of, survive_readers
 from agentc.cli.parser import CommandParser
 from agentc.collection import paused_collection
 from agentc.exit_codes import (
@@ -139,6 +140,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             complete(_parser_of)
             return EXIT_DONE
+        if argv is None:
+            survive_readers(reaction_of(words))
         arguments = _parse(words)
         execute = cast("_Command", arguments.command).execute
         with paused_collection() if _is_brief(words, arguments) else nullcontext():
@@ -152,7 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:  # the reader went away: `agentc schema | head`
+    except BrokenPipeError:  # the reader of a command that only prints: `agentc schema | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_DONE
     except CommandError as error:
