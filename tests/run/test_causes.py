@@ -280,7 +280,7 @@ def test_a_clock_that_is_ahead_does_not_take_a_live_run_for_dead(
     path = tmp_path / "x.json"
     path.write_text("{}")
     run = ActiveRun(
-        name="x", token="x", host="elsewhere", pid=1, began=0.0, queue=None, path=path
+        name="x", token="x", host="elsewhere", pid=1, began=0.0, queue=None, path=path, uid=0
     )  # fmt: skip
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 120.0)

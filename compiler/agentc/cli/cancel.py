@@ -38,13 +38,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """0 when nothing of it is left, 2 when several experiments are at work and none is named,
-    3 when something does not end, 5 when no run is at work."""
+    3 when something does not end or is another user's, 5 when no run is at work."""
     from agentc.diagnostics.suggest import did_you_mean
     from agentc.run.active import active_runs
+    from agentc.run.inherit import refusal
     from agentc.store.paths import look_into
 
     layout = look_into(arguments.store)
-    runs = active_runs(layout)
+    every = active_runs(layout)
+    runs = [run for run in every if run.may_be_ended]
+    others = [run for run in every if not run.may_be_ended and _is_meant(run, arguments.name)]
+    if others and not any(_is_meant(run, arguments.name) for run in runs):
+        for run in others:
+            print(f"agentc: {refusal(run)}", file=sys.stderr)
+        return EXIT_FAILED
     names = sorted({run.name for run in runs})
     if not names:
         print(f"agentc: no run is at work with the store {layout.root}", file=sys.stderr)
@@ -68,6 +75,11 @@ def execute(arguments: argparse.Namespace) -> int:
     for trouble in filter(None, troubles):
         print(f"agentc: {trouble}", file=sys.stderr)
     return EXIT_FAILED if any(troubles) else 0
+
+
+def _is_meant(run: ActiveRun, name: str | None) -> bool:
+    """Whether a name stands for the run: its label, or the experiment; none for every run."""
+    return name is None or name in (run.name, run.name.partition("@")[0])
 
 
 def _end(run: ActiveRun, layout: StoreLayout) -> str:

@@ -1,11 +1,14 @@
-"""Runs at work: a record for each `agentc run`, locked and renewed for as long as it lives. By it
-another shell cancels a run, and the next run finds what a killed one left in a queue."""
+"""Active runs: a record for each `agentc run`, locked and renewed for as long as it lives. By it
+another shell cancels a run, and the next run finds what a killed one left in a queue. In a store
+of several users each ends only their own."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import pwd
 import signal
 import threading
 import time
@@ -13,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.visible import now_at
@@ -21,14 +25,16 @@ from agentc.store.paths import RunFolder
 _RENEW_S = 5.0
 _SILENT_S = 60.0
 """Where locks do not reach other machines: a record that old belongs to a run that is gone."""
+_UNREADABLE_S = 600.0
+"""The same of a record that may not be opened, by another clock."""
 _LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveRun:
-    """A run as its record tells it. `name` is the label of its variant, `token` is part of the
-    names of its jobs in a queue; `queue` names the executor that has them, None when they are
-    processes of `host`."""
+    """A run by its record. `name` is the label of its variant, `token` is part of the names of its
+    jobs in a queue; `queue` names the executor that has them, None when they are processes of
+    `host`. `uid` is the user who started it."""
 
     name: str
     token: str
@@ -37,18 +43,53 @@ class ActiveRun:
     began: float
     queue: str | None
     path: Path
+    uid: int
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this user started it: nobody else's run forgets it or ends its jobs."""
+        return self.uid == os.geteuid()
+
+    @property
+    def may_be_ended(self) -> bool:
+        """Whether this user may end its jobs: their own run, or anybody's as an administrator."""
+        return os.geteuid() in (0, self.uid)
+
+    @property
+    def user(self) -> str:
+        """Who started it, by name where this machine has one for the number."""
+        try:
+            return pwd.getpwuid(self.uid).pw_name
+        except KeyError:
+            return f"user {self.uid}"
 
     def is_alive(self) -> bool:
-        """Whether somebody holds the record, or renewed it a moment ago on another machine, by the
-        clock of the file server: those of nodes differ."""
+        """Whether somebody holds the record, or renewed it a moment ago where a lock does not say
+        so, by the clock of the file server: those of nodes differ. A record that may not be opened
+        is another user's, and its age decides."""
+        elsewhere = self.host != os.uname().nodename
         try:
-            with self.path.open("r+") as file:
+            with _opened(self.path) as file:
                 if not _lock(file.fileno()):
                     return True
+                elsewhere = elsewhere or not file.writable()
                 silent = now_at(self.path.parent) - os.fstat(file.fileno()).st_mtime
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
-        return self.host != os.uname().nodename and silent < _SILENT_S
+        except PermissionError:
+            return self._is_renewed()
+        except OSError as error:
+            # Removed on another machine; else a file system in trouble proves nothing.
+            return error.errno != errno.ESTALE
+        return elsewhere and silent < _SILENT_S
+
+    def _is_renewed(self) -> bool:
+        try:
+            return now_at(self.path.parent) - self.path.stat().st_mtime < _UNREADABLE_S
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
 
     def ask_to_stop(self) -> None:
         """Ask the run to stop as it would after Ctrl-C; it looks twice a second."""
@@ -69,19 +110,35 @@ def active_runs(layout: StoreLayout, name: str | None = None) -> tuple[ActiveRun
     for folder in folders:
         for path in sorted(RunFolder(folder).active.glob("*.json")):
             with suppress(OSError, ValueError, KeyError, TypeError):
-                value = json.loads(path.read_text(encoding="utf-8"))
-                found.append(
-                    ActiveRun(
-                        name=folder.name,
-                        token=path.stem,
-                        host=str(value["host"]),
-                        pid=int(value["pid"]),
-                        began=float(value["began"]),
-                        queue=value["queue"],
-                        path=path,
-                    )
-                )
+                found.append(_read(folder.name, path))
     return tuple(sorted(found, key=lambda run: run.began))
+
+
+def _read(name: str, path: Path) -> ActiveRun:
+    """A run by its record; of one that may not be read, what its file says."""
+    state = path.stat()
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except PermissionError:
+        value = {"host": "a machine that is not known", "pid": 0, "began": 0.0, "queue": None}
+    return ActiveRun(
+        name=name,
+        token=path.stem,
+        host=str(value["host"]),
+        pid=int(value["pid"]),
+        began=float(value["began"]),
+        queue=value["queue"],
+        path=path,
+        uid=int(value.get("uid", state.st_uid)),
+    )
+
+
+def _opened(path: Path) -> TextIO:
+    """To be locked: for writing where that is allowed, as emulated locks ask for it."""
+    try:
+        return path.open("r+")
+    except PermissionError:
+        return path.open()
 
 
 @contextmanager
@@ -98,11 +155,13 @@ def attended(layout: StoreLayout, name: str, queue: str | None) -> Iterator[Acti
         began=time.time(),
         queue=queue,
         path=folder / f"{token}.json",
+        uid=os.geteuid(),
     )
     draft = folder / f".{token}"
     over = threading.Event()
     with draft.open("x", encoding="utf-8") as file:
         value = {"host": run.host, "pid": run.pid, "began": run.began, "queue": queue}
+        value["uid"] = run.uid
         file.write(json.dumps(value, sort_keys=True) + "\n")
         file.flush()
         # Locked before it can be seen under its name, so nobody takes it for a dead one.

@@ -1,6 +1,6 @@
 """What a killed run left in a queue: its jobs are waited for where the new run needs what they
-make, and cancelled where it does not (docs/design/slurm.md says why). And what a run leaves itself:
-nothing."""
+make, and cancelled where it does not (docs/design/slurm.md says why). Another user's jobs are
+waited for and never cancelled, and their record stays. And what a run leaves itself: nothing."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def dead_runs(layout: StoreLayout, name: str) -> tuple[ActiveRun, ...]:
 
 
 def adopt_orphans(dead: Iterable[ActiveRun], work: Work) -> tuple[tuple[ActiveRun, ...], list[str]]:
-    """Cancel jobs that the new run has no use for, and forget runs that have none in the queue.
-    Returns the runs whose jobs it should wait for, and what happened in words."""
+    """Cancel jobs of this user that the new run has no use for, and forget runs that have none in
+    the queue. Returns the runs whose jobs it should wait for, and what happened in words."""
     needed = _units(work)
     awaited: list[ActiveRun] = []
     numbers: list[str] = []
@@ -35,8 +35,13 @@ def adopt_orphans(dead: Iterable[ActiveRun], work: Work) -> tuple[tuple[ActiveRu
     messages: list[str] = []
     for run in dead:
         try:
-            jobs = slurm_queue.queued_jobs([run.token]) if run.queue == SLURM else ()
+            jobs = slurm_queue.queued_jobs([run.token], run.uid) if run.queue == SLURM else ()
             unneeded = [job for job in jobs if not _may_be_of(job, needed)]
+            if not run.is_mine:
+                if len(unneeded) < len(jobs):
+                    awaited.append(run)
+                    messages.append(_of_another(run, [j for j in jobs if j not in unneeded]))
+                continue
             if len(unneeded) == len(jobs):
                 slurm_queue.clear([run.token] if jobs else [], _CLEAR_S)
                 run.forget()
@@ -70,15 +75,35 @@ def wait_for(runs: Sequence[ActiveRun], look: Callable[[], None]) -> None:
         look()
         time.sleep(0.25)
     for run in runs:
-        run.forget()
+        if run.is_mine:
+            run.forget()
+
+
+def refusal(run: ActiveRun) -> str:
+    """Why this user cannot end a run."""
+    return f"{run.name}: it is {run.user}'s: only they (or an administrator) can end its jobs"
+
+
+def _of_another(run: ActiveRun, jobs: Sequence[QueuedJob]) -> str:
+    numbers = ", ".join(job.id for job in jobs)
+    return (
+        f"{counted(len(jobs), 'job')} of a run of {run.user} that was killed are in the queue"
+        f" ({numbers}): waiting for what they make; only {run.user} (or an administrator) can end"
+        " them"
+    )
 
 
 def clear_queue(runs: Iterable[ActiveRun], *, patient: bool = True) -> str:
-    """Cancel all jobs of these runs; if `patient`, wait until they are gone. Returns what is
-    amiss, in words, or ""."""
-    tokens = [run.token for run in runs if run.queue == SLURM]
+    """Cancel all jobs of these runs that this user may end; if `patient`, wait until they are gone.
+    Returns what is amiss, in words, or ""."""
+    by_user: dict[int, list[str]] = {}
+    for run in runs:
+        if run.queue == SLURM and run.may_be_ended:
+            by_user.setdefault(run.uid, []).append(run.token)
+    left: list[QueuedJob] = []
     try:
-        left = slurm_queue.clear(tokens, _CLEAR_S, patient=patient)
+        for uid, tokens in by_user.items():
+            left += slurm_queue.clear(tokens, _CLEAR_S, patient=patient, uid=uid)
     except QueueError as error:
         return f"cannot tell whether jobs are left in the queue ({error}); see `squeue --me`"
     if left:
@@ -89,7 +114,7 @@ def clear_queue(runs: Iterable[ActiveRun], *, patient: bool = True) -> str:
 
 def _queued(runs: Sequence[ActiveRun]) -> bool:
     try:
-        return bool(slurm_queue.queued_jobs(run.token for run in runs))
+        return any(slurm_queue.queued_jobs([run.token], run.uid) for run in runs)
     except QueueError:
         return True  # the controller may be back at the next look
 

@@ -71,6 +71,8 @@ def _claimed(layout: StoreLayout, name: str) -> Iterator[bool]:
 def _members_exist(layout: StoreLayout, manifest: Path) -> bool:
     try:
         members = json.loads(manifest.read_text(encoding="utf-8"))["members"].values()
+    except PermissionError:
+        return True  # another user's, who has not shared it: not ours to remove
     except (OSError, ValueError, KeyError, AttributeError):
         return False
     return all((layout.object(member) / MANIFEST).exists() for member in members)

@@ -128,7 +128,8 @@ def _run(
             _view(name, work, options) as view,
         ):
             driver = replace(options.driver, token=run.token)
-            with _clear_queue((run, *awaited), view):
+            ours = (run, *(each for each in awaited if each.is_mine))
+            with _clear_queue(ours, view):
                 inherit.wait_for(awaited, lambda: view.show(observer.look()))
                 _build_environments(work, directory, view, options.spec_directory)
                 # Each of two runs that begin at once sees the other: both have their record.

@@ -3,6 +3,7 @@ leave. Jobs are submitted by Snakemake's plugin; here they are only looked at an
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 PREFIX = "agentc-"
 """Names of jobs begin with this and the token of their run (active.py)."""
 
-_SQUEUE = ("squeue", "--me", "--noheader", "--array")
+_SQUEUE = ("squeue", "--noheader", "--array")
 """Each task of an array by itself: those that wait would share a line."""
 HELD = "HELD"
 """A job that waits for a person, not for a node."""
@@ -40,8 +41,10 @@ class QueuedJob:
     unit: str | None
 
 
-def queued_jobs(tokens: Iterable[str]) -> tuple[QueuedJob, ...]:
-    """Jobs of these runs that are in the queue. Raises QueueError.
+def queued_jobs(tokens: Iterable[str], uid: int | None = None) -> tuple[QueuedJob, ...]:
+    """Jobs of these runs that are in the queue, all of which the user of that number has started
+    (None: this one). Raises QueueError. Of another user none may be shown: that is no proof that
+    there are none.
 
     An `sbatch` outlives the Snakemake that was killed and may be about to add one more: those on
     this machine are waited for.
@@ -51,7 +54,7 @@ def queued_jobs(tokens: Iterable[str]) -> tuple[QueuedJob, ...]:
         return ()
     _wait_for_submissions(wanted)
     found = []
-    for line in _ask(*_SQUEUE, "--format=%i|%j|%T|%r|%k").splitlines():
+    for line in _ask(*_SQUEUE, _whose(uid), "--format=%i|%j|%T|%r|%k").splitlines():
         number, name, state, reason, comment = (line.split("|", 4) + [""] * 5)[:5]
         if not any(prefix in name for prefix in wanted):
             continue
@@ -66,7 +69,7 @@ def queued_jobs(tokens: Iterable[str]) -> tuple[QueuedJob, ...]:
 def states(token: str) -> dict[str, str]:
     """States of a run's jobs by number, also of those that ended within the last minutes; of held
     ones `HELD` and the reason. Asked once: whoever calls it asks again. Raises QueueError."""
-    lines = _ask(*_SQUEUE, "--states=all", "--format=%i|%T|%r|%j", once=True)
+    lines = _ask(*_SQUEUE, _whose(None), "--states=all", "--format=%i|%T|%r|%j", once=True)
     rows = [line.split("|", 3) for line in lines.splitlines()]
     return {
         number: f"{HELD} {reason}" if state == "PENDING" and "held" in reason.lower() else state
@@ -91,12 +94,14 @@ def cancel(jobs: Iterable[QueuedJob]) -> None:
         _ask("scancel", "--quiet", *numbers[at : at + 100])
 
 
-def clear(tokens: Iterable[str], timeout: float, *, patient: bool = True) -> tuple[QueuedJob, ...]:
-    """Cancel the jobs of these runs and, if `patient`, wait until they have left; returns those
-    that stay for longer than that. Raises QueueError."""
+def clear(
+    tokens: Iterable[str], timeout: float, *, patient: bool = True, uid: int | None = None
+) -> tuple[QueuedJob, ...]:
+    """Cancel the jobs of these runs (of that user, None: of this one) and, if `patient`, wait until
+    they have left; returns those that stay for longer than that. Raises QueueError."""
     known = tuple(tokens)
     deadline = time.monotonic() + timeout
-    while left := queued_jobs(known):
+    while left := queued_jobs(known, uid):
         ending = [job for job in left if job.state != "COMPLETING"]
         cancel(ending)
         if not ending and not patient:
@@ -105,6 +110,10 @@ def clear(tokens: Iterable[str], timeout: float, *, patient: bool = True) -> tup
             return left
         time.sleep(0.3)
     return ()
+
+
+def _whose(uid: int | None) -> str:
+    return "--me" if uid in (None, os.geteuid()) else f"--user={uid}"
 
 
 def _wait_for_submissions(names: tuple[str, ...]) -> None:
