@@ -17,6 +17,7 @@ from agentc.run import drive, inherit, slurm_endings, slurm_queue
 from agentc.run.driver import DriverOptions
 from agentc.run.observe import Observer
 from agentc.run.servers import ServerWatch
+from agentc.run.slurm_queue import QueueState
 from agentc.run.slurm_watch import LOOK_S
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.staging import submission
@@ -43,10 +44,15 @@ def test_refused_submissions(log: str, away: bool) -> None:
 
 
 def drive_refused(
-    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch, words: str, times: int, taken: str = ""
+    plan: TinyPlan,
+    monkeypatch: pytest.MonkeyPatch,
+    words: str,
+    times: int,
+    taken: str = "",
+    before: str = "",
 ) -> tuple[int, list[str]]:
-    """Drive a plan whose first submissions are refused with these words; `taken` are lines of the
-    queue until a job is cancelled."""
+    """Drive a plan whose first submissions are refused with these words, and `before` them in the
+    log; `taken` are lines of the queue until a job is cancelled."""
     plan.job("only", rows=1)
     count = plan.folder / "refusals"
     script = plan.folder / "stand_in.py"
@@ -56,7 +62,7 @@ def drive_refused(
         "known = len(count.read_text()) if count.exists() else 0\n"
         f"if known < {times}:\n"
         "    count.write_text('x' * (known + 1))\n"
-        f"    print({refused(words)!r})\n"
+        f"    print({before + chr(10) + refused(words)!r})\n"
         "    sys.exit(1)\n"
         "sys.exit(subprocess.run(sys.argv[1:]).returncode)\n"
     )
@@ -134,6 +140,28 @@ def test_submission_that_slurm_will_never_take_ends_the_run(
     assert (code, said) == (EXIT_FAILED, [])
 
 
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        ("", "sbatch: error: Unable to open file assigned"),
+        ("Failed node will be excluded from future submissions.",
+         "sbatch: error: Requested node configuration is not available"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("times", [1, 2])
+def test_refusal_that_snakemake_remembers_a_failed_node_by_is_tried_once_more(
+    plan: TinyPlan, monkeypatch: pytest.MonkeyPatch, before: str, words: str, times: int
+) -> None:
+    code, said = drive_refused(plan, monkeypatch, words, times=times, before=before)
+    assert said == [
+        f"SLURM refused a submission ({words}); a failed node that Snakemake excludes may be the "
+        "cause: starting it once more"
+    ]
+    assert (code, plan.published("only")) == (
+        (EXIT_DONE, True) if times == 1 else (EXIT_FAILED, False)
+    )
+
+
 def array_log(plan: TinyPlan, number: str, *names: str) -> str:
     """What Snakemake and its plugin 2.8.0 write about an array of these jobs."""
     text = ""
@@ -194,7 +222,7 @@ def test_each_task_of_an_array_is_asked_for(
     )
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert slurm_queue.states("x") == {"9_1": "PENDING", "9_2": "PENDING"}
+    assert slurm_queue.states("x") == dict.fromkeys(("9_1", "9_2"), QueueState("PENDING"))
     task, plain = slurm_queue.queued_jobs(["x"])
     assert (task.unit, plain.unit) == ("rollout/*", "rollout/" + "a" * 32)
     assert inherit._may_be_of(task, {"rollout/" + "b" * 32})

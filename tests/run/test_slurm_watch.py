@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from agentc.run import drive, slurm_endings, slurm_queue, slurm_watch
 from agentc.run.driver import DriverOptions
 from agentc.run.observe import Observer
 from agentc.run.servers import ServerWatch
-from agentc.run.slurm_queue import QueueError
+from agentc.run.slurm_queue import QueueError, QueueState
 from agentc.run.slurm_watch import LOOK_S
 from agentc.runtime.machine import process
 from agentc.runtime.store.layout import StoreLayout
@@ -81,7 +82,7 @@ def test_profile_may_say_that_it_keeps_going(
     settings = {"executor": "slurm", **({} if said is None else {"keep-going": said})}
     profile = Profile(name="ours", file=Path("config.yaml"), settings=settings)
     options = DriverOptions(profile=profile, token="x", keep_going=typed)
-    monkeypatch.setattr(drive.slurm_queue, "states", lambda _: scene.queue)
+    monkeypatch.setattr(drive.slurm_queue, "states", lambda _, numbers: scene._ask(numbers))
     watch = drive._queue_watch(scene.work, scene.log, 0, options)
     assert watch is not None
     watch._clock = lambda: scene.now
@@ -118,7 +119,7 @@ def test_failure_is_left_to_the_plugin(plan: TinyPlan) -> None:
 
 def test_job_that_is_held_back_is_named_once(plan: TinyPlan) -> None:
     scene = Scene(plan)
-    verdict, said = scene.after(LOOK_S, _7="HELD launch failed requeued held")
+    verdict, said = scene.after(LOOK_S, _7="PENDING launch failed requeued held")
     assert verdict == "wait"
     assert said == [
         "SLURM holds job 7 (first) back: launch failed requeued held; `scontrol release 7` lets it"
@@ -131,7 +132,12 @@ def test_states_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = "7|PENDING|JobHeldUser|agentc-ab_1\n8|PENDING|Priority|agentc-ab_2\n"
     lines += "9|RUNNING|None|agentc-ab_3|x\n10|RUNNING|None|agentc-cd_4\n"
     monkeypatch.setattr(slurm_queue, "_ask", lambda *words, once=False: lines)
-    assert slurm_queue.states("ab") == {"7": "HELD JobHeldUser", "8": "PENDING", "9": "RUNNING"}
+    assert slurm_queue.states("ab") == {
+        "7": QueueState("PENDING", "JobHeldUser"),
+        "8": QueueState("PENDING", "Priority"),
+        "9": QueueState("RUNNING"),
+    }
+    assert [state.held for state in slurm_queue.states("ab").values()] == [True, False, False]
 
 
 def test_jobs_on_another_cluster_are_not_missed(plan: TinyPlan) -> None:
@@ -181,6 +187,92 @@ def test_done_jobs_that_accounting_does_not_tell_of(
     assert scene.after(20)[0] == "again"
 
 
+def test_end_reaches_snakemake_although_another_job_runs_for_days(plan: TinyPlan) -> None:
+    """Whatever accounting says: what is in the store, and has left the queue, is complete."""
+    scene = Scene(plan)
+    scene.publish("first")
+    assert scene.after(LOOK_S, _7="COMPLETING") == ("wait", [])
+    assert scene.ends.read() == {}
+    assert scene.after(LOOK_S, _7="COMPLETED") == ("wait", [])
+    assert scene.ends.read() == {"7": "COMPLETED"}
+    assert scene.after(LOOK_S, _8="COMPLETED") == ("wait", [])
+    assert scene.ends.read() == {"7": "COMPLETED"}, "its result may show a little later here"
+
+
+@pytest.mark.parametrize(
+    ("state", "seconds"), [("TIMEOUT", 0), ("FAILED", 0), ("OUT_OF_MEMORY", 0), ("NODE_FAIL", 40)]
+)
+def test_failure_reaches_snakemake_before_its_own_look(
+    plan: TinyPlan, state: str, seconds: float
+) -> None:
+    """A job of a node that failed may be queued again."""
+    scene = Scene(plan)
+    assert scene.after(LOOK_S, _7=state) == ("wait", [])
+    assert scene.ends.read() == ({} if seconds else {"7": state})
+    assert scene.after(seconds) == ("wait", [])
+    assert scene.ends.read() == {"7": state}
+
+
+def test_a_quiet_queue_is_looked_at_seldom(plan: TinyPlan) -> None:
+    """`squeue` costs the controller its whole table of jobs: 8,640 looks a day would be 720."""
+    scene = Scene(plan)
+    looks: list[float] = []
+    while scene.now < 24 * 3600:
+        scene.now = max(scene.now, scene.watch._next)
+        scene.after(0)
+        looks.append(scene.now)
+    assert len(looks) < 800
+    assert [b - a for a, b in pairwise(looks[:6])] == [LOOK_S] * 5
+    assert looks[-1] - looks[-2] > 60
+    assert scene.asked_for[-1] == ["7", "8"]
+
+
+def test_what_the_store_shows_makes_the_next_look_a_near_one(plan: TinyPlan) -> None:
+    """The store costs SLURM nothing."""
+    scene = Scene(plan)
+    observer = Observer(StoreLayout(plan.store), scene.work.missing, since=0.0)
+    scene.watch.notice(observer.look())
+    scene.after(0)
+    scene.now = 7200.0
+    scene.after(0)
+    assert scene.watch._next > scene.now + 60
+    scene.publish("first")
+    scene.watch.notice(observer.look())
+    assert scene.watch._next < scene.now + LOOK_S
+
+
+def test_jobs_that_snakemake_heard_of_are_asked_for_no_more(plan: TinyPlan) -> None:
+    scene = Scene(plan)
+    scene.publish("first")
+    scene.after(LOOK_S, _7="COMPLETED")
+    scene.after(slurm_watch.UNTOLD_S)
+    scene.after(LOOK_S)
+    assert scene.asked_for[-1] == ["8"]
+
+
+def test_squeue_is_asked_for_the_numbers_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And for all of a user's jobs where they are many. Of one number that SLURM has forgotten it
+    says that it is invalid."""
+    command = tmp_path / "squeue"
+    command.write_text(
+        f'#!/bin/sh\necho "$@" > {tmp_path}/asked\ncase "$*" in *=9*) '
+        'echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1;; esac\n'
+        "printf '7|RUNNING|None|agentc-x_1\\n8|PENDING|Resources|agentc-server-base\\n"
+        "6|RUNNING|None|other\\n'\n"
+    )
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    asked = tmp_path / "asked"
+    states = slurm_queue.states("x", ["7_1", "7_2", "8"])
+    assert states == {"7": QueueState("RUNNING"), "8": QueueState("PENDING", "Resources")}
+    assert "--jobs=7,8" in asked.read_text().split()
+    assert list(slurm_queue.states("x", list(map(str, range(10, 500))))) == ["7"]
+    assert "--me" in asked.read_text().split()
+    assert slurm_queue.states("x", ["9"]) == {}
+
+
 def test_jobs_that_are_done_are_not_looked_at_again(
     plan: TinyPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,7 +290,10 @@ def test_jobs_that_are_done_are_not_looked_at_again(
 @pytest.mark.parametrize(
     ("squeue", "found"),
     [
-        (r"printf '7|RUNNING|None|agentc-x-1\n8|RUNNING|None|\351t\351\n'", {"7": "RUNNING"}),
+        (
+            r"printf '7|RUNNING|None|agentc-x-1\n8|RUNNING|None|\351t\351\n'",
+            {"7": QueueState("RUNNING")},
+        ),
         (None, "it cannot be started: Permission denied"),
     ],
 )
@@ -258,7 +353,8 @@ def test_jobs_that_may_finish_keep_their_servers(
         return () if len(alive) > 2 else (slurm_queue.QueuedJob("8", "RUNNING", "", None),)
 
     monkeypatch.setattr(drive, "Driver", Known)
-    monkeypatch.setattr(slurm_queue, "states", lambda _: {"7": "CANCELLED", "8": "RUNNING"})
+    states = {"7": QueueState("CANCELLED"), "8": QueueState("RUNNING")}
+    monkeypatch.setattr(slurm_queue, "states", lambda _, numbers: states)
     monkeypatch.setattr(slurm_queue, "queued_jobs", queued)
     layout, view = StoreLayout(plan.store), Lines()
     observer = Observer(layout, scene.work.missing, since=0.0)

@@ -34,12 +34,14 @@ def test_run_lives_through_all_that_befalls_its_nodes(
     plan: TinyPlan, cluster: Cluster, low: Path
 ) -> None:
     """Four jobs on four nodes: one loses the daemon of its node, one its whole node, one is
-    preempted, one runs into its time limit."""
+    preempted, one runs into its time limit. A fifth is submitted when all that is over: its
+    submission may exclude nodes that failed, and must be taken."""
     names = ("daemon", "node", "preempted", "timed")
     for name in names:
         # The one that runs into its limit is at work then, however late SLURM looks.
         rows = 600 if name == "timed" else 200
         plan.job(name, rows=rows, delay=0.1, resume=True, say=name, resources={"gpus": 2})
+    plan.job("after", rows=1, inputs={"x": list(names)}, kind="pair")
     process = plan.start_all(f"profile={low}")
     wait_for(lambda: len(running(plan)) == 4)
     where = {name: job_of(cluster, plan, name) for name in names}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,8 @@ from tiny_plan import TinyPlan
 from agentc.placement.profile import Profile
 from agentc.plan.work import Work, find_work, read_plan
 from agentc.run.observe import JobSnapshot
-from agentc.run.slurm_queue import QueueError
+from agentc.run.slurm_ends import EndsFile
+from agentc.run.slurm_queue import QueueError, QueueState
 from agentc.run.slurm_watch import QueueWatch, Verdict
 from agentc.runtime.store.layout import StoreLayout
 
@@ -43,6 +44,8 @@ class Scene:
         self.work: Work = find_work(read_plan(plan.write()), StoreLayout(plan.store))
         self.queue: dict[str, str] | None = {"7": "RUNNING", "8": "RUNNING"}
         self.now = 0.0
+        self.asked_for: list[list[str]] = []
+        self.ends = EndsFile(self.log.with_suffix(".ends.json"))
         lines = [
             f"Job 1 has been submitted with SLURM jobid {number} (log: /x/rule_{kind}/{key}/1.log)."
             for number, (kind, key) in enumerate(
@@ -51,13 +54,21 @@ class Scene:
         ]
         self.log.write_text("\n".join(lines) + "\n")
         self.watch = QueueWatch(
-            self.work, self.log, 0, self._ask, keep_going=keep_going, clock=lambda: self.now
+            self.work,
+            self.log,
+            0,
+            self._ask,
+            keep_going=keep_going,
+            ends=self.ends,
+            clock=lambda: self.now,
         )
 
-    def _ask(self) -> dict[str, str]:
+    def _ask(self, numbers: Collection[str]) -> dict[str, QueueState]:
+        """`HELD` and such: a state and, after a blank, SLURM's reason."""
+        self.asked_for.append(sorted(numbers))
         if self.queue is None:
             raise QueueError("squeue: no answer")
-        return self.queue
+        return {number: QueueState(*said.split(" ", 1)) for number, said in self.queue.items()}
 
     def publish(self, name: str) -> None:
         assert self.plan.run(name).returncode == 0
@@ -75,6 +86,7 @@ class Scene:
         if self.queue is not None:
             self.queue.update({number.strip("_"): state for number, state in queue.items()})
         self.now += seconds
+        self.watch._next = self.now
         assert self.watch.look() == ("wait", []), "it asks first"
         while not self.watch._asked or not self.watch._asked.done():
             time.sleep(0.001)

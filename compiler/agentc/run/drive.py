@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -19,7 +20,8 @@ from agentc.run.driver import Driver, DriverOptions, driver_argv
 from agentc.run.observe import JobSnapshot, Observer
 from agentc.run.resubmission import Resubmissions
 from agentc.run.servers import ServerWatch, release_servers
-from agentc.run.slurm_endings import read_endings, read_refusals, submitted
+from agentc.run.slurm_endings import may_be_remembered, read_endings, read_refusals, submitted
+from agentc.run.slurm_ends import EndsFile
 from agentc.run.slurm_watch import QueueWatch, Verdict
 from agentc.runtime.machine.stopping import STOPPING
 from agentc.runtime.store.visible import await_published, visibility_timeout
@@ -59,7 +61,7 @@ def drive(
     log = log or directory / DRIVER_LOG
     log.unlink(missing_ok=True)
     resubmissions = Resubmissions(work)
-    refused = 0
+    refused, forgot = 0, False
     while True:
         read = log.stat().st_size if log.exists() else 0
         code = _drive_once(work, directory, log, options, observer, servers, view, news)
@@ -73,14 +75,21 @@ def drive(
         endings, refusals = read_endings(text, work), read_refusals(text)
         if not (endings or refusals) or not all(ending.again for ending in endings):
             return code
-        if not all(refusal.away for refusal in refusals):
+        strict = [refusal for refusal in refusals if not refusal.away]
+        if strict and (forgot or not may_be_remembered(text, strict)):
             return code
         decided = [resubmissions.decide(ending) for ending in endings]
         for _, message in decided:
             view.say(message)
         if not all(again for again, _ in decided):
             return code
-        if refusals:
+        if strict:
+            forgot = True
+            view.say(
+                f"SLURM refused a submission ({strict[0].message}); a failed node that Snakemake "
+                "excludes may be the cause: starting it once more"
+            )
+        elif refusals:
             known = submitted(text)
             refused = 1 if known else refused + 1
             if refused > _REFUSALS:
@@ -103,16 +112,21 @@ def _drive_once(
     news: Callable[[], Sequence[str]],
 ) -> int | None:
     """Exit code of one Snakemake; None where another one has to go on."""
+    ends = _ends_file(log, options)
+    if ends is not None:
+        options = replace(options, ends=ends.path)
     argv = driver_argv(directory, work.layout, work.manifests(), options)
     start = log.stat().st_size if log.exists() else 0
     driver = Driver(argv, directory, log, queued=_is_queued(options))
-    watch = _queue_watch(work, log, start, options)
+    watch = _queue_watch(work, log, start, options, ends)
     verdict: Verdict = "wait"
     try:
         while driver.status() is None and verdict == "wait":
             began = time.monotonic()
-            view.show(observer.look())
+            seen = observer.look()
+            view.show(seen)
             if watch is not None:
+                watch.notice(seen)
                 verdict, message = watch.look()
                 for line in message:
                     view.say(line)
@@ -145,14 +159,27 @@ def _drive_once(
     return EXIT_DONE if driver.status() == 0 and complete else EXIT_FAILED
 
 
-def _queue_watch(work: Work, log: Path, start: int, options: DriverOptions) -> QueueWatch | None:
+def _ends_file(log: Path, options: DriverOptions) -> EndsFile | None:
+    """Of runs whose jobs are in SLURM's queue; each Snakemake has one of its own, for a controller
+    that was killed may give a number twice."""
+    token, profile = options.token, options.profile
+    if token is None or profile is None or profile.executor != SLURM:
+        return None
+    path = log.with_suffix(".ends.json")
+    path.unlink(missing_ok=True)
+    return EndsFile(path)
+
+
+def _queue_watch(
+    work: Work, log: Path, start: int, options: DriverOptions, ends: EndsFile | None = None
+) -> QueueWatch | None:
     """Of runs whose jobs are in SLURM's queue."""
     token, profile = options.token, options.profile
     if token is None or profile is None or profile.executor != SLURM:
         return None
     ask = partial(slurm_queue.states, token)
     keep_going = options.keep_going or profile.settings.get("keep-going") is True
-    return QueueWatch(work, log, start, ask, keep_going=keep_going)
+    return QueueWatch(work, log, start, ask, keep_going=keep_going, ends=ends)
 
 
 def _await_the_others(options: DriverOptions, observer: Observer, view: RunView) -> None:

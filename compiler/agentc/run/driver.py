@@ -14,6 +14,7 @@ from pathlib import Path
 
 from agentc.distribution import install_command
 from agentc.placement.profile import SLURM, Profile
+from agentc.run.slurm_ends import ENDS
 from agentc.run.slurm_queue import PREFIX
 from agentc.runtime.machine import process
 from agentc.runtime.store.layout import StoreLayout
@@ -46,7 +47,7 @@ class DriverOptions:
     """`jobs` at once (cores on this machine, jobs in a cluster's queue; None: what the profile
     says, else all cores or a hundred jobs). Names of SLURM jobs carry the run's `token`. Jobs on
     this machine have no more than `gpus` at once (None: nobody counts), and at least `cores` are
-    given to them."""
+    given to them. In `ends` Snakemake finds ends of SLURM jobs (slurm_plugin.py)."""
 
     jobs: int | None = None
     profile: Profile | None = None
@@ -54,6 +55,7 @@ class DriverOptions:
     token: str | None = None
     gpus: int | None = None
     cores: int = 0
+    ends: Path | None = None
 
 
 def driver_argv(
@@ -61,6 +63,8 @@ def driver_argv(
 ) -> list[str]:
     """Snakemake's command line."""
     argv = [sys.executable, "-m", "agentc.run.light_snakemake"]
+    if options.ends is not None:
+        argv += [ENDS, str(options.ends)]
     argv += ["--snakefile", str(directory / "Snakefile")]
     argv += ["--workflow-profile", "none"]
     profile = options.profile

@@ -1,8 +1,8 @@
 """`python -m agentc.run.light_snakemake ...`: Snakemake itself, started in two thirds of the time.
 
 Its SLURM plugin, imported whatever the profile, imports pandas for a table that is made only where
-one asks for it. Here pandas and NumPy are read when something first uses them. `driver.py` starts
-this.
+one asks for it. Here pandas and NumPy are read when something first uses them. With `--slurm-ends
+FILE` first, jobs are in SLURM's queue (slurm_plugin.py). `driver.py` starts this.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ import importlib.util
 import runpy
 import sys
 import threading
+from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from agentc.run.slurm_ends import ENDS
 
 LAZY = ("numpy", "pandas")
 _READING = threading.RLock()
@@ -43,4 +46,9 @@ def import_lazily(package: str) -> None:
 if __name__ == "__main__":
     for each in LAZY:
         import_lazily(each)
+    if sys.argv[1:2] == [ENDS]:
+        from agentc.run.slurm_plugin import import_adapted
+
+        import_adapted(Path(sys.argv[2]))
+        del sys.argv[1:3]
     runpy.run_module("snakemake", run_name="__main__", alter_sys=True)

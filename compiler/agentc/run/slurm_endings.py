@@ -46,6 +46,8 @@ _REFUSED = re.compile(
     r"(?:Job|Array job) submission failed with exception: (.*)",
     re.DOTALL,
 )
+_EXCLUDES = re.compile(r"[Ff]ailed nodes? will be excluded")
+_NO_SCRIPT = "Unable to open file"
 _REMEDIES = {
     OUT_OF_TIME: "its time limit was near; raise `placement: {minutes: ...}` of the stage, or"
     " `runtime` in the profile",
@@ -120,6 +122,12 @@ def read_refusals(log: str) -> tuple[SubmissionRefusal, ...]:
         message = " ".join((match.group(1) or match.group(2).partition("\n    ")[0]).split())
         found.append(SubmissionRefusal(message, is_away(message)))
     return tuple(found)
+
+
+def may_be_remembered(log: str, refusals: Iterable[SubmissionRefusal]) -> bool:
+    """Whether a refusal may come of what that Snakemake remembers, so that another one would
+    submit: it excludes nodes that failed (`--exclude=None assigned` for one without a name)."""
+    return bool(_EXCLUDES.search(log)) or any(_NO_SCRIPT in one.message for one in refusals)
 
 
 def submitted(log: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,19 +15,39 @@ from pathlib import Path
 PREFIX = "agentc-"
 """Names of jobs begin with this and the token of their run (active.py)."""
 
+<<<<<<< HEAD
+=======
+SERVER = "server-"
+"""What follows it in the name of a shared server's job."""
+_UNKNOWN = "Invalid job id specified"
+>>>>>>> 5ac81ec7 (An unanswered status query or a failed node never blinds or ends a run on SLURM)
 _SQUEUE = ("squeue", "--noheader", "--array")
 """Each task of an array by itself: those that wait would share a line."""
-HELD = "HELD"
-"""A job that waits for a person, not for a node."""
-
+_FEW = 200
+"""Numbers that one command names."""
 _COMMENT = re.compile(r"rule_([a-z_]+)_wildcards_([0-9a-f]{32})")
 _TIMEOUT_S = 60.0
 _PAUSES_S = (0.0, 1.0, 5.0)
 """Before each attempt: a busy controller may not answer at once."""
+_LONGEST_S = 5.0
+"""Between two looks at jobs that were cancelled."""
 
 
 class QueueError(Exception):
     """SLURM does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """SLURM's words for the state of a job, and for why it waits."""
+
+    state: str
+    reason: str = ""
+
+    @property
+    def held(self) -> bool:
+        """Whether it waits for a person, not for a node."""
+        return self.state == "PENDING" and "held" in self.reason.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +74,11 @@ def queued_jobs(tokens: Iterable[str], uid: int | None = None) -> tuple[QueuedJo
         return ()
     _wait_for_submissions(wanted)
     found = []
+<<<<<<< HEAD
     for line in _ask(*_SQUEUE, _whose(uid), "--format=%i|%j|%T|%r|%k").splitlines():
+=======
+    for line in _ask(*_SQUEUE, "--me", "--format=%i|%j|%T|%r|%k").splitlines():
+>>>>>>> 5ac81ec7 (An unanswered status query or a failed node never blinds or ends a run on SLURM)
         number, name, state, reason, comment = (line.split("|", 4) + [""] * 5)[:5]
         if not any(prefix in name for prefix in wanted):
             continue
@@ -66,15 +90,30 @@ def queued_jobs(tokens: Iterable[str], uid: int | None = None) -> tuple[QueuedJo
     return tuple(found)
 
 
+<<<<<<< HEAD
 def states(token: str) -> dict[str, str]:
     """States of a run's jobs by number, also of those that ended within the last minutes; of held
     ones `HELD` and the reason. Asked once: whoever calls it asks again. Raises QueueError."""
     lines = _ask(*_SQUEUE, _whose(None), "--states=all", "--format=%i|%T|%r|%j", once=True)
+=======
+def states(token: str, numbers: Collection[str] = ()) -> dict[str, QueueState]:
+    """States of a run's jobs by number, also of those that ended within the last minutes, and of
+    other jobs of agentc among `numbers`. Where these are few, SLURM is asked for no more than
+    them. Asked once: whoever calls it asks again. Raises QueueError."""
+    whole = sorted({number.partition("_")[0] for number in numbers})
+    which = ["--jobs=" + ",".join(whole)] if 0 < len(whole) <= _FEW else ["--me"]
+    try:
+        lines = _ask(*_SQUEUE, *which, "--states=all", "--format=%i|%T|%r|%j", once=True)
+    except QueueError as error:
+        if _UNKNOWN not in str(error):
+            raise
+        lines = ""  # of one number, which SLURM has forgotten
+>>>>>>> 5ac81ec7 (An unanswered status query or a failed node never blinds or ends a run on SLURM)
     rows = [line.split("|", 3) for line in lines.splitlines()]
     return {
-        number: f"{HELD} {reason}" if state == "PENDING" and "held" in reason.lower() else state
+        number: QueueState(state, "" if reason == "None" else reason)
         for number, state, reason, name in (row for row in rows if len(row) == 4)
-        if PREFIX + token in name
+        if PREFIX + token in name or (number in numbers and PREFIX + SERVER in name)
     }
 
 
@@ -101,14 +140,20 @@ def clear(
     they have left; returns those that stay for longer than that. Raises QueueError."""
     known = tuple(tokens)
     deadline = time.monotonic() + timeout
+<<<<<<< HEAD
     while left := queued_jobs(known, uid):
+=======
+    pause = 0.5
+    while left := queued_jobs(known):
+>>>>>>> 5ac81ec7 (An unanswered status query or a failed node never blinds or ends a run on SLURM)
         ending = [job for job in left if job.state != "COMPLETING"]
         cancel(ending)
         if not ending and not patient:
             break
         if time.monotonic() > deadline:
             return left
-        time.sleep(0.3)
+        time.sleep(pause)
+        pause = min(_LONGEST_S, 1.5 * pause)
     return ()
 
 

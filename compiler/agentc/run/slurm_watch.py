@@ -1,38 +1,57 @@
-"""What Snakemake's plugin for SLURM does not tell of a run's jobs, seen in the queue itself: that
-one was cancelled, or has ended while accounting does not answer. Neighbours: drive.py (asks all the
-while), slurm_endings.py (reads what is written to the log here), slurm_queue.py."""
+"""What Snakemake's plugin for SLURM does not tell of a run's jobs, or tells late, seen in the queue
+itself: that one was cancelled, or has ended. Neighbours: drive.py (asks all the while),
+slurm_waiting.py (jobs that wait), slurm_ends.py (what Snakemake hears)."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
 from agentc.plan.work import Work, object_of
 from agentc.run import slurm_endings, slurm_queue
+from agentc.run.observe import JobSnapshot
 from agentc.run.slurm_endings import Ending, ids_of
+from agentc.run.slurm_ends import EndsFile
+from agentc.run.slurm_queue import QueueState
 from agentc.runtime.store.visible import refresh
 
 LOOK_S = 10.0
+_RHYTHM = ((60.0, LOOK_S), (600.0, 30.0), (3600.0, 60.0))
+"""Until so long after something was submitted or ended, so long between two looks."""
+_RARELY_S = 120.0
+_SOON_S = 4.0
+_SOON_LOOKS = 3
+_SOON_JOBS = 20
+"""A job that the store shows ended leaves the queue within seconds: a few looks follow each other
+soon, where few jobs are there."""
 NEVER_TOLD = {"CANCELLED": 15.0, "PREEMPTED": 30.0}
 """Ends that plugin 2.8.0 takes for a job that still runs (accounting says `CANCELLED by 0`), and
 seconds after which SLURM will not bring the job back."""
+FINAL = {"DEADLINE": 0.0, "FAILED": 0.0, "OUT_OF_MEMORY": 0.0, "TIMEOUT": 0.0}
+FINAL.update({"BOOT_FAIL": 30.0, "NODE_FAIL": 30.0})
+"""Ends that Snakemake hears of after so many seconds, in which SLURM may start the job again."""
 UNTOLD_S = 240.0
 """Other ends it tells after its next look, at most three minutes later, if accounting answers."""
 DONE_S = 75.0
-"""Where all jobs are gone and done for so long, Snakemake is not told of it (accounting is away),
-or will be only at its next look; longer than it waits for their files, usually a minute."""
-_ENDED = {*NEVER_TOLD, "BOOT_FAIL", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"}
-_ENDED |= {"OUT_OF_MEMORY", "TIMEOUT"}
+"""Where all jobs are gone and done for so long, Snakemake does not heed what it heard (another
+version of its plugin); longer than it waits for their files, usually a minute."""
+_ENDED = {*NEVER_TOLD, *FINAL, "COMPLETED"}
 
 _RESOURCES = re.compile(r"^    resources: (.*)", re.MULTILINE)
 _OTHER_CLUSTER = re.compile(r"clusters?[= ]|-M ")
 """`slurm_cluster=east`, or words for sbatch: `squeue` shows no such job."""
 
 Verdict = Literal["wait", "failed", "again"]
+Ask = Callable[[Collection[str]], Mapping[str, QueueState]]
+
+
+def pause_after(quiet: float) -> float:
+    """Seconds until the next look, where nothing was submitted or ended for so long."""
+    return next((pause for until, pause in _RHYTHM if quiet < until), _RARELY_S)
 
 
 class QueueWatch:
@@ -44,43 +63,69 @@ class QueueWatch:
         work: Work,
         log: Path,
         start: int,
-        ask: Callable[[], Mapping[str, str]],
+        ask: Ask,
         *,
         keep_going: bool,
+        ends: EndsFile | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._work, self._log, self._start, self._ask = work, log, start, ask
-        self._keep_going, self._clock = keep_going, clock
+        self._keep_going, self._clock, self._ends = keep_going, clock, ends
         self._asker = ThreadPoolExecutor(max_workers=1)
-        self._asked: Future[Mapping[str, str]] | None = None
+        self._asked: Future[Mapping[str, QueueState]] | None = None
+        self._stirred = clock()
         self._next = clock() + LOOK_S
+        self._soon = 0
+        self._size = start
+        self._units: dict[str, str] = {}
+        self._states: Mapping[str, QueueState] = {}
+        self._over: frozenset[str] = frozenset()
         self._away = False
         self._seen: set[str] = set()
         self._gone: dict[str, float] = {}
         self._told: set[str] = set()
+        self._heard: dict[str, str] = {}
         self._held: set[str] = set()
         self._published: set[str] = set()
+        self._settled: set[str] = set()
         self._objects = {str(job["id"]): object_of(job) for job in work.document["jobs"]}
+
+    def notice(self, jobs: Iterable[JobSnapshot]) -> None:
+        """What the store shows, which costs SLURM nothing: after an end there the queue is looked
+        at soon."""
+        over = frozenset(one.id for one in jobs if one.state in ("done", "failed", "killed"))
+        if over - self._over:
+            self._stirred = self._clock()
+            self._soon = _SOON_LOOKS if len(self._open()) <= _SOON_JOBS else 0
+            self._next = min(self._next, self._clock() + (_SOON_S if self._soon else LOOK_S))
+        self._over = over
 
     def look(self) -> tuple[Verdict, list[str]]:
         """Whether Snakemake waits in vain, and news for people. SLURM is asked beside the caller:
         while its controller is away that takes long."""
         if self._asked is None:
-            if self._clock() >= self._next:
-                self._asked = self._asker.submit(self._ask)
+            self._notice_log()
+            if self._clock() < self._next:
+                return "wait", []
+            self._units = slurm_endings.submitted(self._text())
+            self._asked = self._asker.submit(self._ask, self._open())
             return "wait", []
         if not self._asked.done():
             return "wait", []
         answer, self._asked = self._asked, None
-        self._next = self._clock() + LOOK_S
         try:
             states = answer.result()
         except slurm_queue.QueueError as error:
             news = [] if self._away else [f"{error}; jobs at work go on, and this run waits"]
             self._away = True
+            self._schedule()
             return "wait", news
         news = ["SLURM answers again"] if self._away else []
         self._away = False
+        if states != self._states:
+            self._stirred = self._clock()
+        self._states = states
+        self._schedule()
         verdict, more = self._judge(states)
         return verdict, news + more
 
@@ -88,23 +133,43 @@ class QueueWatch:
         """Wait for no answer any more."""
         self._asker.shutdown(wait=False, cancel_futures=True)
 
-    def _judge(self, states: Mapping[str, str]) -> tuple[Verdict, list[str]]:
+    def _schedule(self) -> None:
+        now = self._clock()
+        self._next = now + (_SOON_S if self._soon else pause_after(now - self._stirred))
+        self._soon = max(0, self._soon - 1)
+
+    def _notice_log(self) -> None:
+        """Snakemake writes where it submits, or heard of an end."""
+        size = self._log.stat().st_size
+        if size != self._size:
+            self._size, self._stirred = size, self._clock()
+            self._next = min(self._next, self._clock() + LOOK_S)
+
+    def _open(self) -> list[str]:
+        """Numbers of jobs that there is something to learn of."""
+        return [number for number in self._units if number not in self._settled]
+
+    def _text(self) -> str:
         with self._log.open("rb") as file:
             file.seek(self._start)
-            text = file.read().decode("utf-8", "replace")
-        units = slurm_endings.submitted(text)
+            return file.read().decode("utf-8", "replace")
+
+    def _judge(self, states: Mapping[str, QueueState]) -> tuple[Verdict, list[str]]:
+        text = self._text()
         known = {ending.number for ending in slurm_endings.read_endings(text, self._work)}
         now, news = self._clock(), []
         done, at_work, lost = 0, 0, 0
+        ends: dict[str, str] = {}
         asked = _RESOURCES.findall(text)  # nothing where the profile bids Snakemake be quiet
         elsewhere = not asked or any(map(_OTHER_CLUSTER.search, asked))
-        for number, unit in units.items():
-            state = states.get(number, "")
+        for number, unit in self._units.items():
+            job = states.get(number, QueueState(""))
+            state = job.state
             if state:
                 self._seen.add(number)
-            if state.startswith(slurm_queue.HELD) and number not in self._held:
+            if job.held and number not in self._held:
                 self._held.add(number)
-                news.append(self._held_words(Ending(number, unit, state)))
+                news.append(self._held_words(Ending(number, unit, state), job.reason))
             new = number not in self._seen
             if (new and elsewhere) or (state and state not in _ENDED):
                 self._gone.pop(number, None)
@@ -113,14 +178,21 @@ class QueueWatch:
             since = now - self._gone.setdefault(number, now)
             if number in known:
                 lost += number in self._told
+                self._settled.add(number)
             elif self._is_published(unit):
                 done += 1
+                ends[number] = "COMPLETED"
+                if since >= UNTOLD_S:
+                    self._settled.add(number)
             elif since >= NEVER_TOLD.get(state, UNTOLD_S):
                 unknown = slurm_endings.FORGOTTEN if new else "VANISHED"
                 news.append(self._tell(Ending(number, unit, state or unknown)))
                 lost += 1
             else:
                 at_work += 1
+                if since >= FINAL.get(state, UNTOLD_S):
+                    ends[number] = state
+        self._pass_on(ends)
         # A shared server lives by the lease of Snakemake, and takes long to start again.
         shared = any(one["scope"] == "shared" for one in self._work.document.get("servers") or ())
         patience = UNTOLD_S if shared else DONE_S
@@ -143,9 +215,15 @@ class QueueWatch:
             log.write(f"\nagentc: {slurm_endings.in_words_of_plugin(ending)}\n")
         return f"{ending.sentence(self._work)}; {ending.cause}"
 
-    def _held_words(self, job: Ending) -> str:
+    def _pass_on(self, ends: Mapping[str, str]) -> None:
+        """Let Snakemake hear of ends, whatever accounting says, and whatever else is running."""
+        fresh = {n: state for n, state in ends.items() if self._heard.get(n) != state}
+        if fresh and self._ends is not None:
+            self._heard.update(fresh)
+            self._ends.add(fresh)
+
+    def _held_words(self, job: Ending, reason: str) -> str:
         which = f"job {job.number} ({', '.join(ids_of(job, self._work))})"
-        reason = job.status.removeprefix(slurm_queue.HELD).strip()
         ways = f"`scontrol release {job.number}` lets it go on, `scancel {job.number}` ends it"
         return f"SLURM holds {which} back: {reason}; {ways}"
 

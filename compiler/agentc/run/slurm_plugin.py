@@ -1,0 +1,178 @@
+"""Snakemake's executor plugin for SLURM (2.8.0) without its gaps: a status query that fails is sent
+again, ends that slurm_watch.py saw in the queue reach Snakemake at once, and a node that failed
+takes part in later submissions only by a name. Runs inside Snakemake (light_snakemake.py)."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from agentc.run.slurm_ends import EndsFile
+
+PLUGIN = "snakemake_executor_plugin_slurm"
+_TICK_S = 1.0
+_AGAIN_S = (5.0, 10.0, 20.0, 40.0, 60.0)
+"""Pauses after the first, the second, ... status query in a row without an answer."""
+_NODES = re.compile(r"[\w.,\[\]-]+")
+_NEEDED = ("Executor", "query_job_status", "get_min_job_age")
+
+
+class NodeNames(set[str]):
+    """Nodes that later submissions leave out. For a job that is queued again accounting has
+    `None assigned`, which `sbatch` would take for the name of a script."""
+
+    def add(self, element: str) -> None:
+        if _NODES.fullmatch(element):
+            super().add(element)
+
+
+def adapt(plugin: ModuleType, ends: Path) -> bool:
+    """Adapt the imported plugin; False where it is not made as this one expects."""
+    if not all(hasattr(plugin, name) for name in _NEEDED):
+        return False
+    answers: dict[str, str] = {}
+    names: Any = plugin
+    names.query_job_status = _first_words(plugin.query_job_status, answers)
+    names.get_min_job_age = _asked_once(plugin.get_min_job_age)
+    names.Executor = _patient(plugin.Executor, EndsFile(ends), answers)
+    return True
+
+
+def import_adapted(ends: Path) -> None:
+    """Import the plugin, where it is installed, as Snakemake will find it."""
+    if importlib.util.find_spec(PLUGIN) is not None and not adapt(
+        importlib.import_module(PLUGIN), ends
+    ):
+        print(f"agentc: {PLUGIN} is not as expected; ends of jobs may be seen late", flush=True)
+
+
+def _first_words(
+    query: Callable[..., Awaitable[tuple[dict[str, str] | None, float | None]]],
+    answers: Mapping[str, str],
+) -> Callable[..., Awaitable[tuple[dict[str, str] | None, float | None]]]:
+    """The status query, which `answers` replace while there are any. `CANCELLED by 0` is CANCELLED
+    there: the plugin compares whole words, and would wait for such a job for ever."""
+
+    async def ask(command: str, logger: Any) -> tuple[dict[str, str] | None, float | None]:
+        if answers:
+            return dict(answers), 0.0
+        states, seconds = await query(command, logger)
+        if states is not None:
+            states = {number: (state.split() or [""])[0] for number, state in states.items()}
+        return states, seconds
+
+    return ask
+
+
+def _asked_once(query: Callable[[], int | None]) -> Callable[[], int | None]:
+    """A setting of the cluster, which the plugin requests before each look."""
+    known: list[int] = []
+
+    def ask() -> int | None:
+        if not known:
+            found = query()
+            if found is None:
+                return None
+            known.append(found)
+        return known[0]
+
+    return ask
+
+
+def _patient(base: Any, ends: EndsFile, answers: dict[str, str]) -> Any:
+    """The plugin's executor, which forgets no job that it has no answer about."""
+
+    class PatientExecutor(base):  # type: ignore[misc]
+        """Jobs that a look neither yields nor reports are looked at again."""
+
+        _failed_nodes: set[str]
+        next_seconds_between_status_checks: float
+        _silent = 0
+        _due = 0.0
+
+        def __init__(self, *given: Any, **named: Any) -> None:
+            # The thread that looks at jobs is started in here.
+            self._reported: set[str] = set()
+            self._heeded: set[tuple[str, str]] = set()
+            super().__init__(*given, **named)
+
+        def __post_init__(self, *given: Any, **named: Any) -> None:
+            super().__post_init__(*given, **named)
+            self._failed_nodes = NodeNames(self._failed_nodes)
+
+        async def check_active_jobs(self, active_jobs: Sequence[Any]) -> AsyncIterator[Any]:
+            fresh = self._fresh()
+            ended = [job for job in active_jobs if job.external_jobid in fresh]
+            others = [job for job in active_jobs if job.external_jobid not in fresh]
+            if ended:
+                pause = self.next_seconds_between_status_checks
+                answers.update({job.external_jobid: fresh[job.external_jobid] for job in ended})
+                self._heeded |= set(answers.items())
+                try:
+                    async for job in self._look_at(ended):
+                        yield job
+                finally:
+                    answers.clear()
+                # What others may have needs no look sooner than it was due.
+                self.next_seconds_between_status_checks = pause
+            if others and time.monotonic() < self._due:
+                for job in others:
+                    yield job
+            elif others or not active_jobs:
+                self._due = 0.0
+                async for job in self._look_at(others):
+                    yield job
+
+        async def _look_at(self, jobs: Sequence[Any]) -> AsyncIterator[Any]:
+            self._reported = set()
+            left = {job.external_jobid: job for job in jobs}
+            async for job in super().check_active_jobs(jobs):
+                left.pop(job.external_jobid, None)
+                yield job
+            unanswered = [job for number, job in left.items() if number not in self._reported]
+            if not unanswered:
+                self._silent = 0
+                return
+            if not self._silent:
+                self.logger.warning("SLURM gives no states of jobs; the query will be sent again.")
+            self.next_seconds_between_status_checks = _AGAIN_S[min(self._silent, len(_AGAIN_S) - 1)]
+            self._silent += 1
+            for job in unanswered:
+                yield job
+
+        async def sleep(self) -> None:
+            """Until the next look, or until an end is written that was not looked at."""
+            if time.monotonic() >= self._due:
+                self._due = time.monotonic() + self.next_seconds_between_status_checks
+            while self.wait and not self._ended():
+                left = self._due - time.monotonic()
+                if left <= 0:
+                    return
+                await asyncio.sleep(min(_TICK_S, left))
+
+        def report_job_success(self, job_info: Any) -> None:
+            self._reported.add(job_info.external_jobid)
+            super().report_job_success(job_info)
+
+        def report_job_error(self, job_info: Any, *given: Any, **named: Any) -> None:
+            self._reported.add(job_info.external_jobid)
+            super().report_job_error(job_info, *given, **named)
+
+        def _ended(self) -> bool:
+            """Whether a job that it waits for is among them."""
+            fresh = self._fresh()
+            return bool(fresh) and any(job.external_jobid in fresh for job in self.active_jobs)
+
+        def _fresh(self) -> dict[str, str]:
+            """Ends of jobs of this Snakemake that it has not heeded yet."""
+            known = ends.read()
+            return {n: state for n, state in known.items() if (n, state) not in self._heeded}
+
+    return PatientExecutor

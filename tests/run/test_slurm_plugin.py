@@ -1,0 +1,137 @@
+"""Snakemake with its own plugin for SLURM, as agentc starts it, on commands that replace a cluster:
+what becomes of a run whose status query fails, and of one whose node fails. tests/slurm has the
+real ones."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from tests.support.patience import PATIENCE_S, wait_for
+
+from agentc.run.slurm_ends import ENDS, EndsFile
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        find_spec("snakemake_executor_plugin_slurm") is None, reason="needs `.[slurm]`"
+    ),
+]
+
+SNAKEFILE = """
+rule all:
+    input: "after.txt", "long.txt"
+rule first:
+    output: "first.txt"
+    shell: "true"
+rule after:
+    input: "first.txt"
+    output: "after.txt"
+    shell: "true"
+rule long:
+    output: "long.txt"
+    shell: "true"
+"""
+SBATCH = """
+echo "$@" >> calls
+case "$*" in *"None assigned"*)
+  echo "sbatch: error: Unable to open file assigned" >&2; exit 1;; esac
+case "$*" in *rule_first*) rule=first;; *rule_after*) rule=after;; *) rule=long;; esac
+echo RUNNING > state.$rule
+(
+  # The long one lasts until the job after the short one is there.
+  while [ $rule = long ] && [ ! -e after.txt ]; do sleep 0.1; [ -e ends ] || exit; done
+  echo done > $rule.txt; echo COMPLETED > state.$rule
+) > /dev/null 2>&1 &
+case $rule in first) echo 1;; long) echo 2;; after) echo 3;; esac
+"""
+SACCT = """
+case "$*" in *Reason*) echo None; exit;; esac
+echo x >> asked
+case "$*" in *nodelist*) echo "None assigned"; exit;; esac
+if [ -e fails ] || [ $(wc -l < asked) -le {fails} ]; then echo "sacct: error: Problem talking" >&2
+  exit 1; fi
+if [ -e {never} ]; then :; else touch {never}; echo "1|NODE_FAIL"; echo "2|RUNNING"; exit; fi
+n=0; for rule in first long after; do
+  n=$((n + 1)); [ -e state.$rule ] && echo "$n|$(cat state.$rule)"; done; exit 0
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Where it runs; its jobs end with the test."""
+    ends = tmp_path / "ends"
+    ends.touch()
+    yield tmp_path
+    ends.unlink(missing_ok=True)
+
+
+def start(folder: Path, *, fails: int = 0, node_fails: bool = False) -> subprocess.Popen[str]:
+    """Snakemake on the three jobs; the first so many queries fail."""
+    (folder / "Snakefile").write_text(SNAKEFILE)
+    if not node_fails:
+        (folder / "lost").touch()
+    commands = folder / "bin"
+    commands.mkdir()
+    for name, script in {
+        "sbatch": SBATCH,
+        "sacct": SACCT.format(fails=fails, never="lost"),
+        "squeue": "exit 1",
+        "scancel": "exit 0",
+        "sinfo": "exit 0",
+        "scontrol": "echo 'MinJobAge = 300 sec'",
+    }.items():
+        (commands / name).write_text(f"#!/bin/sh\n{script}\n")
+        (commands / name).chmod(0o755)
+    argv = [sys.executable, "-m", "agentc.run.light_snakemake", ENDS, str(folder / "ends.json")]
+    argv += ["--executor", "slurm", "--jobs", "5", "--latency-wait", "5", "--slurm-requeue"]
+    argv += ["--slurm-no-account", "--slurm-init-seconds-before-status-checks", "1"]
+    argv += ["--default-resources", "slurm_partition=main", "mem_mb=100", "runtime=5"]
+    return subprocess.Popen(
+        argv,
+        cwd=folder,
+        env={**os.environ, "PATH": f"{commands}:{os.environ['PATH']}", "HOME": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_query_that_fails_is_sent_again_though_another_job_runs(folder: Path) -> None:
+    """Each look sends it five times; the second look has an answer again. A node fails, too, whose
+    job SLURM queues again: accounting names no node by then."""
+    process = start(folder, fails=7, node_fails=True)
+    said, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, said
+    assert said.count("the query will be sent again") == 1
+    assert "has been submitted with SLURM jobid 3" in said
+    assert (folder / "lost").exists(), "it was reported to Snakemake"
+
+
+def test_ends_that_the_queue_shows_need_no_accounting(folder: Path) -> None:
+    (folder / "fails").touch()
+    process = start(folder)
+    ends = EndsFile(folder / "ends.json")
+    wait_for((folder / "first.txt").exists)
+    ends.add({"1": "COMPLETED", "77": "COMPLETED"})
+    wait_for((folder / "long.txt").exists)
+    ends.add({"2": "COMPLETED", "3": "COMPLETED"})
+    said, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, said
+
+
+def test_cancelled_job_is_reported_whoever_cancelled_it(folder: Path) -> None:
+    """Accounting names the user."""
+    process = start(folder)
+    wait_for((folder / "first.txt").exists)
+    wait_for((folder / "state.long").exists)
+    (folder / "ends").unlink()
+    (folder / "state.long").write_text("CANCELLED by 0\n")
+    said, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1
+    assert "SLURM-job '2' failed, SLURM status is: 'CANCELLED'" in said
