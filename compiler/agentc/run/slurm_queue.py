@@ -74,11 +74,7 @@ def queued_jobs(tokens: Iterable[str], uid: int | None = None) -> tuple[QueuedJo
         return ()
     _wait_for_submissions(wanted)
     found = []
-<<<<<<< HEAD
     for line in _ask(*_SQUEUE, _whose(uid), "--format=%i|%j|%T|%r|%k").splitlines():
-=======
-    for line in _ask(*_SQUEUE, "--me", "--format=%i|%j|%T|%r|%k").splitlines():
->>>>>>> 5ac81ec7 (An unanswered status query or a failed node never blinds or ends a run on SLURM)
         number, name, state, reason, comment = (line.split("|", 4) + [""] * 5)[:5]
         if not any(prefix in name for prefix in wanted):
             continue
@@ -90,25 +86,18 @@ def queued_jobs(tokens: Iterable[str], uid: int | None = None) -> tuple[QueuedJo
     return tuple(found)
 
 
-<<<<<<< HEAD
-def states(token: str) -> dict[str, str]:
-    """States of a run's jobs by number, also of those that ended within the last minutes; of held
-    ones `HELD` and the reason. Asked once: whoever calls it asks again. Raises QueueError."""
-    lines = _ask(*_SQUEUE, _whose(None), "--states=all", "--format=%i|%T|%r|%j", once=True)
-=======
 def states(token: str, numbers: Collection[str] = ()) -> dict[str, QueueState]:
     """States of a run's jobs by number, also of those that ended within the last minutes, and of
     other jobs of agentc among `numbers`. Where these are few, SLURM is asked for no more than
     them. Asked once: whoever calls it asks again. Raises QueueError."""
     whole = sorted({number.partition("_")[0] for number in numbers})
-    which = ["--jobs=" + ",".join(whole)] if 0 < len(whole) <= _FEW else ["--me"]
+    which = ["--jobs=" + ",".join(whole)] if 0 < len(whole) <= _FEW else [_whose(None)]
     try:
         lines = _ask(*_SQUEUE, *which, "--states=all", "--format=%i|%T|%r|%j", once=True)
     except QueueError as error:
         if _UNKNOWN not in str(error):
             raise
         lines = ""  # of one number, which SLURM has forgotten
->>>>>>> 5ac81ec7 (An unanswered status query or a failed node never blinds or ends a run on SLURM)
     rows = [line.split("|", 3) for line in lines.splitlines()]
     return {
         number: QueueState(state, "" if reason == "None" else reason)
@@ -140,12 +129,8 @@ def clear(
     they have left; returns those that stay for longer than that. Raises QueueError."""
     known = tuple(tokens)
     deadline = time.monotonic() + timeout
-<<<<<<< HEAD
-    while left := queued_jobs(known, uid):
-=======
     pause = 0.5
-    while left := queued_jobs(known):
->>>>>>> 5ac81ec7 (An unanswered status query or a failed node never blinds or ends a run on SLURM)
+    while left := queued_jobs(known, uid):
         ending = [job for job in left if job.state != "COMPLETING"]
         cancel(ending)
         if not ending and not patient:
