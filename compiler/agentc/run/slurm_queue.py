@@ -15,12 +15,9 @@ from pathlib import Path
 PREFIX = "agentc-"
 """Names of jobs begin with this and the token of their run (active.py)."""
 
-<<<<<<< HEAD
-=======
 SERVER = "server-"
 """What follows it in the name of a shared server's job."""
 _UNKNOWN = "Invalid job id specified"
->>>>>>> 5ac81ec7 (An unanswered status query or a failed node never blinds or ends a run on SLURM)
 _SQUEUE = ("squeue", "--noheader", "--array")
 """Each task of an array by itself: those that wait would share a line."""
 _FEW = 200
