@@ -74,6 +74,7 @@ def compile_spec(
     every_scale: bool = False,
     locked: bool = False,
     references: OutsideReferences | None = None,
+    moving: bool = False,
     allowed: Sequence[Path] | None = None,
     code: Sequence[Path] | None = None,
     ends: Ends | None = None,
@@ -83,6 +84,8 @@ def compile_spec(
 
     The lock beside the spec, if there is one, pins revisions and is compared with the outcome:
     differences are warnings, with `locked` errors. With `references` given no lock is read.
+    With `moving`, a branch or tag of a hub that no lock pins is a warning: the plan can be looked
+    at, and must not be run. Otherwise, and with `locked`, it is an error.
     `allowed` are directories besides the spec's own that it may name, by default those of
     AGENTC_ALLOW_PATH; `code` are those whose Python it may bring along as backends, by default
     those of AGENTC_ALLOW_CODE. `ends` says after which rounds repeats have stopped: the plan is
@@ -92,7 +95,10 @@ def compile_spec(
     lock = None
     if references is None:
         lock = _find_lock(path, sink, required=locked)
-        references = OutsideReferences(pins={} if lock is None else lock.pins())
+        usable = lock is not None or not is_file(lock_beside(path))
+        references = OutsideReferences(
+            pins={} if lock is None else lock.pins(), moving=moving and usable and not locked
+        )
     # Read once, for every scale: a pipe has its text only once.
     directory = folder_of(path)
     source, root = load_file(path, sink)
@@ -129,6 +135,8 @@ def compile_spec(
                 # What another scale asks for is not what this plan rests on.
                 apart = replace(context, references=references.copy())
                 run_passes(Unit(spec=spec, module=module), apart)
+                _report_unpinned(module, apart.references, path, sink, known=references)
+    _report_unpinned(unit.module, references, path, sink)
     for complaint in table.broken:
         sink.warning("AGC609", complaint, fix="mend or uninstall that distribution")
     read = (path, *spec.templates)
@@ -175,6 +183,37 @@ def _find_lock(spec: Path, sink: Sink, *, required: bool) -> LockDocument | None
     for found in complaints.sorted():
         sink.add(found if required else replace(found, severity="warning"))
     return lock
+
+
+def _report_unpinned(
+    module: Module | None,
+    references: OutsideReferences,
+    spec: Path,
+    sink: Sink,
+    known: OutsideReferences | None = None,
+) -> None:
+    """A warning for each branch or tag that no lock pins, where the spec names it; none for those
+    that are `known`."""
+    if module is None or not references.moving:
+        return
+    for repo, revision in references.unpinned:
+        if known is not None and (repo, revision) in known.revisions:
+            continue
+        places = (
+            stage.fields["revision"].span
+            for stage in module.stages.values()
+            if all(
+                name in stage.fields and stage.fields[name].json == value
+                for name, value in (("repo", repo), ("revision", revision))
+            )
+        )
+        sink.warning(
+            "AGC745",
+            f"`{revision}` of {repo} is not pinned to a commit yet",
+            next(places, None),
+            notes=("a branch or a tag may mean another commit tomorrow",),
+            fix=f"`agentc run` and `agentc lock` pin it: they write {lock_beside(spec).name}",
+        )
 
 
 def _templates(spec: Path, files: Iterable[Path]) -> tuple[tuple[str, str], ...]:

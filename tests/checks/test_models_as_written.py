@@ -28,10 +28,14 @@ KNOWN = "{repo: a/b, revision: 0123456789012345678901234567890123456789}"
 @pytest.mark.parametrize(
     ("model", "starts_from", "expected"),
     [
-        (NAME, "base", [("AGC203", f"write `base: {PINNED}`, then run `agentc lock`")]),
+        (NAME, "base", [("AGC203", f"write `base: {PINNED}`, which the first run pins")]),
         ("./weights", "base", [("AGC203", "write `base: {path: ./weights}` for a directory")]),
         (f"{{path: {NAME}}}", "base", [("AGC662", "did you mean `repo`?")]),
-        (f"{{repo: {NAME}}}", "base", [("AGC603", "`revision: main`, then run `agentc lock`")]),
+        (
+            f"{{repo: {NAME}}}",
+            "base",
+            [("AGC603", "`revision: main`, which the first run pins to a commit")],
+        ),
         (PINNED, "base", [("AGC603", "run `agentc lock`")]),
         (
             f"{{backend: huggingface, name: {NAME}}}",

@@ -25,18 +25,85 @@ def key_of_model(spec: Path) -> object:
     return lock_of(spec).section("jobs")["llama"]
 
 
-def test_a_branch_needs_a_lock(
+def test_a_branch_without_a_lock_is_a_warning_and_compiles_to_nothing(
     hub: Hub, hub_spec: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["check", str(hub_spec)]) == 1
+    assert codes(capsys, hub_spec) == (0, ["warning AGC745"])
+    assert main(["check", str(hub_spec)]) == 0
     shown = capsys.readouterr().err
-    assert "error[AGC603]" in shown
-    assert "`main` is a branch or a tag" in shown
-    assert "agentc lock" in shown
+    assert "hub.yaml:6:52: warning[AGC745]: `main` of some/model is not pinned" in shown
+    assert "pin it: they write hub.lock" in shown
+    assert main(["plan", str(hub_spec), "--store", str(hub_spec.parent / "store")]) == 0
+    assert main(["run", str(hub_spec), "--dry-run", "--store", str(hub_spec.parent / "s")]) == 0
+    assert not hub_spec.with_suffix(".lock").exists()
+    assert not hub.requests
+    for command in (["compile"], ["bundle"]):
+        out = hub_spec.parent / command[0]
+        capsys.readouterr()
+        assert main([*command, str(hub_spec), "-o", str(out)]) == 1
+        shown = capsys.readouterr().err
+        assert "error[AGC603]" in shown
+        assert "run `agentc lock`" in shown
+        assert not out.exists()
+    code, found = codes(capsys, hub_spec, "--locked")
+    assert (code, sorted(found)) == (1, ["error AGC603", "error AGC740"])
     assert main(["lock", str(hub_spec)]) == 0
     assert lock_of(hub_spec).section("models") == {"some/model@main": HEAD}
     assert main(["check", "--locked", str(hub_spec)]) == 0
     assert commit_in_plan(hub_spec) == HEAD
+
+
+def run_expert(spec: Path) -> int:
+    return main(["run", str(spec), "--until", "nothing", "--store", str(spec.parent / "store")])
+
+
+def test_the_first_run_pins_a_branch(
+    hub: Hub, hub_spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is no such stage, so that a run ends after it has pinned and before it starts."""
+    assert run_expert(hub_spec) == 5
+    shown = capsys.readouterr().out
+    assert f"some/model main: commit {HEAD}, checked with the hub" in shown
+    assert "hub.lock: written" in shown
+    assert lock_of(hub_spec).section("models") == {"some/model@main": HEAD}
+    assert codes(capsys, hub_spec, "--locked") == (0, [])
+    hub.branches = {"main": OLD}
+    asked = len(hub.requests)
+    assert run_expert(hub_spec) == 5
+    assert len(hub.requests) == asked, "a pin is not asked for again"
+    assert commit_in_plan(hub_spec) == HEAD
+
+
+def test_a_run_adds_a_pin_to_a_lock_and_keeps_the_rest(
+    hub: Hub, hub_spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_expert(hub_spec) == 5
+    before = lock_of(hub_spec)
+    text = hub_spec.read_text().replace("revision: main", "revision: v1/x")
+    hub_spec.write_text(text)
+    assert run_expert(hub_spec) == 5
+    after = lock_of(hub_spec)
+    assert after.section("models") == {"some/model@main": HEAD, "some/model@v1/x": OLD}
+    assert after.section("jobs") == before.section("jobs")
+    code, found = codes(capsys, hub_spec)
+    assert (code, set(found)) == (0, {"warning AGC742", "warning AGC743"})
+
+
+def test_a_run_that_cannot_pin_ends(
+    hub: Hub, hub_spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub_spec.write_text(hub_spec.read_text().replace("revision: main", "revision: mian"))
+    assert run_expert(hub_spec) == 1
+    assert "error[AGC744]: some/model has no revision `mian`" in capsys.readouterr().err
+    hub_spec.write_text(hub_spec.read_text().replace("revision: mian", "revision: main"))
+    hub_spec.with_suffix(".lock").write_text("lock: 9\n")
+    assert run_expert(hub_spec) == 1
+    assert hub_spec.with_suffix(".lock").read_text() == "lock: 9\n"
+    hub_spec.with_suffix(".lock").unlink()
+    hub.close()
+    assert run_expert(hub_spec) == 1
+    assert "cannot be reached" in capsys.readouterr().err
+    assert not hub_spec.with_suffix(".lock").exists()
 
 
 def test_a_pin_stays_until_it_is_upgraded(

@@ -204,5 +204,6 @@ class LowerContext(Protocol):
 
     def pinned_revision(self, repo: str, revision: str) -> str | None:
         """The commit that a revision of a hub's model repository means: itself when it is a
-        commit, else what the spec's lock pins; None when it is a branch or tag without a pin."""
+        commit, else what the spec's lock pins. A branch or tag without a pin is None, or itself
+        where the plan is only looked at."""
         ...

@@ -114,10 +114,12 @@ def compile_typed(
     *,
     every_scale: bool = False,
     references: OutsideReferences | None = None,
+    moving: bool = True,
     ends: Ends | None = None,
 ) -> Compilation:
     """Compile the spec that was typed, with all that `add_spec_arguments` takes: no command can
-    forget one of them. `ends`: where its rounds have stopped."""
+    forget one of them. `ends`: where its rounds have stopped. `moving`: a branch that no lock pins
+    is a warning; commands that write or run a plan pin it, or have an error of it."""
     from agentc.compilation import compile_spec
     from agentc.source.boundary import allowed_code, allowed_paths
 
@@ -129,6 +131,7 @@ def compile_typed(
         every_scale=every_scale,
         locked=arguments.locked,
         references=references,
+        moving=moving,
         ends=ends,
         allowed=allowed_paths(arguments.allow_paths),
         code=allowed_code(arguments.allow_code),

@@ -64,7 +64,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.emit.bundle import write_bundle
     from agentc.store.paths import look_into
 
-    compiled = compile_typed(arguments, load_backends())
+    compiled = compile_typed(arguments, load_backends(), moving=False)
     show_found(compiled, arguments)
     if compiled.plan is None:
         return EXIT_SPEC

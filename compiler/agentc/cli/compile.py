@@ -40,7 +40,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.emit import compile_to
     from agentc.plan.until import plan_until
 
-    compiled = compile_typed(arguments, load_backends())
+    compiled = compile_typed(arguments, load_backends(), moving=False)
     show_found(compiled, arguments)
     if compiled.plan is None:
         return EXIT_SPEC

@@ -119,7 +119,9 @@ def _document(
     from agentc.compilation import compile_spec
     from agentc.plan.render import plan_document
 
-    compiled = compile_spec(Path(name), params, load_backends(), scale=scale, allowed=allowed)
+    compiled = compile_spec(
+        Path(name), params, load_backends(), scale=scale, moving=True, allowed=allowed
+    )
     show_diagnostics([d for d in compiled.diagnostics if d.severity == "error"])
     return None if compiled.plan is None else plan_document(compiled.plan)
 

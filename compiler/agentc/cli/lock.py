@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ from agentc.exit_codes import EXIT_SPEC, EXIT_USAGE
 from agentc.source.read import is_file
 
 if TYPE_CHECKING:
-    from agentc.diagnostics import Diagnostic
     from agentc.lock.document import LockDocument
     from agentc.lock.references import Revision
 
@@ -53,6 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """0 with the lock written (or, with --check, up to date); 1 when the spec has errors, when a
     revision cannot be resolved or the lock is out of date; 2 when it cannot be written."""
     from agentc.backend_api import load_backends
+    from agentc.cli.pinning import previous_lock, resolve_commits, write_lock
     from agentc.lock.collect import collect_lock
     from agentc.lock.document import lock_beside, render_lock
     from agentc.lock.references import OutsideReferences
@@ -60,15 +60,18 @@ def execute(arguments: argparse.Namespace) -> int:
     spec: Path = arguments.spec
     target: Path = arguments.output or lock_beside(spec)
     table = load_backends()
-    before, readable = _previous(target)
+    before, readable = previous_lock(target)
     pins = {} if before is None else before.pins()
-    wanted = OutsideReferences(pins=pins, collecting=True)
+    wanted = OutsideReferences(pins=pins, moving=True)
     compiled = compile_typed(arguments, table, references=wanted)
     resolved: dict[Revision, str] = {}
     if compiled.plan is not None and wanted.revisions:
-        resolved, complaints = _resolve(wanted, pins, arguments)
+        resolved, complaints = resolve_commits(
+            wanted.revisions, pins, offline=arguments.offline, upgrade=arguments.upgrade
+        )
         if complaints:
-            show_diagnostics([*compiled.diagnostics, *complaints])
+            others = [each for each in compiled.diagnostics if each.code != "AGC745"]
+            show_diagnostics([*others, *complaints])
             return EXIT_SPEC
         final = OutsideReferences(pins=resolved)
         compiled = compile_typed(arguments, table, references=final)
@@ -82,7 +85,7 @@ def execute(arguments: argparse.Namespace) -> int:
     try:
         unchanged = is_file(target) and target.read_bytes() == text.encode("utf-8")
         if not unchanged:
-            _replace(target, text)
+            write_lock(target, text)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         print(f"agentc: cannot write {target}: {reason}", file=sys.stderr)
@@ -91,65 +94,6 @@ def execute(arguments: argparse.Namespace) -> int:
         print(f"  {line}")
     print(f"{target}: {'nothing changed' if unchanged else 'written'}; {_summary(lock)}")
     return 0
-
-
-def _previous(target: Path) -> tuple[LockDocument | None, bool]:
-    """The lock that is there, and whether a file that is there could be read."""
-    from dataclasses import replace
-
-    from agentc.diagnostics import Sink
-    from agentc.lock.document import read_lock
-
-    if not is_file(target):
-        return None, True
-    sink = Sink()
-    found = read_lock(target, sink)
-    show_diagnostics([replace(one, severity="warning") for one in sink.sorted()])
-    return found, found is not None
-
-
-def _resolve(
-    wanted: object, pins: Mapping[Revision, str], arguments: argparse.Namespace
-) -> tuple[dict[Revision, str], list[Diagnostic]]:
-    """A commit for every revision, and errors for those that have none."""
-    from agentc.diagnostics import Diagnostic
-    from agentc.lock.hub import HubError, HubUnreachableError, resolve_revision
-    from agentc.lock.references import OutsideReferences, is_commit
-
-    assert isinstance(wanted, OutsideReferences)
-    found: dict[Revision, str] = {}
-    complaints: list[Diagnostic] = []
-    for repo, revision in wanted.revisions:
-        pinned = revision if is_commit(revision) else pins.get((repo, revision))
-        keep = pinned is not None and not arguments.upgrade
-        problem = None
-        if arguments.offline:
-            now, reason = None, "offline"
-        else:
-            try:
-                now, reason = resolve_revision(repo, pinned if pinned and keep else revision), ""
-            except HubUnreachableError as error:
-                now, reason = None, str(error)
-            except HubError as error:
-                now, reason, problem = None, "", str(error)
-        commit = pinned if keep else now or pinned
-        if problem is None and commit is None:
-            problem = f"`{revision}` of {repo} is pinned by no lock yet ({reason})"
-        if problem is not None:
-            complaints.append(
-                Diagnostic(
-                    code="AGC744",
-                    message=problem,
-                    fix="give the 40 hex digits of a commit, or try again with a network",
-                )
-            )
-            continue
-        assert commit is not None
-        found[repo, revision] = commit
-        name = f"{repo} {revision}" if revision != commit else repo
-        state = "checked with the hub" if now is not None else f"not checked: {reason}"
-        print(f"  {name}: commit {commit}, {state}")
-    return found, complaints
 
 
 def _check(target: Path, before: LockDocument | None, readable: bool, lock: LockDocument) -> int:
@@ -193,15 +137,3 @@ def _summary(lock: LockDocument) -> str:
     nouns = ("models", "files", "templates", "environments", "backends", "jobs")
     counts = [(noun, len(lock.section(noun))) for noun in nouns]
     return ", ".join(f"{n} {noun if n != 1 else noun[:-1]}" for noun, n in counts if n)
-
-
-def _replace(path: Path, text: str) -> None:
-    import os
-
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise

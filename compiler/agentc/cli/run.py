@@ -129,6 +129,13 @@ def execute(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return EXIT_SPEC
+    if not arguments.dry_run:
+        from agentc.cli.pinning import compile_pinned
+
+        pinned = compile_pinned(compiled, arguments, table)
+        if pinned is None:
+            return EXIT_SPEC
+        compiled = pinned
     try:
         layout = open_store(arguments.store)
     except OSError as error:

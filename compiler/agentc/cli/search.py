@@ -73,6 +73,14 @@ def execute(arguments: argparse.Namespace) -> int:
     show_found(compiled, arguments)
     if compiled.plan is None:
         return EXIT_SPEC
+    if not arguments.dry_run:
+        from agentc.cli.pinning import compile_pinned
+
+        pinned = compile_pinned(compiled, arguments, table)
+        if pinned is None:
+            return EXIT_SPEC
+        compiled = pinned
+    assert compiled.plan is not None
     search = None if compiled.module is None else compiled.module.search
     searcher = installed_searcher(_SEARCHER)
     lacking = (

@@ -30,7 +30,7 @@ def advise_reference(text: str, known: Collection[str]) -> str | None:
     if "/" in text and re.match(HUB_ID, text) and text.split("/")[0] not in repeats:
         return (
             f"write `models: {{base: {{repo: {text}, revision: main}}}}` at the top level and "
-            "`base` here, then run `agentc lock`"
+            "`base` here"
         )
     return None
 

@@ -38,6 +38,7 @@ def collect_lock(
             "models": {
                 f"{repo}@{revision}": commit
                 for (repo, revision), commit in sorted(references.revisions.items())
+                if commit is not None
             },
             "files": dict(sorted(references.files.items())),
             "templates": dict(sorted(templates)),

@@ -14,33 +14,35 @@ from typing import TypeAlias
 Revision: TypeAlias = tuple[str, str]
 """A hub repository and what the spec calls its revision: a commit, a branch or a tag."""
 
-UNRESOLVED = "0" * 40
-"""Stands for a commit while `agentc lock` finds out what there is to resolve."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(slots=True)
 class OutsideReferences:
-    """`pins` are commits known from a lock; with `collecting`, a revision without a pin is taken
-    for UNRESOLVED rather than refused. `files` and `revisions` fill up while passes run."""
+    """`pins` are commits known from a lock. With `moving`, a branch or a tag without a pin stays
+    what it is: such a plan can be looked at, and `unpinned` has to be empty before it is run.
+    `files` and `revisions` fill up while passes run."""
 
     pins: Mapping[Revision, str] = field(default_factory=dict)
-    collecting: bool = False
+    moving: bool = False
     files: dict[str, str] = field(default_factory=dict)
     revisions: dict[Revision, str | None] = field(default_factory=dict)
 
     def commit(self, repo: str, revision: str) -> str | None:
-        """The commit meant: the revision itself when it is one, else what the lock pins; None
-        when nothing does."""
+        """The commit meant: the revision itself when it is one, else what the lock pins. Where
+        nothing does: None, or with `moving` the revision."""
         found = revision if is_commit(revision) else self.pins.get((repo, revision))
-        if found is None and self.collecting:
-            found = UNRESOLVED
         self.revisions[repo, revision] = found
-        return found
+        return revision if found is None and self.moving else found
+
+    @property
+    def unpinned(self) -> tuple[Revision, ...]:
+        """Branches and tags that no lock pins."""
+        return tuple(asked for asked, commit in self.revisions.items() if commit is None)
 
     def copy(self) -> OutsideReferences:
         """The same answers, with nothing asked yet."""
-        return OutsideReferences(pins=self.pins, collecting=self.collecting)
+        return OutsideReferences(pins=self.pins, moving=self.moving)
 
 
 def is_commit(revision: str) -> bool:

@@ -79,7 +79,9 @@ def _checked(path: Path, table: BackendTable, colour: bool) -> CheckedSpec:
     command = f"agentc check {path.name}" if written is None else written[1]
     arguments = _parser().parse_args(shlex.split(command)[2:])
     params = dict(word.split("=", 1) for word in arguments.params)
-    compiled = compile_spec(path, params, table, scale=arguments.scale, locked=arguments.locked)
+    compiled = compile_spec(
+        path, params, table, scale=arguments.scale, locked=arguments.locked, moving=True
+    )
     message = render_text(compiled.diagnostics, colour=colour).replace(f"{path.parent}/", "")
     return CheckedSpec(command, text, compiled.diagnostics, message)
 

@@ -36,8 +36,8 @@ def _as_model(name: Scalar, node: Node) -> str | None:
     if not re.match(HUB_ID, written) or "/" not in written:
         return f"write `{name.text}: {{path: {written}}}` for a directory"
     return (
-        f"write `{name.text}: {{repo: {written}, revision: main}}`, then run `agentc lock`, which "
-        f"pins the commit; for a directory write `{name.text}: {{path: {written}}}`"
+        f"write `{name.text}: {{repo: {written}, revision: main}}`, which the first run pins to a "
+        f"commit; for a directory write `{name.text}: {{path: {written}}}`"
     )
 
 

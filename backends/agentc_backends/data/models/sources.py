@@ -10,8 +10,8 @@ from agentc.backend_api import JobDraft, LowerContext, StageView
 from agentc.kinds.field import Json
 
 _REVISIONS = (
-    "`revision: main`, then run `agentc lock`, which pins the commit; another branch, a tag or the "
-    "40 hex digits of a commit will do too"
+    "`revision: main`, which the first run pins to a commit; another branch, a tag or the 40 hex "
+    "digits of a commit will do too"
 )
 
 
@@ -49,7 +49,7 @@ def _hub_source(
         if commit is None:
             view.refuse(
                 "revision",
-                f"`{revision}` is a branch or a tag, which may move, and no lock pins it",
+                f"`{revision}` is a branch or a tag, and no lock pins it to a commit",
                 fix="run `agentc lock` on the spec, or give the 40 hex digits of a commit",
             )
     # A branch says nothing about content; what it is pinned to does.

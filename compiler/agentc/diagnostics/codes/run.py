@@ -59,9 +59,18 @@ RUN: tuple[Code, ...] = (
     Code(
         "AGC744",
         "a revision that cannot be resolved",
-        "`agentc lock` asks the model hub which commit a revision is. The hub knows no such "
-        "repository or revision, or it cannot be reached and no lock pins the revision yet.",
+        "`agentc lock` and the first `agentc run` ask the model hub which commit a revision is. The "
+        "hub knows no such repository or revision, or it cannot be reached and no lock pins the "
+        "revision yet.",
         no_example="It takes a model hub that says no, or none that can be reached.",
+    ),
+    Code(
+        "AGC745",
+        "a branch or tag that is not pinned",
+        "A branch or a tag of a model hub may mean another commit tomorrow. The first `agentc run` "
+        "asks the hub for its commit and writes it to the lock beside the spec, as `agentc lock` "
+        "does. From then on every command uses that commit. `agentc compile`, `agentc bundle` and "
+        "--locked take no revision without a pin.",
     ),
     Code(
         "AGC760",

@@ -127,7 +127,7 @@ def _no_directory(directory: Path, shown: str) -> FolderFault:
             return FolderFault(
                 message,
                 "did you mean `repo`? For a repository of the Hugging Face hub write "
-                "`{repo: %s, revision: main}`, then run `agentc lock`" % shown,
+                "`{repo: %s, revision: main}`" % shown,
             )
         return FolderFault(message, _CHOOSE)
     if shown.lower().endswith(GGUF):
