@@ -59,9 +59,9 @@ RUN: tuple[Code, ...] = (
     Code(
         "AGC744",
         "a revision that cannot be resolved",
-        "`agentc lock` and the first `agentc run` ask the model hub which commit a revision is. The "
-        "hub knows no such repository or revision, or it cannot be reached and no lock pins the "
-        "revision yet.",
+        "`agentc lock` and the first `agentc run` ask the model hub which commit a revision is. "
+        "The hub knows no such repository or revision, or it cannot be reached and no lock pins "
+        "the revision yet.",
         no_example="It takes a model hub that says no, or none that can be reached.",
     ),
     Code(
