@@ -14,7 +14,9 @@ from agentc.plan.work import Work, find_work, read_plan
 from agentc.run.observe import JobSnapshot
 from agentc.run.slurm_ends import EndsFile
 from agentc.run.slurm_queue import QueueError, QueueState
+from agentc.run.slurm_waiting import Explain
 from agentc.run.slurm_watch import QueueWatch, Verdict
+from agentc.run.waiting_record import WaitingRecord
 from agentc.runtime.store.layout import StoreLayout
 
 AWAY = "sbatch: error: Unable to contact slurm controller (connect failure)"
@@ -37,11 +39,23 @@ class Lines:
 class Scene:
     """A plan with two jobs, submitted as 7 and 8, a log, a queue, and a clock."""
 
-    def __init__(self, plan: TinyPlan, *, keep_going: bool = False) -> None:
+    def __init__(
+        self,
+        plan: TinyPlan,
+        *,
+        keep_going: bool = False,
+        explain: Explain = lambda unit: (),
+        shared: Sequence[str] = (),
+    ) -> None:
+        """`shared` are jobs that use a shared server."""
         self.plan, self.log = plan, plan.folder / "snakemake.log"
         for name in ("first", "second"):
             plan.job(name, rows=1, say=name)
         self.work: Work = find_work(read_plan(plan.write()), StoreLayout(plan.store))
+        if shared:
+            lease = {"id": "server/policy", "key": "k1", "scope": "shared", "clients": list(shared)}
+            self.work.document["servers"] = [lease]
+        self.record = WaitingRecord(self.work.layout, "tiny", "x")
         self.queue: dict[str, str] | None = {"7": "RUNNING", "8": "RUNNING"}
         self.now = 0.0
         self.asked_for: list[list[str]] = []
@@ -60,6 +74,8 @@ class Scene:
             self._ask,
             keep_going=keep_going,
             ends=self.ends,
+            record=self.record,
+            explain=explain,
             clock=lambda: self.now,
         )
 

@@ -178,12 +178,12 @@ def _missing(
 ) -> list[dict[str, str]]:
     """The jobs without a result, each with how it stands."""
     from agentc.run.observe import Observer
-    from agentc.run.wording import sentence
+    from agentc.run.wording import details, sentence
 
     seen = Observer(layout, needed, since=0.0).look()
     kinds = {job["id"]: job["kind"] for job in needed}
     return [
-        {"id": one.id, "kind": kinds[one.id], "state": sentence(one)}
+        {"id": one.id, "kind": kinds[one.id], "state": "; ".join([sentence(one), *details(one)])}
         for one in seen
         if one.state != "done" and one.id != report["id"]
     ]

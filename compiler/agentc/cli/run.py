@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -114,6 +116,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.store.paths import open_store
     from agentc.tracking.chosen import choose_trackers, report_missing_secrets
 
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A log or a pipe shows each line when it is written.
+        sys.stdout.reconfigure(line_buffering=True)
     profile = find_profile(arguments.profile, os.environ)
     if profile is not None and not arguments.dry_run:
         require_executor(profile)
@@ -200,6 +205,7 @@ def execute(arguments: argparse.Namespace) -> int:
         colour=wants_colour(sys.stdout),
         spec_directory=Path(arguments.spec).parent,
         trackers=trackers,
+        explain=partial(_why_waiting, profile),
     )
     steps = RunSteps(
         arguments=arguments,
@@ -210,6 +216,13 @@ def execute(arguments: argparse.Namespace) -> int:
         queued=queued,
     )
     return steps.run(compiled, rounds, work, (estimates, expected))
+
+
+def _why_waiting(profile: Profile | None, work: Work, unit: str) -> list[str]:
+    """Why SLURM does not start a job, in preflight's words."""
+    from agentc.preflight.why_waiting import why_waiting
+
+    return [] if profile is None else why_waiting(profile, work, unit)
 
 
 def _would_fail(

@@ -36,14 +36,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """0 when no job failed, 3 when one did, 5 when nothing is known of it."""
     import json
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
 
     from agentc.cost.expected import outcome_lines, outcomes, read_expected
     from agentc.plan.work import find_work, object_of, read_plan
     from agentc.run.active import active_runs
     from agentc.run.fold_jobs import FoldedJobs, fold_jobs
+    from agentc.run.left_in_queue import left_in_queue
     from agentc.run.observe import Observer
-    from agentc.run.wording import STATE_WORDS, sentence
+    from agentc.run.waiting_record import read_waiting
+    from agentc.run.wording import STATE_WORDS, details, in_queue, sentence
     from agentc.searching.stopping import round_lines, rounds_so_far
     from agentc.store.known_runs import history_damage, read_history
     from agentc.store.paths import look_into
@@ -54,7 +56,14 @@ def execute(arguments: argparse.Namespace) -> int:
     for warning in history_damage([run.folder]):
         print(f"agentc: warning: {warning}", file=sys.stderr)
     work = find_work(read_plan(run.folder.last_plan), layout)
-    seen = Observer(layout, work.needed, since=0.0).look()
+    runs = [(each, each.is_alive()) for each in active_runs(layout, name)]
+    at_work = any(alive for _, alive in runs)
+    left = ""
+    if at_work:
+        waiting = read_waiting(layout, name, [each.token for each, alive in runs if alive])
+    else:
+        waiting, left = left_in_queue([each for each, _ in runs], work)
+    seen = Observer(layout, work.needed, since=0.0, waiting=lambda: waiting).look()
     expected = read_expected(run.folder)
     entries = {str(job["id"]): expected.get(object_of(job)) for job in work.needed}
     if arguments.format == "json":
@@ -71,38 +80,49 @@ def execute(arguments: argparse.Namespace) -> int:
         print(f"{name}: {sum(one.state == 'done' for one in seen)} of {len(seen)} jobs are done")
         for told in round_lines(rounds_so_far(work.document, layout)):
             print(f"  {told}")
-        at_work = any(each.is_alive() for each in active_runs(layout, name))
         logs = {str(job["id"]): layout.staging(object_of(job)) / "logs" / "log.txt" for job in
                 work.needed}  # fmt: skip
         for one in rows:
             if isinstance(one, FoldedJobs):
                 words = one.sentence(STATE_WORDS["waiting"] if at_work else "not started")
                 print(f"  {one.id:<{width}}  {words}")
+                for text in dict.fromkeys(text for each in one.jobs for text in details(each)):
+                    print(f"  {' ' * width}  {text}")
                 for text in dict.fromkeys(text for each in one.jobs for text in each.warnings):
                     print(f"  {' ' * width}  warning: {text}")
                 for text in dict.fromkeys(text for each in one.jobs for text in each.health):
                     print(f"  {' ' * width}  health: {text}")
                 continue
-            words = sentence(one) if at_work or one.state != "waiting" else "not started"
+            idle = one.state == "waiting" and one.queue is None
+            words = "not started" if idle and not at_work else sentence(one)
             print(f"  {one.id:<{width}}  {words}{_expectation(entries.get(one.id))}")
             for warning in one.warnings:
                 print(f"  {' ' * width}  warning: {warning}")
             for text in one.health:
                 print(f"  {' ' * width}  health: {text}")
+            for text in details(one):
+                print(f"  {' ' * width}  {text}")
             if one.state in ("failed", "killed") and not one.stopped:
-                print("\n".join(_cause(one.message, logs[one.id], width)))
+                print("\n".join(_log_lines(logs[one.id], width)))
+        for server, job in waiting.jobs.items():
+            if job.server == server:
+                print(f"  {server:<{width}}  {in_queue(replace(job, server=''))}")
+                if job.remedy:
+                    print(f"  {' ' * width}  {job.remedy}")
+        if left:
+            print(f"  {left}")
         if not at_work and any(one.state != "done" for one in seen):
             print(f"  {_ending(read_history(run.folder))}")
     failed = any(one.state in ("failed", "killed") and not one.stopped for one in seen)
     return EXIT_FAILED if failed else 0
 
 
-def _cause(message: str, log: Path, width: int) -> list[str]:
-    """The rest of a message, the last line of the log, and where it is."""
+def _log_lines(log: Path, width: int) -> list[str]:
+    """The last line of the log, and where it is."""
     from agentc.runtime.servers.lease import last_lines
 
     last = next((line for line in reversed(last_lines(log, 20).splitlines()) if line.strip()), "")
-    lines = [*message.splitlines()[1:], *([f"| {last.strip()}"] if last else [])]
+    lines = [f"| {last.strip()}"] if last else []
     lines += [f"log: {log}"] if log.exists() else []
     return [f"  {' ' * width}  {line}" for line in lines]
 

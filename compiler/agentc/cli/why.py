@@ -25,6 +25,7 @@ from agentc.runtime.store.layout import StoreLayout
 
 if TYPE_CHECKING:
     from agentc.plan.review import Item, Review
+    from agentc.run.observe import JobSnapshot
 
 HELP = "say why a job or stage runs, or does not: key by key, back to the root cause"
 
@@ -63,7 +64,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     from agentc.plan.review import change_document
     from agentc.plan.stage_names import meant_by, nearest
-    from agentc.store.paths import look_into
+    from agentc.store.paths import RunFolder, look_into
 
     specs = [name for name in arguments.names if names_spec(name)]
     names = [name for name in arguments.names if name not in specs]
@@ -83,30 +84,50 @@ def execute(arguments: argparse.Namespace) -> int:
         hint = nearest(names[0], ids)
         print(f"agentc: {review.name} has no stage or job `{names[0]}`; {hint}", file=sys.stderr)
         return EXIT_NOT_FOUND
-    tried = _tried(wanted, layout)
+    tried = _tried(wanted, layout, RunFolder.of_plan(layout, review.work.document).label)
     for item in wanted:
+        seen = tried.get(item.id)
         if arguments.format == "json":
-            print(json.dumps({"id": item.id, **change_document(item)}, ensure_ascii=False))
+            now = {} if seen is None else {"attempt": _attempt(seen)}
+            found_json = {"id": item.id, **change_document(item), **now}
+            print(json.dumps(found_json, ensure_ascii=False))
         else:
-            print("\n".join([*_answer(item, review, since), *tried.get(item.id, ())]))
+            lines = [] if seen is None else _attempt_lines(seen, item, layout)
+            print("\n".join([*_answer(item, review, since), *lines]))
     return 0
 
 
-def _tried(items: Sequence[Item], layout: StoreLayout) -> dict[str, list[str]]:
-    """Of jobs without a result that were begun and did not finish: how that ended, and the log."""
+def _tried(items: Sequence[Item], layout: StoreLayout, label: str) -> dict[str, JobSnapshot]:
+    """Jobs without a result that wait in SLURM's queue, or whose last attempt failed."""
+    from agentc.run.active import active_runs
     from agentc.run.observe import Observer
-    from agentc.run.wording import sentence
+    from agentc.run.waiting_record import read_waiting
 
-    objects = {item.id: item.object for item in items if item.state == "run"}
-    jobs = [item.job for item in items if item.id in objects]
+    jobs = [item.job for item in items if item.state == "run"]
+    tokens = [run.token for run in active_runs(layout, label) if run.is_alive()]
+    waiting = read_waiting(layout, label, tokens)
     return {
-        seen.id: [
-            f"  the last attempt {sentence(seen)}",
-            f"  log: {layout.staging(objects[seen.id]) / 'logs' / 'log.txt'}",
-        ]
-        for seen in Observer(layout, jobs, since=0.0).look()
-        if seen.state in ("failed", "killed")
+        seen.id: seen
+        for seen in Observer(layout, jobs, since=0.0, waiting=lambda: waiting).look()
+        if seen.state in ("failed", "killed") or seen.queue is not None
     }
+
+
+def _attempt(seen: JobSnapshot) -> dict[str, object]:
+    """For `--format json`: how SLURM ended the job, and where it waits."""
+    from dataclasses import asdict
+
+    whole = asdict(seen)
+    return {name: whole[name] for name in ("state", "message", "ending", "queue")}
+
+
+def _attempt_lines(seen: JobSnapshot, item: Item, layout: StoreLayout) -> list[str]:
+    from agentc.run.wording import details, sentence
+
+    head = f"the last attempt {sentence(seen)}" if seen.queue is None else sentence(seen)
+    log = layout.staging(item.object) / "logs" / "log.txt"
+    lines = [f"  {head}", *(f"    {line}" for line in details(seen))]
+    return [*lines, *([f"  log: {log}"] if log.exists() or seen.queue is None else [])]
 
 
 def _of_spec(

@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -20,9 +20,17 @@ from agentc.run.driver import Driver, DriverOptions, driver_argv
 from agentc.run.observe import JobSnapshot, Observer
 from agentc.run.resubmission import Resubmissions
 from agentc.run.servers import ServerWatch, release_servers
-from agentc.run.slurm_endings import may_be_remembered, read_endings, read_refusals, submitted
+from agentc.run.slurm_endings import (
+    keep_endings,
+    may_be_remembered,
+    read_endings,
+    read_refusals,
+    submitted,
+)
 from agentc.run.slurm_ends import EndsFile
+from agentc.run.slurm_waiting import Explain
 from agentc.run.slurm_watch import QueueWatch, Verdict
+from agentc.run.waiting_record import WaitingRecord
 from agentc.runtime.machine.stopping import STOPPING
 from agentc.runtime.store.visible import await_published, visibility_timeout
 from agentc.text import counted
@@ -32,6 +40,8 @@ OWN_LOG = "snakemake-{token}.log"
 """Of a run beside which another is at work on the same plan, in the same folder."""
 LOOK_S = 0.25
 _QUEUE_S = 5.0
+_LONGEST_S = 30.0
+"""Between two looks at jobs that are let finish: they may run for days."""
 _PAUSE_S = 5.0
 _REFUSALS = 20
 """So often in a row SLURM may answer and take no job: a quarter of an hour."""
@@ -45,6 +55,14 @@ class RunView(Protocol):
     def say(self, text: str, *, passing: bool = False) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class QueueWords:
+    """Where a run writes down which jobs wait in SLURM's queue, and who knows why."""
+
+    record: WaitingRecord | None = None
+    explain: Explain = lambda unit: ()
+
+
 def drive(
     work: Work,
     directory: Path,
@@ -54,6 +72,7 @@ def drive(
     view: RunView,
     log: Path | None = None,
     news: Callable[[], Sequence[str]] = tuple,
+    queue: QueueWords = QueueWords(),
 ) -> int:
     """Run Snakemake until the plan is done, or something fails by its own fault; returns the exit
     code. Jobs that the cluster ended are submitted again, within bounds (resubmission.py). `news`
@@ -64,7 +83,7 @@ def drive(
     refused, forgot = 0, False
     while True:
         read = log.stat().st_size if log.exists() else 0
-        code = _drive_once(work, directory, log, options, observer, servers, view, news)
+        code = _drive_once(work, directory, log, options, observer, servers, view, news, queue)
         if code is None:
             continue
         if code == EXIT_DONE or not _is_queued(options):
@@ -73,6 +92,7 @@ def drive(
             file.seek(read)
             text = file.read().decode("utf-8", "replace")
         endings, refusals = read_endings(text, work), read_refusals(text)
+        keep_endings(endings, work)
         if not (endings or refusals) or not all(ending.again for ending in endings):
             return code
         strict = [refusal for refusal in refusals if not refusal.away]
@@ -110,6 +130,7 @@ def _drive_once(
     servers: ServerWatch,
     view: RunView,
     news: Callable[[], Sequence[str]],
+    queue: QueueWords,
 ) -> int | None:
     """Exit code of one Snakemake; None where another one has to go on."""
     ends = _ends_file(log, options)
@@ -118,7 +139,7 @@ def _drive_once(
     argv = driver_argv(directory, work.layout, work.manifests(), options)
     start = log.stat().st_size if log.exists() else 0
     driver = Driver(argv, directory, log, queued=_is_queued(options))
-    watch = _queue_watch(work, log, start, options, ends)
+    watch = _queue_watch(work, log, start, options, ends, queue)
     verdict: Verdict = "wait"
     try:
         while driver.status() is None and verdict == "wait":
@@ -171,7 +192,12 @@ def _ends_file(log: Path, options: DriverOptions) -> EndsFile | None:
 
 
 def _queue_watch(
-    work: Work, log: Path, start: int, options: DriverOptions, ends: EndsFile | None = None
+    work: Work,
+    log: Path,
+    start: int,
+    options: DriverOptions,
+    ends: EndsFile | None = None,
+    queue: QueueWords = QueueWords(),
 ) -> QueueWatch | None:
     """Of runs whose jobs are in SLURM's queue."""
     token, profile = options.token, options.profile
@@ -179,12 +205,21 @@ def _queue_watch(
         return None
     ask = partial(slurm_queue.states, token)
     keep_going = options.keep_going or profile.settings.get("keep-going") is True
-    return QueueWatch(work, log, start, ask, keep_going=keep_going, ends=ends)
+    return QueueWatch(
+        work,
+        log,
+        start,
+        ask,
+        keep_going=keep_going,
+        ends=ends,
+        record=queue.record,
+        explain=queue.explain,
+    )
 
 
 def _await_the_others(options: DriverOptions, observer: Observer, view: RunView) -> None:
     """As Snakemake does after a failure: jobs in the queue are let finish."""
-    reported = False
+    reported, pause = False, _QUEUE_S
     while True:
         with suppress(slurm_queue.QueueError):
             left = slurm_queue.queued_jobs([options.token or ""])
@@ -193,7 +228,8 @@ def _await_the_others(options: DriverOptions, observer: Observer, view: RunView)
             if not reported:
                 view.say(f"waiting for {counted(len(left), 'other job')} in the queue")
                 reported = True
-        _pass_time(_QUEUE_S, observer, view)
+        _pass_time(pause, observer, view)
+        pause = min(_LONGEST_S, 1.2 * pause)
 
 
 def _await_slurm(

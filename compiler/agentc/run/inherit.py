@@ -16,6 +16,8 @@ from agentc.runtime.store.layout import StoreLayout
 from agentc.text import counted
 
 _LOOK_S = 2.0
+_LONGEST_S = 30.0
+"""Between two looks at jobs that are waited for: they may run for days."""
 _CLEAR_S = 90.0
 """How long jobs may take to leave the queue: SLURM itself waits half a minute before it kills."""
 
@@ -66,12 +68,13 @@ def adopt_orphans(dead: Iterable[ActiveRun], work: Work) -> tuple[tuple[ActiveRu
 
 def wait_for(runs: Sequence[ActiveRun], look: Callable[[], None]) -> None:
     """Wait until the jobs of these runs have left the queue; `look` is called all the while."""
-    asked = 0.0
+    asked, pause = 0.0, _LOOK_S
     while runs:
-        if time.monotonic() - asked >= _LOOK_S:
-            asked = time.monotonic()
+        if not asked or time.monotonic() - asked >= pause:
+            pause = min(_LONGEST_S, 1.2 * pause) if asked else _LOOK_S
             if not _queued(runs):
                 break
+            asked = time.monotonic()
         look()
         time.sleep(0.25)
     for run in runs:

@@ -19,6 +19,7 @@ from agentc.text import counted, duration, shown_time
 
 _STYLES = {
     "waiting": "dim",
+    "queued": "dim",
     "environment": "cyan",
     "leases": "cyan",
     "running": "bold cyan",
@@ -27,7 +28,7 @@ _STYLES = {
     "failed": "bold red",
     "killed": "bold red",
 }
-_MARKS = {"waiting": "·", "done": "✓", "failed": "✗", "killed": "✗"}
+_MARKS = {"waiting": "·", "queued": "·", "done": "✓", "failed": "✗", "killed": "✗"}
 _FOOTER_LINES = 4
 _BAR = 12
 _NOTE_S = 10.0
@@ -123,7 +124,7 @@ class LiveView:
         if len(jobs) + heads <= room:
             return jobs
         room = max(2, room - heads)
-        order = {"failed": 0, "killed": 0, "waiting": 2, "done": 3}
+        order = {"failed": 0, "killed": 0, "queued": 2, "waiting": 2, "done": 3}
         ranked = sorted(range(len(jobs)), key=lambda i: (order.get(jobs[i].state, 1), i))
         return [jobs[index] for index in sorted(ranked[:room])]
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from agentc.plan.work import object_of
+from agentc.run.ending_record import SlurmEnding, read_dated, read_ending
+from agentc.run.waiting_record import NOTHING, Waiting, WaitingJobs
 from agentc.runtime.health import findings, stage_facts
 from agentc.runtime.machine.stopping import says_stopped
 from agentc.runtime.program import read_json
@@ -20,7 +21,7 @@ from agentc.runtime.store.visible import now_at
 from agentc.store.presence import listed_names, staged_names
 
 State = Literal[
-    "waiting", "environment", "leases", "running", "checking", "done", "failed", "killed"
+    "waiting", "queued", "environment", "leases", "running", "checking", "done", "failed", "killed"
 ]
 ACTIVE = ("environment", "leases", "running", "checking")
 
@@ -42,6 +43,10 @@ class JobSnapshot:
     health: tuple[str, ...] = ()
     """What says that the job learned nothing (`agentc.runtime.health`)."""
     seconds: float | None = None
+    queue: Waiting | None = None
+    """Where its job, or the shared server that it needs, waits in SLURM's queue."""
+    ending: SlurmEnding | None = None
+    """How SLURM ended its last job, where that was not its program's doing."""
 
     @property
     def active(self) -> bool:
@@ -51,18 +56,24 @@ class JobSnapshot:
     @property
     def stopped(self) -> bool:
         """Whether somebody ended it (Ctrl-C, `agentc cancel`, `scancel`): no failure of its own."""
-        return self.state == "failed" and says_stopped(self.message)
+        cancelled = self.ending is not None and self.ending.state == "CANCELLED"
+        return self.state == "failed" and (cancelled or says_stopped(self.message))
 
 
 class Observer:
     """Looks at the jobs of a run again and again; `since` is when the run began: what staging
     directories tell about times before is old news. Files tell that by their own dates: the clock
-    of a node may be minutes away from this one's."""
+    of a node may be minutes away from this one's. `waiting` has the jobs in SLURM's queue."""
 
     def __init__(
-        self, layout: StoreLayout, jobs: Iterable[Mapping[str, Any]], since: float
+        self,
+        layout: StoreLayout,
+        jobs: Iterable[Mapping[str, Any]],
+        since: float,
+        waiting: Callable[[], WaitingJobs] = lambda: NOTHING,
     ) -> None:
         self._layout = layout
+        self._waiting = waiting
         self._jobs = tuple(jobs)
         self._ahead = clock_ahead(layout.root) if since else 0.0
         self._since = since + self._ahead
@@ -78,7 +89,8 @@ class Observer:
         open_ones = [job for job in self._jobs if str(job["id"]) not in self._finished]
         there = listed_names(self._layout, (str(job["kind"]) for job in open_ones))
         there |= staged_names(self._layout) if open_ones else set()
-        seen = tuple(self._look_at(job, there) for job in self._jobs)
+        queued = self._waiting()
+        seen = tuple(self._look_at(job, there, queued) for job in self._jobs)
         for one in seen:
             if one.state in ("failed", "killed"):
                 self._failures[one.id] = one
@@ -98,13 +110,15 @@ class Observer:
         them again by now."""
         return tuple(self._failures.values())
 
-    def _look_at(self, job: Mapping[str, Any], there: set[str]) -> JobSnapshot:
+    def _look_at(self, job: Mapping[str, Any], there: set[str], queued: WaitingJobs) -> JobSnapshot:
         name, job_id = object_of(job), str(job["id"])
         known = self._finished.get(job_id)
         if known is not None:
             return known
+        queue = queued.jobs.get(job_id)
+        idle = JobSnapshot(id=job_id, state=_idle_state(queue), queue=queue)
         if name not in there:
-            return JobSnapshot(id=job_id, state="waiting")
+            return idle
         if self._layout.is_published(name):
             manifest = read_json(self._layout.manifest(name))
             warnings = tuple((manifest.get("facts") or {}).get("warnings") or ())
@@ -125,13 +139,23 @@ class Observer:
             return seen
         staging = self._layout.staging(name)
         status, written = read_dated(staging / "status.json")
-        if not status or written < self._since:
-            return JobSnapshot(id=job_id, state="waiting")
+        ending, ended = read_ending(staging)
+        if ended < max(written, self._since):
+            ending = None
+        # One that was queued again has left its last attempt's status behind.
+        if queue is not None and idle.state == "queued" and queued.dated > max(written, ended):
+            return idle
+        if ending is None and (not status or written < self._since):
+            return idle
         self._begun.add(job_id)
         if status.get("warning"):
             self._warned.setdefault((str(status.get("host")),), f"{job_id}: {status['warning']}")
         state = status.get("state")
         message = str(status.get("message") or "")
+        if ending is not None and (state in ACTIVE or not status or written < self._since):
+            return JobSnapshot(
+                id=job_id, state="failed", message=ending.sentence, ending=ending, queue=queue
+            )
         if state in ACTIVE and _is_gone(status):
             # On a full disk a wrapper dies of it, and cannot write down why.
             full = full_disk_hint("", self._layout.root)
@@ -149,6 +173,8 @@ class Observer:
             message=message,
             seconds=max(0.0, self._now() - began) if state in ACTIVE else None,
             warnings=warnings,
+            queue=queue,
+            ending=ending,
             **self._measure(job_id, progress, dated, resumed=status.get("attempts") != 1),
         )
 
@@ -191,20 +217,13 @@ class Observer:
         }
 
 
+def _idle_state(queue: Waiting | None) -> State:
+    return "queued" if queue is not None and not queue.server else "waiting"
+
+
 def clock_ahead(folder: Path) -> float:
     """Seconds by which the clock that dates files in a folder is ahead of this machine's."""
     return now_at(folder) - time.time()
-
-
-def read_dated(path: Path) -> tuple[dict[str, Any], float]:
-    """An object of JSON and when its file was written; ({}, 0) where there is none."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            dated = os.fstat(file.fileno()).st_mtime
-            value = json.load(file)
-    except (OSError, ValueError, RecursionError):
-        return {}, 0.0
-    return (value, dated) if isinstance(value, dict) else ({}, 0.0)
 
 
 def _is_gone(status: Mapping[str, Any]) -> bool:

@@ -6,10 +6,11 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -27,6 +28,7 @@ from agentc.run.drive import (
     DRIVER_LOG,
     LOOK_S,
     OWN_LOG,
+    QueueWords,
     RunView,
     drive,
     ignore_signals,
@@ -40,6 +42,7 @@ from agentc.run.record import Record
 from agentc.run.report_page import shown_report
 from agentc.run.servers import ServerWatch
 from agentc.run.time_left import TimeLeft
+from agentc.run.waiting_record import NOTHING, WaitingRecord, waiting_record
 from agentc.runtime.machine.stopping import StoppedError, stoppable
 from agentc.runtime.servers.lease import last_lines
 from agentc.runtime.software.environment import SoftwareEnvironmentError
@@ -60,7 +63,7 @@ class RunOptions:
     """How to run; `plain` asks for lines even on a terminal, `colour` is for the claims.
     `estimates` (by job id) are kept with the record of the run, `expected` is their sum in words.
     `trackers` are written to beside it. `results` are shown at the end, unless another step of the
-    same run follows.
+    same run follows. `explain` knows why SLURM does not start the job that makes an object.
     """
 
     driver: DriverOptions
@@ -71,6 +74,7 @@ class RunOptions:
     spec_directory: Path | None = None
     trackers: Sequence[ChosenTracker] = ()
     results: bool = True
+    explain: Callable[[Work, str], Sequence[str]] = lambda work, unit: ()
 
 
 def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
@@ -117,7 +121,10 @@ def _run(
     print(f"{name}: {counted(len(work.missing), 'job')} to run, {_there(work)}")
     if options.expected:
         print_wrapped(f"estimate: {options.expected}")
-    observer = Observer(layout, work.missing, since=began)
+    shown: list[WaitingRecord] = []
+    observer = Observer(
+        layout, work.missing, since=began, waiting=lambda: shown[0].now if shown else NOTHING
+    )
     servers = ServerWatch(layout, work.document, since=began)
     log = directory / DRIVER_LOG
     try:
@@ -129,13 +136,20 @@ def _run(
         ):
             driver = replace(options.driver, token=run.token)
             ours = (run, *(each for each in awaited if each.is_mine))
-            with _clear_queue(ours, view):
+            with (
+                waiting_record(layout, name, run.token) as waiting,
+                _clear_queue(ours, view),
+            ):
+                shown.append(waiting)
+                queue = QueueWords(waiting, partial(options.explain, work))
                 inherit.wait_for(awaited, lambda: view.show(observer.look()))
                 _build_environments(work, directory, view, options.spec_directory)
                 # Each of two runs that begin at once sees the other: both have their record.
                 if any(other.token != run.token for other in active_runs(layout, name)):
                     log = directory / OWN_LOG.format(token=run.token)
-                code = drive(work, directory, driver, observer, servers, view, log, trackers.news)
+                code = drive(
+                    work, directory, driver, observer, servers, view, log, trackers.news, queue
+                )
     except OSError as error:
         if not is_of_disk(error):
             raise

@@ -10,7 +10,7 @@ from typing import Any
 from agentc.plan.work import Document, object_of
 from agentc.run.claims import show_chance
 from agentc.run.observe import JobSnapshot
-from agentc.run.wording import sentence
+from agentc.run.wording import details, sentence
 from agentc.runtime.health import findings, shown, stage_facts
 from agentc.runtime.program import read_json
 from agentc.runtime.servers.lease import last_lines
@@ -23,6 +23,9 @@ _FAILED = re.compile(r"agentc: job (?P<job>\S+) failed: (?P<why>.*)")
 _ERROR = re.compile(r"\s*(?:[\w.]+: )?[\w.]*(?:Error|Exception|Interrupt|Exit|error|Killed)\b")
 _VARIES = re.compile(
     r"\d{4}-\d\d-\d\d[T ]|\d\d:\d\d:\d\d(?:[.,]\d+)?|0x[0-9a-f]+|\bpid \d+|[0-9a-f]{16,}"
+)
+_NOT_US = (
+    "agentc did not stop it: its queue, an administrator, or whoever may signal its processes did"
 )
 _LAST_LINES = 3
 _SWEEP = "sweep.json"
@@ -52,6 +55,7 @@ def describe_failures(
         text = f"{found.id} failed: {found.message or found.state}"
         if found.stopped:
             text = f"{found.id} was {sentence(found)}"
+            text += "".join(f"\n  {line}" for line in details(found))
         tail = last_lines(log, 20)
         names = (found.id, str(job["stage"]), str(log.parents[1]), log.parents[1].name)
         reason = _reason(found.message, tail, names)
@@ -62,6 +66,7 @@ def describe_failures(
         if not found.stopped:
             first.setdefault(reason, found.id)
         text += f"\n  log: {log}" if log.exists() else ""
+        text += f"\n  {_NOT_US}" if found.stopped and found.ending is None else ""
         parts.append(text)
     if not parts:
         parts += _messages_in(driver_log, layout, jobs)

@@ -12,6 +12,7 @@ from agentc.run.wording import sentence
 
 _EVERY_S = 15.0
 _PASSING_S = 10.0
+_IDLE = ("waiting", "queued")
 
 
 class PlainView:
@@ -34,9 +35,11 @@ class PlainView:
         now = time.monotonic()
         for seen in jobs:
             before = self._states.get(seen.id)
-            if before is None and seen.state in ("waiting", "done"):
+            if before is None and seen.state in (*_IDLE, "done"):
                 self._states[seen.id] = seen.state
                 continue
+            if before in _IDLE and seen.state in _IDLE:
+                continue  # of the queue there is a line for all (slurm_waiting.py)
             again = seen.active and now - self._told.get(seen.id, now) >= _EVERY_S
             if seen.state != before or again:
                 self._states[seen.id] = seen.state

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentc.plan.work import Document
-from agentc.run.observe import clock_ahead, read_dated
+from agentc.run.ending_record import read_dated
+from agentc.run.observe import clock_ahead
 from agentc.runtime.servers.server_folder import CopyFolder, ServerFolder
 from agentc.runtime.servers.server_launch import end_unused, locked
 from agentc.runtime.store.layout import StoreLayout

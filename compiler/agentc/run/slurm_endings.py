@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc.plan.work import Work, object_of
+from agentc.run.ending_record import SlurmEnding, write_ending
 from agentc.runtime.machine.scontrol import is_away
 from agentc.runtime.program import read_json
 from agentc.runtime.servers.lease import last_lines
@@ -220,6 +221,25 @@ def describe(log: Path, work: Work) -> list[str]:
         for ending in read_endings(text, work)
         if ending.status in _REMEDIES and not ending.done
     ]
+
+
+def keep_endings(endings: Iterable[Ending], work: Work) -> None:
+    """Write beside each job's status how SLURM ended it, for those who look later."""
+    objects = {str(job["id"]): object_of(job) for job in work.document["jobs"]}
+    for ending in endings:
+        if ending.status not in _REMEDIES or ending.done:
+            continue
+        cause, _, remedy = ending.cause.partition("; ")
+        kept = SlurmEnding(
+            number=ending.number,
+            state=ending.status,
+            sentence=ending.sentence(work),
+            cause=cause,
+            remedy=remedy,
+        )
+        for name in ids_of(ending, work):
+            if not work.layout.is_published(objects[name]):
+                write_ending(work.layout.staging(objects[name]), kept)
 
 
 def ids_of(ending: Ending, work: Work) -> list[str]:

@@ -17,6 +17,8 @@ from agentc.run.observe import JobSnapshot
 from agentc.run.slurm_endings import Ending, ids_of
 from agentc.run.slurm_ends import EndsFile
 from agentc.run.slurm_queue import QueueState
+from agentc.run.slurm_waiting import Explain, WaitingNews
+from agentc.run.waiting_record import WaitingRecord
 from agentc.runtime.store.visible import refresh
 
 LOOK_S = 10.0
@@ -49,6 +51,10 @@ Verdict = Literal["wait", "failed", "again"]
 Ask = Callable[[Collection[str]], Mapping[str, QueueState]]
 
 
+def _no_words(unit: str) -> list[str]:
+    return []
+
+
 def pause_after(quiet: float) -> float:
     """Seconds until the next look, where nothing was submitted or ended for so long."""
     return next((pause for until, pause in _RHYTHM if quiet < until), _RARELY_S)
@@ -67,6 +73,8 @@ class QueueWatch:
         *,
         keep_going: bool,
         ends: EndsFile | None = None,
+        record: WaitingRecord | None = None,
+        explain: Explain = _no_words,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._work, self._log, self._start, self._ask = work, log, start, ask
@@ -84,10 +92,13 @@ class QueueWatch:
         self._seen: set[str] = set()
         self._gone: dict[str, float] = {}
         self._told: set[str] = set()
+        self._kept: set[str] = set()
         self._heard: dict[str, str] = {}
         self._held: set[str] = set()
         self._published: set[str] = set()
         self._settled: set[str] = set()
+        self._news = WaitingNews(work, record, explain, clock)
+        self._servers: dict[str, str] = {}
         self._objects = {str(job["id"]): object_of(job) for job in work.document["jobs"]}
 
     def notice(self, jobs: Iterable[JobSnapshot]) -> None:
@@ -108,7 +119,9 @@ class QueueWatch:
             if self._clock() < self._next:
                 return "wait", []
             self._units = slurm_endings.submitted(self._text())
-            self._asked = self._asker.submit(self._ask, self._open())
+            self._servers = self._news.servers()
+            waiting = {number: self._units[number] for number in self._open()} | self._servers
+            self._asked = self._asker.submit(self._inquire, waiting)
             return "wait", []
         if not self._asked.done():
             return "wait", []
@@ -127,11 +140,17 @@ class QueueWatch:
         self._states = states
         self._schedule()
         verdict, more = self._judge(states)
+        more += self._news.look(self._units | self._servers, states)
         return verdict, news + more
 
     def close(self) -> None:
         """Wait for no answer any more."""
         self._asker.shutdown(wait=False, cancel_futures=True)
+
+    def _inquire(self, units: Mapping[str, str]) -> Mapping[str, QueueState]:
+        states = self._ask(list(units)) if units else {}
+        self._news.prepare(units, states)
+        return states
 
     def _schedule(self) -> None:
         now = self._clock()
@@ -156,7 +175,11 @@ class QueueWatch:
 
     def _judge(self, states: Mapping[str, QueueState]) -> tuple[Verdict, list[str]]:
         text = self._text()
-        known = {ending.number for ending in slurm_endings.read_endings(text, self._work)}
+        endings = slurm_endings.read_endings(text, self._work)
+        fresh = [ending for ending in endings if ending.number not in self._kept]
+        slurm_endings.keep_endings(fresh, self._work)
+        self._kept |= {ending.number for ending in fresh}
+        known = {ending.number for ending in endings}
         now, news = self._clock(), []
         done, at_work, lost = 0, 0, 0
         ends: dict[str, str] = {}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 from agentc.run.observe import JobSnapshot
+from agentc.run.waiting_record import SUSPENDED, Waiting
 from agentc.runtime.machine.stopping import STOPPED
 from agentc.text import duration
 
 STATE_WORDS = {
     "waiting": "waiting",
+    "queued": "queued",
     "environment": "building its software environment",
     "leases": "starting servers",
     "running": "running",
@@ -16,6 +20,8 @@ STATE_WORDS = {
     "failed": "failed",
     "killed": "killed",
 }
+
+_MINUTE_S = 60.0
 
 
 def amount(seen: JobSnapshot) -> str:
@@ -57,16 +63,50 @@ def remaining(seen: JobSnapshot) -> str:
 
 
 def sentence(seen: JobSnapshot) -> str:
-    """All of it on one line."""
+    """All of it on one line; `details` has the rest."""
     words = STATE_WORDS[seen.state]
     if seen.state == "done":
         took = f"done in {duration(seen.seconds)}" if seen.seconds is not None else "done"
         return f"{took} (earlier attempts: {seen.message})" if seen.message else took
+    if seen.stopped and seen.ending is not None:
+        return f"stopped: {seen.ending.sentence}"
     if seen.stopped:
         return f"stopped{seen.message.removeprefix(STOPPED)}; `agentc run` goes on"
     if seen.state in ("failed", "killed"):
         return f"{words}: {seen.message.splitlines()[0]}" if seen.message else words
+    if seen.queue is not None and (seen.state in ("queued", "waiting") or _suspended(seen.queue)):
+        return in_queue(seen.queue)
     if seen.state == "environment" and seen.message:
         return f"{words} ({seen.message})"
     parts = [amount(seen), speed(seen), numbers(seen), remaining(seen)]
     return ", ".join([words, *(part for part in parts if part)])
+
+
+def details(seen: JobSnapshot) -> list[str]:
+    """What a line has no room for: the rest of a message, how SLURM ended the job, and what to
+    change."""
+    lines: list[str] = []
+    if seen.state in ("failed", "killed"):
+        lines += seen.message.splitlines()[1:]
+        if seen.ending is not None:
+            if seen.ending.sentence not in (sentence(seen), seen.message) and not seen.stopped:
+                lines.append(seen.ending.sentence)
+            lines += [seen.ending.cause, seen.ending.remedy]
+    elif seen.queue is not None:
+        lines.append(seen.queue.remedy)
+    return [line for line in lines if line]
+
+
+def in_queue(job: Waiting) -> str:
+    """`queued for 3 min 20 s (SLURM job 49: Resources)`; in the first minute without a time."""
+    seconds = time.time() - job.since
+    since = f" for {duration(seconds)}" if seconds >= _MINUTE_S else ""
+    if job.state == SUSPENDED:
+        words = f"suspended by SLURM{since} (job {job.number})"
+    else:
+        words = f"queued{since} (SLURM job {job.number}: {job.reason or 'no reason given'})"
+    return f"waiting for {job.server}: {words}" if job.server else words
+
+
+def _suspended(job: Waiting) -> bool:
+    return job.state == SUSPENDED and not job.server

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from typing import Dict, Tuple
 
 _PATIENCE_S = 10.0
 _AWAY = re.compile(
@@ -18,6 +19,8 @@ _AWAY = re.compile(
     re.IGNORECASE,
 )
 
+_known: Dict[Tuple[str, str, str], str] = {}
+
 
 def is_away(output: str) -> bool:
     """Whether these words of a command say that the controller or the accounting daemon does not
@@ -26,10 +29,17 @@ def is_away(output: str) -> bool:
 
 
 def shown(kind: str, name: str) -> str:
-    """Its line of `Name=value` words; "" where there is no `scontrol`, or no answer."""
+    """Its line of `Name=value` words; "" where there is no `scontrol`, or no answer. SLURM is asked
+    once for each in a process."""
     scontrol = shutil.which("scontrol")
     if scontrol is None:
         return ""
+    known = _known.get((scontrol, kind, name)) or _ask(scontrol, kind, name)
+    _known[scontrol, kind, name] = known
+    return known
+
+
+def _ask(scontrol: str, kind: str, name: str) -> str:
     try:
         return subprocess.run(
             [scontrol, "show", kind, "-o", name],
