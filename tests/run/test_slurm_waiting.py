@@ -3,10 +3,13 @@ clock are told to it here; tests/slurm has the real ones."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -273,3 +276,13 @@ def test_the_cause_of_an_end_outlives_the_terminal(
     status_of(plan, "first", state="running")
     os.utime(plan.staging("first") / "status.json", (4e9, 4e9))
     assert "SLURM ended" not in shown(capsys, plan, "status", "tiny"), "a later attempt counts"
+
+
+def test_lines_of_a_run_reach_a_pipe_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else "N jobs to run" would arrive with the first job's line, minutes later."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdout", out)
+    main(["run", str(tmp_path / "none.yaml"), "--plain"])
+    assert out.line_buffering

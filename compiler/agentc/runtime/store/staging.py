@@ -83,7 +83,8 @@ class Staging:
         """Write job.json and count the attempt."""
         self.attempts += 1
         self.history.begin()
-        for stale in (self.facts_file, self.progress_file, self.account_file):
+        ending = self.path / "ending.json"  # how SLURM ended an attempt before this one
+        for stale in (self.facts_file, self.progress_file, self.account_file, ending):
             if stale.exists():
                 stale.unlink()
         remove_tree(self.imported / "program")
