@@ -76,6 +76,19 @@ def wrapped(text: str, width: int | None, indent: str = "", hanging: str = "  ")
     )
 
 
+def wrapped_lines(lines: Iterable[str], width: int | None) -> list[str]:
+    """The lines, those that are too long for the terminal in several, further in than they began;
+    None: as they are."""
+    found: list[str] = []
+    for line in lines:
+        if width is None or len(line) <= width:
+            found.append(line)
+        else:
+            text = line.lstrip(" ")
+            found += wrapped(text, width, line[: len(line) - len(text)], "    ")
+    return found
+
+
 def terminal_width(stream: TextIO) -> int | None:
     """Columns of the terminal that a stream writes to; None for a file or a pipe."""
     if not stream.isatty():

@@ -74,7 +74,7 @@ def test_names_of_the_spec_that_was_typed(tab: Tab) -> None:
     params = tab(f"{line} -p ")
     assert set(params) == {"seed=", "rounds="}
     assert params["seed="] == "Seed of weights, shuffling and sampling."
-    assert set(tab(f"{line} --scale ")) == {"smoke"}
+    assert set(tab(f"{line} --scale ")) == {"smoke", "full"}
     stages = tab(f"{line} --until eto.")
     assert stages["eto.2.dpo"] == "dpo"
     assert "eto.3.dpo" not in stages

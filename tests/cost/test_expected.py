@@ -75,6 +75,11 @@ def test_stages_are_held_against_their_estimate(
     assert "83 min" in text
     assert "375 times slower" in text
     assert "89k actual" in text
+    assert "based on" in text
+    for width in (40, 60, 80):
+        narrow = "\n".join(outcome_lines([one], width))
+        assert max(map(len, narrow.splitlines())) <= width, narrow
+        assert "375 times slower" in narrow
 
 
 def test_status_shows_both(

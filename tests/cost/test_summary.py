@@ -143,6 +143,19 @@ def test_three_cells_are_one_row_and_two_are_two() -> None:
     assert stages(2) == ["eto.1.dpo@beta=0.5,seed=0", "eto.1.dpo@beta=0.5,seed=1"]
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_the_table_fits_the_terminal(width: int) -> None:
+    jobs = [(f"evaluate_of_a_long_name_{n}", 7200.0, ()) for n in range(3)]
+    document, estimates = plan(*jobs, spread=0.4)
+    told = dict.fromkeys(estimates, "43 of 80 GB of each GPU")
+    summary = summarise(document, estimates, 2)
+    text = cost_table(estimates, summary, memory=told, width=width)
+    assert max(map(len, text.splitlines())) <= width, text
+    for words in ("evaluate_of_a_long_name_0", "2.0 h", "43 of 80 GB of each GPU", "wall time"):
+        assert words in text
+    assert "based on" in cost_table(estimates, summary, memory=told)
+
+
 @pytest.mark.parametrize(
     ("show", "number", "text"),
     [

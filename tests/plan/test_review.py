@@ -179,3 +179,23 @@ def test_a_sweep_takes_over_what_a_single_run_made(tmp_path: Path) -> None:
     kept = next(line for line in plan_text(review).splitlines() if "sft@seed=0 " in line)
     assert "in the store" in kept
     assert "was called sft" in kept
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_plan_fits_the_terminal(tmp_path: Path, width: int) -> None:
+    new, old = chain(lr=2, notes="a long text of a setting " * 6), chain(lr=1)
+    review = reviewed(tmp_path, new, old, "data")
+    costs = {item.id: "about 41 min, 12 GPU-h" for item in review.items}
+    text = plan_text(review, costs=costs, width=width)
+    assert max(map(len, text.splitlines())) <= width, text
+    for words in ("~ sft", "about 41 min, 12 GPU-h", "because of sft", "lr: 1 -> 2"):
+        assert words in text
+    assert max(map(len, plan_text(review, costs=costs).splitlines())) > 100, "a file has all"
+
+
+def test_notes_that_do_not_fit_stand_below_their_rows(tmp_path: Path) -> None:
+    review = reviewed(tmp_path, chain(lr=2), chain(lr=1), "data")
+    costs = {item.id: "about 41 min, 12 GPU-h" for item in review.items}
+    lines = plan_text(review, costs=costs, width=50).splitlines()
+    at = next(n for n, line in enumerate(lines) if line.lstrip().startswith("~ dpo"))
+    assert lines[at + 1] == "      because of sft"

@@ -72,6 +72,19 @@ def test_sentence(seen: JobSnapshot, expected: str) -> None:
     assert sentence(seen) == expected
 
 
+def test_plain_lines_leave_the_message_of_a_full_disk_to_the_end() -> None:
+    full = "cannot write rows to /s: no space is left on its file system (ENOSPC; 0 B free)"
+    written = io.StringIO()
+    with PlainView(written) as view:
+        view.show([JobSnapshot(id="a", state="running")])
+        view.show([JobSnapshot(id="a", state="failed", message=full)])
+        view.show([JobSnapshot(id="b", state="failed", message="its program exited with 1")])
+    shown = [line.split(" ", 1)[1] for line in written.getvalue().splitlines()]
+    assert shown == [
+        "a: running", "a: failed: its disk is full", "b: failed: its program exited with 1",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("seconds", "expected"),
     [(0.04, "0.0 s"), (9.94, "9.9 s"), (41.2, "41 s"), (200, "3 min 20 s"), (7500, "2 h 05 min")],

@@ -166,3 +166,24 @@ def test_a_misspelt_section_is_one_message_where_others_need_it(section: str, wr
         [only] = _diagnose(_SECTIONS.format(**{**names, section: written}), scale)
         assert only.code == "AGC201"
         assert f"`{section}`" in (only.fix or "")
+
+
+@pytest.mark.parametrize("written", ["backend", "ackend", "bakcend", "backendd"])
+def test_a_misspelt_backend_at_a_scale_is_one_message(written: str) -> None:
+    """What its settings are is not known, whichever backend the spec has there."""
+    text = f"""\
+agentc: 1
+name: demo
+environments: {{craft: {{backend: textcraft}}}}
+servers: {{human: {{backend: vllm, max_model_len: 512}}}}
+stages:
+  expert: {{kind: expert, split: train}}
+scales:
+  smoke: {{servers: {{human: {{{written}: scripted, max_model_len: 64, rules: [{{reply: Yes}}]}}}}}}
+"""
+    found = _diagnose(text, "smoke")
+    if written == "backend":
+        assert found == (), render_text(found)
+        return
+    [only] = found
+    assert (only.code, "`backend`" in (only.fix or "")) == ("AGC201", True)

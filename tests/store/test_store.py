@@ -46,6 +46,23 @@ def store(plan: TinyPlan, *words: str) -> int:
     return main(["store", *words, "--store", str(plan.store)])
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_ls_fits_the_terminal(
+    filled: TinyPlan,
+    width: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("agentc.cli.store.terminal_width", lambda stream: width)
+    assert store(filled, "ls") == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert max(map(len, shown)) <= width, shown
+    assert shown[0].startswith("OBJECT")
+    assert shown[0].endswith("JOB")
+    assert shown[1].startswith(filled.object("model"))
+    assert shown[1].endswith("model")
+
+
 def test_ls_shows_each_object(filled: TinyPlan, capsys: pytest.CaptureFixture[str]) -> None:
     assert store(filled, "ls") == 0
     shown = capsys.readouterr().out.splitlines()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentc.cli.arguments import names_spec
+from agentc.store.variant import FULL
 
 _SPECS = ("yaml", "yml")
 _FILES = frozenset({"CONFIG", "DIR", "FILE", "NAME|DIR", "PLACE"})
@@ -48,7 +49,9 @@ def words_for(
         case _, "NAME=VALUE" if action.dest == "params":
             return Candidates(_params(spec, prefix))
         case _, "NAME" if action.dest in ("scale", "scales"):
-            return Candidates(dict.fromkeys(_scales(spec), ""))
+            scales = _scales(spec)
+            whole = {FULL: "the spec as it is written"} if scales else {}
+            return Candidates(whole | dict.fromkeys(scales, ""))
         case "templates", "NAME":
             return Candidates(_templates(), ())
         case "data", "NAME":

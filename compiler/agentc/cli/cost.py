@@ -17,6 +17,7 @@ from agentc.cli.arguments import (
 from agentc.cli.stopping import with_stopped_rounds
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
+from agentc.text import terminal_width, wrapped_lines
 
 HELP = "estimate time, GPU-hours, tokens and disk of a run, with bands"
 
@@ -124,11 +125,13 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     fullest_first = sorted(work.document["jobs"], key=memory_share, reverse=True)
     memory = {str(job["id"]): memory_label(job) for job in fullest_first}
-    text = cost_table(estimates, summary, everything=arguments.all, memory=memory, queued=queued)
+    width = terminal_width(sys.stdout)
+    text = cost_table(
+        estimates, summary, everything=arguments.all, memory=memory, queued=queued, width=width
+    )
     print(text, end="")
-    for line in round_lines(rounds):
-        print(line)
     budget = None if compiled.module is None else compiled.module.budget
-    for line in () if budget is None else budget_lines(budget, summary):
+    lines = [*round_lines(rounds), *(() if budget is None else budget_lines(budget, summary))]
+    for line in wrapped_lines(lines, width):
         print(line)
     return 0

@@ -26,7 +26,7 @@ from agentc.exit_codes import EXIT_SPEC
 from agentc.kinds.field import Json
 from agentc.plan.ranks import rank_commands
 from agentc.plan.review import Review
-from agentc.text import print_wrapped
+from agentc.text import print_wrapped, terminal_width, wrapped_lines
 
 if TYPE_CHECKING:
     from agentc.cost import Estimate, Summary
@@ -118,6 +118,7 @@ def execute(arguments: argparse.Namespace) -> int:
             described["placement"] = placement_document(placed, requests.profile)
         print(json.dumps(described, indent=2, ensure_ascii=False))
     else:
+        width = terminal_width(sys.stdout)
         since = f"the last run ({_when(path)})" if review.compared and path is not None else ""
         text = plan_text(
             review,
@@ -125,16 +126,18 @@ def execute(arguments: argparse.Namespace) -> int:
             full=arguments.full,
             since=since,
             costs=cost_column(estimates),
+            width=width,
         )
         print(coloured(text) if wants_colour(sys.stdout) else text, end="")
-        for line in round_lines(rounds):
+        for line in wrapped_lines(round_lines(rounds), width):
             print(line)
         if expected is not None:
             print_wrapped(f"estimate: {summary_sentence(expected)}{_rests_on(work, expected)}")
         if needs := memory_text((*work.missing, *_shared_servers(work.document))):
-            print("\n" + needs, end="")
+            print("\n".join(["", *wrapped_lines(needs.splitlines(), width)]))
         if requests is not None:
-            print("\n" + placement_text(placed, requests.profile), end="")
+            text = placement_text(placed, requests.profile)
+            print("\n".join(["", *wrapped_lines(text.splitlines(), width)]))
     return 0
 
 

@@ -25,7 +25,7 @@ from agentc.cli.stopping import show_rounds, with_stopped_rounds
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_PREFLIGHT, EXIT_SPEC, EXIT_STORE, EXIT_USAGE
 from agentc.plan.work import Work, find_work
-from agentc.text import print_wrapped
+from agentc.text import print_wrapped, terminal_width
 
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
@@ -266,7 +266,8 @@ def _tell(work: Work, estimates: Mapping[str, Estimate], expected: Summary | Non
     from agentc.run.past import plan_before
 
     before = plan_before(work.layout, work.document)
-    print(plan_text(review_plan(work, before), costs=cost_column(estimates)), end="")
+    width = terminal_width(sys.stdout)
+    print(plan_text(review_plan(work, before), costs=cost_column(estimates), width=width), end="")
     if expected is not None:
         print_wrapped(
             f"estimate: {summary_sentence(expected)}; `agentc cost` says what it rests on"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from agentc.cli.arguments import add_format_argument
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND
-from agentc.text import aligned, shown_size
+from agentc.text import fitted, shown_size, terminal_width
 
 if TYPE_CHECKING:
     from agentc.runtime.store.layout import StoreLayout
@@ -109,7 +109,6 @@ def _described(run: KnownRun, layout: StoreLayout) -> dict[str, Any]:
 
 
 def _table(described: list[dict[str, Any]]) -> list[str]:
-
     rows = [("RUN", "STATE", "JOBS", "SIZE", "LAST RUN", "REPORT")]
     rows += [
         (
@@ -122,7 +121,7 @@ def _table(described: list[dict[str, Any]]) -> list[str]:
         )
         for each in described
     ]
-    return aligned(rows)
+    return fitted(rows, terminal_width(sys.stdout))
 
 
 def _in_use(run: KnownRun | DamagedRun) -> bool:

@@ -13,7 +13,7 @@ from agentc.cli.arguments import add_format_argument
 from agentc.cli.choose_run import add_run_choice, choose_run
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_FAILED
-from agentc.text import shown_time
+from agentc.text import shown_time, terminal_width
 
 HELP = "show how the jobs of the last run stand"
 
@@ -72,7 +72,8 @@ def execute(arguments: argparse.Namespace) -> int:
             line = {**asdict(each), "expected_s": None if entry is None else entry["seconds"]}
             print(json.dumps(line, ensure_ascii=False, sort_keys=True))
     elif arguments.cost:
-        lines = outcome_lines(outcomes(work.needed, layout, expected))
+        found = outcomes(work.needed, layout, expected)
+        lines = outcome_lines(found, terminal_width(sys.stdout))
         print("\n".join(lines) or f"nothing that was expected of {name} has finished yet")
     else:
         rows = list(seen) if arguments.all else fold_jobs(seen)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agentc.cli.arguments import add_format_argument
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_STORE
-from agentc.text import counted, shown_size
+from agentc.text import counted, fitted, shown_size, terminal_width
 
 if TYPE_CHECKING:
     from agentc.runtime.store.layout import StoreLayout
@@ -99,6 +99,7 @@ def _ls(arguments: argparse.Namespace, layout: object) -> int:
         found.sort(key=lambda stored: sizes[stored.name])
     elif arguments.sort == "stage":
         found.sort(key=lambda stored: str(stored.manifest.get("id")))
+    rows: list[tuple[str, ...]] = []
     for stored in found:
         manifest = stored.manifest
         if arguments.format == "json":
@@ -111,11 +112,15 @@ def _ls(arguments: argparse.Namespace, layout: object) -> int:
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(started)) if started else "?"
             seconds = manifest.get("wall_s") or 0.0
             size = shown_size(sizes[stored.name])
-            print(
-                f"{stored.name:<44} {manifest.get('type', '?'):<16} {size:>8}"
-                f" {seconds:>8.1f} s  {when}  {manifest.get('id', '')}"
-            )
+            name, made = str(manifest.get("id", "")), str(manifest.get("type", "?"))
+            rows.append((stored.name, made, size, f"{seconds:.1f} s", when, name))
     if arguments.format != "json":
+        if rows:
+            heads = ("OBJECT", "TYPE", "SIZE", "TIME", "STARTED", "JOB")
+            width = terminal_width(sys.stdout)
+            table = fitted([heads, *rows], width, right=(2, 3), drop=(3, 1, 4))
+            # Programs that read the lines get objects only.
+            print("\n".join(table if width is not None else table[1:]))
         total = f"{counted(len(found), 'object')}, {shown_size(sum(sizes.values()))}"
         print(total, file=sys.stderr)
     for problem in problems:

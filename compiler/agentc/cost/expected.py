@@ -16,7 +16,7 @@ from agentc.cost.measured import tokens_of
 from agentc.cost.observe import read_subject
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
-from agentc.text import aligned, shown_count, shown_time
+from agentc.text import fitted, shown_count, shown_time
 
 Entry = Mapping[str, Any]
 
@@ -87,8 +87,8 @@ def outcomes(
     return [_outcome(stage, done) for stage, done in stages.items()]
 
 
-def outcome_lines(found: Iterable[StageOutcome]) -> list[str]:
-    """A table for people, with the sums."""
+def outcome_lines(found: Iterable[StageOutcome], width: int | None = None) -> list[str]:
+    """A table for people, with the sums, in so many columns of a terminal."""
     found = list(found)
     if not found:
         return []
@@ -107,7 +107,7 @@ def outcome_lines(found: Iterable[StageOutcome]) -> list[str]:
         )
     total, took = sum(each.expected[1] for each in found), sum(each.actual for each in found)
     rows.append(("all together", shown_time(total), "", shown_time(took), "", ""))
-    lines = aligned(rows, right=(1, 2, 3))
+    lines = fitted(rows, width, right=(1, 2, 3), drop=(5, 2))
     tokens = [(e.tokens, e.actual_tokens) for e in found if e.actual_tokens and e.tokens]
     if tokens:
         guessed, actual = sum(pair[0] for pair in tokens), sum(pair[1] or 0.0 for pair in tokens)

@@ -12,7 +12,15 @@ from agentc.cost.quantity import Quantity, sum_in_step
 from agentc.cost.summary import Band, Summary
 from agentc.kinds.field import Json
 from agentc.plan.stage_names import FEWEST_CELLS, of_all_cells
-from agentc.text import aligned, counted, shown_count, shown_size, shown_time, some
+from agentc.text import (
+    counted,
+    fitted,
+    shown_count,
+    shown_size,
+    shown_time,
+    some,
+    wrapped_lines,
+)
 
 _NOTHING: Mapping[str, str] = {}
 _FOLD = 40
@@ -20,7 +28,9 @@ _FOLD = 40
 _ALONE = 0.9
 """A share of the cores from which nobody else is worth a word."""
 _HEAD = ("stage", "jobs", "time", "p10 to p90", "GPU-hours", "tokens", "disk", "memory",
-         "rests on")  # fmt: skip
+         "based on")  # fmt: skip
+_LEFT_OUT = ("based on", "disk", "tokens")
+"""Columns that a narrow terminal is not shown, in this order; `--json` has all."""
 
 
 def cost_table(
@@ -30,15 +40,16 @@ def cost_table(
     everything: bool = False,
     memory: Mapping[str, str] = _NOTHING,
     queued: bool = False,
+    width: int | None = None,
 ) -> str:
-    """The table by stage with totals. Stages that the store has stand in it with `everything`.
-    `memory` says by job what each GPU, or the machine, has to hold; a row shows the first. With
-    `queued` the summary's cores are jobs in a cluster's queue."""
+    """The table by stage with totals, in so many columns of a terminal. Stages that the store has
+    are in it with `everything`. `memory` says by job what each GPU, or the machine, has to hold; a
+    row shows the first. With `queued` the summary's cores are jobs in a cluster's queue."""
     shown = [e for e in estimates.values() if everything or e.state == "run"]
     cached = sum(e.state == "cached" for e in estimates.values())
     rows = _rows(_groups(shown, fold=not everything), memory)
-    lines = _aligned([_HEAD, *rows]) if rows else []
-    lines += ["", *total_lines(summary, cached, queued=queued)]
+    lines = _aligned([_HEAD, *rows], width) if rows else []
+    lines += ["", *wrapped_lines(total_lines(summary, cached, queued=queued), width)]
     return "\n".join(lines) + "\n"
 
 
@@ -233,10 +244,12 @@ def _basis(jobs: Sequence[Estimate]) -> str:
     return main.basis
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def _aligned(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
     filled = [column for column in range(len(_HEAD)) if any(row[column] for row in rows[1:])]
     last = len(filled) - (1 if len(_HEAD) - 1 in filled else 0)
-    return aligned([[row[n] for n in filled] for row in rows], right=range(1, last))
+    drop = [filled.index(_HEAD.index(name)) for name in _LEFT_OUT if _HEAD.index(name) in filled]
+    part = [[row[n] for n in filled] for row in rows]
+    return fitted(part, width, right=range(1, last), drop=drop)
 
 
 def _shortened(path: Sequence[str]) -> list[str]:

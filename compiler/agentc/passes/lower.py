@@ -26,6 +26,7 @@ from agentc.passes.lowering.leases import (
     served_roles,
     software_needed,
 )
+from agentc.passes.lowering.marked_rows import report_marked_rows
 from agentc.passes.lowering.module_context import ModuleContext
 from agentc.passes.lowering.report_unread import report_defaults, report_resources, report_stage
 from agentc.passes.lowering.resources import asked_of, job_placement, job_resources
@@ -79,6 +80,7 @@ def lower(unit: Unit, context: PassContext) -> Unit:
         _report_locks(stage, attempt.drafts, module.software, context)
         jobs += made.of_stage(stage, attempt.drafts)
     report_defaults(attempts, lowering, context)
+    report_marked_rows(attempts, module, context)
     if not context.sink.has_errors:
         report_unused(module, environments.used, context)
     if context.sink.has_errors:

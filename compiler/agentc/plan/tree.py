@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agentc.plan.diff import change_texts
@@ -19,11 +19,14 @@ from agentc.plan.review import (
     state_words,
 )
 from agentc.runtime.servers.job_leases import own_takers
-from agentc.text import counted, some
+from agentc.text import aligned, counted, some, wrapped_lines
 
 _MOST_ROWS = 100
 _MOST_CHANGES = 5
 _COLUMNS = 6
+_BACKEND, _KEY, _NOTES = 1, 2, 5
+_NARROWER = ((), (_KEY,), (_KEY, _BACKEND), (_KEY, _BACKEND, _NOTES))
+"""Columns that a narrow terminal is not shown; notes then stand below their rows."""
 _PAINT = {
     "+ ": "\x1b[32m",
     "~ ": "\x1b[33m",
@@ -41,9 +44,10 @@ def plan_text(
     full: bool = False,
     since: str = "the last run",
     costs: Mapping[str, str] | None = None,
+    width: int | None = None,
 ) -> str:
-    """The whole text. `every` lists each job, `full` its settings too; `costs` are texts by job
-    id for a column of their own."""
+    """The whole text, in so many columns of a terminal. `every` lists each job, `full` its settings
+    too; `costs` are texts by job id for a column of their own."""
     groups = groups_of(review)
     lines = [headline(review)]
     lines += _since(review, since) if review.compared else []
@@ -57,10 +61,10 @@ def plan_text(
     else:
         for group in fold_groups(groups):
             listing.add(group, fold_idle(group.items))
-    lines += listing.lines(None if every or full else _MOST_ROWS)
+    lines += listing.lines(None if every or full else _MOST_ROWS, width)
     if review.gone:
         lines.append(f"no longer part of it: {some(review.gone)}")
-    return "\n".join(lines) + "\n"
+    return "\n".join(wrapped_lines(lines, width)) + "\n"
 
 
 def coloured(text: str) -> str:
@@ -210,18 +214,20 @@ class _Listing:
                 self._entries.append(self._row(part, indent))
                 self._entries += [f"{indent}    {line}" for line in self._under(part)]
 
-    def lines(self, most: int | None) -> list[str]:
+    def lines(self, most: int | None, width: int | None) -> list[str]:
         """The text, its columns aligned; of more than `most` rows the rest is counted."""
         entries = self._entries if most is None else self._entries[:most]
         rows = [entry for entry in entries if isinstance(entry, tuple)]
-        widths = [max((len(row[n]) for row in rows), default=0) for n in range(_COLUMNS)]
+        left_out = _left_out(rows, width)
+        table = iter(_table(rows, left_out))
         lines = []
         for entry in entries:
             if isinstance(entry, str):
                 lines.append(entry)
                 continue
-            cells = [cell.ljust(width) for cell, width in zip(entry, widths, strict=True) if width]
-            lines.append("  ".join(cells).rstrip())
+            lines.append(next(table))
+            if _NOTES in left_out and entry[_NOTES]:
+                lines.append(" " * (len(entry[0]) - len(entry[0].lstrip()) + 4) + entry[_NOTES])
         if len(entries) < len(self._entries):
             left = len(self._entries) - len(entries)
             lines.append(f"  and {left} more lines; --all shows them")
@@ -249,6 +255,18 @@ class _Listing:
             yield last + (f"   ({counted(count, 'other job')} because of it)" if count else "")
         if self._full:
             yield from _details(item.job)
+
+
+def _left_out(rows: Sequence[tuple[str, ...]], width: int | None) -> tuple[int, ...]:
+    for columns in _NARROWER:
+        if width is None or max(map(len, _table(rows, columns)), default=0) <= width:
+            return columns
+    return _NARROWER[-1]
+
+
+def _table(rows: Sequence[tuple[str, ...]], left_out: tuple[int, ...]) -> list[str]:
+    kept = [n for n in range(_COLUMNS) if n not in left_out]
+    return aligned([[row[n] for n in kept] for row in rows])
 
 
 def _repetition(group: Group) -> str:

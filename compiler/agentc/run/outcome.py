@@ -10,7 +10,7 @@ from typing import Any
 from agentc.plan.work import Document, object_of
 from agentc.run.claims import show_chance
 from agentc.run.observe import JobSnapshot
-from agentc.run.wording import details, sentence
+from agentc.run.wording import FULL_DISK, details, sentence
 from agentc.runtime.health import findings, shown, stage_facts
 from agentc.runtime.program import read_json
 from agentc.runtime.servers.lease import last_lines
@@ -18,7 +18,6 @@ from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.trouble import full_disk_hint
 from agentc.text import fitted, wrapped
 
-_FULL = "(ENOSPC; "
 _FAILED = re.compile(r"agentc: job (?P<job>\S+) failed: (?P<why>.*)")
 _ERROR = re.compile(r"\s*(?:[\w.]+: )?[\w.]*(?:Error|Exception|Interrupt|Exit|error|Killed)\b")
 _VARIES = re.compile(
@@ -75,9 +74,9 @@ def describe_failures(
         parts.append(f"Snakemake stopped without finishing{':' + tail if tail else ''}")
     # On a full disk a job cannot write down why it failed.
     full = full_disk_hint("", layout.root)
-    if full and not any(_FULL in text for text in parts):
+    if full and not any(FULL_DISK in text for text in parts):
         parts.append(full)
-    parts.sort(key=lambda text: _FULL not in text)
+    parts.sort(key=lambda text: FULL_DISK not in text)
     parts.append(f"Snakemake's log: {driver_log}")
     return "\n\n".join(parts)
 
@@ -86,8 +85,8 @@ def _reason(message: str, tail: str, names: Sequence[str]) -> tuple[str, ...]:
     """What two failed jobs have in common where they failed of the same: the message, the errors
     among the last lines and the very last ones, without the job's own names, times and addresses.
     """
-    if _FULL in message:
-        return (_FULL,)
+    if FULL_DISK in message:
+        return (FULL_DISK,)
     lines = [line.rstrip() for line in tail.splitlines() if line.strip()]
     last = len(lines) - _LAST_LINES
     kept = [line for at, line in enumerate(lines) if at >= last or _ERROR.match(line)]

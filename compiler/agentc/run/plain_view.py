@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from agentc.run.observe import JobSnapshot
-from agentc.run.wording import sentence
+from agentc.run.wording import FULL_DISK, STATE_WORDS, sentence
 
 _EVERY_S = 15.0
 _PASSING_S = 10.0
@@ -44,7 +44,7 @@ class PlainView:
             if seen.state != before or again:
                 self._states[seen.id] = seen.state
                 self._told[seen.id] = now
-                self.say(f"{seen.id}: {sentence(seen)}")
+                self.say(f"{seen.id}: {_line(seen)}")
 
     def say(self, text: str, *, passing: bool = False) -> None:
         """One line with the time. Of `passing` ones only one in ten seconds is written."""
@@ -55,3 +55,10 @@ class PlainView:
             self._last_passing = now
         self._stream.write(f"{time.strftime('%H:%M:%S')} {text}\n")
         self._stream.flush()
+
+
+def _line(seen: JobSnapshot) -> str:
+    """A full disk ends many jobs: the run names once, at its end, which and what helps."""
+    if FULL_DISK in seen.message and seen.state in ("failed", "killed"):
+        return f"{STATE_WORDS[seen.state]}: its disk is full"
+    return sentence(seen)

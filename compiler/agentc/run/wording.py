@@ -22,6 +22,8 @@ STATE_WORDS = {
 }
 
 _MINUTE_S = 60.0
+FULL_DISK = "(ENOSPC; "
+"""What every message of a full disk has, and no other."""
 
 
 def amount(seen: JobSnapshot) -> str:

@@ -24,6 +24,7 @@ from agentc.source.tree import Entry, Mapping, Node, Scalar, Unknown, described,
 
 _MOST_UNKNOWN = 200
 """Unknown keys of one mapping that are looked at: suggestions for each take a while."""
+_BACKEND = ("backend",)
 _NAME = re.compile(language.NAME_PATTERN)
 
 
@@ -150,6 +151,11 @@ def known_keys(
         *(("backend",) if of_backend else ()),  # read already, or at the scale that a slip is in
     ]
     unknown = [key for key in keys if key.text not in right]
+    if of_backend:
+        # Another backend was meant, at a scale: what its settings are is not known.
+        unknown = [
+            key for key in unknown if suggestions(key.text, words)[:1] == _BACKEND
+        ] or unknown
     for written in unknown[:_MOST_UNKNOWN]:
         missing = [name for name in required if name not in right and name not in guessed]
         slip = _slip(written, around, words, more, right, missing, place, table)

@@ -230,3 +230,43 @@ def test_a_long_file_is_read_in_part_and_counted(tmp_path: Path) -> None:
     assert survey(path, rules).rows == 1000
     path.write_text(json.dumps([wide] * 1000))
     assert survey(path, rules).rows == pytest.approx(1000, rel=0.01)
+
+
+MARKED = {"messages": [{"role": "user", "content": "q"},
+                       {"role": "assistant", "content": "bad", "loss": False},
+                       {"role": "user", "content": "again"},
+                       {"role": "assistant", "content": "good", "loss": True}]}  # fmt: skip
+TRAINED = """\
+agentc: 1
+name: data
+models:
+  base: {backend: scratch, corpus: general}
+stages:
+  general: {kind: dataset, path: talk.json}
+  sft: {kind: sft, model: base, data: general, lr: 1e-4, max_length: 64, global_batch: 1LOSS}
+"""
+
+
+@pytest.mark.parametrize(
+    ("talk", "loss", "expected"),
+    [
+        (MARKED, "", ["AGC693"]),
+        (MARKED, ", loss_on: marked", []),
+        (MARKED, ", loss_on: all_replies", []),
+        (TALK, "", []),
+    ],
+)
+def test_marked_replies_are_trained_only_where_the_spec_says_so(
+    talk: dict[str, Any],
+    loss: str,
+    expected: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "talk.json").write_text(json.dumps([talk]))
+    spec = tmp_path / "data.yaml"
+    spec.write_text(TRAINED.replace("LOSS", loss))
+    found = faults(capsys, str(spec))
+    assert [code for code, _ in found] == expected
+    if expected:
+        assert "1 reply of `general` is marked as not trained" in found[0][1]

@@ -406,6 +406,23 @@ def test_best_of_k_and_loops_stand_in_the_tables(
     assert "0.875 [0.800, 0.900] 80, 15, 5" in text
 
 
+def test_a_shared_server_has_a_row_for_all_of_its_clients(tmp_path: Path) -> None:
+    """Jobs that lease a server of `scope: shared` name it; its process is none of theirs."""
+    store = ExampleStore(tmp_path)
+    lease = {"role": "policy", "backend": "serve.vllm", "scope": "shared", "server": "big",
+             "hardware": {"gpus_given": ["0", "1"]}}  # fmt: skip
+    for number, name in enumerate(("explore", "again")):
+        made = store.add(name, "rollout", "Trajectories", {}, wall_s=1800.0)
+        path = store.root / "objects" / made / "artifact.json"
+        manifest = json.loads(path.read_text())
+        manifest |= {"leases": [lease], "started": 1000.0 + 1800.0 * number}
+        path.write_text(json.dumps(manifest))
+    (server,) = costs.servers(collect(store.inputs, ()))
+    assert server["name"] == "policy server of explore, again, shared"
+    assert (server["kind"], server["backend"]) == ("server", "serve.vllm")
+    assert (server["wall_s"], server["gpu_hours"], server["cpu_s"]) == (3600.0, 2.0, None)
+
+
 def test_servers_are_counted_beside_their_clients(tmp_path: Path) -> None:
     """A model server works while its clients wait: its time, memory and GPUs are its own row."""
     store = ExampleStore(tmp_path)

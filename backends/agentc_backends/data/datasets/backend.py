@@ -52,7 +52,8 @@ def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 
 
 def _expected(view: StageView, place: Path, reading: Mapping[str, Any]) -> dict[str, Json]:
-    """The rows of a local file, for estimates. Refuses what its job would end with."""
+    """The rows of a local file, for estimates, and its marked replies. Refuses what its job would
+    end with."""
     # Other commands load this module too, and read no data.
     from agentc_backends.data.datasets.conversations import ReadRules
     from agentc_backends.data.datasets.survey import survey
@@ -61,7 +62,9 @@ def _expected(view: StageView, place: Path, reading: Mapping[str, Any]) -> dict[
     if found.trouble is not None:
         view.refuse("path", found.trouble.reason, fix=found.trouble.fix or None)
         return {}
-    return {"rows": found.rows, "characters": round(found.characters)} if found.rows else {}
+    marked: dict[str, Json] = {"marked": found.marked} if found.marked else {}
+    about: dict[str, Json] = {"rows": found.rows, "characters": round(found.characters)}
+    return {**about, **marked} if found.rows else {}
 
 
 def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:

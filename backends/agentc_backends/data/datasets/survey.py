@@ -30,11 +30,13 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """`rows` of the whole file (an estimate where it is long), mean `characters` of a row, and
-    `trouble`, the first error, with which the job would end."""
+    """`rows` of the whole file (an estimate where it is long), mean `characters` of a row, replies
+    that are `marked` as not trained in what was read, and `trouble`, the first error, with which
+    the job would end."""
 
     rows: int = 0
     characters: float = 0.0
+    marked: int = 0
     trouble: DatasetError | None = None
 
 
@@ -96,7 +98,7 @@ def _survey(path: Path, size: int, _changed: int, rules: ReadRules) -> Survey:
     except DatasetError as error:
         return Survey(trouble=error if first is None else _with_names(first, [*unread], rules))
     share = rows / max(1, reader.counts.records)
-    return Survey(round(records * share), characters / max(1, rows))
+    return Survey(round(records * share), characters / max(1, rows), reader.counts.marked)
 
 
 def _with_names(error: DatasetError, unread: list[str], rules: ReadRules) -> DatasetError:

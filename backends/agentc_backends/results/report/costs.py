@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentc_backends.results.report.collect import Collection
+from agentc_backends.results.report.collect import Collection, ExperimentJob
 
 _TOKENS = {
     "tokens_in": ("prompt_tokens", "judge_prompt_tokens"),
@@ -48,7 +48,7 @@ def servers(collection: Collection) -> list[dict[str, Any]]:
         if node.object not in inside:
             # The job's own row has the GPUs.
             rows += _rows(node.manifest, [node.name], None)
-    return rows
+    return [*rows, *_shared(collection)]
 
 
 def totals(rows: list[dict[str, Any]]) -> dict[str, float | None]:
@@ -81,6 +81,41 @@ def _rows(
             "gpu_hours": gpus,
         }
         gpus = None  # of a session once, whichever of its servers had them
+
+
+def _shared(collection: Collection) -> Iterator[dict[str, Any]]:
+    """A row for each server of `scope: shared` or `node`, from the start of its first client to the
+    end of its last one. It may outlive them all: its CPU time is unknown."""
+    found: dict[tuple[str, str], list[tuple[ExperimentJob, Mapping[str, Any]]]] = {}
+    for node in collection.nodes:
+        for lease in node.manifest.get("leases") or ():
+            if lease.get("scope") is not None:
+                name = lease.get("name") or lease.get("role")
+                key = (str(lease.get("server") or name), str(lease.get("backend", "")))
+                found.setdefault(key, []).append((node, lease))
+    for (_, backend), clients in found.items():
+        lease = clients[0][1]
+        starts = [float(node.manifest.get("started") or 0.0) for node, _ in clients]
+        ends = [
+            start + float(node.manifest.get("wall_s") or 0.0)
+            for start, (node, _) in zip(starts, clients, strict=True)
+        ]
+        wall = max(ends) - min(starts)
+        given = (lease.get("hardware") or {}).get("gpus_given") or ()
+        names = ", ".join(dict.fromkeys(node.name for node, _ in clients))
+        yield {
+            "name": f"{lease.get('name') or lease.get('role')} server of {names}, shared",
+            "kind": "server",
+            "backend": backend,
+            "wall_s": wall,
+            "cpu_s": None,
+            "max_rss_mb": None,
+            "attempts": None,
+            "started": min(starts),
+            "tokens_in": None,
+            "tokens_out": None,
+            "gpu_hours": len(given) * wall / 3600 if given else None,
+        }
 
 
 def _values(session: Mapping[str, Any]) -> frozenset[str]:

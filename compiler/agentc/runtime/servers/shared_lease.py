@@ -164,6 +164,7 @@ class SharedLease:
         """What the manifest of the job says about it."""
         found = planned_facts(self.spec)
         found["scope"] = self.folder.server["scope"]
+        found["server"] = self.spec.get("server")
         found["nodes"] = sorted({str(copy.endpoint.get("node")) for copy in self._copies})
         first = self._copies[0].endpoint
         found.update(first.get("software") or {})
