@@ -23,6 +23,7 @@ from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.environments.colbench.house_prices import PricedTask, task
 from agentc_backends.environments.colbench.tasks import task_id
+from agentc_backends.job_device import visible_device
 from benchmarks.sweet_rl.critic import Order, Turn, agreement, draw_turns, monte_carlo
 from benchmarks.sweet_rl.play import Episode, opening, play
 from benchmarks.sweet_rl.speaker import Conversation, Speaker
@@ -133,7 +134,7 @@ def log_probs(
 def head_values(folder: Path, turns: Sequence[Turn]) -> list[dict[str, float]]:
     """What a critic's head says of each candidate."""
     notes = read_critic(folder, head=True)
-    scorer, shown = HeadScorer(folder, notes.pooling or "mean"), _shown(notes)
+    scorer, shown = HeadScorer(folder, notes.pooling or "mean", visible_device()), _shown(notes)
     found = []
     for turn in turns:
         texts = list(dict.fromkeys(turn.candidates))

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from agentc.cli import main
+from agentc.runtime.software.lock_hashes import lock_digest
 
 COMMIT = "5" * 40
+LOCKS = Path(__file__).parents[2] / "backends/agentc_backends/software"
 SPEC = f"""
 agentc: 1
 name: demo
@@ -67,6 +69,12 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
 
 
 Look = Callable[..., tuple[int, dict[str, Any]]]
+
+
+@pytest.fixture(autouse=True)
+def no_software_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What somebody has built here must not decide."""
+    monkeypatch.delenv("AGENTC_ENVIRONMENTS", raising=False)
 
 
 @pytest.fixture
@@ -183,6 +191,64 @@ def test_gpus_of_this_machine(look: Look, monkeypatch: pytest.MonkeyPatch) -> No
     (gpus,) = of(document, "gpus")
     assert (code, gpus["verdict"], gpus["about"]) == (7, "problem", ["sft"])
     assert "`placement: {gpus: 0}`" in gpus["fix"]
+
+
+def machine(folder: Path, monkeypatch: pytest.MonkeyPatch, driver: str, *programs: str) -> None:
+    """Pretend a machine with two GPUs, this driver and these programs."""
+    folder.mkdir()
+    for name in programs:
+        (folder / name).touch(0o755)
+    tool = folder / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\necho {driver}\n")
+    tool.chmod(0o755)
+    monkeypatch.setattr("agentc.runtime.software.cuda._DRIVER_FILE", folder / "nothing")
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    for name in ("CC", "CXX"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_driver_and_compiler_of_this_machine(
+    look: Look, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine(tmp_path / "old", monkeypatch, "535.129.03", "gcc")
+    code, document = look(SPEC, "--offline")
+    (gpus,) = (each for each in of(document, "gpus") if each["verdict"] == "problem")
+    assert (code, gpus["about"]) == (7, ["sft"])
+    for words in ("`torch`: CUDA 13.0 needs", "driver 580 or newer", "535.129.03"):
+        assert words in gpus["message"]
+    assert of(document, "compiler") == []
+
+    machine(tmp_path / "new", monkeypatch, "580.65.06")
+    code, document = look(SPEC, "--offline")
+    assert [each["verdict"] for each in of(document, "gpus")] == ["ok"]
+    (compiler,) = of(document, "compiler")
+    assert (code, compiler["verdict"], compiler["about"]) == (7, "problem", ["sft"])
+    assert "trl compiles code while it runs and finds no C compiler" in compiler["message"]
+
+    _, document = look(SPEC.replace("gpus: 2, ", ""), "--offline")
+    assert of(document, "compiler") == [], "on CPUs a training compiles nothing"
+
+
+def test_software_that_was_built_for_cpus(
+    look: Look, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """On a cluster too: what is built is known here."""
+    lock = (LOCKS / "torch.lock").read_text("utf-8")
+    folder = tmp_path / "store/environments" / lock_digest(lock)[:16]
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin/python").touch(0o755)
+    record = {"lock": lock_digest(lock), "python": "3.11.7", "versions": {"torch": "2.13.0+cpu"}}
+    (folder / "complete.json").write_text(json.dumps(record))
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    (profile / "config.yaml").write_text("executor: slurm\n")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    for words in ([], ["--profile", str(profile)]):
+        _, document = look(SPEC, "--offline", *words)
+        said = [each["message"] for each in of(document, "gpus") if each["verdict"] == "problem"]
+        assert len(said) == 1, said
+        assert "torch 2.13.0+cpu is a build for CPUs" in said[0]
 
 
 @pytest.mark.parametrize(

@@ -215,12 +215,16 @@ class TinyPlan:
         ]
 
     def run(
-        self, job: str | None = None, session: str | None = None, **variables: str
+        self,
+        job: str | None = None,
+        session: str | None = None,
+        asked: str = "",
+        **variables: str,
     ) -> subprocess.CompletedProcess[str]:
-        """Run one wrapper to its end."""
+        """Run one wrapper to its end; `asked` is what Snakemake says that the job requests."""
         self.write()
         return subprocess.run(
-            self.argv(job, session),
+            [*self.argv(job, session), *(["--asked", asked] if asked else [])],
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,

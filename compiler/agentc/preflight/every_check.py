@@ -15,6 +15,7 @@ from agentc.preflight import hub, offline
 from agentc.preflight.browser import check_browsers
 from agentc.preflight.cluster import check_cluster, read_cluster
 from agentc.preflight.finding import PreflightFinding
+from agentc.preflight.gpu_software import check_gpu_software
 from agentc.preflight.machine import check_machine, check_own_servers
 from agentc.preflight.memory import check_memory
 from agentc.preflight.minutes import check_minutes
@@ -54,6 +55,7 @@ def every_check(
         *check_minutes(queued, estimates),
         *check_own_servers(settled),
         *([] if cluster else check_machine(settled)),
+        *check_gpu_software(settled, compiled.plan.environments, work.layout, here=not cluster),
         *hub.check_cached(files),
     ]
     if online and profile is not None and profile.executor == SLURM and queued:

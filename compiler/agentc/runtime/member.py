@@ -66,6 +66,8 @@ class JobRun:
         self.name = "%s/%s" % (job["kind"], job["key"])
         self.staging = Staging(layout, self.name)
         self.python: List[str] = []
+        self.gpus = 0
+        """How many its program has to see on this node."""
         self.environment: Dict[str, Any] = {}
         self.variables: Dict[str, str] = {}
         self.planned = planned_leases(job)
@@ -264,6 +266,7 @@ class JobRun:
             "placement": self.job.get("placement") or {},
             "processes": self.job.get("processes", 1),
             "resources": self.job.get("resources") or {},
+            "gpus": self.gpus,
             "contract": self.job.get("contract") or {},
             "inputs": self._inputs(),
             "input_objects": self.job["inputs"],

@@ -78,6 +78,7 @@ class Job:
         self.logs = Path(self.spec["logs"])
         self.leases: Dict[str, Dict[str, Any]] = self.spec["leases"]
         self.stop_by: Optional[float] = self.spec.get("stop_by")
+        self.gpus: int = int(self.spec.get("gpus") or 0)
         self._line: Dict[str, Any] = {}
         self._facts: Dict[str, Any] = {}
         self._warnings: List[str] = []

@@ -5,6 +5,7 @@ Neighbours: `unit.py` (the user), `unit_devices.py` (who sees which GPU), `serve
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
@@ -16,6 +17,7 @@ from agentc.runtime.servers.job_leases import (
     PlannedLease,
     asked_roles,
     caller_secrets,
+    program_of,
 )
 from agentc.runtime.servers.server_copies import ServerCopies
 from agentc.runtime.servers.shared_lease import SharedLease, SharedServers, await_ready
@@ -53,11 +55,7 @@ class Provision:
     def provide(self, members: Sequence[JobRun]) -> List[AnyLease]:
         """Software environments first, then servers; returns the servers, ready. Raises LeaseError,
         SoftwareEnvironmentError, DevicesError, StoppedError."""
-        pythons = self._environments(members)
         planned = [each for member in members for each in member.planned]
-        modules = [module_of(member.job["program"]) for member in members]
-        modules += [each.module for each in planned]
-        code = environment.code_directory(self._layout, modules, self._plan.code())
         views = self._devices.divide(
             {
                 each.identity: each.taker
@@ -65,6 +63,13 @@ class Provision:
                 if each.starts_server or self._declined(each)
             }
         )
+        takers = self._gpu_software(members, views)
+        self._assert_driver(takers)
+        pythons = self._environments(members)
+        self._assert_compiler(members, takers, pythons)
+        modules = [module_of(member.job["program"]) for member in members]
+        modules += [each.module for each in planned]
+        code = environment.code_directory(self._layout, modules, self._plan.code())
         leases: List[AnyLease] = []
         known: Dict[str, Union[AnyLease, ServerCopies]] = {}
         for member in members:
@@ -114,6 +119,7 @@ class Provision:
         software = environment.programs_of(path, complete)
         member.variables = environment.job_variables(code, *_needs(job), secrets, software)
         member.variables.update(views.program)
+        member.gpus = views.gpus
 
     def _own_servers(
         self,
@@ -168,6 +174,58 @@ class Provision:
         if own_ones:
             report("starting " + ", ".join(one.role for one in own_ones))
             lease.start_all(own_ones, self._supervisor)
+
+    def _gpu_software(self, members: Sequence[JobRun], views: DeviceViews) -> Set[str]:
+        """Names of the software environments of programs and servers that have GPUs."""
+        names = {str(member.job["environment"]) for member in members if views.gpus}
+        for member in members:
+            taking = [one for one in member.planned if one.starts_server and one.taker.devices]
+            names |= {str(one.environment) for one in taking if any(views.server(one.identity))}
+        return names
+
+    def _assert_driver(self, names: Set[str]) -> None:
+        """Raise SoftwareEnvironmentError, before anything is built, where the CUDA of a software
+        environment needs a newer driver than this machine has."""
+        if not names:
+            return
+        # Imported late: few jobs have GPUs, and every one would pay for it.
+        from agentc.runtime.software.cuda import driver_fault, driver_version, environment_cuda
+
+        driver = driver_version()
+        for name in sorted(names):
+            lock, text = self._plan.lock(name)
+            built = environment.read_complete(self._layout.environment(lock)) or {}
+            cuda = environment_cuda(text, built.get("versions") or {})
+            fault = driver_fault(cuda, driver, os.environ)
+            if fault is not None:
+                raise environment.SoftwareEnvironmentError(
+                    "the software environment %s cannot use the GPUs of this machine: %s"
+                    % (name, fault)
+                )
+
+    def _assert_compiler(
+        self, members: Sequence[JobRun], gpus: Set[str], pythons: _Pythons
+    ) -> None:
+        """Raise SoftwareEnvironmentError where a program compiles code while it runs, and this
+        machine has no compiler or no Python headers."""
+        words: Dict[str, List[str]] = {name: [] for name in gpus}
+        for member in members:
+            for one in member.planned:
+                if one.starts_server and one.environment and one.environment not in words:
+                    words[one.environment] = program_of(one.spec)
+        for name in sorted(words):
+            _, record = pythons[name]
+            _, text = self._plan.lock(name)
+            if record.get("container"):
+                continue
+            # Imported late: few jobs need a compiler.
+            from agentc.runtime.software.compiling import compiler_fault, compiles
+
+            package = compiles(text, name in gpus, words[name])
+            if package is not None:
+                fault = compiler_fault(package, name in gpus, record.get("interpreter"), os.environ)
+                if fault is not None:
+                    raise environment.SoftwareEnvironmentError(fault)
 
     def _environments(self, members: Sequence[JobRun]) -> _Pythons:
         wanted = {member.job["environment"] for member in members}

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 
 from agentc.runtime.lease_roles import is_model_server
 from agentc.runtime.machine import devices, prologue
-from agentc.runtime.machine.device_shares import DeviceTaker, TooFewDevicesError, divide
+from agentc.runtime.machine.device_shares import (
+    DeviceTaker,
+    TooFewDevicesError,
+    divide,
+    wanted_devices,
+)
 from agentc.runtime.servers.job_leases import shared_takers
 from agentc.runtime.store.plan_file import PlanFile
 
@@ -53,12 +58,14 @@ class UnitDevices:
     ) -> None:
         """Raises DevicesError where the machine will never have so many."""
         self._names: Optional[List[str]] = None
+        self._requested = 0
         self._numbered = False
         self._lease: Optional[DeviceLease] = None
         self.submitted = SUBMITTED in asked
         several = prologue.number(asked.get("nodes")) or 1
         count = prologue.number(asked.get("gpu")) or 0
         if self.submitted:
+            self._requested = _granted(prologue.gpus_on_node(asked, several), environ)
             given = devices.visible_devices(environ)
             if given and count and several == 1:
                 self._names = given
@@ -68,6 +75,8 @@ class UnitDevices:
                 self._names = []
             return
         there = devices.machine_devices(environ)
+        if not devices.gpus_hidden(environ):
+            self._requested = count - elsewhere
         if there:
             self._numbered = True
             self._names = []
@@ -120,8 +129,15 @@ class UnitDevices:
         """What each of the unit's own servers, and its programs, see. Raises DevicesError."""
         if not self._names:
             shown = {} if self._names is None else self._shown(())
+            # Which they are is not known here: a queue gave them, on several nodes say.
+            taken = sum(
+                count * servers[name].number_of_copies(0)
+                for name, count in wanted_devices(servers, self._requested).items()
+            )
             return DeviceViews(
-                shown, {name: [shown] * each.number_of_copies(0) for name, each in servers.items()}
+                shown,
+                {name: [shown] * each.number_of_copies(0) for name, each in servers.items()},
+                max(0, self._requested - taken),
             )
         try:
             given, left = divide(self._names, servers)
@@ -130,7 +146,9 @@ class UnitDevices:
                 return DeviceViews({}, {})
             raise devices.DevicesError(str(error)) from None
         return DeviceViews(
-            self._shown(left), {name: list(map(self._shown, own)) for name, own in given.items()}
+            self._shown(left),
+            {name: list(map(self._shown, own)) for name, own in given.items()},
+            len(left),
         )
 
     def whole(self) -> Variables:
@@ -143,12 +161,23 @@ class UnitDevices:
 
 class DeviceViews:
     """Variables of the programs and of each copy of a server; none where they see whatever is
-    there."""
+    there. `gpus` is how many the programs have to see on this node."""
 
-    def __init__(self, program: Variables, servers: Mapping[str, Sequence[Variables]]) -> None:
+    def __init__(
+        self, program: Variables, servers: Mapping[str, Sequence[Variables]], gpus: int = 0
+    ) -> None:
         self.program = program
+        self.gpus = gpus
         self._servers = servers
 
     def server(self, name: str) -> Sequence[Variables]:
         """Variables of each copy of one server."""
         return self._servers.get(name, ({},))
+
+
+def _granted(count: int, environ: Variables) -> int:
+    """GPUs that a queue gave of those requested: fewer only where the prologue accepts that."""
+    if environ.get(prologue.MODE_VARIABLE) != "warn":
+        return count
+    seen = prologue.visible_gpus(environ, list)
+    return count if seen is None else min(count, int(seen[0]))

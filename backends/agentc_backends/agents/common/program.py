@@ -19,6 +19,7 @@ from agentc_backends.agents.common.failures import (
     OutOfTimeError,
     ServerLostError,
 )
+from agentc_backends.job_device import NoGpuError
 
 
 def run_job(name: str, work: Callable[[Job], Awaitable[None]], *, on_overflow: str = "") -> int:
@@ -41,7 +42,7 @@ def run_job(name: str, work: Callable[[Job], Awaitable[None]], *, on_overflow: s
     except ContextOverflowError as error:
         print(f"{name}: {error}. {on_overflow}", file=sys.stderr)
         return 1
-    except (FatalError, ServiceError) as error:
+    except (FatalError, ServiceError, NoGpuError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
     return 0

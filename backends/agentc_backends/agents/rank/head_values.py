@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.data.models.value_head import pooled, read_head
 
+if TYPE_CHECKING:
+    import torch
+
 
 class HeadScorer:
-    """A critic's model and head in memory, on the first GPU where there is one."""
+    """A critic's model and head in memory, on `device`."""
 
-    def __init__(self, folder: Path, pooling: str) -> None:
-        import torch
-
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    def __init__(self, folder: Path, pooling: str, device: torch.device) -> None:
         self._model = load_model(folder).to(device).eval()
         self._head = read_head(folder).to(device)
         self._device = device

@@ -23,6 +23,7 @@ from agentc_backends.agents.common.shown import CandidatePrompt, read_critic, sh
 from agentc_backends.agents.rank.head_values import HeadScorer
 from agentc_backends.agents.rank.ranked import finish
 from agentc_backends.data.models.checkpoint import settle_libraries
+from agentc_backends.job_device import job_device
 
 Row = dict[str, Any]
 
@@ -30,11 +31,12 @@ Row = dict[str, Any]
 async def rank(job: Job) -> None:
     """Have the head say what every candidate is worth and write turns.jsonl."""
     job.config.assert_all_read()
+    device = job_device(job)
     turns = stored_rows(job.input("candidates") / "candidates.jsonl")
     critic = read_critic(job.input("critic"), head=True)
     shown = shown_to_critic(critic, job.inputs("privileged"))
     settle_libraries()
-    scorer = HeadScorer(job.input("critic"), critic.pooling or "mean")
+    scorer = HeadScorer(job.input("critic"), critic.pooling or "mean", device)
     asked = [place for place, turn in enumerate(turns) if turn["end"] == "sampled"]
     with Journal(job.work / "values.jsonl", ("id",)) as journal:
         values = {row["id"]: row for row in _valued(job, journal, turns, asked, shown, scorer)}

@@ -20,6 +20,7 @@ from agentc_backends.data.models.checkpoint import (
     settle_libraries,
 )
 from agentc_backends.data.models.unchanged import is_unchanged
+from agentc_backends.job_device import NoGpuError, require_gpus
 from agentc_backends.trainers.common.endings import TrainingFailedError, TrainingOutOfTimeError
 from agentc_backends.trainers.common.kept import keep_model
 from agentc_backends.trainers.common.launch import die_with_launcher, end_worker, relaunch
@@ -47,6 +48,7 @@ def _status_of(name: str, train: Callable[[Job], None], job: Job) -> int:
     settle_libraries()
     on_empty = job.config.get("on_empty", "error")
     try:
+        require_gpus(job)
         for base in job.inputs("model"):
             require_unquantised(base)
         train(job)
@@ -57,7 +59,7 @@ def _status_of(name: str, train: Callable[[Job], None], job: Job) -> int:
             return 1
         if first_process():
             keep_model(job, str(error))
-    except (FormatError, RowsError, CheckpointError, TrainingFailedError) as error:
+    except (FormatError, RowsError, CheckpointError, TrainingFailedError, NoGpuError) as error:
         if first_process():
             print(f"{name}: {error}", file=sys.stderr)
         return 1

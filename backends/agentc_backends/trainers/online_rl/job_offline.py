@@ -17,6 +17,7 @@ from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.models.checkpoint import settle_libraries
+from agentc_backends.job_device import require_gpus
 
 _PACKAGES = ("torch", "transformers")
 
@@ -43,6 +44,7 @@ class OfflineSettings:
 async def train(job: Job) -> None:
     """Run to the end and write the artifact. Raises OutOfTimeError with the run's state saved, and
     FatalError for episodes that nothing can be learnt from."""
+    require_gpus(job)
     settings = job.config.read_as(OfflineSettings)
     job.config.assert_all_read()
     settle_libraries()

@@ -19,6 +19,7 @@ from agentc_backends.agents.common.tasks import read_rules, tasks_of
 from agentc_backends.agents.rollout.turns import TurnRules
 from agentc_backends.data.models.checkpoint import settle_libraries
 from agentc_backends.data.models.unchanged import is_unchanged
+from agentc_backends.job_device import require_gpus
 
 _PACKAGES = ("torch", "transformers")
 _ON_OVERFLOW = "`on_overflow: error` makes that a failure of the stage."
@@ -44,6 +45,7 @@ class OnlineSettings:
 
 async def train(job: Job) -> None:
     """Run to the end and write the artifact. Raises OutOfTimeError with the run's state saved."""
+    require_gpus(job)
     settle_libraries()
     # These take seconds to import, and need the variables that were just set.
     from agentc_backends.servers.transformers.chat_text import ChatText

@@ -15,6 +15,8 @@ from datetime import timedelta
 from types import ModuleType
 from typing import Any
 
+from agentc_backends.job_device import visible_device
+
 _PACKING = "packing needs flash-attn, which this software environment does not hold"
 
 
@@ -23,7 +25,7 @@ def prepare_machine() -> None:
     it; several processes each call it."""
     import torch
 
-    cuda = torch.cuda.is_available()
+    cuda = visible_device().type == "cuda"
     if not cuda:
         os.environ["DS_ACCELERATOR"] = "cpu"
         _without_cuda(torch)
@@ -38,7 +40,7 @@ def join_group() -> None:
     import torch
     import torch.distributed as dist
 
-    cuda = torch.cuda.is_available()
+    cuda = visible_device().type == "cuda"
     options: dict[str, Any] = {"timeout": timedelta(minutes=60)}
     if "RANK" not in os.environ:
         os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", LOCAL_WORLD_SIZE="1")

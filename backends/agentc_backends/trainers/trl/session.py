@@ -14,6 +14,7 @@ from agentc_backends.data.chat.tokens import Encoder
 from agentc_backends.data.models.checkpoint import companion_files, load_model
 from agentc_backends.data.models.lora_targets import require_lora_targets
 from agentc_backends.data.models.scored_rows import ScoredRows, write_scored_rows
+from agentc_backends.job_device import job_device
 from agentc_backends.trainers.common.checkpoints import newest_whole
 from agentc_backends.trainers.common.order import StepSampler, empty_rows, step_totals
 from agentc_backends.trainers.common.precision import save_as, saved_as
@@ -94,14 +95,12 @@ def train_with(
 def _machine_arguments(job: Job, layout: ModelLayout) -> dict[str, Any]:
     """The arguments that only the machine can decide: where to write, CPU or GPU, and what its
     processes divide."""
-    import torch
-
     arguments: dict[str, Any] = {"output_dir": str(job.work)}
     if layout.sharded:
         # Sums are divided too: the sum of a step would be whole on each process until its end.
         accumulation = {"sync_each_batch": True}
         arguments["accelerator_config"] = {"gradient_accumulation_kwargs": accumulation}
-    if not torch.cuda.is_available():
+    if job_device(job).type == "cpu":
         arguments |= {"use_cpu": True, "dataloader_pin_memory": False}
         if process_count() > 1:
             arguments["ddp_backend"] = "gloo"

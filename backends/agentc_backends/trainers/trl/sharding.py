@@ -7,13 +7,13 @@ norm, head) is one more. docs/design/sharding.md says why it is done here, and n
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agentc.runtime.program import Job
 from agentc_backends.data.models.checkpoint import load_model
+from agentc_backends.job_device import visible_device
 from agentc_backends.trainers.common.attention import attention_named, require_attention
 from agentc_backends.trainers.common.processes import first_process, process_count
 
@@ -55,7 +55,7 @@ def join_group() -> None:
     import torch.distributed as dist
 
     if not dist.is_initialized():
-        backend = "cuda:nccl,cpu:gloo" if _device().type == "cuda" else "gloo"
+        backend = "cuda:nccl,cpu:gloo" if visible_device().type == "cuda" else "gloo"
         dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
 
 
@@ -151,7 +151,7 @@ def _shard(model: Any, layout: ModelLayout) -> None:
         fully_shard,
     )
 
-    device = _device()
+    device = visible_device()
     common: dict[str, Any] = {
         "mesh": init_device_mesh(device.type, (process_count(),)),
         "offload_policy": CPUOffloadPolicy(pin_memory=device.type == "cuda")
@@ -177,7 +177,7 @@ def _layers(model: Any) -> list[Any]:
 
 def _materialise(model: Any, layout: ModelLayout) -> None:
     """Give each share its memory; buffers keep what they hold."""
-    device = _device()
+    device = visible_device()
     buffers = dict(model.named_buffers())
     model.to_empty(device="cpu" if layout.offload else device)
     for name, value in buffers.items():
@@ -187,11 +187,3 @@ def _materialise(model: Any, layout: ModelLayout) -> None:
             last, value.to(device), persistent=last not in module._non_persistent_buffers_set
         )
     model.tie_weights()
-
-
-def _device() -> Any:
-    import torch
-
-    if not torch.cuda.is_available():
-        return torch.device("cpu")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))

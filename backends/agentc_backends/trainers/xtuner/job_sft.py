@@ -11,6 +11,7 @@ from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.rows import MaskRules, Side, encode_rows, warn_of_forgotten
 from agentc_backends.data.chat.tokens import Encoder, load_encoder
 from agentc_backends.data.models.lora_targets import require_lora_targets
+from agentc_backends.job_device import job_device
 from agentc_backends.trainers.common.attention import require_attention
 from agentc_backends.trainers.common.deadline import Deadline
 from agentc_backends.trainers.common.endings import TrainingFailedError
@@ -32,8 +33,6 @@ _EARLIER = {"attention": "sdpa", "offload": False, "save_dtype": "auto"}
 def train(job: Job) -> None:
     """Fine-tune the model of the job and write its checkpoint. Raises RowsError, FormatError,
     TrainingFailedError, OutOfTimeError."""
-    import torch
-
     config = job.config
     settings = {**_EARLIER, **config["settings"]}
     mask = config["mask"]
@@ -56,7 +55,7 @@ def train(job: Job) -> None:
     del sides  # the training process reads them from the disk
 
     processes = int(job.placement.get("processes") or 1)
-    gpu = bool(torch.cuda.is_available())
+    gpu = job_device(job).type == "cuda"
     length = length_of(settings, rows, processes)
     # Iterations count what one process does, so checkpoints serve the same number of processes.
     work_dir = job.work / f"xtuner-{processes}"

@@ -47,7 +47,7 @@ def shortfalls(
     """A sentence for each thing that is known to be less than was asked for."""
     found = []
     nodes = max(1, number(asked.get("nodes")) or 1)
-    gpus = _gpus_on_node(asked, nodes)
+    gpus = gpus_on_node(asked, nodes)
     if gpus:
         got = visible_gpus(environ, machine_gpus)
         if got is not None and got[0] < gpus:
@@ -202,7 +202,8 @@ def _too_short(minutes: int, environ: Mapping[str, str], now: float) -> List[str
     return ["%d minutes were asked for, and %s (%s)" % (minutes, got % left, span[2])]
 
 
-def _gpus_on_node(asked: Mapping[str, str], nodes: int) -> int:
+def gpus_on_node(asked: Mapping[str, str], nodes: int) -> int:
+    """GPUs that a job requests on each of its nodes."""
     parts = asked.get("gres", "").split(":")
     if parts[0] == "gpu":
         return int(parts[-1]) if len(parts) > 1 and parts[-1].isdigit() else 1

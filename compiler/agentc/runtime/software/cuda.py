@@ -1,0 +1,124 @@
+"""CUDA of a software environment's lock, and the oldest NVIDIA driver that runs it.
+
+The minima are those of the CUDA toolkit's release notes ("minor version compatibility"): a driver
+of the major version's first branch runs every minor version.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import List, Mapping, NamedTuple, Optional, Tuple
+
+_DRIVER_FILE = Path("/proc/driver/nvidia/version")
+_PATIENCE_S = 30.0
+_RUNTIME = re.compile(r"(?m)^nvidia-cuda-runtime(?:-cu\d+)?==(\d+)\.(\d+)")
+_TORCH = re.compile(r"(?m)^torch==[\d.]+\+cu(\d+)(\d)\b")
+_DRIVER = re.compile(r"\b(\d{3,4})\.(\d+)(?:\.(\d+))?\b")
+_OLDEST_DRIVERS = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580, 0, 0)}
+"""By the major version of CUDA."""
+_DRIVER_FIX = (
+    "have the driver updated, use machines with a newer one, or name a lock whose torch is built "
+    "for an older CUDA (`software:`, docs/software_environments.md)"
+)
+
+
+class CudaVersion(NamedTuple):
+    """`13.0`."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return "%d.%d" % self
+
+
+def cuda_of_lock(text: str) -> Optional[CudaVersion]:
+    """The CUDA version that the packages of a lock bring, None where they bring none."""
+    match = _RUNTIME.search(text) or _TORCH.search(text)
+    return CudaVersion(int(match.group(1)), int(match.group(2))) if match else None
+
+
+def cpu_build(versions: Mapping[str, str]) -> Optional[str]:
+    """Why an environment with these packages computes on CPUs only, or None."""
+    torch = versions.get("torch", "")
+    if not torch.endswith("+cpu"):
+        return None
+    return (
+        "torch %s is a build for CPUs: delete the software environment (`agentc env rm`) and build "
+        "it again without an index of CPU wheels (PIP_EXTRA_INDEX_URL)" % torch
+    )
+
+
+def environment_cuda(lock_text: str, versions: Mapping[str, str]) -> Optional[CudaVersion]:
+    """The CUDA version of a software environment: `versions` are the packages that it holds, {}
+    before it is built."""
+    torch = versions.get("torch", "")
+    if torch.endswith("+cpu"):
+        return None
+    built = _TORCH.search("torch==" + torch)
+    return CudaVersion(*map(int, built.groups())) if built else cuda_of_lock(lock_text)
+
+
+def driver_version() -> Optional[str]:
+    """The version of this machine's NVIDIA driver, None where no driver answers."""
+    with suppress(OSError):
+        match = _DRIVER.search(_DRIVER_FILE.read_text(errors="replace"))
+        if match:
+            return match.group(0)
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return None
+    with suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(
+            [program, "--query-gpu=driver_version", "--format=csv,noheader"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+        match = _DRIVER.search(done.stdout.decode("utf-8", "replace"))
+        if match:
+            return match.group(0)
+    return None
+
+
+def driver_fault(
+    cuda: Optional[CudaVersion], driver: Optional[str], environ: Mapping[str, str]
+) -> Optional[str]:
+    """Why this driver cannot run that CUDA, or None: also where one of them is not known, and
+    where a forward compatibility package (`cuda-compat`) takes the place of the driver's part."""
+    oldest = _OLDEST_DRIVERS.get(cuda.major) if cuda is not None else None
+    if cuda is None or oldest is None or driver is None:
+        return None
+    match = _DRIVER.search(driver)
+    if match is None or _numbers(match) >= oldest or _has_compatibility(environ):
+        return None
+    return (
+        "CUDA %s needs the NVIDIA driver %s or newer, and this machine (%s) has %s: torch would "
+        "see no GPU; %s" % (cuda, _shown(oldest), os.uname().nodename, driver, _DRIVER_FIX)
+    )
+
+
+def _numbers(match: "re.Match[str]") -> Tuple[int, int, int]:
+    first, second, third = (int(part or 0) for part in match.groups())
+    return first, second, third
+
+
+def _shown(version: Tuple[int, int, int]) -> str:
+    parts: List[str] = [str(version[0])]
+    parts += ["%02d" % part for part in version[1:] if any(version[1:])]
+    return ".".join(parts)
+
+
+def _has_compatibility(environ: Mapping[str, str]) -> bool:
+    folders = environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    return any(
+        folder and (Path(folder) / "libcuda.so.1").exists() and "compat" in folder
+        for folder in folders
+    )
