@@ -1,4 +1,5 @@
-"""A hub on loopback that answers what `agentc lock` asks, and serves files of data sets."""
+"""A hub on loopback that answers what `agentc lock` asks, and serves files of data sets and of a
+model."""
 
 from __future__ import annotations
 
@@ -13,13 +14,15 @@ OLD = "b" * 40
 
 class Hub:
     """A hub that knows `some/model`; `requests` are (path, Authorization) pairs. `files` are those
-    of the data set `some/data` at HEAD; with `token` it is gated."""
+    of the data set `some/data` at HEAD, `model_files` those of the model; with `token` the data set
+    is gated."""
 
     def __init__(self) -> None:
         self.branches = {"main": HEAD, "v1/x": OLD}
         self.requests: list[tuple[str, str | None]] = []
         self.redirect: str | None = None
         self.files: dict[str, bytes] = {}
+        self.model_files: dict[str, bytes] = {}
         self.token: str | None = None
         hub = self
 
@@ -32,7 +35,13 @@ class Hub:
                     self.end_headers()
                     return
                 if self.path.startswith("/datasets/"):
-                    self.file()
+                    self.file(self.path.removeprefix("/datasets/"), "some/data", hub.files)
+                    return
+                if self.path.startswith("/some/model/resolve/"):
+                    self.file(self.path[1:], "some/model", hub.model_files)
+                    return
+                if self.path.startswith(f"/api/models/some/model/tree/{HEAD}"):
+                    self.tree()
                     return
                 repo, _, revision = self.path.removeprefix("/api/models/").partition("/revision/")
                 revision = revision.replace("%2F", "/")
@@ -49,15 +58,30 @@ class Hub:
             def do_HEAD(self) -> None:
                 self.do_GET()
 
-            def file(self) -> None:
+            def tree(self) -> None:
+                """The files of the model, as its client lists them."""
+                listed = [
+                    {"type": "file", "path": name, "size": len(body), "oid": "0" * 40}
+                    for name, body in hub.model_files.items()
+                ]
+                body = json.dumps(listed).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def file(self, path: str, known: str, files: dict[str, bytes]) -> None:
                 """A file as the hub resolves it, by the headers that its own client reads."""
-                repo, _, rest = self.path.removeprefix("/datasets/").partition("/resolve/")
+                repo, _, rest = path.partition("/resolve/")
                 commit, _, name = rest.partition("/")
-                found = hub.files.get(name)
-                if repo != "some/data":
+                found = files.get(name)
+                if repo != known:
                     status, code = 404, "RepoNotFound"
-                elif hub.token is not None and (
-                    self.headers.get("Authorization") != f"Bearer {hub.token}"
+                elif (
+                    known == "some/data"
+                    and hub.token is not None
+                    and (self.headers.get("Authorization") != f"Bearer {hub.token}")
                 ):
                     status, code = 403, "GatedRepo"
                 elif commit != HEAD:

@@ -230,6 +230,18 @@ def test_driver_and_compiler_of_this_machine(
     assert of(document, "compiler") == [], "on CPUs a training compiles nothing"
 
 
+def test_variables_for_jobs(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FI_PROVIDER", "efa")
+    _, document = look(SPEC, "--offline")
+    (found,) = of(document, "variables")
+    assert (found["verdict"], "`FI_PROVIDER`" in found["message"]) == ("ok", True)
+    monkeypatch.setenv("AGENTC_JOB_VARIABLES", "HF_TOKEN")
+    code, document = look(SPEC, "--offline")
+    (found,) = of(document, "variables")
+    assert (code, found["verdict"]) == (7, "problem")
+    assert "`HF_TOKEN` holds a secret" in found["message"]
+
+
 def test_software_that_was_built_for_cpus(
     look: Look, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
+import torch
 from tests.support.patience import PATIENCE_S
 from tests.torch.trl.jobs import make_job, small_model, start, trainer_job, trajectories, write_rows
 

@@ -122,7 +122,7 @@ def _render_partial(
     compiler never imports backends."""
     import json
 
-    from agentc.runtime.software import environment
+    from agentc.runtime.software import environment, inherited
     from agentc.runtime.store.moved_programs import current_program, module_of
     from agentc.runtime.store.plan_file import PlanError, PlanFile
 
@@ -151,7 +151,7 @@ def _render_partial(
         program = current_program(job["program"])
         state = json.loads(folder.state.read_text(encoding="utf-8"))
         plan = PlanFile(Path(state["plan"]))
-        environment.declare_secrets(plan.secret_names())
+        inherited.declare_secrets(plan.secret_names())
         lock, text = plan.lock(job["environment"])
         directory, record = environment.ensure_environment(layout, lock, text)
         code = environment.code_directory(layout, [module_of(program)], plan.code())

@@ -3,6 +3,7 @@ half for `agentc run`, before anything is measured, built or downloaded."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from agentc.backend_api import BackendTable
@@ -16,7 +17,7 @@ from agentc.preflight.browser import check_browsers
 from agentc.preflight.cluster import check_cluster, read_cluster
 from agentc.preflight.finding import PreflightFinding
 from agentc.preflight.gpu_software import check_gpu_software
-from agentc.preflight.machine import check_machine, check_own_servers
+from agentc.preflight.machine import check_job_variables, check_machine, check_own_servers
 from agentc.preflight.memory import check_memory
 from agentc.preflight.minutes import check_minutes
 from agentc.preflight.sandbox import check_boxes
@@ -54,6 +55,7 @@ def every_check(
         *check_memory(queued, here=not cluster),
         *check_minutes(queued, estimates),
         *check_own_servers(settled),
+        *check_job_variables(os.environ),
         *([] if cluster else check_machine(settled)),
         *check_gpu_software(settled, compiled.plan.environments, work.layout, here=not cluster),
         *hub.check_cached(files),

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from agentc.placement import ResolvedRequest
 from agentc.placement.device_count import DeviceShortfall, devices_lacking, devices_too_few
-from agentc.preflight.finding import PreflightFinding
+from agentc.preflight.finding import PreflightFinding, named
 from agentc.runtime.machine.devices import (
     GPUS_VARIABLE,
     DevicesError,
@@ -16,6 +16,7 @@ from agentc.runtime.machine.devices import (
     machine_devices,
 )
 from agentc.runtime.machine.prologue import memory_limit
+from agentc.runtime.software.inherited import JobVariablesError, site_variables
 from agentc.text import counted
 
 
@@ -32,6 +33,18 @@ def check_machine(settled: Sequence[ResolvedRequest]) -> Iterator[PreflightFindi
             message=f"{int(limit[0])} MiB here ({limit[1]}), {wanted} asked for",
             fix=None if enough else "lower placement.mem_mb, or run it where there is as much",
         )
+
+
+def check_job_variables(environ: Mapping[str, str]) -> Iterator[PreflightFinding]:
+    """What AGENTC_JOB_VARIABLES names can be handed to jobs; the site's variables are named."""
+    try:
+        given = site_variables(environ)
+    except JobVariablesError as error:
+        yield PreflightFinding(check="variables", verdict="problem", message=str(error))
+        return
+    if given:
+        text = f"jobs get {named(given, 8)} of this shell"
+        yield PreflightFinding(check="variables", verdict="ok", message=text)
 
 
 def check_own_servers(settled: Sequence[ResolvedRequest]) -> Iterator[PreflightFinding]:

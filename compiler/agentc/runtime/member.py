@@ -5,6 +5,7 @@ A wrapper runs one member, or all members of a session beside each other on shar
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
@@ -31,6 +32,7 @@ from agentc.runtime.servers.lease import end_all as end_servers
 from agentc.runtime.servers.server_copies import ServerCopies
 from agentc.runtime.servers.shared_lease import SharedLease
 from agentc.runtime.software.imported import FOLDER_VARIABLE, read_reports
+from agentc.runtime.software.inherited import site_variables
 from agentc.runtime.store.claim import ObjectLock
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.modes import keep_private
@@ -287,9 +289,17 @@ class JobRun:
         secrets = caller_variables(self.job).get(lease.role)
         return {**lease.endpoint, **({"secrets": secrets} if secrets else {})}
 
+    def _site_variables(self) -> Dict[str, str]:
+        """Variables that the site gives its jobs: placement, which enters no key."""
+        return {
+            name: self.redactor.clean_text(value)
+            for name, value in site_variables(os.environ).items()
+        }
+
     def _manifest(self, ended: float) -> Dict[str, Any]:
         job = self.job
         past = self.staging.history.past()
+        given = self._site_variables()
         return {
             "id": self.id,
             "kind": job["kind"],
@@ -305,6 +315,7 @@ class JobRun:
             "leases": [lease.manifest() for lease in self.leases],
             "facts": self.staging.facts(),
             "hardware": self._machine.describe(),
+            **({"variables": given} if given else {}),
             "started": self._started,
             "wall_s": round(ended - self._started, 3),
             "program_s": round(ended - self._program_started, 3),

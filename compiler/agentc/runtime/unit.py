@@ -28,7 +28,7 @@ from agentc.runtime.servers.shared_lease import (
     SharedServerLostError,
     SharedServers,
 )
-from agentc.runtime.software import environment
+from agentc.runtime.software import environment, inherited
 from agentc.runtime.store import visible
 from agentc.runtime.store.claim import LostClaimError, ObjectLock
 from agentc.runtime.store.claiming import claim_all
@@ -226,7 +226,7 @@ class Wrapper:
             process.end_marked(previous)
 
     def _resolve_secrets(self, members: Sequence[JobRun]) -> None:
-        environment.declare_secrets(self.plan.secret_names())
+        inherited.declare_secrets(self.plan.secret_names())
         for member in members:
             own = member.job.get("secrets") or {}
             self.secrets += environment.resolve_secrets(own, sent=False).values()

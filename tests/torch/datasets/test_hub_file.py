@@ -57,8 +57,12 @@ def test_a_file_of_a_pinned_commit(
     assert len(rows) == 3
     assert all(row["id"].startswith("talk:") for row in rows)
     assert facts(folder)["revision"] == HEAD
-    # Offline, the cache is enough.
+    # The cache is enough: of a hub that is gone nothing is asked, and offline either.
     hub.close()
+    hub.requests.clear()
+    status, err, first = fetch(tmp_path, "first")
+    assert status == 0, err
+    assert (first / "data/rows.jsonl").read_bytes() == (folder / "data/rows.jsonl").read_bytes()
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     status, err, again = fetch(tmp_path, "again")
     assert status == 0, err

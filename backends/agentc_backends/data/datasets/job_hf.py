@@ -1,7 +1,7 @@
 """Job of dataset.hf: conversations from a file of a data set repository at a pinned commit.
 
-Reads the hub's usual environment (HF_HOME, HF_ENDPOINT, HF_TOKEN); what the local cache holds is
-not downloaded again, so with HF_HUB_OFFLINE=1 a cached file still works.
+Reads the hub's usual environment (HF_HOME, HF_ENDPOINT, HF_HUB_OFFLINE, HF_TOKEN). The local cache
+comes first: a file of a commit in it cannot be out of date, so the hub is not asked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Job of model.hf: downloads a pinned revision from the Hugging Face hub and adopts it.
 
-Reads the hub's usual environment (HF_HOME, HF_ENDPOINT, HF_TOKEN); what the local cache holds is
-not downloaded again, so with HF_HUB_OFFLINE=1 a cached model still works.
+Reads the hub's usual environment (HF_HOME, HF_ENDPOINT, HF_HUB_OFFLINE, HF_TOKEN). The local cache
+comes first: a commit in it cannot be out of date, so the hub is not asked.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ from agentc.runtime.model_folder.folder import ADAPTER_FILE
 from agentc.runtime.program import Job, load_job
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.models.adopt import WANTED, adopt
-from agentc_backends.data.models.checkpoint import CheckpointError, settle_libraries
+from agentc_backends.data.models.checkpoint import (
+    CheckpointError,
+    check_directory,
+    settle_libraries,
+)
 
 
 def main() -> int:
@@ -40,6 +44,33 @@ def take(job: Job) -> None:
     job.facts(repo=repo, revision=revision)
 
 
+def cached_snapshot(repo: str, revision: str) -> Path | None:
+    """The snapshot of a commit in the local cache; None where it may be incomplete. Where the cache
+    has the commit's list of files, the hub's own client has compared it."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        folder = Path(
+            snapshot_download(
+                repo,
+                revision=revision,
+                allow_patterns=[*WANTED, ADAPTER_FILE],
+                local_files_only=True,
+            )
+        )
+    except LocalEntryNotFoundError:
+        return None
+    if (folder.parents[1] / "trees" / f"{revision}.json").exists():
+        return folder
+    # Downloaded by an older client, or by a library that took what it needed.
+    try:
+        check_directory(folder, repo)
+    except CheckpointError:
+        return None
+    return folder if (folder / "tokenizer_config.json").exists() else None
+
+
 def download(repo: str, revision: str) -> Path:
     """The snapshot directory of a repository at a commit, weights in safetensors only."""
     from huggingface_hub import snapshot_download
@@ -51,9 +82,10 @@ def download(repo: str, revision: str) -> Path:
         RevisionNotFoundError,
     )
 
+    wanted = [*WANTED, ADAPTER_FILE]
     try:
-        return Path(
-            snapshot_download(repo, revision=revision, allow_patterns=[*WANTED, ADAPTER_FILE])
+        return cached_snapshot(repo, revision) or Path(
+            snapshot_download(repo, revision=revision, allow_patterns=wanted)
         )
     except GatedRepoError:
         raise CheckpointError(

@@ -32,7 +32,7 @@ from agentc.runtime.servers.server_folder import (
     modified,
     node_name,
 )
-from agentc.runtime.software import environment
+from agentc.runtime.software import environment, inherited
 from agentc.runtime.software.imported import read_reports
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.moved_programs import module_of
@@ -84,7 +84,7 @@ class Host:
             return 0
         try:
             token = self.folder.token()
-            environment.declare_secrets(self.plan.secret_names())
+            inherited.declare_secrets(self.plan.secret_names())
             secrets = environment.resolve_secrets(
                 self.server["lease"].get("secrets") or {}, sent=True
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Dict, Mapping
 
-from agentc.runtime.software.environment import declared_secrets, is_secret_name
+from agentc.runtime.software.inherited import declared_secrets, is_secret_name
 
 _INHERITED = frozenset((
     # the machine and the user

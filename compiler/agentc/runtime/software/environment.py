@@ -15,8 +15,13 @@ import re
 import shutil
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
+from agentc.runtime.software.inherited import (
+    JobVariablesError,
+    declare_secrets,
+    inherited_variables,
+)
 from agentc.runtime.software.lock_hashes import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 
@@ -24,18 +29,6 @@ COMPLETE = "complete.json"
 IMAGE = "image.sif"
 """The image of an environment that is a container, or a link to it."""
 _BACKENDS = "agentc_backends"
-_INHERITED = (
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
-    "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
-    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
-    "HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "AGENTC_SPEC_DIR", "AGENTC_ALLOW_LAUNCH",
-    "JAVA_HOME",
-)  # fmt: skip
-_DECLARED: Set[str] = set()
-_INHERITED_PREFIXES = ("CUDA_", "NVIDIA_", "NCCL_", "ROCR_", "HIP_", "SLURM_", "GLOO_")
-
-
-_SECRET = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIALS?|AUTH|JWT)(_|$)")
 
 
 class SoftwareEnvironmentError(Exception):
@@ -208,18 +201,17 @@ def job_variables(
     secrets: Mapping[str, str],
     software: Optional[Path] = None,
 ) -> Dict[str, str]:
-    """The whole environment of a job program: a short list of what is inherited (no secret), the
-    code directory, thread counts, and its own secrets by value (never written anywhere).
+    """The whole environment of a job program: what is inherited (`inherited.py`; no secret), the
+    code directory, thread counts, and its own secrets by value (never written anywhere). Raises
+    SoftwareEnvironmentError for a wrong AGENTC_JOB_VARIABLES.
 
     `software` is the directory of its software environment; the programs of that come first on
     PATH, so that a library which calls `python`, `torchrun` or `ninja` by name gets its own.
     """
-    variables = {
-        name: value
-        for name, value in os.environ.items()
-        if name in _INHERITED or (name.startswith(_INHERITED_PREFIXES) and not is_secret_name(name))
-        if name not in _DECLARED
-    }
+    try:
+        variables = inherited_variables(os.environ, network=network)
+    except JobVariablesError as error:
+        raise SoftwareEnvironmentError(str(error)) from None
     threads = str(max(1, cpus))
     variables.update(
         PYTHONPATH=str(code),
@@ -283,22 +275,6 @@ def trouble_of_secret(value: str, *, sent: bool) -> Optional[str]:
     if sent and re.search(r"[\x00-\x1f\x7f]", value):
         return "has a line break or another control character in it, and goes into a header" + how
     return None
-
-
-def declare_secrets(names: Iterable[str]) -> None:
-    """Say that these variables hold secrets, of jobs of other processes too: nothing that this one
-    starts inherits them."""
-    _DECLARED.update(names)
-
-
-def declared_secrets() -> Set[str]:
-    """Names of all secrets that this process was told of."""
-    return _DECLARED
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether a variable says by its name that it holds a secret, as SLURM_JWT does."""
-    return _SECRET.search(name) is not None
 
 
 @contextmanager

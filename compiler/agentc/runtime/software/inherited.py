@@ -1,0 +1,156 @@
+"""Which variables of this process reach jobs: a short list, those of the site's network, and those
+that AGENTC_JOB_VARIABLES names. No variable that holds a secret does. Neighbour: `environment.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Dict, Iterable, Mapping, Optional, Set, Tuple
+
+JOB_VARIABLES = "AGENTC_JOB_VARIABLES"
+"""Further variables for jobs: names, and prefixes such as `VLLM_*`, joined by commas."""
+_ALWAYS = frozenset((
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
+    "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
+    "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+    "HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "AGENTC_SPEC_DIR", "AGENTC_ALLOW_LAUNCH",
+    "JAVA_HOME",
+    # what compiles kernels and graphs while a program runs
+    "CC", "CXX", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH",
+    # folders that `apptainer exec` shows to a container
+    "APPTAINER_BIND", "APPTAINER_BINDPATH", "SINGULARITY_BIND", "SINGULARITY_BINDPATH",
+))  # fmt: skip
+_MACHINE = ("CUDA_", "NVIDIA_", "ROCR_", "HIP_", "SLURM_", "GLOO_")
+SITE_PREFIXES = ("FI_", "UCX_", "NCCL_", "TORCH_NCCL_", "OMPI_")
+"""Variables by which a site says how its nodes reach each other: always for jobs, and recorded."""
+_NETWORK = frozenset((
+    "HF_ENDPOINT", "HF_HUB_OFFLINE", "HF_HUB_DISABLE_XET", "HF_HUB_ETAG_TIMEOUT",
+    "HF_HUB_DOWNLOAD_TIMEOUT", "HF_HUB_ENABLE_HF_TRANSFER",
+))  # fmt: skip
+"""Of jobs that may use the network: where the hub is, and how it is reached."""
+_NETWORK_PREFIXES = ("HF_XET_",)
+_CACHES = {
+    "TRITON_CACHE_DIR": "triton",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "VLLM_CACHE_ROOT": "vllm",
+}
+"""Caches of compiled code, by the variable that places them: on this machine's own disk."""
+_OF_AGENTC = frozenset((
+    "PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONSAFEPATH", "PYTHONUNBUFFERED", "PYTHONHASHSEED",
+    "PYTHONUTF8", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_DYNAMIC",
+    "OMP_WAIT_POLICY", "MKL_DYNAMIC", "MKL_CBWR", "TOKENIZERS_PARALLELISM",
+    "HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK", "VIRTUAL_ENV",
+))  # fmt: skip
+"""What agentc sets itself: results depend on it, or programs would find other code."""
+_WORD = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*\*?$")
+_SECRET = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIALS?|AUTH|JWT)(_|$)")
+_DECLARED: Set[str] = set()
+
+
+class JobVariablesError(Exception):
+    """AGENTC_JOB_VARIABLES has a word that cannot be used; the message names it."""
+
+
+def declare_secrets(names: Iterable[str]) -> None:
+    """Say that these variables hold secrets, of jobs of other processes too: nothing that this one
+    starts inherits them."""
+    _DECLARED.update(names)
+
+
+def declared_secrets() -> Set[str]:
+    """Names of all secrets that this process knows of."""
+    return _DECLARED
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable says by its name that it holds a secret, as SLURM_JWT does."""
+    return _SECRET.search(name) is not None
+
+
+def read_job_variables(environ: Mapping[str, str]) -> Tuple[str, ...]:
+    """The words of AGENTC_JOB_VARIABLES. Raises JobVariablesError naming the first wrong one."""
+    words = [word.strip() for word in environ.get(JOB_VARIABLES, "").split(",")]
+    for word in filter(None, words):
+        fault = _fault_of(word)
+        if fault is not None:
+            raise JobVariablesError(
+                "%s: %s; expected names of variables, or prefixes such as `VLLM_*`, joined by "
+                "commas" % (JOB_VARIABLES, fault)
+            )
+    return tuple(filter(None, words))
+
+
+def inherited_variables(environ: Mapping[str, str], *, network: bool) -> Dict[str, str]:
+    """The variables of this process that a job gets; `network`: it may use the network. Raises
+    JobVariablesError."""
+    words = read_job_variables(environ)
+    found = {
+        name: value
+        for name, value in environ.items()
+        if name not in _DECLARED
+        and (
+            name in _ALWAYS
+            or (network and name in _NETWORK)
+            or (
+                not is_secret_name(name)
+                and (
+                    name.startswith(_MACHINE + SITE_PREFIXES)
+                    or (network and name.startswith(_NETWORK_PREFIXES))
+                    or name in _CACHES
+                    or _is_named(name, words)
+                )
+            )
+        )
+    }
+    lacking = [name for name in _CACHES if name not in found]
+    folder = _private_folder() if lacking else None
+    if folder is not None:
+        found.update({name: str(folder / _CACHES[name]) for name in lacking})
+    return found
+
+
+def site_variables(environ: Mapping[str, str]) -> Dict[str, str]:
+    """Of a job's variables those that its manifest records: the site's own choice. Raises
+    JobVariablesError."""
+    words = read_job_variables(environ)
+    return {
+        name: value
+        for name, value in sorted(environ.items())
+        if name not in _DECLARED
+        and not is_secret_name(name)
+        and (name.startswith(SITE_PREFIXES) or _is_named(name, words))
+    }
+
+
+def _is_named(name: str, words: Iterable[str]) -> bool:
+    if name in _OF_AGENTC:
+        return False
+    return any(name.startswith(word[:-1]) if word.endswith("*") else name == word for word in words)
+
+
+def _fault_of(word: str) -> Optional[str]:
+    if not _WORD.match(word):
+        return "`%s` is neither a name nor a prefix" % word
+    if word in _OF_AGENTC:
+        return "agentc sets `%s` itself" % word
+    if not word.endswith("*") and (is_secret_name(word) or word in _DECLARED):
+        return "`%s` holds a secret: a spec hands it to the jobs that need it (`secret:`)" % word
+    return None
+
+
+def _private_folder() -> Optional[Path]:
+    """A folder of this user's on this machine's own disk; None where it cannot be trusted, or code
+    in it could not be loaded."""
+    folder = Path(os.environ.get("TMPDIR") or "/tmp") / ("agentc-cache-%d" % os.getuid())
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        state = os.lstat(str(folder))
+        loads = not os.statvfs(str(folder)).f_flag & os.ST_NOEXEC
+    except OSError:
+        return None
+    own = stat.S_ISDIR(state.st_mode) and state.st_uid == os.getuid()
+    return folder if own and loads and not state.st_mode & 0o022 else None
