@@ -10,6 +10,8 @@ import os
 import textwrap
 from dataclasses import dataclass, field
 
+from tests.sandbox import escapes
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -26,7 +28,8 @@ class Attempt:
 
 
 # On (x86_64, aarch64).
-_NUMBERS = {
+_NUMBERS: dict[str, tuple[int, int | None]] = {
+    **escapes.NUMBERS,
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "unshare": (272, 97),
@@ -77,7 +80,7 @@ def call(name, *words):
     return result
 def number(value):
     return ctypes.c_long(value)
-"""
+{escapes.PRELUDE}"""
 
 FILES = (
     Attempt("read /etc/passwd", "return open('/etc/passwd').read()[:20]", unboxed=True),
@@ -336,6 +339,14 @@ SLEEPS = (
 )
 
 
+
+def _escapes(bodies: dict[str, str], only: str | None = None) -> tuple[Attempt, ...]:
+    return tuple(
+        Attempt(name, body, unboxed=name in escapes.UNBOXED, only=only)
+        for name, body in bodies.items()
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Round:
     """Attempts that share processes, and the limits that they are played with: (seconds of the
@@ -352,6 +363,13 @@ ROUNDS = {
     "network": Round(NETWORK),
     "processes": Round(PROCESSES),
     "kernel": Round(KERNEL),
+    "descriptors": Round(_escapes(escapes.DESCRIPTORS)),
+    "memory": Round(_escapes(escapes.MEMORY)),
+    "signals": Round(_escapes(escapes.SIGNALS)),
+    "places": Round(_escapes(escapes.PLACES)),
+    "sockets": Round(_escapes(escapes.SOCKETS)),
+    "calls": Round(_escapes(escapes.CALLS)),
+    "calls of one machine": Round(_escapes(escapes.OF_X86, only="x86_64")),
     "exits": Round(EXITS),
     "deaths": Round(DEATHS, seconds=0.5),
     "loops": Round(LOOPS, seconds=0.2),
@@ -370,7 +388,9 @@ def source(attempts: tuple[Attempt, ...], facts: dict[str, object]) -> str:
 
 def number_of(name: str) -> int:
     """Of a system call, on this machine."""
-    return _NUMBERS[name][_COLUMN]
+    found = _NUMBERS[name][_COLUMN]
+    assert found is not None
+    return found
 
 
 def here(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:

@@ -12,7 +12,7 @@ import resource
 from typing import Any, Dict, Sequence, Tuple
 
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
-_SET_DEATH_SIGNAL, _SET_NO_NEW_PRIVILEGES, _SET_SECCOMP = 1, 38, 22
+_SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_NO_NEW_PRIVILEGES, _SET_SECCOMP = 1, 4, 38, 22
 _SECCOMP_FILTER = 2
 _SIGKILL = 9
 _WRITE_FILE, _READ_FILE, _READ_DIRECTORY = 1 << 1, 1 << 2, 1 << 3
@@ -31,6 +31,9 @@ def lock_down(orders: Dict[str, Any]) -> int:
         _check(library.prctl(_SET_DEATH_SIGNAL, _SIGKILL, 0, 0, 0), "prctl(PR_SET_PDEATHSIG)")
         if os.getppid() != orders["parent"]:
             raise OSError("whoever started it is gone")
+    # Its files in /proc are root's then, its descriptors and memory too, and nothing traces it. What
+    # it forks inherits that.
+    _check(library.prctl(_SET_DUMPABLE, 0, 0, 0, 0), "prctl(PR_SET_DUMPABLE)")
     _check(library.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
     if orders["landlock"] is not None:
         _see_only(library, orders["landlock"])

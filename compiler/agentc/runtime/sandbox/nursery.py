@@ -18,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional, Tuple
 
+from agentc.runtime.sandbox.channel import one_way
 from agentc.runtime.sandbox.kinds import CodeBox
 from agentc.runtime.sandbox.process import (
     BoxedLimits,
@@ -48,8 +49,8 @@ class BoxNursery:
 
     def __init__(self, box: CodeBox, program: str, memory_mb: int = 512) -> None:
         self.box, self.memory_mb = box, memory_mb
-        theirs, self._jobs = os.pipe()
-        self._told, say = os.pipe()
+        theirs, self._jobs = one_way()
+        self._told, say = one_way()
         self.broken, self._over = False, False
         own: Tuple[int, ...] = ()
         try:

@@ -1,7 +1,7 @@
 """One interpreter in a box: its start, the lines that it says, and its end.
 
-A program is sent as text and may be given data. It writes lines of bytes to one pipe; whatever
-comes through that pipe may be forged, and is no more than bytes here. Starts and reads block, so
+A program is sent as text and may be given data. It writes lines of bytes to one channel; whatever
+comes through that channel may be forged, and is no more than bytes here. Starts and reads block, so
 each box belongs to one thread, and ends with it at the latest; any number may be open at once.
 """
 
@@ -19,6 +19,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from agentc.runtime.sandbox.channel import one_way
 from agentc.runtime.sandbox.kinds import CodeBox, command, environment, landlock_orders
 from agentc.runtime.sandbox.seccomp import UnknownMachineError, filter_program
 
@@ -103,29 +104,31 @@ class BoxedProcess:
             parts.insert(1, ["<nursery>", nursery[0]])
             parts.append(["<memory>", nursery[1]])
         sent = _in_memory(parts, box, limits, data, kept)
+        self._answers, answers = one_way()
+        self._complaints, complaints = one_way()
         try:
             if box.kind == "bubblewrap":
-                told, say = os.pipe()
+                told, say = one_way()
             words = [*command(box, say), box.interpreter.program, "-s", "-S", "-B", "-c", _START]
             self._process = subprocess.Popen(
                 words,
                 stdin=sent,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stdout=answers,
+                stderr=complaints,
                 env={**environment(), **({} if nursery is None else BOUND)},
                 cwd="/",
                 pass_fds=(*kept, *(() if say is None else (say,))),
                 start_new_session=True,
-                bufsize=0,
             )
         except OSError as error:
-            if told is not None:
-                os.close(told)
+            for descriptor in (told, self._answers, self._complaints):
+                if descriptor is not None:
+                    os.close(descriptor)
             raise BoxError("%s: %s" % (box.kind, error)) from None
         finally:
-            os.close(sent)
-            if say is not None:
-                os.close(say)
+            for descriptor in (sent, answers, complaints, say):
+                if descriptor is not None:
+                    os.close(descriptor)
         self._pid = self._process.pid
         self._inner: Optional[int] = None
         try:
@@ -191,7 +194,7 @@ class BoxedProcess:
         late = time.monotonic() + _END_S
         self._kill()
         try:
-            # The pipe is at its end when the last process is that could write to it.
+            # The channel is at its end when the last process is that could write to it.
             while True:
                 left = late - time.monotonic()
                 if left <= 0 or not readable(self.answers, left):
@@ -199,9 +202,8 @@ class BoxedProcess:
                 if not os.read(self.answers, _CHUNK):
                     return
         finally:
-            for stream in (self._process.stdout, self._process.stderr):
-                if stream is not None:
-                    stream.close()
+            os.close(self._answers)
+            os.close(self._complaints)
 
     def _kill(self) -> None:
         """The inner process first: bubblewrap, which waits for it, then ends by itself. The other
@@ -223,10 +225,8 @@ class BoxedProcess:
 
     @property
     def answers(self) -> int:
-        """The pipe that its lines come from."""
-        stream = self._process.stdout
-        assert stream is not None
-        return stream.fileno()
+        """The channel that its lines come from."""
+        return self._answers
 
     def _await_start(self, told: Optional[int]) -> None:
         if told is not None:
@@ -255,11 +255,9 @@ class BoxedProcess:
     def _complaint(self) -> str:
         """What it said last on its standard error, before nothing could be said there."""
         self._process.kill()
-        stream = self._process.stderr
-        assert stream is not None
         text = b""
-        while len(text) < _CHUNK and readable(stream.fileno(), _END_S):
-            more = os.read(stream.fileno(), _CHUNK)
+        while len(text) < _CHUNK and readable(self._complaints, _END_S):
+            more = os.read(self._complaints, _CHUNK)
             if not more:
                 break
             text += more
