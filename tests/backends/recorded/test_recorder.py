@@ -119,6 +119,34 @@ def test_the_stage_decides_how_replies_are_drawn(scripted: Any) -> None:
     assert session.overruled == 1
 
 
+def test_a_key_opens_its_own_episode_only(scripted: Any) -> None:
+    """Whatever a program makes of its key: other episodes run at the same time."""
+
+    async def work(recorder: Recorder, client: Any) -> Any:
+        sessions = [recorder.open(seed=number) for number in range(4)]
+        token, _, own = sessions[1].key.rpartition(":")
+        names = ["", own[:-1], own + "x", own.upper() + "-", own + ":" + own, *map(str, range(5))]
+        for session in sessions:
+            names += [session.name, f"{session.name}:{own}", f"{own}:{session.name}"]
+        guesses = [token, *(f"{token}:{name}" for name in names)]
+        statuses = [(await ask(client, key, messages=TASK)).status_code for key in guesses]
+        right = (await ask(client, sessions[1].key, messages=TASK)).status_code
+        return statuses, right, [len(session.exchanges) for session in sessions]
+
+    statuses, right, recorded = played(scripted.lease, work)
+    assert set(statuses) == {401}
+    assert (right, recorded) == (200, [0, 1, 0, 0])
+
+
+def test_keys_follow_no_order(scripted: Any) -> None:
+    async def work(recorder: Recorder, client: Any) -> Any:
+        return [recorder.open(seed=1).key.rpartition(":")[2] for _ in range(50)]
+
+    secrets = played(scripted.lease, work)
+    assert len(set(secrets)) == 50
+    assert min(map(len, secrets)) >= 32
+
+
 def test_who_asks_too_much_is_told_so(scripted: Any) -> None:
     async def work(recorder: Recorder, client: Any) -> Any:
         one, other = (recorder.open(seed=1, most_replies=1) for _ in range(2))

@@ -45,27 +45,31 @@ class Recorder:
         self._tells = tells
         self._token = secrets.token_urlsafe(24)
         self._sessions: dict[str, RecordedSession] = {}
+        """By the part of their keys behind the token, which no other program can guess."""
         self._opened = 0
 
     def open(self, *, seed: int, most_replies: int | None = None) -> RecordedSession:
         """Begin to record an episode."""
         self._opened += 1
-        name = f"episode-{self._opened}"
+        secret = secrets.token_urlsafe(24)
         session = RecordedSession(
-            name=name, key=f"{self._token}:{name}", seed=seed, most_replies=most_replies
+            name=f"episode-{self._opened}",
+            key=f"{self._token}:{secret}",
+            seed=seed,
+            most_replies=most_replies,
         )
-        self._sessions[name] = session
+        self._sessions[secret] = session
         return session
 
     def close(self, session: RecordedSession) -> None:
         """Nothing is answered or recorded under its key any more."""
-        self._sessions.pop(session.name, None)
+        self._sessions.pop(session.key.rpartition(":")[2], None)
 
     def session_of(self, request: Request) -> RecordedSession:
         """Whose key a request has. Raises ApiError (401)."""
         offered = request.headers.get("authorization", "").encode()
-        name = session_of(offered, self._token.encode())
-        session = self._sessions.get((name or b"").decode())
+        secret = session_of(offered, self._token.encode())
+        session = self._sessions.get((secret or b"").decode())
         if session is None:
             raise ApiError(401, "a valid key is required", "invalid_api_key")
         return session
