@@ -339,7 +339,6 @@ SLEEPS = (
 )
 
 
-
 def _escapes(bodies: dict[str, str], only: str | None = None) -> tuple[Attempt, ...]:
     return tuple(
         Attempt(name, body, unboxed=name in escapes.UNBOXED, only=only)

@@ -263,9 +263,7 @@ SIGNALS = {
     "fork by the old call": "return call('fork') or os._exit(0)",
     "fork in one's memory": "return call('vfork') or os._exit(0)",
     "fork by the new call": "return call('clone3', bytes(88), number(88))",
-    "make a thread by hand": (
-        "return call('clone', 0x50F00, None, None, None, 0)"
-    ),
+    "make a thread by hand": ("return call('clone', 0x50F00, None, None, None, 0)"),
     "become its interpreter again": "os.execv('/proc/self/exe', ['x', '-c', ''])",
     "start a shell": "return os.system('true') and 1/0",
 }

@@ -125,9 +125,7 @@ def test_placeholders_of_a_launch_are_left_to_it(compiled: Any) -> None:
 def test_the_place_of_the_server_is_no_part_of_keys_and_what_it_serves_is(compiled: Any) -> None:
     key = lease_of(compiled())[0].key
     elsewhere = PLAIN.replace("127.0.0.1:36008", "gym.example:80")
-    launched = PLAIN.replace("url: http://127.0.0.1:36008", "launch: {command: [textcraft]}")
     assert lease_of(compiled(elsewhere))[0].key == key
-    assert lease_of(compiled(launched))[0].key == key
     pinned = PLAIN + f"fingerprint: {'0123456789abcdef' * 2}\n"
     for settings in (pinned, PLAIN + "release: 3ef9235\n", PLAIN + "dialect: {max_turns: 20}\n"):
         assert lease_of(compiled(settings))[0].key != key

@@ -157,7 +157,7 @@ def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
 
 BACKEND = EnvironmentBackend(
     id="env.agentgym",
-    version=2,
+    version=3,
     doc="Any environment server of the AgentGym family as released, at an address or started for "
     "the job: its fields, rewards, errors and missing calls are told by a dialect.",
     software=LIGHT,

@@ -1,6 +1,8 @@
-"""What a spec may say of a server of somebody else's: its address, or the command that starts it.
+"""What a spec may say of an external server: its address, or the command that starts it.
 
-Read by declarations, which import no more; `launch.py` starts the command.
+Which program runs, where and with what decides what the world is, so command, folder and variables
+enter keys; how long it may take does not, nor an address. Read by declarations, which import no
+more; `launch.py` starts the command.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ def launch_fields(ready_path: str) -> tuple[Field, ...]:
     """The keys of `launch`; `ready_path` is where such servers usually answer first."""
     return (
         *command_fields("Program and arguments; `{port}` and `{host}` are filled in."),
-        string("ready_path", "Path that answers without an error once it is ready.", ready_path),
-        number("ready_timeout_s", "How long it may take to get ready.", 120.0, above=0),
+        string("ready_path", "Path that answers without an error once it is ready.", ready_path,
+               identity="placement"),
+        number("ready_timeout_s", "How long it may take to get ready.", 120.0, above=0,
+               identity="placement"),
     )  # fmt: skip
 
 

@@ -30,7 +30,8 @@ class McpSettings:
     max_turns: int = setting("Turns of an episode, where the stage does not say.", 20, minimum=1)
     launch: Mapping[str, Any] | None = setting(
         "Start a server for each episode and speak with it over stdio. Commands of a spec run only "
-        "where AGENTC_ALLOW_LAUNCH is 1.", None, identity="placement")
+        "where AGENTC_ALLOW_LAUNCH is 1. Command, folder and variables enter the key.", None,
+        rule=False)
     url: str | None = setting(
         "Address of a server that runs already and speaks streamable HTTP.", None,
         pattern="^https?://", identity="placement")

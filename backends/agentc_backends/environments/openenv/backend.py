@@ -65,7 +65,7 @@ def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
 
 BACKEND = EnvironmentBackend(
     id="env.openenv",
-    version=1,
+    version=2,
     doc="Any OpenEnv server, at an address or started for the job: its typed actions are filled "
     "from an agent's words by a stated rule, an episode is a connection of its own.",
     software=LIGHT,

@@ -37,7 +37,7 @@ class OpenEnvSettings:
         "Address of a server that runs already.", None, pattern="^https?://", identity="placement")
     launch: Mapping[str, Any] | None = setting(
         "Start the server for each job instead. Commands of a spec run only where "
-        "AGENTC_ALLOW_LAUNCH is 1.", None, identity="placement")
+        "AGENTC_ALLOW_LAUNCH is 1. Command, folder and variables enter the key.", None, rule=False)
     fingerprint: str | None = setting(
         "What the server's fingerprint must be (its log has it; a digest of the first texts of "
         "some tasks); another server is refused. Unset: any.", None, pattern="^[0-9a-f]{32}$",

@@ -10,6 +10,7 @@ from agentc.passes.checks.choices import CHOICES
 from agentc.passes.checks.critics import CRITICS
 from agentc.passes.checks.episodes import EPISODES
 from agentc.passes.checks.evaluations import EVALUATIONS
+from agentc.passes.checks.external_servers import EXTERNAL_SERVERS
 from agentc.passes.checks.functions import FUNCTIONS
 from agentc.passes.checks.lengths import LENGTHS
 from agentc.passes.checks.machines import MACHINES
@@ -40,7 +41,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Processes, GPUs, memory", (*MACHINES, *MODEL_SERVERS)),
     ("What fits into a GPU", MEMORY),
     ("Tokens", (*LENGTHS, *SERVER_BATCHES)),
-    ("Episodes", EPISODES),
+    ("Episodes", (*EPISODES, *EXTERNAL_SERVERS)),
     ("Evaluations and comparisons", (*MEASURES, *EVALUATIONS)),
     ("Training", TRAINING),
     ("Pairs and preferences", (*PREFERENCES, *ALIKE, *PAIR_REWARDS)),

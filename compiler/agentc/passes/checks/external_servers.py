@@ -1,0 +1,67 @@
+"""Rules about environments whose server runs elsewhere: results say which server they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentc.diagnostics.codes.code import Code
+from agentc.ir.module import Resource
+from agentc.kinds.groups import ON_TASKS
+from agentc.passes.checks.rule import Finding, Rule
+from agentc.passes.checks.subject import StageContext
+
+_IDENTITIES = ("fingerprint", "release")
+
+
+def server_is_identified(subject: StageContext) -> Iterator[Finding]:
+    """A server at a `url` has a `fingerprint` or a `release` that identifies it."""
+    entry = subject.module.environments.get(subject.stage.uses.get("environment", ""))
+    declared = subject.environment()
+    if entry is None or declared is None or not _is_first(subject, entry):
+        return
+    fields = {field.name for field in declared.fields}
+    if not fields.issuperset({"url", *_IDENTITIES}) or not _given(entry, "url"):
+        return
+    if any(_given(entry, name) for name in _IDENTITIES):
+        return
+    yield Finding(
+        message=f"nothing identifies the server of `{entry.name}`: results of another server at "
+        "any address count as results of this one",
+        path="url",
+        at=entry,
+        notes=("an address enters no key, so that the same server may move",),
+        fix="set `fingerprint` (the server's log prints it; another server is refused), or "
+        "`release` (what is served, such as a commit)",
+    )
+
+
+def _is_first(subject: StageContext, entry: Resource) -> bool:
+    """Whether the stage is the first one in this environment: one report is enough."""
+    stages = subject.module.stages.values()
+    users = (
+        stage.id
+        for stage in stages
+        if stage.kind in ON_TASKS and stage.uses.get("environment") == entry.name
+    )
+    return next(users, None) == subject.stage.id
+
+
+def _given(entry: Resource, name: str) -> bool:
+    value = entry.fields.get(name)
+    return value is not None and value.json is not None
+
+
+EXTERNAL_SERVERS: tuple[Rule, ...] = (
+    Rule(
+        code=Code(
+            "AGC666",
+            "an external server that nothing identifies",
+            "Keys ignore addresses: the same server may run elsewhere tomorrow. So where a `url` "
+            "is all that a spec says of a server, results of another server, with other tasks or "
+            "another release, are taken from the store as if they were its own.",
+        ),
+        kinds=ON_TASKS,
+        check=server_is_identified,
+        severity="warning",
+    ),
+)
