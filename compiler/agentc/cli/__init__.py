@@ -28,6 +28,7 @@ from agentc.exit_codes import (
     EXIT_USAGE,
     CommandError,
 )
+from agentc.runtime.machine.terminal import guarded_output
 
 COMMANDS = (
     "init",
@@ -129,6 +130,11 @@ class _Command(Protocol):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code, and never lets an exception out."""
+    with guarded_output():
+        return _main(argv)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     # A compilation makes many objects and lets go of few: the collector's usual threshold of 700
     # costs a fifth of the time of a large plan.

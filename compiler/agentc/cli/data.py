@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import add_format_argument
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE
+from agentc.runtime.machine.terminal import unguarded
 from agentc.text import shown_size
 
 if TYPE_CHECKING:
@@ -151,7 +152,8 @@ class _Progress:
         self._told = now
         of = "" if total is None else f" of {shown_size(total)}"
         end = "\n" if done or not live else ""
-        print(f"{chr(13) if live else ''}{shown_size(there)}{of} ", end=end, file=sys.stderr)
+        line = f"{chr(13) if live else ''}{shown_size(there)}{of} "
+        print(line, end=end, file=unguarded(sys.stderr))
         sys.stderr.flush()
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
+from agentc.runtime.machine.terminal import unguarded
+
 INTERVAL_S = 0.15
 GONE_S = 1.0
 """How long a file may be away before that is news: some editors delete and then write."""
@@ -30,7 +32,7 @@ def watch(spec: Path, check: Callable[[], Iterable[Path]], *, clear: bool) -> No
     known = _look([spec])
     while True:
         if clear:
-            print(_CLEAR, end="", flush=True)
+            print(_CLEAR, end="", flush=True, file=unguarded(sys.stdout))
         started = time.time()
         # Editors match these two lines (docs/editors.md).
         _tell(f"checking {spec}")

@@ -3,6 +3,7 @@ folded, their states, amounts, speeds, losses and the time left, of each and of 
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 
@@ -15,6 +16,7 @@ from rich.text import Text
 from agentc.run import wording
 from agentc.run.fold_jobs import FoldedJobs, fold_jobs, stage_path
 from agentc.run.observe import JobSnapshot
+from agentc.runtime.machine.terminal import unguarded
 from agentc.text import counted, duration, shown_time
 
 _STYLES = {
@@ -47,7 +49,7 @@ class LiveView:
         left: Callable[[Sequence[JobSnapshot]], float | None] = lambda jobs: None,
     ) -> None:
         self._left = left
-        self._console = console or Console()
+        self._console = console or Console(file=unguarded(sys.stdout))
         self._title = title
         self._began = time.monotonic()
         self._note, self._noted = "", 0.0

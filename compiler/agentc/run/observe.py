@@ -14,6 +14,7 @@ from agentc.run.ending_record import SlurmEnding, read_dated, read_ending
 from agentc.run.waiting_record import NOTHING, Waiting, WaitingJobs
 from agentc.runtime.health import findings, stage_facts
 from agentc.runtime.machine.stopping import says_stopped
+from agentc.runtime.machine.terminal import printable
 from agentc.runtime.program import read_json
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.trouble import full_disk_hint
@@ -47,6 +48,12 @@ class JobSnapshot:
     """Where its job, or the shared server that it needs, waits in SLURM's queue."""
     ending: SlurmEnding | None = None
     """How SLURM ended its last job, where that was not its program's doing."""
+
+    def __post_init__(self) -> None:
+        """Its texts come from programs and packages, and every view prints them."""
+        object.__setattr__(self, "message", printable(self.message))
+        for name in ("warnings", "health"):
+            object.__setattr__(self, name, tuple(map(printable, getattr(self, name))))
 
     @property
     def active(self) -> bool:
@@ -149,7 +156,8 @@ class Observer:
             return idle
         self._begun.add(job_id)
         if status.get("warning"):
-            self._warned.setdefault((str(status.get("host")),), f"{job_id}: {status['warning']}")
+            warning = printable(f"{job_id}: {status['warning']}")
+            self._warned.setdefault((str(status.get("host")),), warning)
         state = status.get("state")
         message = str(status.get("message") or "")
         if ending is not None and (state in ACTIVE or not status or written < self._since):
@@ -180,7 +188,7 @@ class Observer:
 
     def _warn(self, job_id: str, warnings: Iterable[str]) -> None:
         for text in warnings:
-            self._warned.setdefault((job_id, text), f"{job_id}: warning: {text}")
+            self._warned.setdefault((job_id, text), printable(f"{job_id}: warning: {text}"))
 
     def _now(self) -> float:
         """The time by the clock that dates the store's files."""

@@ -19,6 +19,7 @@ from typing import Mapping, Optional, Sequence
 from agentc.runtime.machine import process, prologue
 from agentc.runtime.machine.device_lease import StartGate, one_at_a_time
 from agentc.runtime.machine.devices import DevicesError
+from agentc.runtime.machine.terminal import guarded_output
 from agentc.runtime.servers import server_launch
 from agentc.runtime.servers.lease import LeaseError
 from agentc.runtime.servers.server_folder import LeaseRenewal, ServerFolder
@@ -38,6 +39,11 @@ class _ToldToStopError(Exception):
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Exit status: 0 done, 1 failed, 128+n ended by signal n."""
+    with guarded_output():
+        return _main(argv)
+
+
+def _main(argv: Optional[Sequence[str]]) -> int:
     options = _parser().parse_args(argv)
     layout = StoreLayout(options.store)
     try:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from agentc.runtime.machine.terminal import printable, unguarded
 from agentc.software.needed import Needed
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Progress:
             from rich.console import Console
             from rich.live import Live
 
-            console = Console(file=self._stream)
+            console = Console(file=unguarded(self._stream))
             self._live = Live(console=console, refresh_per_second=4)
             self._live.start()
         return self
@@ -43,6 +44,7 @@ class Progress:
 
     def report(self, one: Needed, line: str) -> None:
         """The latest of what a builder said."""
+        line = printable(line)
         with self._guard:
             self._lines[one.name] = line
             if self._live is not None:

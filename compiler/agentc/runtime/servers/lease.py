@@ -19,6 +19,7 @@ from typing import Any, Callable, Collection, Dict, Mapping, Optional, Sequence
 
 from agentc.runtime.machine import rendezvous
 from agentc.runtime.machine.supervise import Child, Supervisor
+from agentc.runtime.machine.terminal import printable
 from agentc.runtime.program import write_json
 from agentc.runtime.servers.job_leases import (
     LEASES_VARIABLE,
@@ -301,7 +302,7 @@ def fill_values(variables: Mapping[str, str], values: Mapping[str, str]) -> Dict
 
 
 def last_lines(log: Path, count: int) -> str:
-    """The last lines of a log, or "" when there is none."""
+    """The last lines of a log, safe to print, or "" when there is none."""
     try:
         with log.open("rb") as file:
             file.seek(0, os.SEEK_END)
@@ -309,7 +310,7 @@ def last_lines(log: Path, count: int) -> str:
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return ""
-    return "\n".join(text.splitlines()[-count:])
+    return "\n".join(printable(text).splitlines()[-count:])
 
 
 def _tail(lease: LeasedServer) -> str:
