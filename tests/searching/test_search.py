@@ -109,16 +109,74 @@ def test_no_plan_knows_of_it_and_measures_go_by_round(tmp_path: Path, table: Bac
     ]
 
 
+HILL = """\
+agentc: 1
+name: hill
+params: {x: {type: float, default: 0.0, min: -3, max: 3, doc: "A place."}}
+stages:
+  height: {kind: script, run: height.py, output: metrics, params: {x: "{{ x }}"}}
+search: {over: {x: [-1.0, 0.0, 1.0]}, stage: height, trials: 3, seed: 5}
+"""
+_HEIGHT = """\
+import json, os, signal, sys
+from pathlib import Path
+
+stage = json.loads(Path(sys.argv[1]).read_text())
+armed = Path(ARMED)
+if armed.exists():
+    # It kills Snakemake above itself, and waits for its own end.
+    armed.unlink()
+    number = os.getppid()
+    while number > 1:
+        words = Path(f"/proc/{number}/cmdline").read_text().split("\\0")[:4]
+        parent = int(Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[1])
+        if any(Path(word).name.endswith("snakemake") for word in words):
+            os.kill(number, signal.SIGKILL)
+        number = parent
+    signal.pause()
+x = stage["params"]["x"]
+if x == 1:
+    raise SystemExit(5)
+with Path(stage["output"]["folder"], "scores.jsonl").open("w") as out:
+    out.write(json.dumps({"task": "hill", "score": 1 - x * x / 4}) + "\\n")
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_driver_is_no_fault_of_the_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its trial stays open, and the search ends; a job that fails makes its trial fail."""
+    _need_optuna(tmp_path, monkeypatch)
+    armed = tmp_path / "armed"
+    (tmp_path / "height.py").write_text(_HEIGHT.replace("ARMED", repr(str(armed))))
+    spec = tmp_path / "hill.yaml"
+    spec.write_text(HILL)
+    agentc = [str(Path(sys.executable).with_name("agentc")), "search", str(spec), "--json"]
+
+    def search() -> tuple[int, list[dict[str, Any]], str]:
+        words = [*agentc, "--store", str(tmp_path / "store")]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S)
+        return done.returncode, json.loads(done.stdout)["trials"], done.stderr
+
+    armed.touch()
+    code, trials, said = search()
+    assert (code, [trial["state"] for trial in trials if trial["state"] == "failed"]) == (3, [])
+    assert "stays open" in said
+    assert not armed.exists()
+    code, trials, said = search()
+    assert code == 0, said
+    states = {trial["params"]["x"]: trial["state"] for trial in trials}
+    assert states == {-1.0: "complete", 0.0: "complete", 1.0: "failed"}
+    (failed,) = (trial for trial in trials if trial["state"] == "failed")
+    assert failed["why"] == "height:scores failed"
+
+
 @pytest.mark.long
 def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built = os.environ.get("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
-    monkeypatch.setenv("AGENTC_ENVIRONMENTS", built)
-    searcher = installed_searcher("optuna")
-    assert searcher is not None
-    if not needed_by_searcher(searcher).ready(StoreLayout(tmp_path)):
-        pytest.skip("the software environment optuna is not built: `make environments-long`")
+    _need_optuna(tmp_path, monkeypatch)
     agentc = [str(Path(sys.executable).with_name("agentc")), "search", str(CLIMB), "--json"]
 
     def search(store: Path, *more: str) -> dict[str, Any]:
@@ -152,3 +210,12 @@ def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(
     made = {path.parent.name for path in (tmp_path / "two").glob("objects/*/*/artifact.json")}
     assert search(tmp_path / "two") == again
     assert {p.parent.name for p in (tmp_path / "two").glob("objects/*/*/artifact.json")} == made
+
+
+def _need_optuna(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = os.environ.get("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
+    monkeypatch.setenv("AGENTC_ENVIRONMENTS", built)
+    searcher = installed_searcher("optuna")
+    assert searcher is not None
+    if not needed_by_searcher(searcher).ready(StoreLayout(folder)):
+        pytest.skip("the software environment optuna is not built: `make environments-long`")

@@ -6,6 +6,7 @@ import argparse
 import json
 import shlex
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import closing, redirect_stdout
 from dataclasses import asdict, replace
@@ -139,6 +140,7 @@ class _Scene:
     ) -> None:
         self._arguments, self._table = arguments, table
         self._search, self._layout, self._stops = search, layout, stops
+        self._began = 0.0
 
     def measures(self, params: Mapping[str, Json]) -> tuple[Measured, ...] | Refused:
         """The stages that measure a trial; why its values are refused, where they are."""
@@ -154,7 +156,19 @@ class _Scene:
 
     def run(self, params: Mapping[str, Json], until: str) -> int:
         """Run what a stage needs."""
+        self._began = time.time()
         return run.execute(self._with(params, until=until, dry_run=False))
+
+    def failed(self, params: Mapping[str, Json]) -> tuple[str, ...]:
+        """Where a wrapper or Snakemake was killed, the jobs say nothing of the kind."""
+        from agentc.plan.render import plan_document
+        from agentc.run.observe import Observer
+
+        compiled = compile_typed(self._with(params), self._table)
+        assert compiled.plan is not None
+        jobs = plan_document(compiled.plan)["jobs"]
+        seen = Observer(self._layout, jobs, since=self._began).look()
+        return tuple(one.id for one in seen if one.state == "failed" and not one.stopped)
 
     def value(self, params: Mapping[str, Json], measured: Measured) -> float | None:
         """What the stage measured, after the rounds that there were if they stop by a rule."""

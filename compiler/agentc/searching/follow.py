@@ -14,6 +14,7 @@ from agentc.ir.search import Search
 from agentc.kinds.field import Json
 from agentc.searching.objective import Measured
 from agentc.searching.study import Study
+from agentc.text import some
 
 MOST_FAILURES = 3
 """So many trials in a row may fail: then it is not their values that are at fault."""
@@ -33,18 +34,27 @@ class SearchScene(Protocol):
 
     def run(self, params: Mapping[str, Json], until: str) -> int: ...
 
+    def failed(self, params: Mapping[str, Json]) -> tuple[str, ...]:
+        """The jobs of the last run whose own record says that they failed."""
+        ...
+
     def value(self, params: Mapping[str, Json], measured: Measured) -> float | None: ...
 
 
 def follow(search: Search, study: Study, scene: SearchScene, tell: Callable[[str], None]) -> int:
     """Try values until there are `search.trials` trials; the exit code. A run that ends by anything
-    but its jobs (Ctrl-C, a full disk, a budget) ends the search with it: its trial goes on with
-    the next search."""
+    but its jobs (Ctrl-C, a full disk, a budget, a Snakemake that was killed) ends the search with
+    it: its trial is continued by the next search."""
     failures = 0
     while study.finished < search.trials:
         number, params = study.ask()
         tell(f"trial {number + 1} of {search.trials}: {shown_params(params)}")
         code = _try(search, study, scene, number, params)
+        if code == EXIT_FAILED:
+            tell(
+                f"trial {number + 1} stays open: its run ended, and no job of it says that it "
+                "failed, so its values are not at fault; run the search again to continue it"
+            )
         if code != EXIT_DONE:
             return code
         trial = study.trials[number]
@@ -83,8 +93,9 @@ def _try(
     # Without a pruner nobody asks between rounds, and jobs of later rounds need not wait.
     for measured in measures if search.pruner != "none" else measures[-1:]:
         code = scene.run(params, measured.stage)
-        if code == EXIT_FAILED:
-            study.tell(number, "failed", None, "a job failed")
+        failed = scene.failed(params) if code == EXIT_FAILED else ()
+        if failed:
+            study.tell(number, "failed", None, f"{some(failed, 2)} failed")
             return EXIT_DONE
         if code != EXIT_DONE:
             return code

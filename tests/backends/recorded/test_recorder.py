@@ -11,6 +11,7 @@ import pytest
 from tests.backends.recorded.cut_streams import cut_once
 
 from agentc_backends.agents.client.leased import chat_client
+from agentc_backends.agents.command.door import Door, DoorEpisode
 from agentc_backends.agents.common.seeds import turn_seed
 from agentc_backends.agents.recorded.exact import ProvedConversation, rebuilt
 from agentc_backends.agents.recorded.recorder import Recorder, recording
@@ -136,6 +137,36 @@ def test_a_key_opens_its_own_episode_only(scripted: Any) -> None:
     statuses, right, recorded = played(scripted.lease, work)
     assert set(statuses) == {401}
     assert (right, recorded) == (200, [0, 1, 0, 0])
+
+
+def test_half_of_a_character_is_refused_by_the_recorder_and_the_door(scripted: Any) -> None:
+    """An agent's text that was cut within an emoji; the episode continues."""
+    door = Door()
+
+    async def playing() -> list[int]:
+        async with (
+            recording(scripted.lease, DECODE, concurrency=4, routes=door.routes()) as recorder,
+            httpx2.AsyncClient(base_url=recorder.url, trust_env=False) as client,
+        ):
+            door.recorder = recorder
+            session = recorder.open(seed=1)
+            world: Any = None  # never reached
+            door.open(DoorEpisode(recorded=session, observation="", session=world, told={}))
+            headers = {"Authorization": f"Bearer {session.key}"}
+            chat = json.dumps({"model": "any", "messages": [{"role": "user", "content": "\ud83d"}]})
+            statuses = []
+            for path, body in (
+                ("/v1/chat/completions", chat),
+                ("/environment/step", json.dumps({"action": "look \ud83d"})),
+                ("/environment/step", json.dumps({"action": "look", "\udc00": 1})),
+            ):
+                answer = await client.post(path, content=body.encode(), headers=headers)
+                statuses.append(answer.status_code)
+            statuses.append((await ask(client, session.key, messages=TASK)).status_code)
+            assert len(session.exchanges) == 1
+            return statuses
+
+    assert asyncio.run(playing()) == [400, 400, 400, 200]
 
 
 def test_keys_follow_no_order(scripted: Any) -> None:

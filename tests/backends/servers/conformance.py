@@ -313,6 +313,32 @@ async def wrong_values_are_refused(target: Target) -> None:
         assert "error" in answer.json()
 
 
+async def half_of_a_character_is_refused(target: Target) -> None:
+    """On every route, wherever it is and however it is written; a whole one is not."""
+    half, whole = "cut \ud83d", "cut \U0001f600"
+    routes: list[tuple[str, dict[str, Any]]] = [
+        ("/v1/completions", {"model": target.model, "prompt": "TEXT", "max_tokens": 1}),
+        ("/tokenize", {"model": target.model, "prompt": "TEXT"}),
+        ("/v1/chat/completions", target.chat_body(stop=["TEXT"])),
+        ("/v1/chat/completions",
+         target.chat_body(messages=[{"role": "user", "content": "TEXT"}], max_tokens=1)),
+    ]  # fmt: skip
+    for path, body in routes:
+        text = json.dumps(body)
+        escaped, encoded = json.dumps(half)[1:-1], half.encode("utf-8", "surrogatepass")
+        for wrong in (
+            text.replace("TEXT", escaped).encode(),
+            text.encode().replace(b"TEXT", encoded),
+            text.replace("TEXT", escaped).encode("utf-16"),
+        ):
+            answer = await target.raw("POST", path, wrong)
+            assert answer.status_code == 400, (path, wrong, answer.status_code, answer.text)
+            assert "error" in answer.json()
+        for right in (text.replace("TEXT", json.dumps(whole)[1:-1]), text.replace("TEXT", whole)):
+            answer = await target.raw("POST", path, right.encode())
+            assert answer.status_code == 200, (path, right, answer.status_code, answer.text)
+
+
 async def many_at_once(target: Target) -> None:
     async with target.client(concurrency=48) as chat:
         replies = await asyncio.gather(
@@ -343,5 +369,6 @@ CHECKS: tuple[Callable[[Target], Awaitable[None]], ...] = (
     unknown_fields_are_refused_by_name,
     unknown_models_are_not_found,
     wrong_values_are_refused,
+    half_of_a_character_is_refused,
     many_at_once,
 )

@@ -5,8 +5,13 @@ Neighbours: `wire.py`, `tools.py`, `conversation.py` (which fields there are).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
+
+_MAY_BE_LONE = (b"\\u", b"\xed", b"\0")
+"""In bytes of JSON that hold a lone surrogate: an escape, one that was encoded all the same, or
+another encoding than UTF-8."""
 
 
 class ApiError(Exception):
@@ -18,6 +23,23 @@ class ApiError(Exception):
         self.message = message
         self.code = code
         self.param = param
+
+
+def parsed(data: bytes | bytearray) -> Any:
+    """The JSON of a body. Raises ApiError (400), also for a lone surrogate anywhere in it: half of
+    a character, as a text has that was cut within an emoji, which no tokenizer or file can hold."""
+    try:
+        body = json.loads(data)
+        if any(mark in data for mark in _MAY_BE_LONE):
+            json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start : error.start + 1])
+        raise ApiError(
+            400, f"a text of the body holds half of a character ({half})", "invalid_text"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise ApiError(400, f"the body is not JSON: {error}", "invalid_json") from error
+    return body
 
 
 def refuse_unknown(body: Mapping[str, Any], known: frozenset[str]) -> None:

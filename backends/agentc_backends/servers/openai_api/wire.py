@@ -6,7 +6,6 @@ direction), `application.py` (routes).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,6 +25,7 @@ from agentc_backends.servers.openai_api.values import (
     flag,
     integer,
     number,
+    parsed,
     refuse_unknown,
     refused,
     require_model,
@@ -110,10 +110,7 @@ async def read_object(request: Request) -> dict[str, Any]:
         data += chunk
         if len(data) > MAX_BODY_BYTES:
             raise ApiError(413, f"the body is over {MAX_BODY_BYTES} bytes", "too_large")
-    try:
-        body = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise ApiError(400, f"the body is not JSON: {error}", "invalid_json") from error
+    body = parsed(data)
     if not isinstance(body, dict):
         raise ApiError(400, "the body must be a JSON object", "invalid_json")
     return {name: value for name, value in body.items() if value is not None}

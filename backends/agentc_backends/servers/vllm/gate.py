@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentc_backends.servers.openai_api.access import naming, session_of
-from agentc_backends.servers.openai_api.values import ApiError
+from agentc_backends.servers.openai_api.values import ApiError, parsed
 from agentc_backends.servers.openai_api.wire import MAX_BODY_BYTES, require_bounded
 from agentc_backends.servers.vllm.functions import FunctionTexts
 from agentc_backends.servers.vllm.job_serve import served_model
@@ -69,10 +69,7 @@ class Gate:
         """What vLLM is given of a request. Raises ApiError."""
         if len(body) > MAX_BODY_BYTES:
             raise ApiError(413, f"the body is over {MAX_BODY_BYTES} bytes", "too_large")
-        try:
-            fields = json.loads(body)
-        except (ValueError, RecursionError) as error:
-            raise ApiError(400, "the body is not JSON", "invalid_json") from error
+        fields = parsed(body)
         if not isinstance(fields, dict):
             return body
         unknown = sorted(set(fields) - self._known[path]) if path in self._known else []
