@@ -1,4 +1,4 @@
-"""A process that attacks the boundary between an answer and its nursery, and prints what came of it.
+"""A process that attacks the boundary between answers and their nursery, and prints the outcome.
 
 `python -m tests.sandbox.boundary KIND`. An answer tries to put a job of its own where its nursery
 reads jobs, and to take the next one, a reference's, from there. Both worked where the channels were

@@ -276,7 +276,9 @@ PLACES = {
         "held = os.open('/usr/lib', os.O_PATH); "
         "return os.open('../../etc/passwd', os.O_RDONLY, dir_fd=held)"
     ),
-    "read by its working folder's link": "return open('/proc/self/cwd' + '/..' * 9 + '/etc/passwd').read(1)",
+    "read by its working folder's link": (
+        "return open('/proc/self/cwd' + '/..' * 9 + '/etc/passwd').read(1)"
+    ),
     "read by process 1's root": "return open('/proc/1/root/etc/passwd').read(1)",
     "read by its parent's root": "return open(f'/proc/{os.getppid()}/root/etc/passwd').read(1)",
     "read by the judge's working folder": "return os.listdir(f'/proc/{JUDGE}/cwd')",
@@ -296,7 +298,7 @@ PLACES = {
     "press a system key": "open('/proc/sysrq-trigger', 'w')",
     "make a control group": "os.mkdir('/sys/fs/cgroup/left-' + TOKEN)",
     "list /sys": "return os.listdir('/sys')",
-    "list devices": "return os.listdir('/dev')",
+    "list the host's devices": "assert len(os.listdir('/dev')) > 4",
     "open a pseudoterminal": "return os.open('/dev/ptmx', os.O_RDWR)",
     "open a virtual machine": "return os.open('/dev/kvm', os.O_RDWR)",
     "open a network device": "return os.open('/dev/net/tun', os.O_RDWR)",
@@ -390,7 +392,7 @@ UNBOXED = frozenset({
     "see whether the judge is there", "set an interval timer", "set an alarm",
     "ask for the judge's group", "climb out of a folder that it may read",
     "climb out by a descriptor", "read by its working folder's link", "list mounts",
-    "read its own status", "list /sys", "list devices", "open another harmless device",
+    "read its own status", "list /sys", "list the host's devices", "open another harmless device",
     "read where a link leads", "enter a folder by a descriptor", "make a socket of the machine",
     "listen at an abstract name", "make rules for files", "list by the old call",
     "lock a file", "adopt orphans", "make a file without a name",

@@ -142,7 +142,7 @@ with Path(stage["output"]["folder"], "scores.jsonl").open("w") as out:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_driver_is_no_fault_of_the_values(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

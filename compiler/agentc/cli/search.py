@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from contextlib import closing, redirect_stdout
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentc.cli import run
 from agentc.cli.arguments import add_format_argument, compile_typed, show_found
@@ -166,8 +166,8 @@ class _Scene:
 
         compiled = compile_typed(self._with(params), self._table)
         assert compiled.plan is not None
-        jobs = plan_document(compiled.plan)["jobs"]
-        seen = Observer(self._layout, jobs, since=self._began).look()
+        document: Any = plan_document(compiled.plan)
+        seen = Observer(self._layout, document["jobs"], since=self._began).look()
         return tuple(one.id for one in seen if one.state == "failed" and not one.stopped)
 
     def value(self, params: Mapping[str, Json], measured: Measured) -> float | None:

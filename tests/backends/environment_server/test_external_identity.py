@@ -1,4 +1,4 @@
-"""Which server results are of: what starts one enters keys, an address does not and is warned of."""
+"""Which server results are of: what starts it enters keys, an address does not (a warning)."""
 
 from __future__ import annotations
 

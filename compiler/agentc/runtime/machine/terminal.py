@@ -71,18 +71,18 @@ def unguarded(stream: Any) -> Any:
 @contextmanager
 def guarded_output() -> Iterator[None]:
     """Standard output and standard error are guarded within."""
-    streams = sys.stdout, sys.stderr
-    guarded: Any = [
-        stream if stream is None or isinstance(stream, GuardedStream) else GuardedStream(stream)
-        for stream in streams
-    ]
-    sys.stdout, sys.stderr = guarded
+    out, err = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = guards = _guard(out), _guard(err)
     try:
         yield
     finally:
-        for name, stream, guard in zip(("stdout", "stderr"), streams, guarded):
-            if getattr(sys, name) is guard:
-                setattr(sys, name, stream)
+        # Whoever has replaced one meanwhile keeps it.
+        sys.stdout = out if sys.stdout is guards[0] else sys.stdout
+        sys.stderr = err if sys.stderr is guards[1] else sys.stderr
+
+
+def _guard(stream: Any) -> Any:
+    return stream if stream is None or isinstance(stream, GuardedStream) else GuardedStream(stream)
 
 
 def _without_controls(text: str) -> str:

@@ -31,8 +31,8 @@ def lock_down(orders: Dict[str, Any]) -> int:
         _check(library.prctl(_SET_DEATH_SIGNAL, _SIGKILL, 0, 0, 0), "prctl(PR_SET_PDEATHSIG)")
         if os.getppid() != orders["parent"]:
             raise OSError("whoever started it is gone")
-    # Its files in /proc are root's then, its descriptors and memory too, and nothing traces it. What
-    # it forks inherits that.
+    # Its files in /proc are root's then, descriptors and memory too, and nothing traces it. What it
+    # forks inherits that.
     _check(library.prctl(_SET_DUMPABLE, 0, 0, 0, 0), "prctl(PR_SET_DUMPABLE)")
     _check(library.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
     if orders["landlock"] is not None:
